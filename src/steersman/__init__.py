@@ -1,0 +1,1 @@
+"""Drive the stock Claude Code CLI from Python."""

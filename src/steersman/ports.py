@@ -1,0 +1,163 @@
+"""Every seam of steersman, on one page.
+
+The session knows the outside world only through these protocols.
+
+    Transport   -> transports/     where a CLI can run
+    Channel     -> transports/     the way to one running CLI
+    Receiver    -> _session/       takes what it says
+    ToolServer  -> tools/          tools the CLI may call
+    Approver    -> yours           may this tool run?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from steersman.permissions import Decision, PermissionContext
+
+__all__ = [
+    "Approver",
+    "Caller",
+    "Channel",
+    "FileArgument",
+    "JsonObject",
+    "Launch",
+    "Receiver",
+    "ToolServer",
+    "Transport",
+]
+
+JsonObject = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class FileArgument:
+    """An argument that ends in the path of one of the launch's files."""
+
+    prefix: str
+    """What stands before the path in the same token, such as `--settings=`."""
+    name: str
+    """The file's key in `Launch.files`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A command, ready to run anywhere. Nothing in `argv` is private; `env` and `files` may be."""
+
+    argv: tuple[str | FileArgument, ...]
+    env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """The whole environment of the CLI; nothing is added to it."""
+    cwd: str | None = None
+    files: Mapping[str, bytes] = field(default_factory=dict[str, bytes], repr=False)
+    """Written with mode 0600 before the start, removed when the CLI's tree is gone."""
+
+
+class Receiver(Protocol):
+    """Takes what one running CLI says, as it comes, always in the event loop's own thread.
+
+    Chunks may break anywhere; framing is not the transport's business. None of these may block or raise.
+    """
+
+    def data_received(self, data: bytes) -> None:
+        """Take the next chunk of stdout."""
+        ...
+
+    def stderr_received(self, data: bytes) -> None:
+        """Take the next chunk of stderr."""
+        ...
+
+    def exited(self, status: int) -> None:
+        """Learn that the CLI and its whole tree are gone.
+
+        Called exactly once, after the last chunk; a negative status is the signal that ended it.
+        """
+        ...
+
+
+class Channel(Protocol):
+    """The way to one running CLI.
+
+    Every method may be called at any time, also after the end, and returns at once.
+    """
+
+    @property
+    def pid(self) -> int | None:
+        """The CLI's own process id, where it has one on this machine."""
+        ...
+
+    def write(self, data: bytes) -> None:
+        """Hand over all of `data`, in order; dropped if the CLI no longer reads."""
+        ...
+
+    def end_input(self) -> None:
+        """Close the CLI's stdin once everything handed over is written."""
+        ...
+
+    def suspend(self) -> None:
+        """Stop every process of the tree where it stands."""
+        ...
+
+    def resume(self) -> None:
+        """Let a suspended tree run on."""
+        ...
+
+    def close(self, grace: float) -> None:
+        """End input, then the whole tree: wait `grace` seconds, SIGTERM, wait again, SIGKILL.
+
+        Cannot be cancelled; `Receiver.exited` tells when it is done. A second call can only shorten the wait.
+        """
+        ...
+
+    def kill(self) -> None:
+        """End the whole tree now, with SIGKILL."""
+        ...
+
+
+class Transport(Protocol):
+    """A place where a CLI can run."""
+
+    async def open(self, launch: Launch, receiver: Receiver) -> Channel:
+        """Start the CLI and return the way to it once it runs.
+
+        Raises `LaunchError` when it cannot be run; then nothing is left behind and the receiver
+        is never called. Cancelling the wait also leaves nothing behind.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls a tool server: one session, under one key."""
+
+    session_id: str
+    server: str
+    notify: Callable[[JsonObject], None]
+    """Send a JSON-RPC notification from the server to the CLI."""
+
+
+class ToolServer(Protocol):
+    """One MCP server that lives in this process. It may serve several sessions at once."""
+
+    @property
+    def tool_names(self) -> tuple[str, ...]:
+        """The names of its tools, for approval rules."""
+        ...
+
+    async def handle(self, message: JsonObject, caller: Caller) -> JsonObject | None:
+        """Answer one JSON-RPC message; `None` for a notification.
+
+        Cancelled when the CLI takes the call back.
+        """
+        ...
+
+
+class Approver(Protocol):
+    """Decides whether a tool may run; raising, or anything but a decision, denies."""
+
+    def __call__(
+        self, tool_name: str, tool_input: dict[str, Any], context: PermissionContext, /
+    ) -> Decision | Awaitable[Decision]:
+        """Answer the CLI's question."""
+        ...
