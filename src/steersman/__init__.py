@@ -1,1 +1,72 @@
-"""Drive the stock Claude Code CLI from Python."""
+"""Drive the stock Claude Code CLI from Python, dependably.
+
+The front door: everyday names, each loaded when it is first used. The rest is imported from its
+noun: `steersman.messages`, `steersman.hooks`, `steersman.control`, `steersman.errors` …
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from steersman.agent import Agent as Agent
+    from steersman.agent import Session as Session
+    from steersman.agent import Turn as Turn
+    from steersman.agent import query as query
+    from steersman.agent import run as run
+    from steersman.errors import SteersmanError as SteersmanError
+    from steersman.hooks import Hooks as Hooks
+    from steersman.journal import TurnResult as TurnResult
+    from steersman.messages import Assistant as Assistant
+    from steersman.messages import Message as Message
+    from steersman.messages import Result as Result
+    from steersman.messages import StreamEvent as StreamEvent
+    from steersman.messages import TextBlock as TextBlock
+    from steersman.messages import ToolResultBlock as ToolResultBlock
+    from steersman.messages import ToolUseBlock as ToolUseBlock
+    from steersman.messages import User as User
+    from steersman.options import Options as Options
+    from steersman.permissions import Allow as Allow
+    from steersman.permissions import Deny as Deny
+    from steersman.tools import Toolbox as Toolbox
+    from steersman.tools import ToolContext as ToolContext
+    from steersman.tools import tool as tool
+
+_HOMES = {
+    "Agent": "agent",
+    "Allow": "permissions",
+    "Assistant": "messages",
+    "Deny": "permissions",
+    "Hooks": "hooks",
+    "Message": "messages",
+    "Options": "options",
+    "Result": "messages",
+    "Session": "agent",
+    "SteersmanError": "errors",
+    "StreamEvent": "messages",
+    "TextBlock": "messages",
+    "ToolContext": "tools",
+    "ToolResultBlock": "messages",
+    "ToolUseBlock": "messages",
+    "Toolbox": "tools",
+    "Turn": "agent",
+    "TurnResult": "journal",
+    "User": "messages",
+    "query": "agent",
+    "run": "agent",
+    "tool": "tools",
+}
+
+__all__ = [  # noqa: PLE0604 - the names of the table above
+    *_HOMES
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'steersman' has no attribute {name!r}")
+    value = getattr(import_module(f"steersman.{home}"), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,283 @@
+"""The control protocol, both directions, without I/O.
+
+    bytes    --receive()-->  events
+    verbs    --call()----->  bytes        answers come back as `Answered`
+    replies  --answer()--->  bytes
+    prompts  --prompt()--->  bytes        their fate comes back as `TurnSettled`
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import msgspec
+
+from steersman._protocol.events import (
+    Answered,
+    Event,
+    HookAsked,
+    LineDropped,
+    MessageArrived,
+    NoiseHeard,
+    PermissionAsked,
+    StateReported,
+    ToolCalled,
+    Unanswerable,
+    Withdrawn,
+)
+from steersman._protocol.turns import TurnBook
+from steersman._values import read_leniently
+from steersman._wire.codec import Response, Route, encode, route, unpack
+from steersman._wire.framing import DEFAULT_LIMIT, LineFramer, Oversize
+from steersman.control import Answer, Verb
+from steersman.errors import RequestRefused, RequestTimeout
+from steersman.hooks import HookEvent
+from steersman.journal import Kind
+from steersman.permissions import CanUseTool
+
+__all__ = ["Connection"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    """A request of ours that is not answered yet."""
+
+    operation: str
+    answer: type[Answer]
+    deadline: float
+
+
+class Connection:
+    """One conversation with one CLI process."""
+
+    def __init__(
+        self,
+        token: str,
+        hooks: Mapping[str, type[HookEvent]] | None = None,
+        limit: int = DEFAULT_LIMIT,
+    ) -> None:
+        self.turns = TurnBook()
+        self.session_id = ""
+        """The conversation's id, as the CLI last told it."""
+        self._token = token
+        self._hooks = hooks or {}
+        self._framer = LineFramer(limit)
+        self._numbers = itertools.count(1)
+        self._pending: dict[str, _Pending] = {}
+        self._asked: dict[str, tuple[str, Any] | None] = {}
+        self._roads: dict[str, Callable[[Route, bytes], list[Event]]] = {
+            "stream_event": self._on_partial,
+            "user": self._on_user,
+            "system": self._on_system,
+            "result": self._on_result,
+            "command_lifecycle": self._on_lifecycle,
+            "control_response": self._on_answer,
+            "control_request": self._on_question,
+            "control_cancel_request": self._on_cancel,
+        }
+
+    # What the CLI says
+
+    def receive(self, chunk: bytes) -> list[Event]:
+        """Everything that `chunk` completes, in order; `b""` means that the CLI closed its side."""
+        lines = self._framer.feed(chunk) if chunk else self._framer.finish()
+        return [event for line in lines for event in self._read(line)]
+
+    def _read(self, line: bytes | Oversize) -> Iterable[Event]:
+        if isinstance(line, Oversize):
+            return (LineDropped(line),)
+        found = route(line)
+        if found is None:
+            return (NoiseHeard(line),)
+        if found.session_id:
+            self.session_id = found.session_id
+        return self._roads.get(found.type, self._on_message)(found, line)
+
+    def _on_partial(self, found: Route, line: bytes) -> list[Event]:
+        return [MessageArrived(line, Kind.PARTIAL, self.turns.owners(found))]
+
+    def _on_message(self, found: Route, line: bytes) -> list[Event]:
+        name = found.subtype or "" if found.type == "system" else found.type
+        return [MessageArrived(line, Kind.MESSAGE, self.turns.owners(found), name)]
+
+    def _on_user(self, found: Route, line: bytes) -> list[Event]:
+        if not found.is_replay:
+            return self._on_message(found, line)
+        started = self.turns.replayed(found.uuid or "")
+        return [MessageArrived(line, Kind.BOOKKEEPING, self.turns.current), *started]
+
+    def _on_system(self, found: Route, line: bytes) -> list[Event]:
+        if found.subtype == "session_state_changed":
+            settled = self.turns.idle() if found.state == "idle" else []
+            arrived = MessageArrived(line, Kind.BOOKKEEPING, ())
+            return [arrived, *settled, StateReported(found.state or "")]
+        if found.subtype == "task_started" and found.tool_use_id:
+            self.turns.task_started(found.tool_use_id)
+        return self._on_message(found, line)
+
+    def _on_result(self, found: Route, line: bytes) -> list[Event]:
+        arrived = MessageArrived(line, Kind.MESSAGE, self.turns.current, found.type)
+        return [arrived, *self.turns.result(found, line)]
+
+    def _on_lifecycle(self, found: Route, line: bytes) -> list[Event]:
+        changed = self.turns.lifecycle(found.command_uuid or "", found.state or "")
+        return [MessageArrived(line, Kind.BOOKKEEPING, ()), *changed]
+
+    def _on_answer(self, found: Route, line: bytes) -> list[Event]:
+        arrived = MessageArrived(line, Kind.CONTROL, ())
+        try:
+            response = msgspec.json.decode(found.response, type=Response)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            response = _read_response(unpack(found.response))
+        pending = self._pending.pop(response.request_id, None)
+        if pending is None:
+            return [arrived]
+        return [arrived, Answered(response.request_id, _answer_of(pending, response))]
+
+    def _on_question(self, found: Route, line: bytes) -> list[Event]:
+        arrived = MessageArrived(line, Kind.CONTROL, ())
+        request_id = found.request_id
+        if request_id is None:
+            # Nobody to answer to; the line stays in the journal.
+            return [arrived]
+        self._asked[request_id] = None
+        return [arrived, *self._ask(request_id, unpack(found.request))]
+
+    def _ask(self, request_id: str, request: Any) -> list[Event]:
+        match request:
+            case {"subtype": "can_use_tool"}:
+                try:
+                    return [PermissionAsked(request_id, msgspec.convert(request, CanUseTool))]
+                except msgspec.ValidationError as error:
+                    return [Unanswerable(request_id, f"can_use_tool cannot be read: {error}")]
+            case {"subtype": "hook_callback", "callback_id": str(callback_id), "input": dict(given)}:
+                return [self._hook(request_id, callback_id, cast("dict[str, Any]", given))]
+            case {"subtype": "mcp_message", "server_name": str(server), "message": dict(message)}:
+                return self._tool(request_id, server, cast("dict[str, Any]", message))
+            case {"subtype": str(subtype)}:
+                return [Unanswerable(request_id, f"unsupported or malformed request {subtype!r}")]
+            case _:
+                return [Unanswerable(request_id, "a request without a subtype")]
+
+    def _hook(self, request_id: str, callback_id: str, given: dict[str, Any]) -> Event:
+        event = self._hooks.get(callback_id)
+        if event is None:
+            return Unanswerable(request_id, f"no hook is registered as {callback_id!r}")
+        return HookAsked(request_id, callback_id, read_leniently(event, given).came_from(given))
+
+    def _tool(self, request_id: str, server: str, message: dict[str, Any]) -> list[Event]:
+        called: list[Event] = [ToolCalled(request_id, server, message)]
+        if "id" in message:
+            self._asked[request_id] = (server, message["id"])
+        elif message.get("method") == "notifications/cancelled":
+            params = message.get("params")
+            number = cast("dict[str, Any]", params).get("requestId") if isinstance(params, dict) else None
+            called += [
+                Withdrawn(asked) for asked, call in self._asked.items() if call == (server, number)
+            ]
+        return called
+
+    def _on_cancel(self, found: Route, line: bytes) -> list[Event]:
+        arrived = MessageArrived(line, Kind.CONTROL, ())
+        if found.request_id not in self._asked:
+            return [arrived]
+        del self._asked[found.request_id]
+        return [arrived, Withdrawn(found.request_id)]
+
+    # What we say
+
+    @property
+    def open_requests(self) -> frozenset[str]:
+        """Requests of the CLI's that we have not answered."""
+        return frozenset(self._asked)
+
+    @property
+    def pending(self) -> frozenset[str]:
+        """Requests of ours that the CLI has not answered."""
+        return frozenset(self._pending)
+
+    def prompt(self, uuid: str, content: Any, **fields: Any) -> bytes:
+        """The line that sends a prompt under `uuid`."""
+        self.turns.sent(uuid)
+        message = {"role": "user", "content": content}
+        return encode(
+            {
+                "type": "user",
+                "message": message,
+                "parent_tool_use_id": None,
+                "uuid": uuid,
+                **fields,
+            }
+        )
+
+    def call(self, verb: Verb[Any], deadline: float) -> tuple[str, bytes]:
+        """The id to wait for and the line to send; `deadline` is on the caller's own clock."""
+        return self._request(verb.operation, verb, verb.ANSWER, deadline)
+
+    def control(self, subtype: str, fields: Mapping[str, Any], deadline: float) -> tuple[str, bytes]:
+        """The same for a request that has no class."""
+        return self._request(subtype, {**fields, "subtype": subtype}, Answer, deadline)
+
+    def _request(
+        self, operation: str, request: Any, answer: type[Answer], deadline: float
+    ) -> tuple[str, bytes]:
+        request_id = f"req_{next(self._numbers)}_{self._token}"
+        self._pending[request_id] = _Pending(operation, answer, deadline)
+        line = encode({"type": "control_request", "request_id": request_id, "request": request})
+        return request_id, line
+
+    def cancel(self, request_id: str) -> bytes:
+        """The line that takes a request of ours back; nothing if it is over. Its id is forgotten."""
+        if self._pending.pop(request_id, None) is None:
+            return b""
+        return encode({"type": "control_cancel_request", "request_id": request_id})
+
+    def next_deadline(self) -> float | None:
+        """When the first of our requests runs out of time."""
+        return min((each.deadline for each in self._pending.values()), default=None)
+
+    def expire(self, now: float) -> list[tuple[Answered, bytes]]:
+        """Our requests that have run out of time, each with the line that takes it back."""
+        late = [(each, self._pending[each]) for each in self._pending if self._pending[each].deadline <= now]
+        return [
+            (Answered(each, RequestTimeout(pending.operation, "no answer in time")), self.cancel(each))
+            for each, pending in late
+        ]
+
+    def answer(self, request_id: str, response: Any) -> bytes:
+        """The line that answers a request; nothing if nobody waits for it any more."""
+        return self._respond(request_id, {"subtype": "success", "response": response})
+
+    def refuse(self, request_id: str, reason: str) -> bytes:
+        """The line that answers a request with an error; nothing if nobody waits for it any more."""
+        return self._respond(request_id, {"subtype": "error", "error": reason})
+
+    def _respond(self, request_id: str, body: dict[str, Any]) -> bytes:
+        if request_id not in self._asked:
+            return b""
+        line = encode({"type": "control_response", "response": {**body, "request_id": request_id}})
+        del self._asked[request_id]
+        return line
+
+
+def _answer_of(pending: _Pending, response: Response) -> Answer | RequestRefused:
+    if response.subtype == "error":
+        return RequestRefused(pending.operation, response.error, response.error_code)
+    found = unpack(response.response)
+    fields = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    return read_leniently(pending.answer, fields).came_from(fields)
+
+
+def _read_response(found: Any) -> Response:
+    """A response that does not have the shape of one: whatever can be made of it."""
+    fields = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    request_id = fields.get("request_id")
+    return Response(
+        subtype="error" if fields.get("subtype") == "error" else "success",
+        request_id=request_id if isinstance(request_id, str) else "",
+        response=msgspec.Raw(encode(fields.get("response"))),
+        error=str(fields.get("error")),
+    )

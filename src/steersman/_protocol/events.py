@@ -1,0 +1,143 @@
+"""What the machine tells whoever drives it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from steersman._wire.framing import Oversize
+from steersman.control import Answer
+from steersman.errors import RequestError
+from steersman.hooks import HookEvent
+from steersman.journal import Kind
+from steersman.permissions import CanUseTool
+
+__all__ = [
+    "Answered",
+    "Event",
+    "HookAsked",
+    "LineDropped",
+    "MessageArrived",
+    "NoiseHeard",
+    "PermissionAsked",
+    "StateReported",
+    "ToolCalled",
+    "TurnSettled",
+    "TurnStarted",
+    "Unanswerable",
+    "Withdrawn",
+]
+
+
+@dataclass(slots=True, eq=True)
+class MessageArrived:
+    """A line for the journal, and the turns that it belongs to."""
+
+    line: bytes
+    kind: Kind
+    turns: tuple[str, ...]
+    name: str = ""
+    """The CLI's word for a message: its type, or a system message's subtype."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A request of ours is over."""
+
+    request_id: str
+    answer: Answer | RequestError
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionAsked:
+    """May a tool run?"""
+
+    request_id: str
+    question: CanUseTool
+
+
+@dataclass(frozen=True, slots=True)
+class HookAsked:
+    """A moment has come that a hook was registered for."""
+
+    request_id: str
+    callback_id: str
+    event: HookEvent
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCalled:
+    """A JSON-RPC message for a tool server in this process."""
+
+    request_id: str
+    server: str
+    message: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswerable:
+    """The CLI asked something this release does not know, or cannot read; it must be told so."""
+
+    request_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """The CLI no longer waits for our answer."""
+
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStarted:
+    """The CLI has begun with a prompt of ours."""
+
+    uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSettled:
+    """A prompt of ours is done with."""
+
+    uuid: str
+    result: bytes | None
+    """The line of the result that names it, if one does."""
+    was_cancelled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StateReported:
+    """The CLI says that it is `running`, `idle`, or that it `requires_action`."""
+
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseHeard:
+    """A line on stdout is not a JSON object."""
+
+    line: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LineDropped:
+    """A line was too long."""
+
+    oversize: Oversize
+
+
+Event = (
+    MessageArrived
+    | Answered
+    | PermissionAsked
+    | HookAsked
+    | ToolCalled
+    | Unanswerable
+    | Withdrawn
+    | TurnStarted
+    | TurnSettled
+    | StateReported
+    | NoiseHeard
+    | LineDropped
+)

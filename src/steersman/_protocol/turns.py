@@ -1,0 +1,108 @@
+"""Which prompt a line belongs to, and when a prompt is done with.
+
+Prompts settle by uuid, never by counting results: the CLI merges and folds prompts, drops doubles,
+and runs turns that nobody asked for. The rules, in the order of their weight:
+
+- a result that names a prompt settles it;
+- `command_lifecycle: cancelled` settles a prompt that no result has settled;
+- a bare `completed` settles it once the CLI is idle (a folded prompt completes before its result);
+- on older CLIs, whose results name nobody, a result settles the prompts replayed since the last one,
+  unless it tells of a foreign origin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from steersman._protocol.events import TurnSettled, TurnStarted
+from steersman._wire.codec import Route
+
+__all__ = ["TurnBook"]
+
+TurnEvent = TurnStarted | TurnSettled
+
+
+class TurnBook:
+    """Follows the prompts that were sent and not yet settled."""
+
+    def __init__(self) -> None:
+        self.current: tuple[str, ...] = ()
+        """The prompts that the CLI is at work on: what it says now belongs to them."""
+        self._open: dict[str, None] = {}
+        self._started: set[str] = set()
+        self._completed: set[str] = set()
+        self._replayed: list[str] = []
+        self._owners: dict[str, tuple[str, ...]] = {}
+
+    @property
+    def open(self) -> tuple[str, ...]:
+        """Prompts not yet settled, in the order they were sent."""
+        return tuple(self._open)
+
+    def sent(self, uuid: str) -> None:
+        """A prompt is on its way."""
+        self._open[uuid] = None
+
+    def has_started(self, uuid: str) -> bool:
+        """Whether the CLI has begun with this prompt."""
+        return uuid in self._started
+
+    def owners(self, route: Route) -> tuple[str, ...]:
+        """The prompts that a line belongs to: its subagent's if it has one, else the current ones."""
+        parent = route.parent_tool_use_id
+        return self.current if parent is None else self._owners.get(parent, self.current)
+
+    def lifecycle(self, uuid: str, state: str) -> list[TurnEvent]:
+        """The CLI tells what becomes of a prompt."""
+        if uuid not in self._open:
+            return []
+        if state == "started":
+            return self._start(uuid)
+        if state == "completed":
+            self._completed.add(uuid)
+        if state == "cancelled":
+            return self._settle([uuid], None, was_cancelled=True)
+        return []
+
+    def replayed(self, uuid: str) -> list[TurnEvent]:
+        """The CLI echoes a prompt: on older ones, the only sign that it has begun with it."""
+        if uuid not in self._open:
+            return []
+        self._replayed.append(uuid)
+        return self._start(uuid)
+
+    def result(self, route: Route, line: bytes) -> list[TurnEvent]:
+        """A turn of the CLI's has ended."""
+        named = route.user_message_uuids or [uuid for uuid in (route.user_message_uuid,) if uuid]
+        replayed, self._replayed = self._replayed, []
+        self.current = ()
+        if not named and route.origin is None:
+            named = replayed
+        return self._settle(named, line)
+
+    def idle(self) -> list[TurnEvent]:
+        """The CLI has nothing left to do: what completed without a result is settled now."""
+        self.current = ()
+        return self._settle(list(self._completed), None)
+
+    def task_started(self, tool_use_id: str) -> None:
+        """A subagent begins; all it ever says belongs to the prompts at work now."""
+        self._owners.setdefault(tool_use_id, self.current)
+
+    def _start(self, uuid: str) -> list[TurnEvent]:
+        if uuid in self._started:
+            return []
+        self._started.add(uuid)
+        self.current = (*self.current, uuid)
+        return [TurnStarted(uuid)]
+
+    def _settle(
+        self, uuids: Iterable[str], line: bytes | None, *, was_cancelled: bool = False
+    ) -> list[TurnEvent]:
+        known = [uuid for uuid in uuids if uuid in self._open]
+        for uuid in known:
+            del self._open[uuid]
+            self._started.discard(uuid)
+            self._completed.discard(uuid)
+        self.current = tuple(uuid for uuid in self.current if uuid not in known)
+        return [TurnSettled(uuid, line, was_cancelled) for uuid in known]

@@ -1,0 +1,1 @@
+"""The machine, driven over a channel."""

@@ -1,0 +1,85 @@
+"""The tasks that answer the CLI: one per question, each of them cancellable."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Coroutine
+from typing import Any
+
+from steersman._protocol.events import PermissionAsked, ToolCalled
+from steersman._session.inbound import Asked, Desk, Refused
+from steersman._session.link import Link
+
+__all__ = ["Handlers"]
+
+
+class Handlers:
+    """Runs the desk's answers beside the reader, which never waits for them."""
+
+    def __init__(self, desk: Desk, link: Link) -> None:
+        self._desk = desk
+        self._link = link
+        self._running: dict[str, tuple[Asked, asyncio.Task[None]]] = {}
+
+    @property
+    def open_permissions(self) -> list[PermissionAsked]:
+        """Permission questions that wait for a decision."""
+        return [asked for asked, _ in self._running.values() if isinstance(asked, PermissionAsked)]
+
+    @property
+    def open_tool_calls(self) -> list[ToolCalled]:
+        """Tools of ours that are running."""
+        return [asked for asked, _ in self._running.values() if _is_call(asked)]  # type: ignore[misc]
+
+    def start(self, asked: Asked, context: contextvars.Context) -> None:
+        """Begin to answer `asked`, in the context of the turn that it belongs to."""
+        task = _start_task(self._answer(asked), context)
+        self._running[asked.request_id] = (asked, task)
+        task.add_done_callback(lambda _: self._running.pop(asked.request_id, None))
+
+    def withdraw(self, request_id: str) -> None:
+        """Nobody waits for this answer any more."""
+        if request_id in self._running:
+            self._running[request_id][1].cancel()
+
+    def cancel_all(self) -> None:
+        """Stop answering."""
+        for _, task in list(self._running.values()):
+            task.cancel()
+
+    async def wait(self, timeout: float) -> None:
+        """Give the cancelled ones time to clean up."""
+        tasks = [task for _, task in self._running.values() if task is not asyncio.current_task()]
+        if tasks:
+            await asyncio.wait(tasks, timeout=timeout)
+
+    async def _answer(self, asked: Asked) -> None:
+        connection = self._link.connection
+        try:
+            response = await self._desk.answer(asked, connection.session_id)
+            line = connection.answer(asked.request_id, response)
+        except Refused as refused:
+            line = connection.refuse(asked.request_id, str(refused))
+        except asyncio.CancelledError:
+            # Where the CLI took back a tool call, it still counts the request as open.
+            self._send(connection.refuse(asked.request_id, "cancelled"))
+            raise
+        except Exception as error:  # noqa: BLE001 - such as an answer that no JSON can say
+            self._link.fault(type(asked).__name__, error)
+            line = connection.refuse(asked.request_id, f"unanswerable: {type(error).__name__}")
+        self._send(line)
+
+    def _send(self, line: bytes) -> None:
+        if self._link.is_open:
+            self._link.write(line)
+
+
+def _is_call(asked: Asked) -> bool:
+    return isinstance(asked, ToolCalled) and asked.message.get("method") == "tools/call"
+
+
+def _start_task(
+    answering: Coroutine[Any, Any, None], context: contextvars.Context
+) -> asyncio.Task[None]:
+    return asyncio.get_running_loop().create_task(answering, context=context)

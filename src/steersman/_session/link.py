@@ -1,0 +1,273 @@
+"""The machine at the end of a channel: bytes become journal entries, answers and events.
+
+Runs wholly inside the event loop's callbacks, so it never waits for anyone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Mapping
+from typing import Any, Protocol, TypeVar, cast
+
+from steersman._protocol.connection import Connection
+from steersman._protocol.events import (
+    Answered,
+    Event,
+    LineDropped,
+    MessageArrived,
+    NoiseHeard,
+)
+from steersman._session.readers import Growth
+from steersman._session.stderr import StderrTail
+from steersman._wire.launch import Plan, hook_id, redacted
+from steersman.control import Answer, Verb
+from steersman.errors import ChannelClosed, Evidence, RequestError, RequestLost
+from steersman.journal import Entry, Journal, Kind
+from steersman.journal.redaction import Redactor, secrets_in
+from steersman.options import Options
+from steersman.ports import Channel, Transport
+
+__all__ = ["Link", "Listener"]
+
+AnswerT = TypeVar("AnswerT")
+
+SHOWN_NOISE = 300
+
+
+class Listener(Protocol):
+    """Hears what a link does not deal with itself; must not raise."""
+
+    def message_arrived(self, entry: Entry, name: str) -> None:
+        """A message stands in the journal."""
+        ...
+
+    def event_happened(self, event: Event) -> None:
+        """The machine reports a question, a turn or a state."""
+        ...
+
+    def link_ended(self, status: int) -> None:
+        """The CLI and its tree are gone, and everything it said was heard."""
+        ...
+
+
+class Link:
+    """One CLI process: its channel, its side of the protocol, and the journal of both."""
+
+    def __init__(self, plan: Plan, options: Options, listener: Listener) -> None:
+        self.journal = Journal(options.journal_memory)
+        self.growth = Growth()
+        self.connection = Connection(
+            secrets.token_hex(4),
+            {hook_id(n): hook.event for n, hook in enumerate(options.hooks)},
+            options.max_buffer_size,
+        )
+        self.redactor = Redactor(
+            secrets_in(plan.launch.env, options.mcp_servers, options.settings)
+        )
+        self.stderr = StderrTail()
+        self.noise = ""
+        """The first lines on stdout that are not JSON."""
+        self.first_byte = asyncio.Event()
+        self.gone: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._plan = plan
+        self._on_stderr = options.stderr
+        self._listener = listener
+        self._channel: Channel | None = None
+        self.is_closing = False
+        self._waiting: dict[str, asyncio.Future[Answer]] = {}
+        self._alarm: asyncio.TimerHandle | None = None
+
+    # Life
+
+    async def open(self, transport: Transport) -> None:
+        """Start the CLI. Raises `LaunchError`."""
+        self._channel = await transport.open(self._plan.launch, self)
+
+    @property
+    def pid(self) -> int | None:
+        """The CLI's process id."""
+        return None if self._channel is None else self._channel.pid
+
+    @property
+    def was_opened(self) -> bool:
+        """Whether there is, or was, a process."""
+        return self._channel is not None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something can still be written."""
+        return self._channel is not None and not self.is_closing and not self.gone.done()
+
+    def close(self, grace: float) -> None:
+        """End the CLI in order; `gone` tells when it is done. Nothing can be written any more."""
+        self.is_closing = True
+        if self._channel is None:
+            if not self.gone.done():
+                self.gone.set_result(0)
+        else:
+            self._channel.close(grace)
+
+    def kill(self) -> None:
+        """End the CLI's whole tree now."""
+        self.is_closing = True
+        if self._channel is not None:
+            self._channel.kill()
+
+    def evidence(self, phase: str, status: int | None = None) -> Evidence:
+        """What is known about the process, with secrets left out."""
+        return Evidence(
+            phase, status, self.redactor.text(self.stderr.text), redacted(self._plan.launch)
+        )
+
+    # What the CLI says: the receiver of the channel
+
+    def data_received(self, data: bytes) -> None:
+        """Take a chunk of stdout, all the way to the journal and to whoever waits for an answer."""
+        if not self.first_byte.is_set():
+            self.first_byte.set()
+        self._take(self.connection.receive(data))
+
+    def stderr_received(self, data: bytes) -> None:
+        """Take a chunk of stderr."""
+        self.stderr.add(data)
+        if self._on_stderr is not None:
+            try:
+                self._on_stderr(data.decode("utf-8", "replace"))
+            except Exception as error:  # noqa: BLE001 - the caller's own code; it must not stop us
+                self.fault("stderr callback", error)
+
+    def exited(self, status: int) -> None:
+        """Learn that it is all over."""
+        self._take(self.connection.receive(b""))
+        self.first_byte.set()
+        if self._alarm is not None:
+            self._alarm.cancel()
+        for request_id, waiting in self._waiting.items():
+            if not waiting.done():
+                waiting.set_exception(RequestLost(request_id, "the CLI went away"))
+        if not self.gone.done():
+            self.gone.set_result(status)
+        self._listener.link_ended(status)
+        self.growth.end()
+
+    def _take(self, events: list[Event]) -> None:
+        now = time.time()
+        for event in events:
+            if type(event) is MessageArrived:
+                self._on_message(event, now)
+            elif type(event) is Answered:
+                self._on_answer(event)
+            elif type(event) is NoiseHeard:
+                self._on_noise(event.line, now)
+            elif type(event) is LineDropped:
+                over = event.oversize
+                self.journal.append(now, Kind.OVERSIZE, over.head, size=over.size)
+            else:
+                self._listener.event_happened(event)
+        self.growth.wake()
+
+    def _on_message(self, event: MessageArrived, now: float) -> None:
+        line = event.line
+        if event.kind is Kind.CONTROL:
+            line = self.redactor.line(line)
+        entry = self.journal.append(now, event.kind, line, event.turns)
+        if event.name:
+            self._listener.message_arrived(entry, event.name)
+
+    def _on_noise(self, line: bytes, now: float) -> None:
+        self.journal.append(now, Kind.NOISE, line)
+        if len(self.noise) < SHOWN_NOISE:
+            shown = self.redactor.text(line[:SHOWN_NOISE].decode("utf-8", "replace"))
+            self.noise = f"{self.noise}\n{shown}".strip()[:SHOWN_NOISE]
+
+    def _on_answer(self, event: Answered) -> None:
+        waiting = self._waiting.get(event.request_id)
+        if waiting is None or waiting.done():
+            return
+        if isinstance(event.answer, RequestError):
+            waiting.set_exception(event.answer)
+        else:
+            waiting.set_result(event.answer)
+
+    # What we say
+
+    def write(self, line: bytes, turns: tuple[str, ...] = ()) -> None:
+        """Send a line and journal it. Raises `ChannelClosed`."""
+        if not line:
+            return
+        if self._channel is None or not self.is_open:
+            raise ChannelClosed("this session is closed", hint="open another session")
+        self.journal.append(time.time(), Kind.SENT, self.redactor.line(line.rstrip(b"\n")), turns)
+        self._channel.write(line)
+        self.growth.wake()
+
+    def fault(self, where: str, error: BaseException | str) -> None:
+        """Write down that the caller's own code failed."""
+        how = error if isinstance(error, str) else type(error).__name__
+        self.journal.append(time.time(), Kind.FAULT, where=where, error=how)
+        self.growth.wake()
+
+    async def call(self, verb: Verb[AnswerT], timeout: float) -> AnswerT:
+        """Put `verb` to the CLI and wait for its answer."""
+        request_id, answer = self.post(verb, timeout)
+        return cast("AnswerT", await self._receive(request_id, answer))
+
+    async def control(self, subtype: str, fields: Mapping[str, Any], timeout: float) -> Answer:
+        """The same for a request that has no class."""
+        request = self.connection.control(subtype, fields, self._deadline(timeout))
+        return await self._receive(*self._send(*request))
+
+    def post(self, verb: Verb[Any], timeout: float) -> tuple[str, asyncio.Future[Answer]]:
+        """Put `verb` to the CLI; whoever does not want the answer any more must `forget` the id."""
+        return self._send(*self.connection.call(verb, self._deadline(timeout)))
+
+    def tell(self, verb: Verb[Any], timeout: float) -> None:
+        """Put `verb` to the CLI and let its answer go by."""
+        request_id, answer = self.post(verb, timeout)
+        answer.add_done_callback(lambda _: self.forget(request_id))
+
+    def forget(self, request_id: str) -> None:
+        """Take a request back, if it is not answered yet, and keep nothing of it."""
+        waiting = self._waiting.pop(request_id, None)
+        if waiting is not None and not waiting.cancel():
+            waiting.exception()
+        taken_back = self.connection.cancel(request_id)
+        if taken_back and self.is_open:
+            self.write(taken_back)
+
+    def _send(self, request_id: str, line: bytes) -> tuple[str, asyncio.Future[Answer]]:
+        try:
+            self.write(line)
+        except ChannelClosed:
+            self.connection.cancel(request_id)
+            raise
+        waiting: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting[request_id] = waiting
+        self._set_alarm()
+        return request_id, waiting
+
+    async def _receive(self, request_id: str, answer: asyncio.Future[Answer]) -> Answer:
+        try:
+            return await answer
+        finally:
+            self.forget(request_id)
+
+    def _deadline(self, timeout: float) -> float:
+        return asyncio.get_running_loop().time() + timeout
+
+    def _set_alarm(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        deadline = self.connection.next_deadline()
+        if deadline is not None:
+            self._alarm = asyncio.get_running_loop().call_at(deadline, self._expire)
+
+    def _expire(self) -> None:
+        self._alarm = None
+        for late, taken_back in self.connection.expire(asyncio.get_running_loop().time()):
+            self._on_answer(late)
+            if self.is_open:
+                self.write(taken_back)
+        self._set_alarm()

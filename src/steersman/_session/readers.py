@@ -1,0 +1,105 @@
+"""Readings of a journal that wait for what is not written yet.
+
+A reader has its own cursor: a slow one lags, it never holds up the session or another reader.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Generic, TypeVar
+
+from steersman.errors import ReaderLagged
+from steersman.journal import Entry, Journal
+
+__all__ = ["Growth", "Reading"]
+
+T = TypeVar("T")
+
+
+class Growth:
+    """Wakes everyone who waits for the journal to grow, all at once."""
+
+    def __init__(self) -> None:
+        self._waiting: asyncio.Future[None] | None = None
+        self.has_ended = False
+
+    def wake(self) -> None:
+        """The journal has grown, or will not grow any more."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None and not waiting.done():
+            waiting.set_result(None)
+
+    def end(self) -> None:
+        """Nothing will be added."""
+        self.has_ended = True
+        self.wake()
+
+    async def wait(self) -> None:
+        """Return when the journal has grown or ended."""
+        if self.has_ended:
+            return
+        if self._waiting is None:
+            self._waiting = asyncio.get_running_loop().create_future()
+        # Shielded: one reader's cancellation must not cancel the others' wait.
+        await asyncio.shield(self._waiting)
+
+
+class Reading(Generic[T], AsyncIterator[T]):
+    """What `pick` makes of each entry, in order. Holds nothing that must be closed."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        growth: Growth,
+        pick: Callable[[Entry], T | None],
+        *,
+        after: int = 0,
+        until: Callable[[Entry], bool] = lambda _: False,
+        on_lag: Callable[[int], T] | None = None,
+    ) -> None:
+        self._journal = journal
+        self._growth = growth
+        self._pick = pick
+        self._seq = after
+        self._until = until
+        self._on_lag = on_lag
+        self._batch: list[Entry] = []
+        self._at = 0
+        self._is_over = False
+
+    def __aiter__(self) -> Reading[T]:
+        return self
+
+    async def __anext__(self) -> T:
+        while not self._is_over:
+            while self._at < len(self._batch):
+                entry = self._batch[self._at]
+                self._at += 1
+                self._seq = entry.seq
+                self._is_over = self._until(entry)
+                picked = self._pick(entry)
+                if picked is not None:
+                    return picked
+                if self._is_over:
+                    raise StopAsyncIteration
+            if lost := self._journal.lost_after(self._seq):
+                return self._lagged(lost)
+            await self._refill()
+        raise StopAsyncIteration
+
+    async def _refill(self) -> None:
+        self._batch, self._at = self._journal.after(self._seq), 0
+        if self._batch:
+            return
+        if self._growth.has_ended:
+            self._is_over = True
+            return
+        await self._growth.wait()
+
+    def _lagged(self, lost: int) -> T:
+        self._seq += lost
+        if self._on_lag is None:
+            self._is_over = True
+            raise ReaderLagged(lost)
+        return self._on_lag(lost)

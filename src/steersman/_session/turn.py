@@ -1,0 +1,135 @@
+"""Turn: one prompt's life, from `send()` until it settles."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import AsyncIterator, Callable, Generator
+from typing import Any, Protocol, TypeVar
+
+from steersman.control import InterruptReceipt
+from steersman.errors import SteersmanError
+from steersman.journal import Entry, Kind, TurnResult
+from steersman.journal.results import Transcript
+from steersman.journal.text import TextStream
+from steersman.messages import Message
+
+__all__ = ["LINES", "Host", "Turn"]
+
+T = TypeVar("T")
+
+LINES = frozenset({Kind.MESSAGE, Kind.PARTIAL, Kind.BOOKKEEPING})
+"""Entries that are lines of the conversation."""
+
+
+class Host(Protocol):
+    """What a turn needs of its session."""
+
+    @property
+    def last_seq(self) -> int:
+        """The number of the newest journal entry."""
+        ...
+
+    def shows(self, entry: Entry) -> bool:
+        """Whether an entry is a message for people."""
+        ...
+
+    def reading(
+        self, pick: Callable[[Entry], T | None], *, after: int, until: Callable[[Entry], bool]
+    ) -> AsyncIterator[T]:
+        """What `pick` makes of each entry."""
+        ...
+
+    async def interrupt(
+        self, *, turn: Turn | None = None, also_queued: bool = False
+    ) -> InterruptReceipt:
+        """Stop a turn."""
+        ...
+
+
+class Turn:
+    """A prompt you can hold.
+
+    `await turn` gives its `TurnResult` and never raises for the turn's fate; any number of tasks may
+    wait for it, and read its messages or its text, each at its own pace.
+    """
+
+    def __init__(self, session: Host, uuid: str, content: Any, fields: dict[str, Any]) -> None:
+        self.session = session
+        self.uuid = uuid
+        self.content = content
+        self.fields = fields
+        self.context = contextvars.copy_context()
+        """Tools and hooks of this turn run in the context of the `send()` that made it."""
+        self.transcript = Transcript()
+        self.was_interrupted = False
+        self.cause: SteersmanError | None = None
+        """Why we ended it ourselves."""
+        self.begins_after = session.last_seq
+        self._begun = asyncio.Event()
+        self._settled: asyncio.Future[TurnResult] = asyncio.get_running_loop().create_future()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the turn is over."""
+        return self._settled.done()
+
+    def __await__(self) -> Generator[Any, None, TurnResult]:
+        return self.result().__await__()
+
+    async def result(self) -> TurnResult:
+        """How the turn ended, once it has."""
+        # Shielded: cancelling one who waits must not settle the turn for the others.
+        return await asyncio.shield(self._settled)
+
+    def __aiter__(self) -> AsyncIterator[Message]:
+        return self.messages()
+
+    def messages(self) -> AsyncIterator[Message]:
+        """The turn's messages from its beginning to its result.
+
+        Raises `ReaderLagged` when the beginning is gone from memory.
+        """
+        shows = self.session.shows
+        return self._read(lambda entry: entry.message if shows(entry) else None)
+
+    def raw(self) -> AsyncIterator[bytes]:
+        """The turn's lines as they came, without control lines."""
+        return self._read(lambda entry: entry.line if entry.kind in LINES else None)
+
+    def text(self) -> AsyncIterator[str]:
+        """What the main agent writes, as it writes it. Joined, it is the result's `text`."""
+        stream = TextStream()
+        return self._read(lambda entry: stream.feed(entry) or None)
+
+    async def interrupt(self, *, also_queued: bool = False) -> InterruptReceipt:
+        """Stop this turn and wait until it has settled; the receipt tells what still waits.
+
+        A turn that is over already stays as it is.
+        """
+        return await self.session.interrupt(turn=self, also_queued=also_queued)
+
+    def begin(self) -> None:
+        """Say that the CLI is at work on it."""
+        self._begun.set()
+
+    async def begun(self) -> None:
+        """Return once the CLI is at work on it, or done with it."""
+        await self._begun.wait()
+
+    def settle(self, result: TurnResult) -> None:
+        """Say how it ended; the first word counts."""
+        self._begun.set()
+        if not self._settled.done():
+            self._settled.set_result(result)
+
+    def _read(self, pick: Callable[[Entry], T | None]) -> AsyncIterator[T]:
+        uuid = self.uuid
+
+        def is_end(entry: Entry) -> bool:
+            return entry.kind is Kind.SETTLED and uuid in entry.turns
+
+        def pick_ours(entry: Entry) -> T | None:
+            return pick(entry) if uuid in entry.turns else None
+
+        return self.session.reading(pick_ours, after=self.begins_after, until=is_end)

@@ -1,0 +1,99 @@
+"""What every value that came over the wire has: its fields, and the object they were read from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self, TypeVar, cast
+
+import msgspec
+from msgspec import Struct
+
+from steersman import _json
+
+__all__ = ["Wire", "read", "read_leniently"]
+
+# Where a value keeps what it was read from: a line, or an object inside another one's line.
+SOURCE = "source"
+
+WireT = TypeVar("WireT", bound="Wire")
+
+
+class Wire(Struct, frozen=True, kw_only=True, dict=True):
+    """A value of the CLI's. Missing or strange fields take their defaults; `raw` has them all."""
+
+    READERS: ClassVar[Mapping[str, Callable[[Any], list[Any]]]] = {}
+    """For fields that hold many things: how to keep what fits when not all of it does."""
+
+    @property
+    def raw(self) -> dict[str, Any]:
+        """The object exactly as it came, with the fields that this release does not know."""
+        source = self.__dict__.get(SOURCE)
+        if isinstance(source, bytes):
+            source = self.__dict__[SOURCE] = _json.loads(source)
+        elif source is None:
+            source = self.__dict__[SOURCE] = msgspec.to_builtins(self)
+        elif not isinstance(source, dict):
+            parent, path = cast("tuple[Wire, tuple[str | int, ...]]", source)
+            source = self.__dict__[SOURCE] = _follow(parent.raw, path)
+        return cast("dict[str, Any]", source)
+
+    def came_from(self, source: bytes | dict[str, Any] | tuple[Wire, tuple[str | int, ...]]) -> Self:
+        """Remember `source`: a line, an object, or a place inside another value."""
+        self.__dict__[SOURCE] = source
+        self.adopt()
+        return self
+
+    def adopt(self) -> None:
+        """Tell the values inside this one where they stand; a class with such fields overrides it."""
+
+
+def read(cls: type[WireT], line: bytes) -> WireT:
+    """A `cls` from `line`; never raises on a JSON object. Raises `ValueError` on anything else."""
+    try:
+        value = msgspec.json.decode(line, type=cls)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        found = _json.loads(line)
+        if not isinstance(found, dict):
+            raise ValueError("not a JSON object") from None
+        value = read_leniently(cls, cast("dict[str, Any]", found))
+    return value.came_from(line)
+
+
+def read_leniently(cls: type[WireT], found: dict[str, Any]) -> WireT:
+    """A `cls` from an object that does not fit it: each field that fits is taken."""
+    values = {
+        field.name: value
+        for field in msgspec.structs.fields(cls)
+        if field.encode_name in found
+        for value in _fitting(
+            field.type, found[field.encode_name], cls.READERS.get(field.name, _nested(field.type))
+        )
+    }
+    return cls(**values)
+
+
+def _fitting(wanted: Any, found: Any, otherwise: Callable[[Any], list[Any]]) -> list[Any]:
+    """`found` as `wanted`, or what `otherwise` makes of it: one value or none."""
+    try:
+        return [msgspec.convert(found, wanted)]
+    except (msgspec.ValidationError, RecursionError):
+        return otherwise(found)
+
+
+def _nested(wanted: Any) -> Callable[[Any], list[Any]]:
+    def look_inside(found: Any) -> list[Any]:
+        if isinstance(found, dict) and isinstance(wanted, type) and issubclass(wanted, Wire):
+            return [read_leniently(wanted, cast("dict[str, Any]", found))]
+        return []
+
+    return look_inside
+
+
+def _follow(found: Any, path: tuple[str | int, ...]) -> dict[str, Any]:
+    """The object at `path`; an empty one where there is none and the value is all defaults."""
+    try:
+        for step in path:
+            found = found[step]
+    except (KeyError, IndexError, TypeError):
+        return {}
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}

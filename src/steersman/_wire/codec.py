@@ -1,0 +1,82 @@
+"""Lines to routes, and what we say to lines.
+
+A route is a line read just far enough to know where it goes. Reading never raises.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import msgspec
+from msgspec import Struct, field
+
+from steersman import _json
+from steersman._values import Wire, read_leniently
+
+__all__ = ["Response", "Route", "encode", "route", "unpack"]
+
+# msgspec cannot mix `Raw` with `None` in a union, so absence is an empty `Raw`.
+NOTHING = msgspec.Raw()
+
+
+class Route(Wire, frozen=True, kw_only=True):
+    """The fields that decide where a line goes and which turn it belongs to."""
+
+    type: str = ""
+    subtype: str | None = None
+    request_id: str | None = None
+    request: msgspec.Raw = NOTHING
+    response: msgspec.Raw = NOTHING
+    parent_tool_use_id: str | None = None
+    tool_use_id: str | None = None
+    uuid: str | None = None
+    is_replay: bool = field(default=False, name="isReplay")
+    command_uuid: str | None = None
+    state: str | None = None
+    session_id: str | None = None
+    user_message_uuid: str | None = None
+    user_message_uuids: list[str] | None = None
+    origin: dict[str, Any] | None = None
+
+
+class Response(Struct, frozen=True, kw_only=True):
+    """The inside of a control response."""
+
+    subtype: str = "success"
+    request_id: str = ""
+    response: msgspec.Raw = NOTHING
+    error: str = "no reason given"
+    error_code: str | None = None
+
+
+_routes = msgspec.json.Decoder(Route)
+
+
+def route(line: bytes) -> Route | None:
+    """Where `line` goes; `None` when it is not a JSON object."""
+    try:
+        return _routes.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return _route_loosely(line)
+
+
+def _route_loosely(line: bytes) -> Route | None:
+    try:
+        found = _json.loads(line)
+    except ValueError:
+        return None
+    if not isinstance(found, dict):
+        return None
+    fields = cast("dict[str, Any]", found)
+    raws = {key: msgspec.Raw(_json.dumps(fields.pop(key))) for key in ("request", "response") if key in fields}
+    return msgspec.structs.replace(read_leniently(Route, fields), **raws)
+
+
+def unpack(raw: msgspec.Raw) -> Any:
+    """The plain value inside a route; an empty object when there is none."""
+    return _json.loads(bytes(raw)) if bytes(raw) else {}
+
+
+def encode(value: Any) -> bytes:
+    """The line that says `value`."""
+    return _json.dumps(value) + b"\n"

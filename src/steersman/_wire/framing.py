@@ -1,0 +1,84 @@
+"""Chunks to lines.
+
+Fed by a channel, feeds the codec. Knows newlines and a size limit, nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["DEFAULT_LIMIT", "LineFramer", "Oversize"]
+
+DEFAULT_LIMIT = 256 * 1024 * 1024
+HEAD = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Oversize:
+    """A line was longer than the limit and is gone, but for its head."""
+
+    size: int
+    head: bytes
+
+
+class LineFramer:
+    """Collects chunks and gives out the lines they complete, each in time linear in its size."""
+
+    def __init__(self, limit: int = DEFAULT_LIMIT) -> None:
+        self._limit = limit
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._head: bytes | None = None
+        """The beginning of the line being skipped, while one is."""
+
+    def feed(self, chunk: bytes) -> list[bytes | Oversize]:
+        """What `chunk` completes, in order, without line ends; blank lines are left out."""
+        head, newline, rest = chunk.partition(b"\n")
+        self._keep(head)
+        if not newline:
+            return []
+        *whole, tail = rest.split(b"\n")
+        lines = [self._take(), *map(self._fit, whole)]
+        self._keep(tail)
+        return [line for line in lines if line]
+
+    def finish(self) -> list[bytes | Oversize]:
+        """The unfinished last line, if the peer closed without a newline."""
+        line = self._take()
+        return [line] if line else []
+
+    def _keep(self, part: bytes) -> None:
+        self._size += len(part)
+        if self._head is not None:
+            return
+        self._parts.append(part)
+        if self._size > self._limit:
+            self._head = _head_of(self._parts)
+            self._parts.clear()
+
+    def _take(self) -> bytes | Oversize:
+        parts, size, head = self._parts, self._size, self._head
+        self._parts, self._size, self._head = [], 0, None
+        if head is not None:
+            return Oversize(size, head)
+        return _bare(parts[0] if len(parts) == 1 else b"".join(parts))
+
+    def _fit(self, line: bytes) -> bytes | Oversize:
+        """A line that came in one chunk; it too may be longer than a small limit."""
+        return _bare(line) if len(line) <= self._limit else Oversize(len(line), line[:HEAD])
+
+
+def _bare(line: bytes) -> bytes:
+    """Without a carriage return; nothing when there is nothing but blanks."""
+    if line.endswith(b"\r"):
+        line = line[:-1]
+    return line if line and not line.isspace() else b""
+
+
+def _head_of(parts: list[bytes]) -> bytes:
+    head = b""
+    for part in parts:
+        head += part[: HEAD - len(head)]
+        if len(head) == HEAD:
+            break
+    return head

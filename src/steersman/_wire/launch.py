@@ -1,0 +1,321 @@
+"""Options to a launch: one table, read top to bottom.
+
+Each option has a row that says how it reaches the CLI: a flag, a variable, a private file, a field
+of the initialize request, or not at all because it is ours. Nothing private or long goes on argv.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from steersman import _json
+from steersman._wire.environment import environment
+from steersman.control import Initialize
+from steersman.errors import UsageError
+from steersman.hooks import Hooks
+from steersman.options import Options
+from steersman.ports import FileArgument, Launch
+
+__all__ = ["MINIMUM_VERSION", "Plan", "hook_id", "plan", "redacted"]
+
+MINIMUM_VERSION = "2.1.0"
+"""The oldest CLI that speaks the protocol as we do."""
+
+_SHOWN = frozenset(
+    "--output-format --input-format --permission-prompt-tool --model --fallback-model --max-turns"
+    " --max-budget-usd --tools --allowedTools --disallowedTools --permission-mode --add-dir"
+    " --setting-sources --settings --session-id --resume".split()
+)
+"""Flags whose values are no secret, and tell why a start failed."""
+
+LONGEST_ARGUMENT = 4096
+LONGEST_LIST = 1500
+"""Bytes of a list on argv; a longer one goes into the settings file."""
+
+_ALWAYS = (
+    "--output-format=stream-json",
+    "--input-format=stream-json",
+    "--verbose",
+    # For `turn.text()`.
+    "--include-partial-messages",
+    # On older CLIs, whose results name no prompts, replays tell which prompt a result is for.
+    "--replay-user-messages",
+    # Without it the CLI denies by itself, without saying how to register an approver.
+    "--permission-prompt-tool=stdio",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All that a session needs to start: what to run and how to greet it."""
+
+    launch: Launch
+    initialize: Initialize
+    session_id: str | None
+    """The conversation's id, where it is known before the start."""
+
+
+def plan(
+    options: Options,
+    *,
+    program: str,
+    host_env: Mapping[str, str],
+    new_session_id: str,
+    servers: Iterable[str] = (),
+    approved: Iterable[str] = (),
+) -> Plan:
+    """The launch for `options`.
+
+    `servers` are the keys of the tool servers in this process, `approved` the names of functions
+    that may run without asking; `new_session_id` is used if the options leave the choice to us.
+    """
+    draft = _Draft(options, approved=tuple(approved))
+    for name, row in ROWS.items():
+        row(draft, getattr(options, name))
+    session_id = _choose_session(draft, new_session_id)
+    draft.add_settings()
+    draft.initialize |= {"sdk_mcp_servers": list(servers) or None}
+    launch = Launch(
+        argv=(program, *_ALWAYS, *draft.argv),
+        env=environment(host_env, options.inherit_env, options.env),
+        cwd=None if options.cwd is None else str(options.cwd),
+        files=draft.files,
+    )
+    _refuse_long(launch)
+    return Plan(launch, Initialize(**draft.initialize), session_id)
+
+
+def redacted(launch: Launch) -> tuple[str, ...]:
+    """The command line as it may be shown: values of flags that we do not know are left out."""
+    return tuple(map(_shown, launch.argv))
+
+
+def _shown(token: str | FileArgument) -> str:
+    if isinstance(token, FileArgument):
+        return f"{token.prefix}<file>"
+    flag, equals, _ = token.partition("=")
+    known = not flag.startswith("--") or not equals or flag in _SHOWN
+    shown = token if known else f"{flag}=…"
+    return shown if len(shown) <= 200 else shown[:200] + "…"
+
+
+def hook_id(position: int) -> str:
+    """The name under which the CLI calls the hook at `position` of the registry."""
+    return f"hook_{position}"
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A launch in the making."""
+
+    options: Options
+    approved: tuple[str, ...]
+    argv: list[str | FileArgument] = field(default_factory=list[str | FileArgument])
+    files: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    initialize: dict[str, Any] = field(default_factory=dict[str, Any])
+    settings: dict[str, Any] = field(default_factory=dict[str, Any])
+    settings_path: str | None = None
+
+    def add_rules(self, kind: str, rules: Iterable[str]) -> None:
+        """Put permission rules into the settings of this session."""
+        permissions = self.settings.setdefault("permissions", {})
+        permissions[kind] = [*permissions.get(kind, ()), *rules]
+
+    def add_settings(self) -> None:
+        """Write the settings that came together into one private file."""
+        if self.settings_path is not None and self.settings:
+            raise UsageError(
+                "settings",
+                self.settings_path,
+                "a mapping, when rule lists or directories are longer than 1500 bytes",
+                hint="read the file and pass its content as settings={...}",
+            )
+        if self.settings_path is not None:
+            self.argv.append(f"--settings={self.settings_path}")
+        elif self.settings:
+            self.files["settings.json"] = _json.dumps(self.settings)
+            self.argv.append(FileArgument("--settings=", "settings.json"))
+
+
+Row = Callable[[_Draft, Any], None]
+
+
+def _value(flag: str) -> Row:
+    """`--flag=value`: one token, so a value can never pose as a flag."""
+
+    def row(draft: _Draft, value: Any) -> None:
+        if value is not None:
+            draft.argv.append(f"{flag}={value}")
+
+    return row
+
+
+def _switch(flag: str) -> Row:
+    def row(draft: _Draft, on: bool) -> None:
+        if on:
+            draft.argv.append(flag)
+
+    return row
+
+
+def _greeting(name: str) -> Row:
+    """A field of the initialize request."""
+
+    def row(draft: _Draft, value: Any) -> None:
+        if value:
+            draft.initialize[name] = value
+
+    return row
+
+
+def _ours(_draft: _Draft, _value: Any) -> None:
+    """Never leaves this process, or is handled beside the table."""
+
+
+def _add_system_prompt(draft: _Draft, prompt: str | Mapping[str, Any] | None) -> None:
+    if isinstance(prompt, str):
+        draft.initialize["system_prompt"] = [prompt]
+    elif prompt is not None and prompt.get("append"):
+        draft.initialize["append_system_prompt"] = str(prompt["append"])
+
+
+def _add_output_format(draft: _Draft, wanted: Mapping[str, Any] | None) -> None:
+    if wanted is not None:
+        draft.initialize["json_schema"] = dict(wanted["schema"])
+
+
+def _add_tools(draft: _Draft, tools: tuple[str, ...] | None) -> None:
+    if tools is not None:
+        draft.argv.append(f"--tools={','.join(tools)}")
+
+
+def _rules(flag: str, kind: str) -> Row:
+    """A list of rules: on argv while it is short, in the settings when it is long."""
+
+    def row(draft: _Draft, rules: tuple[str, ...]) -> None:
+        wanted = (*rules, *(draft.approved if kind == "allow" else ()))
+        joined = ",".join(wanted)
+        if not wanted:
+            return
+        if len(joined.encode()) <= LONGEST_LIST:
+            draft.argv.append(f"{flag}={joined}")
+        else:
+            draft.add_rules(kind, wanted)
+
+    return row
+
+
+def _add_directories(draft: _Draft, directories: tuple[Any, ...]) -> None:
+    paths = [str(each) for each in directories]
+    if sum(map(len, paths)) <= LONGEST_LIST:
+        draft.argv += [f"--add-dir={each}" for each in paths]
+    else:
+        draft.add_rules("additionalDirectories", paths)
+
+
+def _add_servers(draft: _Draft, servers: Mapping[str, Any]) -> None:
+    """Servers that the CLI runs or dials itself; their headers and variables may be secrets."""
+    external = {key: dict(config) for key, config in servers.items() if isinstance(config, Mapping)}
+    if external:
+        draft.files["mcp.json"] = _json.dumps({"mcpServers": external})
+        draft.argv.append(FileArgument("--mcp-config=", "mcp.json"))
+
+
+def _add_settings(draft: _Draft, settings: Any) -> None:
+    if isinstance(settings, Mapping):
+        draft.settings |= cast("Mapping[str, Any]", settings)
+    elif isinstance(settings, str) and settings.lstrip().startswith("{"):
+        draft.settings |= _settings_text(settings)
+    elif settings is not None:
+        draft.settings_path = str(settings)
+
+
+def _settings_text(text: str) -> dict[str, Any]:
+    try:
+        found = _json.loads(text.encode())
+    except ValueError as error:
+        raise UsageError("settings", "a text that is not JSON", f"JSON or a path ({error})") from None
+    return cast("dict[str, Any]", found)
+
+
+def _add_sources(draft: _Draft, sources: tuple[str, ...]) -> None:
+    draft.argv.append(f"--setting-sources={','.join(sources)}")
+
+
+def _add_hooks(draft: _Draft, hooks: Hooks) -> None:
+    config: dict[str, list[dict[str, Any]]] = {}
+    for position, hook in enumerate(hooks):
+        matcher: dict[str, Any] = {"hookCallbackIds": [hook_id(position)]}
+        if hook.matcher is not None:
+            matcher["matcher"] = hook.matcher
+        if hook.timeout is not None:
+            matcher["timeout"] = hook.timeout
+        if hook.is_guard:
+            matcher["onFailure"] = "block"
+        config.setdefault(hook.event_name, []).append(matcher)
+    if config:
+        draft.initialize["hooks"] = config
+
+
+def _add_extra(draft: _Draft, extra: Mapping[str, str | None]) -> None:
+    draft.argv += [f"--{flag}" if value is None else f"--{flag}={value}" for flag, value in extra.items()]
+
+
+ROWS: Mapping[str, Row] = {
+    "model": _value("--model"),
+    "fallback_model": _value("--fallback-model"),
+    "system_prompt": _add_system_prompt,
+    "append_system_prompt": _greeting("append_system_prompt"),
+    "max_turns": _value("--max-turns"),
+    "max_budget_usd": _value("--max-budget-usd"),
+    "output_format": _add_output_format,
+    "tools": _add_tools,
+    "allowed_tools": _rules("--allowedTools", "allow"),
+    "disallowed_tools": _rules("--disallowedTools", "deny"),
+    "functions": _ours,
+    "mcp_servers": _add_servers,
+    "strict_mcp_config": _switch("--strict-mcp-config"),
+    "permission_mode": _value("--permission-mode"),
+    "can_use_tool": _ours,
+    "hooks": _add_hooks,
+    "agents": _greeting("agents"),
+    "cwd": _ours,
+    "add_dirs": _add_directories,
+    "cli_path": _ours,
+    "env": _ours,
+    "inherit_env": _ours,
+    "setting_sources": _add_sources,
+    "settings": _add_settings,
+    "extra_args": _add_extra,
+    "session_id": _ours,
+    "resume": _value("--resume"),
+    "continue_conversation": _switch("--continue"),
+    "fork_session": _switch("--fork-session"),
+    "include_partial_messages": _ours,
+    "stderr": _ours,
+    "startup": _ours,
+    "request_timeout": _ours,
+    "close_grace": _ours,
+    "journal_memory": _ours,
+    "max_buffer_size": _ours,
+}
+
+
+def _choose_session(draft: _Draft, new_session_id: str) -> str | None:
+    """Name a new conversation ourselves, so that no crash can lose its id."""
+    options = draft.options
+    goes_on = options.resume is not None or options.continue_conversation
+    if goes_on and not options.fork_session:
+        return options.resume
+    session_id = options.session_id or new_session_id
+    draft.argv.append(f"--session-id={session_id}")
+    return session_id
+
+
+def _refuse_long(launch: Launch) -> None:
+    for token in launch.argv:
+        if isinstance(token, str) and len(token.encode()) > LONGEST_ARGUMENT:
+            flag, _, value = token.partition("=")
+            raise UsageError(flag, f"{len(value)} characters", f"at most {LONGEST_ARGUMENT} bytes")

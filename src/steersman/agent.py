@@ -1,0 +1,265 @@
+"""The front desk: picks the adapters, wires them, and opens sessions."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import AsyncIterator, Iterable, Mapping
+from typing import Any, TypeVar, overload
+
+from steersman._session.prompts import Prompt, content_of
+from steersman._session.session import Session
+from steersman._session.turn import Turn
+from steersman._wire.launch import Plan, plan
+from steersman.errors import BadOutput, NoOutput, TurnFailed, UsageError
+from steersman.journal import TurnResult
+from steersman.messages import Message
+from steersman.options import Options, options_from
+from steersman.ports import ToolServer, Transport
+from steersman.tools.output import Shape, shape_of
+from steersman.tools.toolbox import Toolbox
+from steersman.transports.locate import locate
+from steersman.transports.subprocess import SubprocessTransport
+
+__all__ = ["Agent", "Query", "Session", "Turn", "query", "run"]
+
+T = TypeVar("T")
+
+FUNCTIONS = "functions"
+"""The key under which plain functions are served: `mcp__functions__<name>`."""
+
+
+class Agent:
+    """A configuration that opens sessions. Keyword fields are the fields of `Options`."""
+
+    def __init__(
+        self, options: Options | None = None, *, transport: Transport | None = None, **fields: Any
+    ) -> None:
+        self.options = options_from(options, fields)
+        self._transport = _checked(transport)
+        # Built here, so that a function that cannot be a tool is told of before anything runs.
+        _servers_of(self.options)
+
+    def session(self, *, transport: Transport | None = None, **overrides: Any) -> Session:
+        """A session that starts with `async with`; any option may be overridden."""
+        options = options_from(self.options, overrides)
+        servers = _servers_of(options)
+        chosen = _checked(transport) or self._transport
+        program = "claude" if chosen is not None and options.cli_path is None else None
+        return Session(
+            options,
+            _plan(options, servers, program or locate(options.cli_path)),
+            chosen or SubprocessTransport(),
+            servers,
+        )
+
+    async def start(
+        self, prompt: Prompt | None = None, *, transport: Transport | None = None, **overrides: Any
+    ) -> Session:
+        """A session that runs already, its first prompt sent. Close it with `aclose()`."""
+        if prompt is not None:
+            content_of(prompt)
+        session = self.session(transport=transport, **overrides)
+        await session.start()
+        if prompt is not None:
+            await session.send(prompt)
+        return session
+
+    def query(
+        self, prompt: Prompt, *, transport: Transport | None = None, **overrides: Any
+    ) -> Query:
+        """One prompt, its messages, and nothing left behind: `async for message in agent.query(...)`."""
+        content_of(prompt)
+        return Query(self.session(transport=transport, **overrides), prompt)
+
+    @overload
+    async def run(
+        self, prompt: Prompt, *, transport: Transport | None = None, **overrides: Any
+    ) -> TurnResult: ...
+
+    @overload
+    async def run(
+        self,
+        prompt: Prompt,
+        *,
+        output: type[T],
+        transport: Transport | None = None,
+        **overrides: Any,
+    ) -> T: ...
+
+    async def run(
+        self,
+        prompt: Prompt,
+        *,
+        output: Any = None,
+        transport: Transport | None = None,
+        **overrides: Any,
+    ) -> Any:
+        """One prompt, settled. With `output=T` the answer comes as a `T`.
+
+        Raises `TurnFailed` when it did not complete, and `NoOutput` or `BadOutput`, both with the
+        text, when there is no `T` in the answer.
+        """
+        content_of(prompt)
+        shape: Shape[Any] | None = None
+        if output is not None:
+            shape = _shape(output)
+            overrides["output_format"] = {"type": "json_schema", "schema": shape.schema}
+        async with self.session(transport=transport, **overrides) as session:
+            turn = await session.send(prompt)
+            result = await turn
+        _raise_unless_completed(result)
+        return result if shape is None else _read_output(shape, result)
+
+
+class Query(AsyncIterator[Message]):
+    """The messages of one prompt. Ends its session with the last one, or when it is let go."""
+
+    def __init__(self, session: Session, prompt: Prompt) -> None:
+        self.session = session
+        self._prompt = prompt
+        self._messages: AsyncIterator[Message] | None = None
+
+    def __aiter__(self) -> Query:
+        return self
+
+    async def __anext__(self) -> Message:
+        try:
+            if self._messages is None:
+                await self.session.start()
+                turn = await self.session.send(self._prompt)
+                self._messages = turn.messages()
+            return await anext(self._messages)
+        except BaseException:
+            # The end, an error or a cancellation: in each case this was the last message.
+            await self.aclose()
+            raise
+
+    async def aclose(self) -> None:
+        """End the session and see its CLI gone."""
+        await self.session.aclose()
+
+    async def __aenter__(self) -> Query:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.aclose()
+
+    def __del__(self) -> None:
+        # `break` in an `async for` ends here: the CLI's end is begun at once, not awaited.
+        self.session.abandon()
+
+
+def query(
+    prompt: Prompt,
+    *,
+    options: Options | None = None,
+    transport: Transport | None = None,
+    **fields: Any,
+) -> Query:
+    """One prompt, typed messages: `async for message in query("What is 2+2?")`."""
+    return Agent(options, transport=transport, **fields).query(prompt)
+
+
+@overload
+async def run(
+    prompt: Prompt,
+    *,
+    options: Options | None = None,
+    transport: Transport | None = None,
+    **fields: Any,
+) -> TurnResult: ...
+
+
+@overload
+async def run(
+    prompt: Prompt,
+    *,
+    output: type[T],
+    options: Options | None = None,
+    transport: Transport | None = None,
+    **fields: Any,
+) -> T: ...
+
+
+async def run(
+    prompt: Prompt,
+    *,
+    output: Any = None,
+    options: Options | None = None,
+    transport: Transport | None = None,
+    **fields: Any,
+) -> Any:
+    """One prompt, settled: a `TurnResult`, or a `T` with `output=T`. See `Agent.run`."""
+    return await Agent(options, transport=transport, **fields).run(prompt, output=output)
+
+
+def _plan(options: Options, servers: Mapping[str, ToolServer], program: str) -> Plan:
+    approved: Iterable[str] = ()
+    if options.functions:
+        names = servers[FUNCTIONS].tool_names
+        approved = [f"mcp__{FUNCTIONS}__{name}" for name in names]
+    return plan(
+        options,
+        program=program,
+        host_env=os.environ,
+        new_session_id=str(uuid.uuid4()),
+        servers=servers,
+        approved=approved,
+    )
+
+
+def _servers_of(options: Options) -> dict[str, ToolServer]:
+    """The tool servers that live in this process, by key."""
+    servers = {
+        key: server
+        for key, server in options.mcp_servers.items()
+        if not isinstance(server, Mapping)
+    }
+    if options.functions:
+        if FUNCTIONS in options.mcp_servers:
+            raise UsageError(
+                "mcp_servers key", FUNCTIONS, f"another key: {FUNCTIONS!r} is that of functions="
+            )
+        servers[FUNCTIONS] = Toolbox(FUNCTIONS, options.functions)
+    return servers
+
+
+def _checked(transport: Transport | None) -> Transport | None:
+    if transport is not None and not callable(getattr(transport, "open", None)):
+        raise UsageError("transport", transport, "a Transport, such as SubprocessTransport()")
+    return transport
+
+
+def _shape(output: Any) -> Shape[Any]:
+    try:
+        return shape_of(output)
+    except (TypeError, ValueError) as error:
+        allowed = "a dataclass, TypedDict, msgspec Struct or pydantic model, or plain types of those"
+        raise UsageError("output", output, allowed, hint=str(error)) from error
+
+
+def _raise_unless_completed(result: TurnResult) -> None:
+    if result.outcome == "completed":
+        return
+    reason = str(result.cause) if result.cause else result.answer or result.terminal_reason or "?"
+    raise TurnFailed(result.outcome, reason, text=result.text) from result.cause
+
+
+def _read_output(shape: Shape[T], result: TurnResult) -> T:
+    if result.structured_output is None:
+        raise NoOutput(
+            "the turn completed without structured output",
+            text=result.text,
+            hint="ask for it more plainly in the prompt, or allow more turns",
+        )
+    try:
+        return shape.read(result.structured_output)
+    except ValueError as error:
+        raise BadOutput(
+            f"the structured output does not fit: {error}",
+            output=result.structured_output,
+            text=result.text,
+        ) from error
+
+

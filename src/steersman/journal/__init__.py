@@ -1,0 +1,18 @@
+"""The one log of a session, and the phases it goes through. Pure: no I/O, no clock, no await."""
+
+from steersman.journal.entries import Entry, Kind, Lagged
+from steersman.journal.log import Journal
+from steersman.journal.phases import Move, Phase, step
+from steersman.journal.results import Outcome, TurnResult
+
+__all__ = [
+    "Entry",
+    "Journal",
+    "Kind",
+    "Lagged",
+    "Move",
+    "Outcome",
+    "Phase",
+    "TurnResult",
+    "step",
+]

@@ -1,0 +1,126 @@
+"""How a turn ended, read off its result and the messages before it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, cast
+
+from steersman.errors import NotLoggedIn, SteersmanError
+from steersman.messages import Assistant, Result, TextBlock, Usage
+
+__all__ = ["CostMeter", "Outcome", "Transcript", "TurnResult", "cause_of", "outcome_of"]
+
+Outcome = Literal["completed", "failed", "interrupted", "cancelled"]
+
+PARAGRAPH = "\n\n"
+"""Stands between the texts of two messages of one turn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnResult:
+    """What came of a prompt. Look at `outcome` first; `cause` says why it is not completed."""
+
+    uuid: str
+    outcome: Outcome
+    text: str = ""
+    """All that the main agent wrote in this turn, as `turn.text()` gives it."""
+    answer: str = ""
+    """Its last message: what the CLI calls the result."""
+    cost_usd: float = 0.0
+    """Of this turn alone. Turns that share a result: the first has the cost."""
+    usage: Usage = field(default_factory=Usage)
+    structured_output: Any = None
+    stop_reason: str | None = None
+    terminal_reason: str | None = None
+    permission_denials: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    api_error: int | None = None
+    cause: SteersmanError | None = None
+    result: Result | None = None
+    """The CLI's own result, if one named this turn."""
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the turn completed."""
+        return self.outcome == "completed"
+
+
+class Transcript:
+    """The text of one turn, put together from its complete messages."""
+
+    def __init__(self) -> None:
+        self._texts: list[tuple[str, str]] = []
+
+    def add(self, message: Assistant) -> None:
+        """Take a message of the main agent into account."""
+        if message.parent_tool_use_id is not None or message.is_api_error_message:
+            return
+        self._texts += [
+            (message.message.id, block.text)
+            for block in message.content
+            if isinstance(block, TextBlock)
+        ]
+
+    @property
+    def text(self) -> str:
+        """Everything, with a paragraph between messages."""
+        return PARAGRAPH.join(self._by_message())
+
+    @property
+    def answer(self) -> str:
+        """The last message."""
+        return next(reversed(self._by_message()), "")
+
+    def _by_message(self) -> list[str]:
+        joined: dict[str, str] = {}
+        for message_id, text in self._texts:
+            joined[message_id] = joined.get(message_id, "") + text
+        return [text for text in joined.values() if text]
+
+
+class CostMeter:
+    """What each result adds; the CLI's own totals are cumulative, and go on after a resume."""
+
+    def __init__(self) -> None:
+        self._total = 0.0
+
+    def cost_of(self, result: Result) -> float:
+        """The cost of the turn that `result` ends, in US dollars."""
+        total = result.total_cost_usd or 0.0
+        before, self._total = self._total, total
+        added = [_cost(each) for each in result.model_usage_since_last_result.values()]
+        if added:
+            return sum(added)
+        # A total that fell was reset, as `/clear` does.
+        return total - before if total >= before else total
+
+
+def _cost(usage: Any) -> float:
+    found = cast("dict[str, Any]", usage).get("costUSD") if isinstance(usage, dict) else None
+    return float(found) if isinstance(found, int | float) else 0.0
+
+
+def outcome_of(result: Result, *, was_interrupted: bool = False) -> Outcome:
+    """Completed, failed or interrupted.
+
+    An interrupt looks like an error on the wire, and an API failure like a success.
+    """
+    if (result.terminal_reason or "").startswith("aborted"):
+        return "interrupted"
+    # Older CLIs give no reason: what ends in an error after our own interrupt was interrupted.
+    if was_interrupted and result.terminal_reason is None and result.is_error:
+        return "interrupted"
+    return "failed" if result.is_error else "completed"
+
+
+def cause_of(result: Result) -> SteersmanError | None:
+    """Why a turn failed, as an error that could be raised."""
+    if not result.is_error:
+        return None
+    said = result.result or "; ".join(result.errors) or result.subtype
+    if result.api_error_status == 401 or "/login" in said:  # noqa: PLR2004 - HTTP's own number
+        return NotLoggedIn(
+            said,
+            hint="log in with `claude`, or set ANTHROPIC_API_KEY; if user settings hold the key"
+            ' helper, pass setting_sources=("user",)',
+        )
+    return None

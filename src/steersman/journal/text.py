@@ -1,0 +1,84 @@
+"""The words of one turn as they are written.
+
+Pieces come from stream events; the complete message settles what was said, and fills in what was
+never streamed. A stream that broke off and began anew is not told twice.
+"""
+
+from __future__ import annotations
+
+from steersman.journal.entries import Entry, Kind
+from steersman.journal.results import PARAGRAPH
+from steersman.messages import Assistant, StreamEvent, TextBlock
+
+__all__ = ["TextStream"]
+
+
+class TextStream:
+    """Turns a turn's entries into chunks of text; joined they are the turn's text."""
+
+    def __init__(self) -> None:
+        self._told = ""
+        """What was given out of the message being written now."""
+        self._seen = ""
+        """What the stream has brought of it; shorter than `_told` while a broken one begins anew."""
+        self._complete = ""
+        """What its complete frames have confirmed."""
+        self._message_id = ""
+        self._is_abandoned = False
+        self._has_told = False
+
+    def feed(self, entry: Entry) -> str:
+        """The next chunk, which is often empty."""
+        if entry.kind not in (Kind.PARTIAL, Kind.MESSAGE):
+            return ""
+        message = entry.message
+        if isinstance(message, StreamEvent):
+            return self._on_event(message)
+        if isinstance(message, Assistant):
+            return self._on_message(message)
+        return ""
+
+    def _on_event(self, message: StreamEvent) -> str:
+        if message.parent_tool_use_id is not None:
+            return ""
+        match message.event:
+            case {"type": "message_start", "message": {"id": str(message_id)}}:
+                self._begin(message_id)
+            case {"type": "content_block_delta", "delta": {"type": "text_delta", "text": str(text)}}:
+                self._seen += text
+                return self._tell(self._seen)
+            case {"type": "message_stop"}:
+                self._is_abandoned = "abandoned_blocks" in message.raw
+            case _:
+                pass
+        return ""
+
+    def _on_message(self, message: Assistant) -> str:
+        if message.parent_tool_use_id is not None or message.is_api_error_message:
+            return ""
+        text = "".join(block.text for block in message.content if isinstance(block, TextBlock))
+        if message.message.id != self._message_id:
+            self._begin(message.message.id)
+        self._complete += text
+        return self._tell(self._complete)
+
+    def _begin(self, message_id: str) -> None:
+        self._seen = self._complete = ""
+        self._message_id = message_id
+        if not self._is_abandoned:
+            self._told = ""
+        self._is_abandoned = False
+
+    def _tell(self, text: str) -> str:
+        """What of `text`, the message up to now, was not given out yet."""
+        if self._told.startswith(text):
+            return ""
+        if text.startswith(self._told):
+            chunk = text[len(self._told) :]
+            is_new_message = not self._told and self._has_told
+        else:
+            # The stream began anew and says something else: what was told cannot be taken back.
+            chunk, is_new_message = text, True
+        self._told = text
+        self._has_told = True
+        return PARAGRAPH + chunk if is_new_message else chunk

@@ -1,0 +1,74 @@
+"""Lines to messages. Total: every JSON object becomes a message, known or `UnknownMessage`."""
+
+from __future__ import annotations
+
+from typing import Any, cast, get_args
+
+import msgspec
+from msgspec import Struct
+
+from steersman import _json
+from steersman.errors import UsageError
+from steersman.messages.system import SystemMessage
+from steersman.messages.tasks import TaskMessage
+from steersman.messages.turns import TurnMessage
+from steersman._values import Wire, read
+
+__all__ = ["Message", "UnknownMessage", "parse_message"]
+
+
+class UnknownMessage(Wire, frozen=True, kw_only=True):
+    """A message newer than this release; `raw` has it whole."""
+
+    type: str = ""
+    subtype: str | None = None
+
+
+Message = TurnMessage | SystemMessage | TaskMessage | UnknownMessage
+
+
+def _by_tag(union: Any) -> dict[str, type[Wire]]:
+    return {str(cls.__struct_config__.tag): cls for cls in get_args(union)}
+
+
+_BY_TYPE = _by_tag(TurnMessage)
+_BY_SUBTYPE = _by_tag(SystemMessage | TaskMessage)
+
+
+class _Kind(Struct):
+    type: str = ""
+    subtype: str | None = None
+
+
+_kind = msgspec.json.Decoder(_Kind)
+
+
+def parse_message(line: bytes | dict[str, Any]) -> Message:
+    """The message on `line` (or in an object already decoded).
+
+    Raises `UsageError` when it is not a JSON object; nothing else makes it raise.
+    """
+    if isinstance(line, dict):
+        line = _json.dumps(line)
+    try:
+        return cast("Message", read(_class_of(line), line))
+    except ValueError:
+        raise UsageError("line", line, "one JSON object") from None
+
+
+def _class_of(line: bytes) -> type[Wire]:
+    try:
+        kind = _kind.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        kind = _loose_kind(_json.loads(line))
+    if kind.type == "system":
+        return _BY_SUBTYPE.get(kind.subtype or "", UnknownMessage)
+    return _BY_TYPE.get(kind.type, UnknownMessage)
+
+
+def _loose_kind(found: Any) -> _Kind:
+    if not isinstance(found, dict):
+        raise ValueError("not a JSON object")
+    words = [cast("dict[str, Any]", found).get(key) for key in ("type", "subtype")]
+    kind, subtype = (word if isinstance(word, str) else None for word in words)
+    return _Kind(kind or "", subtype)

@@ -1,0 +1,179 @@
+"""What a value may be, said once: checks that name the argument, what was given and what is allowed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from steersman.errors import UsageError
+
+__all__ = [
+    "KEY",
+    "UUID",
+    "Check",
+    "as_tuple",
+    "callable_",
+    "count",
+    "each",
+    "flag",
+    "flag_value",
+    "mapping",
+    "mapping_of",
+    "must_be",
+    "not_negative",
+    "one_of",
+    "optional",
+    "path",
+    "positive",
+    "rule",
+    "server",
+    "text",
+    "uuid",
+    "variable_value",
+    "word",
+]
+
+Check = Callable[[str, Any], None]
+
+KEY = re.compile(r"[A-Za-z0-9_-]{1,64}")
+UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
+RULE = re.compile(r"(?P<tool>[A-Za-z0-9_*:.\-]+)(\((?P<content>.*)\))?", re.DOTALL)
+
+
+def must_be(allowed: str, fits: Callable[[Any], bool], *, private: bool = False) -> Check:
+    """Refuse what does not fit; a private value is not shown."""
+
+    def check(name: str, given: Any) -> None:
+        if not fits(given):
+            raise UsageError(name, type(given) if private else given, allowed)
+
+    return check
+
+
+def each(check: Check) -> Check:
+    """Check every item."""
+
+    def check_all(name: str, given: Any) -> None:
+        for position, value in enumerate(given or ()):
+            check(f"{name}[{position}]", value)
+
+    return check_all
+
+
+def optional(check: Check) -> Check:
+    """Let `None` pass."""
+
+    def check_given(name: str, given: Any) -> None:
+        if given is not None:
+            check(name, given)
+
+    return check_given
+
+
+def one_of(*words: str) -> Check:
+    """Allow just these."""
+    return must_be("one of " + ", ".join(words), lambda given: given in words)
+
+
+def mapping_of(keys: re.Pattern[str], allowed: str, value_check: Check) -> Check:
+    """Check each key and each value of a mapping."""
+
+    def check(name: str, given: Any) -> None:
+        mapping(name, given)
+        for key, value in cast("Mapping[Any, Any]", given).items():
+            if not (isinstance(key, str) and keys.fullmatch(key)):
+                raise UsageError(f"{name} key", key, allowed)
+            value_check(f"{name}[{key!r}]", value)
+
+    return check
+
+
+def as_tuple(name: str, given: Any) -> Any:
+    """A tuple of `given`, which may be any sequence but a text: that one is a usual mistake."""
+    if given is None:
+        return None
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise UsageError(name, given, "a list or tuple", hint=f"write {name}=[...]")
+    return tuple(cast("Iterable[Any]", given))
+
+
+def rule(name: str, given: Any) -> None:
+    """One rule in one text: `Read`, `Bash(git log:*)`, `mcp__calc__*`. A comma cannot make two of it."""
+    match = RULE.fullmatch(given) if isinstance(given, str) else None
+    if match is None or not _is_balanced(match["content"] or ""):
+        raise UsageError(
+            name, given, "one rule: a tool's name, or a name and (its content), with paired brackets"
+        )
+
+
+def _is_balanced(content: str) -> bool:
+    depth = 0
+    for character in content:
+        depth += (character == "(") - (character == ")")
+        if depth < 0:
+            return False
+    return depth == 0 and (content == "" or content.isprintable())
+
+
+def _is_number(given: Any) -> bool:
+    return isinstance(given, int | float) and not isinstance(given, bool)
+
+
+def _is_count(given: Any) -> bool:
+    return isinstance(given, int) and not isinstance(given, bool) and given > 0
+
+
+def _is_word(given: Any) -> bool:
+    return isinstance(given, str) and 0 < len(given) <= 1000 and given.isprintable()
+
+
+def _is_path(given: Any) -> bool:
+    return isinstance(given, str | Path) and str(given) != "" and "\0" not in str(given)
+
+
+def _is_flag_value(given: Any) -> bool:
+    return given is None or (isinstance(given, str) and len(given) <= 4096 and "\0" not in given)
+
+
+def _is_server(given: Any) -> bool:
+    if not isinstance(given, Mapping):
+        return callable(getattr(given, "handle", None))
+    config = cast("Mapping[str, Any]", given)
+    kind = config.get("type", "stdio")
+    return bool(
+        (kind == "stdio" and isinstance(config.get("command"), str))
+        or (kind in ("http", "sse") and isinstance(config.get("url"), str))
+    )
+
+
+text = must_be("a text", lambda given: isinstance(given, str))
+word = must_be("a printable text of 1 to 1000 characters", _is_word)
+flag = must_be("True or False", lambda given: isinstance(given, bool))
+count = must_be("a whole number above 0", _is_count)
+positive = must_be("a number above 0", lambda given: _is_number(given) and given > 0)
+not_negative = must_be("a number, 0 or more", lambda given: _is_number(given) and given >= 0)
+path = must_be("a path, without NUL", _is_path)
+callable_ = must_be("a function", callable)
+uuid = must_be(
+    "a UUID, such as str(uuid.uuid4())",
+    lambda given: isinstance(given, str) and UUID.fullmatch(given) is not None,
+)
+mapping = must_be("a mapping", lambda given: isinstance(given, Mapping))
+variable_value = must_be(
+    "a text without NUL",
+    lambda given: isinstance(given, str) and "\0" not in given,
+    private=True,
+)
+flag_value = must_be(
+    "a text of at most 4096 characters without NUL, or None for a bare flag",
+    _is_flag_value,
+    private=True,
+)
+server = must_be(
+    'a Toolbox or another ToolServer, or a configuration: {"command": ..., "args": [...]},'
+    ' {"type": "http", "url": ...} or {"type": "sse", "url": ...}',
+    _is_server,
+    private=True,
+)

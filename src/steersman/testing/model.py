@@ -1,0 +1,413 @@
+"""A Messages API on loopback that plays a script.
+
+Takes HTTP requests of the stock CLI, gives what `script` says, and remembers what was asked.
+Knows nothing of the CLI but its address: point `ANTHROPIC_BASE_URL` at `url`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import socket
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+from steersman.testing.request import Kind, ModelRequest, kind_of
+from steersman.testing.script import Cut, Fail, Script, Stall, Step
+from steersman.testing.stream import (
+    Event,
+    error_body,
+    estimated_tokens,
+    stream_of,
+    whole_message,
+    with_ids,
+)
+
+__all__ = ["RecordedRequest", "ScriptedModel"]
+
+MESSAGES = "/v1/messages"
+COUNT_TOKENS = "/v1/messages/count_tokens"
+MODELS = "/v1/models"
+
+STREAM_HEADERS = {
+    "content-type": "text/event-stream; charset=utf-8",
+    "transfer-encoding": "chunked",
+}
+REDACTED = "[redacted]"
+MODEL = {"type": "model", "id": "claude-scripted", "display_name": "Scripted"}
+STATUS_PHRASES = {status.value: status.phrase for status in HTTPStatus}
+SECRET_HEADERS = frozenset({"x-api-key", "authorization", "proxy-authorization", "cookie"})
+
+POLL = 0.02
+"""How often a wait looks whether the client has left, and the server whether it may stop."""
+
+CLOSING_TIMEOUT = 5.0
+"""How long `close` waits for its threads; they need milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRequest:
+    """One HTTP request as it came, keys redacted."""
+
+    method: str
+    path: str
+    """Without the query."""
+    headers: Mapping[str, str]
+    """Names in lower case."""
+    body: Any
+    """Decoded JSON; None where there was none."""
+    at: float
+    """Seconds since the model was opened."""
+
+    @property
+    def model_request(self) -> ModelRequest | None:
+        """The request as a script sees it; None if it did not ask for an answer."""
+        asks = self.method == "POST" and self.path == MESSAGES and is_object(self.body)
+        return ModelRequest(self.body) if asks else None
+
+    @property
+    def kind(self) -> Kind | None:
+        """Who asked: the conversation, a subagent, or the CLI on its own account."""
+        request = self.model_request
+        return kind_of(request) if request else None
+
+
+class ScriptedModel:
+    """Serves a script as a Messages API, on a free port of 127.0.0.1, in threads of its own.
+
+    Serves inside `with`; leaving it ends every stall, connection and thread at once. Without a
+    script the model echoes.
+    """
+
+    def __init__(self, script: Script | None = None) -> None:
+        self.script = script or Script()
+        self._stage = _Stage(self.script)
+        self._server: _Server | None = None
+
+    def __enter__(self) -> Self:
+        self._server = _Server(self._stage)
+        self._server.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop serving; may be called twice."""
+        self._stage.gate.close()
+        if self._server is not None:
+            self._server.stop()
+
+    @property
+    def url(self) -> str:
+        """Where to find it, for `ANTHROPIC_BASE_URL`."""
+        if self._server is None:
+            raise RuntimeError("the model has an address only inside `with ScriptedModel(...)`")
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    @property
+    def requests(self) -> list[RecordedRequest]:
+        """Every HTTP request so far, token counts and all."""
+        return self._stage.requests
+
+    @property
+    def asked(self) -> list[ModelRequest]:
+        """The requests of the conversation and its subagents, not the auxiliary ones."""
+        return self._stage.asked
+
+    def wait_for_request(self, count: int = 1, timeout: float = 10.0) -> ModelRequest:
+        """Wait until `asked` holds `count` requests, and give the last of those.
+
+        Blocks: from a coroutine use `asyncio.to_thread`. Raises `TimeoutError`.
+        """
+        return self._stage.wait_for_request(count, timeout)
+
+    def release(self, timeout: float = 10.0) -> None:
+        """Wait until something stalls, then let all that stalls go on. Raises `TimeoutError`."""
+        self._stage.gate.release(timeout)
+
+
+class _Stage:
+    """What the connections share: the script, the memory of requests, the gate."""
+
+    def __init__(self, script: Script) -> None:
+        self.gate = _Gate()
+        self._script = script
+        self._script_lock = threading.Lock()
+        self._opened = time.monotonic()
+        self._arrived = threading.Condition()
+        self._requests: list[RecordedRequest] = []
+
+    @property
+    def requests(self) -> list[RecordedRequest]:
+        with self._arrived:
+            return list(self._requests)
+
+    @property
+    def asked(self) -> list[ModelRequest]:
+        return [
+            request.model_request
+            for request in self.requests
+            if request.model_request and request.kind != "auxiliary"
+        ]
+
+    def record(self, method: str, path: str, headers: Mapping[str, str], body: Any) -> None:
+        at = time.monotonic() - self._opened
+        with self._arrived:
+            self._requests.append(RecordedRequest(method, path, headers, body, at))
+            self._arrived.notify_all()
+
+    def wait_for_request(self, count: int, timeout: float) -> ModelRequest:
+        with self._arrived:
+            if self._arrived.wait_for(lambda: len(self.asked) >= count, timeout):
+                return self.asked[count - 1]
+        raise TimeoutError(f"{len(self.asked)} of {count} requests came within {timeout} s")
+
+    def answer(self, request: ModelRequest) -> Step:
+        with self._script_lock:
+            return with_ids(self._script.answer(request), lambda: new_id("toolu"))
+
+
+class _Gate:
+    """Where stalls wait: for time to pass, for a release, for the client to leave."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._waiting: set[object] = set()
+        self._is_closed = False
+
+    def wait(self, stall: Stall, client: socket.socket) -> None:
+        deadline = math.inf if stall.seconds is None else time.monotonic() + stall.seconds
+        ticket = object()
+        with self._changed:
+            self._waiting.add(ticket)
+            self._changed.notify_all()
+            try:
+                while ticket in self._waiting and time.monotonic() < deadline:
+                    if self._is_closed or has_left(client):
+                        raise ConnectionAbortedError
+                    self._changed.wait(min(POLL, deadline - time.monotonic()))
+            finally:
+                self._waiting.discard(ticket)
+
+    def release(self, timeout: float) -> None:
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._waiting, timeout):
+                raise TimeoutError(f"nothing stalled within {timeout} s")
+            self._waiting.clear()
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+
+
+class _Server(ThreadingHTTPServer):
+    """One thread that accepts and one per connection, all of them known, to be ended."""
+
+    request_queue_size = 128
+
+    def __init__(self, stage: _Stage) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.stage = stage
+        self._acceptor = threading.Thread(
+            target=self.serve_forever, args=(POLL,), name="scripted-model", daemon=True
+        )
+        self._lock = threading.Lock()
+        self._connections: dict[threading.Thread, socket.socket] = {}
+
+    def start(self) -> None:
+        self._acceptor.start()
+
+    def stop(self) -> None:
+        self.shutdown()
+        self._acceptor.join(CLOSING_TIMEOUT)
+        self.server_close()
+        with self._lock:
+            connections = list(self._connections.items())
+        for thread, client in connections:
+            with suppress(OSError):
+                client.shutdown(socket.SHUT_RDWR)
+            thread.join(CLOSING_TIMEOUT)
+
+    def server_bind(self) -> None:
+        # HTTPServer would look up its own host name, which may ask the network.
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = "127.0.0.1", self.socket.getsockname()[1]
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        thread = threading.Thread(
+            target=self.process_request_thread, args=(request, client_address), daemon=True
+        )
+        with self._lock:
+            self._connections[thread] = request
+        thread.start()
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            with self._lock:
+                self._connections.pop(threading.current_thread(), None)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        # A client that goes away in the middle is a thing that tests do.
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """One connection: routes its requests and plays the steps."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    @property
+    def _stage(self) -> _Stage:
+        assert isinstance(self.server, _Server)
+        return self.server.stage
+
+    def do_POST(self) -> None:
+        """Serve any request; the other methods are the same one."""
+        path = urlsplit(self.path).path
+        body = decoded(self.rfile.read(int(self.headers.get("content-length") or 0)))
+        self._stage.record(self.command, path, redacted(self.headers.items()), body)
+        routes: dict[tuple[str, str], Callable[[Any], None]] = {
+            ("HEAD", "/"): self._greet,
+            ("GET", "/"): self._greet,
+            ("GET", MODELS): self._list_models,
+            ("POST", COUNT_TOKENS): self._count_tokens,
+            ("POST", MESSAGES): self._answer,
+        }
+        routes.get((self.command, path), self._not_found)(body)
+
+    do_GET = do_HEAD = do_PUT = do_PATCH = do_DELETE = do_POST  # noqa: N815 - http.server's names
+
+    def _greet(self, _body: Any) -> None:
+        self._send(200, {"status": "scripted"})
+
+    def _list_models(self, _body: Any) -> None:
+        self._send(200, {"data": [MODEL], "has_more": False})
+
+    def _count_tokens(self, body: Any) -> None:
+        self._send(200, {"input_tokens": estimated_tokens(json.dumps(body))})
+
+    def _not_found(self, _body: Any) -> None:
+        self._fail(Fail(404, f"no such path: {self.path}"))
+
+    def _answer(self, body: Any) -> None:
+        if not is_object(body):
+            self._fail(Fail(400, "the body is not a JSON object"))
+            return
+        request = ModelRequest(body)
+        step = self._stage.answer(request)
+        play = self._stream if request.is_streaming else self._send_whole
+        play(step, request.model)
+
+    def _send_whole(self, step: Step, model: str) -> None:
+        for part in step.parts:
+            match part:
+                case Stall():
+                    self._stage.gate.wait(part, self.connection)
+                case Cut():
+                    self.close_connection = True
+                    return
+                case Fail():
+                    self._fail(part)
+                    return
+                case _:
+                    pass
+        self._send(200, whole_message(step, model, new_id("msg")))
+
+    def _stream(self, step: Step, model: str) -> None:
+        is_open = False
+        for happening in stream_of(step, model, new_id("msg")):
+            if isinstance(happening, Stall):
+                self._stage.gate.wait(happening, self.connection)
+                continue
+            if not is_open and isinstance(happening, Fail):
+                self._fail(happening)
+                return
+            if isinstance(happening, Cut):
+                self.close_connection = True
+                break
+            if not is_open:
+                self._send_head(200, STREAM_HEADERS)
+                is_open = True
+            self._send_event(error_body(happening) if isinstance(happening, Fail) else happening)
+        # Also after a cut: of a body that breaks off the CLI forgets what it has not yet read.
+        if is_open:
+            self._send_chunk(b"")
+
+    def _send_event(self, event: Event) -> None:
+        self._send_chunk(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
+
+    def _send_chunk(self, data: bytes) -> None:
+        self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
+
+    def _fail(self, failure: Fail) -> None:
+        wait = failure.retry_after
+        headers = {} if wait is None else {"retry-after": f"{wait:g}"}
+        self._send(failure.status, error_body(failure), headers)
+
+    def _send(
+        self, status: int, body: Mapping[str, Any], headers: Mapping[str, str] | None = None
+    ) -> None:
+        data = json.dumps(body).encode()
+        own = {"content-type": "application/json", "content-length": str(len(data))}
+        self._send_head(status, {**own, **(headers or {})})
+        if self.command != "HEAD":
+            self.wfile.write(data)
+
+    def _send_head(self, status: int, headers: Mapping[str, str]) -> None:
+        self.send_response(status, STATUS_PHRASES.get(status, "Scripted"))
+        for name, value in {"request-id": new_id("req"), **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the parent's name
+        """Say nothing: `requests` is the log."""
+
+
+def decoded(data: bytes) -> Any:
+    try:
+        return json.loads(data) if data else None
+    except ValueError:
+        return data.decode(errors="replace")
+
+
+def redacted(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
+    lowered = ((name.lower(), value) for name, value in headers)
+    return {name: REDACTED if name in SECRET_HEADERS else value for name, value in lowered}
+
+
+def is_object(body: Any) -> bool:
+    return isinstance(body, dict)
+
+
+def has_left(client: socket.socket) -> bool:
+    try:
+        return client.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+    except BlockingIOError:
+        return False
+
+
+def new_id(prefix: str) -> str:
+    return f"{prefix}_{uuid.uuid4().hex[:24]}"

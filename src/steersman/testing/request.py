@@ -1,0 +1,175 @@
+"""What the CLI asks of the model.
+
+Takes the body of a request to the Messages API, gives the parts that a script looks at, and
+tells who asks: the conversation, a subagent, or the CLI for needs of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+__all__ = ["Kind", "ModelRequest", "Purpose", "auxiliary_purpose", "kind_of"]
+
+Kind = Literal["main", "subagent", "auxiliary"]
+
+Purpose = Literal["json", "classifier", "side question", "summary", "probe"]
+"""Why the CLI asks on its own account; see `auxiliary_purpose`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One request to the Messages API."""
+
+    body: Mapping[str, Any]
+
+    @classmethod
+    def of_prompt(cls, text: str) -> ModelRequest:
+        """Make the smallest request that asks `text`, for scripts played without HTTP."""
+        return cls({"model": "scripted", "messages": [{"role": "user", "content": text}]})
+
+    @property
+    def model(self) -> str:
+        """The model that should answer."""
+        return str(self.body.get("model", "scripted"))
+
+    @property
+    def is_streaming(self) -> bool:
+        """Whether the answer should come as events."""
+        return bool(self.body.get("stream"))
+
+    @property
+    def system(self) -> str:
+        """The system prompt as one text."""
+        return "\n".join(texts_of(self.body.get("system")))
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The names of the tools that the model may call."""
+        return tuple(str(tool.get("name", "")) for tool in self.body.get("tools") or ())
+
+    @property
+    def first_text(self) -> str:
+        """What the person, or the parent agent, wrote first."""
+        return next(self._written(), "")
+
+    @property
+    def last_text(self) -> str:
+        """What the person wrote last, also in the middle of a turn; tool results do not count.
+
+        One text block: the CLI puts a prompt into one message with those before it that got
+        no answer.
+        """
+        return ["", *self._written()][-1]
+
+    @property
+    def latest(self) -> str:
+        """All texts of the last user message, with what the CLI put there."""
+        return "\n".join(texts_of(self._last_user_content()))
+
+    @property
+    def tool_results(self) -> dict[str, str]:
+        """The text of each tool result in the last user message, by tool use id."""
+        return {
+            str(block["tool_use_id"]): "\n".join(texts_of(block.get("content")))
+            for block in blocks_of(self._last_user_content())
+            if block.get("type") == "tool_result"
+        }
+
+    @property
+    def position(self) -> tuple[str, int, str]:
+        """Where in which conversation it asks: the same for every repetition of a request."""
+        spoken = [each for each in self._messages() if each.get("role") != "system"]
+        return str(self.body.get("metadata")), len(spoken), self.latest
+
+    def _messages(self) -> list[dict[str, Any]]:
+        return list(self.body.get("messages") or ())
+
+    def _last_user_content(self) -> Any:
+        contents = [each["content"] for each in self._messages() if each.get("role") == "user"]
+        return contents[-1] if contents else None
+
+    def _written(self) -> Iterator[str]:
+        for message in self._messages():
+            texts = texts_of(message.get("content"))
+            if message.get("role") == "user":
+                yield from written_in(texts)
+            elif message.get("role") == "system":
+                yield from folded_into(texts)
+
+
+def kind_of(request: ModelRequest) -> Kind:
+    """Tell who asks. Only `main` requests take the plain steps of a script."""
+    if auxiliary_purpose(request):
+        return "auxiliary"
+    return "subagent" if SUBAGENT_MARK in request.system else "main"
+
+
+def auxiliary_purpose(request: ModelRequest) -> Purpose | None:
+    """Tell why the CLI asks on its own account; None if it asks for the conversation.
+
+    Everything that CLI 2.1.325 was seen to ask besides its conversations:
+
+    - `json`: no tools and an output schema: a session title (only where nonessential traffic is
+      on), a hook of type `prompt`. The conversation's own schema is a tool instead.
+    - `classifier`: the judge of permission mode `auto`, not streamed (where telemetry is on).
+    - `side question`: the control request `side_question`, on top of the whole conversation.
+    - `summary`: a compaction, on top of the whole conversation.
+    - `probe`: one token is wanted, to see whether the key works; older CLIs did.
+
+    Token counts have a path of their own and never come here.
+    """
+    wants_json = "format" in (request.body.get("output_config") or {})
+    marks: tuple[tuple[bool, Purpose], ...] = (
+        (wants_json and not request.tools, "json"),
+        (CLASSIFIER_MARK in request.system, "classifier"),
+        (SIDE_QUESTION_MARK in request.latest, "side question"),
+        (SUMMARY_MARK in request.latest, "summary"),
+        (request.body.get("max_tokens") == 1, "probe"),
+    )
+    return next((purpose for is_marked, purpose in marks if is_marked), None)
+
+
+SUBAGENT_MARK = "cc_is_subagent=true"
+"""In the billing line that opens every system prompt, whatever prompt the caller gave."""
+
+CLASSIFIER_MARK = "You are a security monitor for autonomous AI coding agents"
+SIDE_QUESTION_MARK = "<system-reminder>This is a side question from the user."
+SUMMARY_MARK = "Your task is to create a detailed summary of "
+
+REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
+
+SYNTHETIC_PROMPTS = (
+    "Output token limit hit.",
+    "Your response above was ",
+    "[Your previous response had no visible output.",
+    "[Request interrupted by user",
+)
+"""How the texts begin that the CLI writes in the person's place, to have an answer go on."""
+
+FOLDED_PROMPT = re.compile(
+    r"The user sent a new message while you were working:\n(.*?)(?:\n\nThis is how |\Z)", re.DOTALL
+)
+
+
+def blocks_of(content: Any) -> list[dict[str, Any]]:
+    """Give the blocks of a content, which is a string or a list of them."""
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content or ())
+
+
+def texts_of(content: Any) -> list[str]:
+    """Give the texts among the blocks of a content."""
+    return [str(block["text"]) for block in blocks_of(content) if block.get("type") == "text"]
+
+
+def written_in(texts: Iterable[str]) -> Iterator[str]:
+    """Give what is left of the texts without what the CLI put there."""
+    stripped = (REMINDER.sub("", text).strip() for text in texts)
+    return (text for text in stripped if text and not text.startswith(SYNTHETIC_PROMPTS))
+
+
+def folded_into(texts: Iterable[str]) -> Iterator[str]:
+    """Give the prompts that came while a turn was running, which the CLI folds into it."""
+    return (prompt for text in texts for prompt in FOLDED_PROMPT.findall(text))

@@ -1,0 +1,133 @@
+"""A safe home for the stock CLI.
+
+A temporary directory, and an environment made from nothing: no login, no settings, no network
+but loopback. Nothing of the caller's environment reaches the CLI.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit
+
+from steersman.errors import CliNotFound
+
+__all__ = ["SCRIPTED_API_KEY", "CliSandbox", "find_stock_cli"]
+
+SCRIPTED_API_KEY = "sk-ant-scripted-0000"
+"""A key that opens nothing; the scripted model takes any."""
+
+NOWHERE = "http://127.0.0.1:9"
+"""A proxy that refuses: the discard port of loopback, where nobody listens."""
+
+FIXED_ENVIRONMENT: Mapping[str, str] = {
+    # Bash and the tools it runs; nothing that the user installed.
+    "PATH": "/usr/bin:/bin",
+    "SHELL": "/bin/bash",
+    "LANG": "C.UTF-8",
+    "TZ": "UTC",
+    "ANTHROPIC_API_KEY": SCRIPTED_API_KEY,
+    # What the CLI would say to others than the model.
+    "DISABLE_TELEMETRY": "1",
+    "DISABLE_ERROR_REPORTING": "1",
+    "DISABLE_AUTOUPDATER": "1",
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    # And if it or one of its tools should speak to someone after all, nobody answers.
+    **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), NOWHERE),
+    **dict.fromkeys(("http_proxy", "https_proxy", "all_proxy"), NOWHERE),
+    **dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost"),
+}
+
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+
+OFFICIAL_WHEEL = "claude_agent_sdk"
+
+FOLDERS = ("home", "config", "project", "tmp")
+
+
+class CliSandbox:
+    """Four empty folders and an environment, for one CLI or several; gone after `with`."""
+
+    def __init__(self) -> None:
+        self._root: Path | None = None
+
+    def __enter__(self) -> Self:
+        # Resolved, because the CLI reports real paths and macOS links /tmp elsewhere.
+        self._root = Path(tempfile.mkdtemp(prefix="steersman-")).resolve()
+        for folder in FOLDERS:
+            (self._root / folder).mkdir()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # A CLI that is just ending may still write; the second try tells if something stays.
+        shutil.rmtree(self.root, ignore_errors=True)
+        if self.root.exists():
+            shutil.rmtree(self.root)
+
+    @property
+    def root(self) -> Path:
+        """The directory that holds everything and is removed at the end."""
+        if self._root is None:
+            raise RuntimeError("a sandbox has folders only inside `with CliSandbox()`")
+        return self._root
+
+    @property
+    def home(self) -> Path:
+        """The CLI's `HOME`."""
+        return self.root / "home"
+
+    @property
+    def config(self) -> Path:
+        """The CLI's `CLAUDE_CONFIG_DIR`, with its transcripts."""
+        return self.root / "config"
+
+    @property
+    def project(self) -> Path:
+        """Where the CLI should work."""
+        return self.root / "project"
+
+    @property
+    def tmp(self) -> Path:
+        """Where the CLI and its tools put what is temporary."""
+        return self.root / "tmp"
+
+    def env(self, model_url: str, extra: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Build the whole environment of a CLI that asks the model at `model_url`.
+
+        Raises `ValueError` for a model that is not on this machine.
+        """
+        if urlsplit(model_url).hostname not in LOOPBACK:
+            raise ValueError(f"not on loopback: {model_url}")
+        return {
+            **FIXED_ENVIRONMENT,
+            "HOME": str(self.home),
+            "CLAUDE_CONFIG_DIR": str(self.config),
+            "TMPDIR": str(self.tmp),
+            "CLAUDE_CODE_TMPDIR": str(self.tmp),
+            "ANTHROPIC_BASE_URL": model_url,
+            **(extra or {}),
+        }
+
+
+def find_stock_cli(wheel: str = OFFICIAL_WHEEL) -> Path:
+    """Find the CLI binary inside the installed official wheel, without importing the wheel.
+
+    Raises `CliNotFound`.
+    """
+    spec = importlib.util.find_spec(wheel)
+    places = list(spec.submodule_search_locations or ()) if spec else []
+    binaries = [Path(place, "_bundled", "claude") for place in places]
+    for binary in binaries:
+        if binary.is_file():
+            return binary
+    raise CliNotFound([str(binary) for binary in binaries] or [f"the package {wheel}"])

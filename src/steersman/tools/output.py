@@ -1,0 +1,113 @@
+"""The shape of structured output: what the model is asked for, and how its answer is read.
+
+Takes pydantic models, dataclasses, TypedDicts, msgspec structs, and any other type JSON can carry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from steersman.errors import UsageError
+from steersman.tools.annotations import readable
+from steersman.tools.plain import is_array, is_object
+from steersman.tools.reading import reader_of
+from steersman.tools.schema import schema_of
+
+__all__ = ["Shape", "shape_of"]
+
+WRAPPER = "output"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape(Generic[T]):
+    """One type as the model and the program see it."""
+
+    schema: dict[str, Any]
+    """A JSON Schema for an object; other types are wrapped as `{"output": ...}`."""
+    is_wrapped: bool
+    convert: Callable[[Any], T] = field(repr=False)
+
+    def read(self, value: Any) -> T:
+        """Make a `T` of the model's answer; raises `ValueError` with the path and the reason.
+
+        A missing or superfluous `{"output": ...}` around it is forgiven.
+        """
+        first, *others = self._candidates(value)
+        try:
+            return self.convert(first)
+        except ValueError:
+            for other in others:
+                try:
+                    return self.convert(other)
+                except ValueError:
+                    continue
+            raise
+
+    def _candidates(self, value: Any) -> list[Any]:
+        """What the answer may be, the likeliest first."""
+        if not is_object(value) or list(value) != [WRAPPER]:
+            return [value]
+        inside = value[WRAPPER]
+        if self.is_wrapped or self._cannot_have_wrapper_field():
+            return [inside, value]
+        return [value, inside]
+
+    def _cannot_have_wrapper_field(self) -> bool:
+        properties = self.schema.get("properties")
+        return properties is not None and WRAPPER not in properties
+
+
+def shape_of(wanted: type[T]) -> Shape[T]:
+    """Find the shape of a type; raises `UsageError` if JSON cannot carry it."""
+    try:
+        readable_type = readable(wanted)
+        schema = _resolved(schema_of(wanted))
+    except (TypeError, NameError, ValueError) as error:
+        raise UsageError(
+            "output", wanted, "a type that JSON can carry", hint=str(error).splitlines()[0]
+        ) from error
+    is_wrapped = schema.get("type") != "object"
+    return Shape(
+        _wrapped(schema) if is_wrapped else schema,
+        is_wrapped,
+        reader_of(readable_type),
+    )
+
+
+def _resolved(schema: dict[str, Any]) -> dict[str, Any]:
+    """Put the definition that a whole schema refers to in its place."""
+    reference = schema.get("$ref")
+    if reference is None:
+        return schema
+    definitions = dict(schema["$defs"])
+    name = reference.removeprefix("#/$defs/")
+    top = {**definitions[name], **{key: schema[key] for key in schema.keys() - {"$ref", "$defs"}}}
+    # A type that contains itself still needs its name.
+    if not _mentions(
+        [top, *(definitions[other] for other in definitions if other != name)], reference
+    ):
+        del definitions[name]
+    return {**top, "$defs": definitions} if definitions else top
+
+
+def _wrapped(schema: dict[str, Any]) -> dict[str, Any]:
+    definitions = schema.pop("$defs", None)
+    wrapper = {
+        "type": "object",
+        "properties": {WRAPPER: schema},
+        "required": [WRAPPER],
+        "additionalProperties": False,
+    }
+    return {**wrapper, "$defs": definitions} if definitions else wrapper
+
+
+def _mentions(schema: Any, reference: str) -> bool:
+    if is_object(schema):
+        return any(_mentions(each, reference) for each in schema.values())
+    if is_array(schema):
+        return any(_mentions(each, reference) for each in schema)
+    return bool(schema == reference)

@@ -1,0 +1,129 @@
+"""Types to JSON Schema.
+
+Gathers `$defs` from msgspec and pydantic, and descriptions from annotations and docstrings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, cast, get_args
+
+import msgspec
+
+from steersman.tools.annotations import readable
+from steersman.tools.docstrings import read_docstring
+from steersman.tools.foreign import foreign_schema
+from steersman.tools.plain import is_array, is_class, is_object
+from steersman.tools.reading import Choice
+from steersman.tools.records import class_hints, record_classes
+
+__all__ = ["Definitions", "schema_of"]
+
+
+def schema_of(wanted: Any) -> dict[str, Any]:
+    """Describe one type, with its `$defs`; raises `TypeError` if JSON cannot carry it."""
+    definitions = Definitions()
+    return definitions.attached_to(definitions.describe(readable(wanted)))
+
+
+class Definitions:
+    """The `$defs` of one schema, gathered from msgspec and pydantic; no two share a name."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, Any] = {}
+        self._fragments = 0
+
+    def describe(self, wanted: Any) -> dict[str, Any]:
+        """Describe a readable type; what it refers to is kept here."""
+        prefix, classes = self._new_prefix(), list(record_classes(wanted))
+        (described, *references), components = msgspec.json.schema_components(
+            (wanted, *classes), schema_hook=self._describe_foreign, ref_template=prefix + "{name}"
+        )
+        for each, reference in zip(classes, references, strict=True):
+            if name := reference.get("$ref", "").removeprefix(prefix):
+                _describe_fields(components[name], each)
+        return self._adopt(described, components, prefix)
+
+    def attached_to(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """Add what the schema refers to."""
+        needed: dict[str, Any] = {}
+        waiting = list(_references(schema))
+        while waiting:
+            name = waiting.pop()
+            if name not in needed and name in self._found:
+                needed[name] = self._found[name]
+                waiting += _references(needed[name])
+        return {**schema, "$defs": needed} if needed else schema
+
+    def _describe_foreign(self, wanted: Any) -> dict[str, Any]:
+        if is_class(wanted) and issubclass(wanted, Choice):
+            return {"anyOf": [self.describe(member) for member in wanted.members]}
+        prefix = self._new_prefix()
+        schema = foreign_schema(wanted, prefix + "{name}")
+        return self._adopt(schema, schema.pop("$defs", {}), prefix)
+
+    def _new_prefix(self) -> str:
+        # Each fragment refers to its own names until it is known which are already taken.
+        self._fragments += 1
+        return f"#/fragment{self._fragments}/"
+
+    def _adopt(
+        self, schema: dict[str, Any], components: Mapping[str, Any], prefix: str
+    ) -> dict[str, Any]:
+        names = {name: name for name in components}
+        for name, component in components.items():
+            same = _with_references(component, prefix, names)
+            if self._found.get(name, same) != same:
+                names[name] = self._free_name(name)
+        for name, component in components.items():
+            self._found[names[name]] = _with_references(component, prefix, names)
+        return cast("dict[str, Any]", _with_references(schema, prefix, names))
+
+    def _free_name(self, name: str) -> str:
+        number = 2
+        while f"{name}_{number}" in self._found:
+            number += 1
+        return f"{name}_{number}"
+
+
+def _describe_fields(component: dict[str, Any], record: type[Any]) -> None:
+    """Take what the class says of its fields: docstring sections, `Annotated` strings."""
+    docstring = read_docstring(component.get("description"))
+    if "description" in component:
+        component["description"] = docstring.description
+    hints = class_hints(record)
+    for name, schema in component.get("properties", {}).items():
+        text = _note(hints.get(name)) or docstring.parameters.get(name)
+        if text:
+            schema.setdefault("description", text)
+
+
+def _note(hint: Any) -> str | None:
+    # TypedDict keys may be wrapped once more, in Required or NotRequired.
+    for part in (hint, *get_args(hint)):
+        for note in getattr(part, "__metadata__", ()):
+            if isinstance(note, str):
+                return note
+    return None
+
+
+def _references(schema: Any) -> Iterator[str]:
+    if is_object(schema):
+        if isinstance(reference := schema.get("$ref"), str):
+            yield reference.removeprefix("#/$defs/")
+        schema = list(schema.values())
+    if is_array(schema):
+        for inside in schema:
+            yield from _references(inside)
+
+
+def _with_references(schema: Any, prefix: str, names: Mapping[str, str]) -> Any:
+    """Point the references of one fragment at the definitions' final names."""
+    if is_array(schema):
+        return [_with_references(inside, prefix, names) for inside in schema]
+    if is_object(schema):
+        return {key: _with_references(inside, prefix, names) for key, inside in schema.items()}
+    if isinstance(schema, str) and schema.startswith(prefix):
+        name = schema.removeprefix(prefix)
+        return f"#/$defs/{names.get(name, name)}"
+    return schema

@@ -1,0 +1,296 @@
+"""A CLI behind another command: `ssh host`, `docker exec -i box`, `kubectl exec -i pod --`.
+
+The far side runs `sh`, a word that means the same however often a shell re-reads it. What it is
+to do comes over stdin, ahead of the conversation, so that neither environment nor files ever
+stand on a command line. It says a secret word when it starts the CLI; only then the conversation
+begins, so it does not matter how far ahead the far shell reads, or what a login script prints.
+
+`preamble` is a pure function; the rest waits for the word.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fnmatch
+import os
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from steersman.errors import CliNotFound, Evidence, LaunchError, UsageError, WorkingDirectoryMissing
+from steersman.ports import Channel, FileArgument, Launch, Receiver, Transport
+from steersman.transports.subprocess import SubprocessTransport
+
+__all__ = ["MACHINE_LOCAL", "CommandTransport", "preamble"]
+
+MACHINE_LOCAL = (
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "PWD",
+    "TMPDIR",
+    "XDG_*",
+    "CLAUDE_CONFIG_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+)
+"""What only means something on the machine it comes from, and so stays behind."""
+
+CLOSE_GRACE = 0.5
+STDERR_TAIL = 4096
+PIECE = 8192
+"""Bytes of a file per `printf`, for shells in which that is a program."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandTransport:
+    """Runs the CLI behind `prefix`, which must hand stdin, stdout and stderr through.
+
+    The far side keeps its own environment, with the launch's on top save what is machine-local.
+    It removes the launch's files when the CLI ends or the connection is lost. `suspend` reaches
+    only what runs here.
+    """
+
+    prefix: tuple[str, ...]
+    inner: Transport = field(default_factory=SubprocessTransport)
+    program: str = "claude"
+    """The CLI on the far side: a name for its `PATH`, or a path, which may begin with `~/`."""
+    env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """Set on the far side, whatever its name."""
+    local: bool = False
+    """The prefix runs the CLI here, as this user (`nice`, `strace`): put it in front, no more."""
+    timeout: float = 60.0
+    """How long the far side may take to come up."""
+
+    async def open(self, launch: Launch, receiver: Receiver) -> Channel:
+        if self.local:
+            return await self.inner.open(
+                replace(launch, argv=(*self.prefix, *launch.argv)), receiver
+            )
+        word = os.urandom(12).hex()
+        script = preamble(launch, self.program, self.env, word)
+        door = _Door(receiver, word.encode())
+        # The prefix is the user's own command: it may need an agent's socket, a proxy, a context.
+        command = Launch((*self.prefix, "sh"), env=dict(os.environ))
+        channel = await self.inner.open(command, door)
+        try:
+            channel.write(script)
+            await self._knock(door, launch)
+        except BaseException:
+            # Time for the far shell to remove what it has written.
+            channel.close(CLOSE_GRACE)
+            raise
+        asyncio.get_running_loop().call_soon(door.open)
+        return _FarChannel(channel)
+
+    async def _knock(self, door: _Door, launch: Launch) -> None:
+        place = shlex.join(self.prefix)
+        try:
+            async with asyncio.timeout(self.timeout):
+                said = await door.said
+        except TimeoutError:
+            said = f"not ready in {self.timeout:g} s"
+        if said == "cwd":
+            raise WorkingDirectoryMissing(launch.cwd or "", f"not there, behind `{place}`")
+        if said == "program":
+            raise CliNotFound((f"{self.program}, behind `{place}`",))
+        if said != "ready":
+            raise LaunchError(
+                f"`{place}` did not bring up the far side: {said}",
+                hint="run it by hand with `sh` behind it; it must need no password or terminal",
+                evidence=door.evidence((*self.prefix, "sh")),
+            )
+
+
+def preamble(launch: Launch, program: str, env: Mapping[str, str], word: str) -> bytes:
+    """What the far shell reads first: variables, files, directory, then the CLI.
+
+    On stdout it says `word` and one of `ready`, `cwd`, `program`.
+    """
+    names = {name: value for name, value in launch.env.items() if not _stays(name)}
+    lines = [
+        "{",
+        f"steersman_word={word}",
+        *_exports({**names, **env}),
+        *_files(launch.files),
+        *_entry(launch.cwd),
+        f"steersman_program={_program(program)}",
+        f"set -- {' '.join(_argument(part) for part in launch.argv[1:])}",
+        RUN,
+        "}",
+    ]
+    return os.fsencode("\n".join(lines) + "\n")
+
+
+RUN = """\
+command -v "$steersman_program" >/dev/null || {
+echo "steersman: no $steersman_program here" >&2
+echo "$steersman_word program"
+exit 127
+}
+trap 'kill -TERM "$steersman_cli" 2>/dev/null' HUP INT TERM
+exec 3<&0 </dev/null
+echo "$steersman_word ready"
+"$steersman_program" "$@" <&3 3<&- &
+steersman_cli=$!
+exec 3<&-
+steersman_watch=
+if [ "$PPID" -gt 1 ] && kill -0 "$PPID" 2>/dev/null; then
+(
+trap '' HUP INT TERM
+while sleep 1; do
+kill -0 "$PPID" 2>/dev/null && continue
+kill -TERM "$steersman_cli"
+sleep 2
+kill -KILL "$steersman_cli"
+break
+done
+) >/dev/null 2>&1 &
+steersman_watch=$!
+fi
+exec 2>/dev/null
+while :; do
+wait "$steersman_cli"
+steersman_status=$?
+kill -0 "$steersman_cli" || break
+done
+[ -z "$steersman_watch" ] || kill -KILL "$steersman_watch"
+exit "$steersman_status"\
+"""
+"""Waits for the CLI, hands signals on to it, and ends it when our parent, the connection, is gone.
+
+In the background, because a shell takes no signal while it waits for a foreground command. A CLI
+in the background starts with SIGINT ignored; it installs a handler of its own.
+"""
+
+
+class _Door:
+    """Keeps what comes in until the far side has said the word, and the session has its channel."""
+
+    def __init__(self, receiver: Receiver, word: bytes) -> None:
+        self.said: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._receiver = receiver
+        self._pattern = re.compile(re.escape(word) + rb" (\w+)\n")
+        self._is_open = False
+        self._out = b""
+        self._err = b""
+        self._status: int | None = None
+
+    def open(self) -> None:
+        self._is_open = True
+        if self._err:
+            self._receiver.stderr_received(self._err)
+        if self._out:
+            self._receiver.data_received(self._out)
+        if self._status is not None:
+            self._receiver.exited(self._status)
+
+    def evidence(self, argv: tuple[str, ...]) -> Evidence:
+        tail = (self._err + self._out)[-STDERR_TAIL:].decode(errors="replace")
+        return Evidence("launch", self._status, tail, argv)
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_open:
+            self._receiver.data_received(data)
+            return
+        self._out += data
+        if not self.said.done() and (found := self._pattern.search(self._out)):
+            # What a login script printed is no part of the conversation, but is not lost either.
+            self._err += self._out[: found.start()]
+            self._out = self._out[found.end() :]
+            self.said.set_result(found[1].decode())
+
+    def stderr_received(self, data: bytes) -> None:
+        if self._is_open:
+            self._receiver.stderr_received(data)
+        else:
+            self._err += data
+
+    def exited(self, status: int) -> None:
+        self._status = status
+        if self._is_open:
+            self._receiver.exited(status)
+        elif not self.said.done():
+            self.said.set_result("it ended")
+
+
+@dataclass(frozen=True, slots=True)
+class _FarChannel:
+    """The inner channel, whose process is not the CLI."""
+
+    inner: Channel
+
+    @property
+    def pid(self) -> None:
+        return None
+
+    def write(self, data: bytes) -> None:
+        self.inner.write(data)
+
+    def end_input(self) -> None:
+        self.inner.end_input()
+
+    def suspend(self) -> None:
+        self.inner.suspend()
+
+    def resume(self) -> None:
+        self.inner.resume()
+
+    def close(self, grace: float) -> None:
+        self.inner.close(grace)
+
+    def kill(self) -> None:
+        self.inner.kill()
+
+
+def _stays(name: str) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in MACHINE_LOCAL)
+
+
+def _exports(env: Mapping[str, str]) -> Iterator[str]:
+    for name, value in env.items():
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            raise UsageError("env", name, "a name that a shell can export")
+        yield f"export {name}={shlex.quote(value)}"
+
+
+def _files(files: Mapping[str, bytes]) -> Iterator[str]:
+    if not files:
+        return
+    yield "steersman_mask=$(umask)\numask 077"
+    yield 'steersman_files=$(mktemp -d "${TMPDIR:-/tmp}/steersman-XXXXXXXXXX") || exit 125'
+    yield """trap 'rm -rf "$steersman_files"' EXIT"""
+    for name, content in files.items():
+        pieces = [content[at : at + PIECE] for at in range(0, len(content), PIECE)]
+        printed = "\n".join(f"printf %b '{_octal(piece)}'" for piece in pieces)
+        yield f'{{ :\n{printed}\n}} >"$steersman_files"/{shlex.quote(name)} || exit 125'
+    yield 'umask "$steersman_mask"'
+
+
+def _entry(cwd: str | None) -> Iterator[str]:
+    if cwd is not None:
+        yield f"CDPATH= cd -- {shlex.quote(cwd)} || {{ echo $steersman_word cwd; exit 126; }}"
+
+
+def _argument(part: str | FileArgument) -> str:
+    if isinstance(part, str):
+        return shlex.quote(part)
+    return f'{shlex.quote(part.prefix)}"$steersman_files"/{shlex.quote(part.name)}'
+
+
+def _program(program: str) -> str:
+    if program.startswith("~/"):
+        return f'"$HOME"/{shlex.quote(program[2:])}'
+    return shlex.quote(program)
+
+
+def _octal(content: bytes) -> str:
+    return "".join(ESCAPED[byte] for byte in content)
+
+
+PLAIN = frozenset(b'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _-.,:;/{}[]"')
+ESCAPED = [chr(byte) if byte in PLAIN else f"\\0{byte:03o}" for byte in range(256)]

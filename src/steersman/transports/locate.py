@@ -1,0 +1,103 @@
+"""Where the CLI is on this machine.
+
+A path, an environment and the places people install to go in; a path that can be run comes out.
+Runs nothing and imports nothing of what it finds.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from steersman.errors import CliNotExecutable, CliNotFound
+
+__all__ = ["locate"]
+
+VARIABLE = "STEERSMAN_CLI"
+PROGRAM = "claude"
+
+USUAL_PLACES = (
+    "~/.claude/local/claude",
+    "~/.local/bin/claude",
+    "/usr/local/bin/claude",
+    "/opt/homebrew/bin/claude",
+    "/home/linuxbrew/.linuxbrew/bin/claude",
+    "/usr/bin/claude",
+    "~/.npm-global/bin/claude",
+    "~/node_modules/.bin/claude",
+    "~/.bun/bin/claude",
+    "~/.volta/bin/claude",
+    "~/.yarn/bin/claude",
+    "~/.local/share/pnpm/claude",
+    "~/Library/pnpm/claude",
+)
+
+BUNDLE = "claude_agent_sdk"
+"""The official package, whose wheels carry the CLI."""
+
+
+def locate(
+    explicit: str | os.PathLike[str] | None = None, environ: Mapping[str, str] = os.environ
+) -> str:
+    """The CLI to run: the one named, else the first in `PATH`, the usual places or the wheel.
+
+    Named means by `explicit`, then by `STEERSMAN_CLI`: a path, or a bare name for `PATH`. Raises
+    `CliNotFound` and `CliNotExecutable`; what is named is never passed over for another.
+    """
+    named = os.fspath(explicit or environ.get(VARIABLE, ""))
+    path = environ.get("PATH", os.defpath)
+    if os.sep in named:
+        return _named(Path.cwd() / _expand(named, environ))
+    if named:
+        return first_runnable(_in_path(named, path))
+    usual = (_expand(place, environ) for place in USUAL_PLACES)
+    return first_runnable((*_in_path(PROGRAM, path), *usual, *_in_bundle()))
+
+
+def first_runnable(places: Iterable[Path]) -> str:
+    """The first of `places` that can be executed; raises `CliNotFound` with what was looked at."""
+    looked_in: list[str] = []
+    for place in dict.fromkeys(places):
+        if _is_runnable(place):
+            return str(place)
+        looked_in.append(f"{place} (not executable)" if place.is_file() else str(place))
+    raise CliNotFound(looked_in)
+
+
+def _named(path: Path) -> str:
+    if not path.exists():
+        raise CliNotFound((str(path),))
+    if path.is_dir():
+        raise CliNotExecutable(str(path), "it is a directory")
+    if not _is_runnable(path):
+        raise CliNotExecutable(str(path), "its mode does not allow it")
+    return str(path)
+
+
+def _in_path(name: str, path: str) -> Iterator[Path]:
+    for folder in path.split(os.pathsep):
+        # An empty entry means the current directory: whatever lies there was not installed.
+        if folder:
+            yield Path(folder).absolute() / name
+
+
+def _in_bundle() -> Iterator[Path]:
+    spec = importlib.util.find_spec(BUNDLE)
+    if spec is None:
+        yield Path(f"{BUNDLE} (not installed)")
+        return
+    for folder in spec.submodule_search_locations or ():
+        yield Path(folder, "_bundled", PROGRAM)
+
+
+def _expand(place: str, environ: Mapping[str, str]) -> Path:
+    if not place.startswith("~/"):
+        return Path(place)
+    home = environ.get("HOME")
+    return Path(home, place[2:]) if home else Path(place).expanduser()
+
+
+def _is_runnable(path: Path) -> bool:
+    return path.is_file() and os.access(path, os.X_OK)

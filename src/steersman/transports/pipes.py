@@ -1,0 +1,86 @@
+"""Pipes that are closed exactly once, by the process that made them.
+
+A forked copy of the host must not keep a CLI's stdin open, nor close a number that has come
+to mean something else: in the copy every end is closed at once and never touched again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+
+__all__ = ["End", "pipe"]
+
+LOWEST = 10
+"""Ends stay above the numbers that a child gets them under, so that handing over cannot clash."""
+
+
+class End:
+    """One end of a pipe; closes itself when nobody holds it any more."""
+
+    __slots__ = ("_number", "_owner")
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._owner = _Owner.generation
+        _Owner.numbers.add(number)
+
+    @property
+    def number(self) -> int:
+        """The descriptor, or -1 when it is closed."""
+        return self._number if self._owner == _Owner.generation else -1
+
+    @property
+    def is_open(self) -> bool:
+        return self.number >= 0
+
+    def close(self) -> None:
+        with _Owner.lock:
+            number, self._number = self.number, -1
+            if number < 0:
+                return
+            _Owner.numbers.discard(number)
+            os.close(number)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def pipe() -> tuple[End, End]:
+    """Make a pipe: the end to read from, the end to write to."""
+    with _Owner.lock:
+        reader, writer = os.pipe()
+        return End(_lift(reader)), End(_lift(writer))
+
+
+class _Owner:
+    """What this process has open. Nobody forks while an end is half made."""
+
+    lock = threading.RLock()
+    numbers: set[int] = set()  # noqa: RUF012 - there is one process, so there is one set
+    generation = 0
+
+
+def _lift(number: int) -> int:
+    if number >= LOWEST:
+        return number
+    try:
+        return fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, LOWEST)
+    finally:
+        os.close(number)
+
+
+def _disown() -> None:
+    _Owner.lock = threading.RLock()
+    _Owner.generation += 1
+    for number in _Owner.numbers:
+        os.close(number)
+    _Owner.numbers.clear()
+
+
+os.register_at_fork(
+    before=lambda: _Owner.lock.acquire(),  # noqa: PLW0108 - the lock may have been replaced
+    after_in_parent=lambda: _Owner.lock.release(),  # noqa: PLW0108
+    after_in_child=_disown,
+)

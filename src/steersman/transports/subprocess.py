@@ -1,0 +1,345 @@
+"""A CLI on this machine, as a child process.
+
+`SubprocessTransport.open` has the supervisor start it behind a guard; from then on a pump moves
+bytes between its pipes and the receiver, in the caller's event loop. Knows pipes and errno;
+framing, ladders and signals are other people's business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import fcntl
+import itertools
+import os
+import sys
+import weakref
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from steersman.errors import (
+    CliNotExecutable,
+    CliNotFound,
+    LaunchError,
+    UsageError,
+    WorkingDirectoryMissing,
+)
+from steersman.ports import FileArgument, Launch, Receiver
+from steersman.transports.child import Child, Order
+from steersman.transports.pipes import End, pipe
+from steersman.transports.supervisor import Supervisor
+
+__all__ = ["SubprocessChannel", "SubprocessTransport"]
+
+SMALL_READ = 64 * 1024
+LARGE_READ = 256 * 1024
+"""Only after a full read: memory of this size comes fresh from the system, at 15 us a time."""
+STDOUT_SIZE = 256 * 1024
+"""Of the pipe, where the system lets us choose. More would soon use up a user's share on Linux."""
+DRAIN_PATIENCE = 1.0
+"""How long the pipes may stay open after the tree is gone: somebody else may hold them."""
+BUFFERS_PER_WRITE = 64
+
+HINTS = {
+    "guard": "check the interpreter, SubprocessTransport(python=...), and the limits on processes",
+    "files": "check the temporary directory (TMPDIR)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SubprocessTransport:
+    """Runs the CLI as a child process whose whole tree ends when it, or we, do."""
+
+    python: str = sys.executable
+    """The interpreter that runs the guard; name one where `sys.executable` is not Python."""
+
+    async def open(self, launch: Launch, receiver: Receiver) -> SubprocessChannel:
+        loop = asyncio.get_running_loop()
+        directory = _private_path() if launch.files else None
+        argv = resolve(launch, directory)
+        (stdin, ours), (out, stdout), (err, stderr) = pipe(), pipe(), pipe()
+        _enlarge(out)
+        order = Order(
+            argv,
+            launch.env,
+            launch.cwd,
+            directory,
+            launch.files,
+            (stdin, stdout, stderr),
+            self.python,
+        )
+        watcher = _LoopWatcher(loop, argv[0], launch.cwd)
+        child = Supervisor.current().spawn(order, watcher)
+        try:
+            pid = await watcher.start
+        except BaseException:
+            child.kill()
+            raise
+        pump = _Pump(loop, receiver, ours, out, err)
+        watcher.when_gone(pump.gone)
+        return SubprocessChannel(pump, child, pid)
+
+
+class SubprocessChannel:
+    """The way to one child process; kills its tree when nobody holds it any more."""
+
+    def __init__(self, pump: _Pump, child: Child, pid: int) -> None:
+        self._pump = pump
+        self._child = child
+        self._pid = pid
+        # At exit the supervisor kills everyone, in better order.
+        weakref.finalize(self, child.kill).atexit = False
+
+    @property
+    def pid(self) -> int:
+        return self._pid
+
+    def write(self, data: bytes) -> None:
+        self._pump.write(data)
+
+    def end_input(self) -> None:
+        self._pump.end_input()
+
+    def suspend(self) -> None:
+        self._child.suspend()
+
+    def resume(self) -> None:
+        self._child.resume()
+
+    def close(self, grace: float) -> None:
+        self._pump.end_input()
+        self._child.close(grace)
+
+    def kill(self) -> None:
+        self._child.kill()
+
+
+def resolve(launch: Launch, directory: str | None) -> tuple[str, ...]:
+    """The words of the command line, with the paths of the launch's files put in.
+
+    Raises `UsageError` for a file that is missing or whose name is a path.
+    """
+    for name in launch.files:
+        if "/" in name or name in ("", ".", ".."):
+            raise UsageError("files", name, "a plain file name")
+    return tuple(_word(part, launch.files, directory) for part in launch.argv)
+
+
+def launch_error(stage: str, error: Exception, program: str, cwd: str | None) -> LaunchError:
+    """What a failed start means to the caller."""
+    code = error.errno if isinstance(error, OSError) else None
+    reason = os.strerror(code) if code else str(error)
+    if stage == "cwd":
+        return WorkingDirectoryMissing(cwd or "", reason)
+    if stage != "exec":
+        return LaunchError(f"{program} could not be started: {stage}: {reason}", hint=HINTS[stage])
+    if code in (errno.ENOENT, errno.ENOTDIR):
+        if "/" in program and Path(cwd or ".", program).exists():
+            return CliNotExecutable(program, "its interpreter, or its loader, is missing")
+        return CliNotFound((program,))
+    if code in (errno.EACCES, errno.EPERM, errno.ENOEXEC, errno.ELOOP, errno.EISDIR):
+        return CliNotExecutable(program, reason)
+    return LaunchError(f"{program} could not be started: {reason}")
+
+
+class _LoopWatcher:
+    """Carries the supervisor's news into the event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, program: str, cwd: str | None) -> None:
+        self.start: asyncio.Future[int] = loop.create_future()
+        self._loop = loop
+        self._program = program
+        self._cwd = cwd
+        self._status: int | None = None
+        self._when_gone: Callable[[int], None] | None = None
+
+    def started(self, pid: int) -> None:
+        self._post(lambda: self._settle(lambda: self.start.set_result(pid)))
+
+    def failed(self, stage: str, error: Exception) -> None:
+        told = launch_error(stage, error, self._program, self._cwd)
+        self._post(lambda: self._settle(lambda: self.start.set_exception(told)))
+
+    def gone(self, status: int) -> None:
+        self._post(lambda: self._note_gone(status))
+
+    def is_lost(self) -> bool:
+        return self._loop.is_closed()
+
+    def when_gone(self, callback: Callable[[int], None]) -> None:
+        self._when_gone = callback
+        if self._status is not None:
+            callback(self._status)
+
+    def _settle(self, settle: Callable[[], None]) -> None:
+        if not self.start.done():
+            settle()
+
+    def _note_gone(self, status: int) -> None:
+        self._status = status
+        if self._when_gone is not None:
+            self._when_gone(status)
+
+    def _post(self, news: Callable[[], object]) -> None:
+        # When the loop is closed, `is_lost` tells the supervisor.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(news)
+
+
+class _Pump:
+    """Moves bytes between three pipes and a receiver; lives in the event loop's thread."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        receiver: Receiver,
+        stdin: End,
+        stdout: End,
+        stderr: End,
+    ) -> None:
+        self._loop = loop
+        self._receiver = receiver
+        self._stdin = stdin
+        self._waiting: deque[memoryview] = deque()
+        self._is_ending = False
+        self._status: int | None = None
+        self._sources = [
+            _Source(loop, stdout, receiver.data_received, self._finish),
+            _Source(loop, stderr, receiver.stderr_received, self._finish),
+        ]
+        os.set_blocking(stdin.number, False)
+
+    def write(self, data: bytes) -> None:
+        if self._is_ending or not data or not self._stdin.is_open:
+            return
+        is_idle = not self._waiting
+        self._waiting.append(memoryview(data))
+        if is_idle:
+            self._flush()
+            if self._waiting and not self._loop.is_closed():
+                self._loop.add_writer(self._stdin.number, self._flush)
+
+    def end_input(self) -> None:
+        self._is_ending = True
+        if not self._waiting:
+            self._close_stdin()
+
+    def gone(self, status: int) -> None:
+        """Take what is left in the pipes: the tree is gone, so there will be no more."""
+        self._status = status
+        self._close_stdin()
+        for source in self._sources:
+            source.drain()
+        self._loop.call_later(DRAIN_PATIENCE, self._give_up)
+        self._finish()
+
+    def _flush(self) -> None:
+        chunk = list(itertools.islice(self._waiting, BUFFERS_PER_WRITE))
+        try:
+            written = os.writev(self._stdin.number, chunk)
+        except BlockingIOError:
+            return
+        except OSError:
+            # The CLI no longer reads; how it ended is told elsewhere.
+            self._close_stdin()
+            return
+        while self._waiting and written >= len(self._waiting[0]):
+            written -= len(self._waiting.popleft())
+        if written:
+            self._waiting[0] = self._waiting[0][written:]
+        if not self._waiting:
+            self._loop.remove_writer(self._stdin.number)
+            if self._is_ending:
+                self._close_stdin()
+
+    def _close_stdin(self) -> None:
+        self._is_ending = True
+        self._waiting.clear()
+        if self._stdin.is_open:
+            if not self._loop.is_closed():
+                self._loop.remove_writer(self._stdin.number)
+            self._stdin.close()
+
+    def _give_up(self) -> None:
+        for source in self._sources:
+            source.close()
+        self._finish()
+
+    def _finish(self) -> None:
+        if self._status is None or any(source.is_open for source in self._sources):
+            return
+        status, self._status = self._status, None
+        self._receiver.exited(status)
+
+
+class _Source:
+    """One pipe that the CLI writes to, read as it fills."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        end: End,
+        deliver: Callable[[bytes], None],
+        ended: Callable[[], None],
+    ) -> None:
+        self._loop = loop
+        self._end = end
+        self._deliver = deliver
+        self._ended = ended
+        self._size = SMALL_READ
+        os.set_blocking(end.number, False)
+        loop.add_reader(end.number, self._ready)
+
+    @property
+    def is_open(self) -> bool:
+        return self._end.is_open
+
+    def drain(self) -> None:
+        while self.is_open and self._read():
+            pass
+
+    def close(self) -> None:
+        if self.is_open:
+            self._loop.remove_reader(self._end.number)
+            self._end.close()
+
+    def _ready(self) -> None:
+        self._read()
+        if not self.is_open:
+            self._ended()
+
+    def _read(self) -> bool:
+        try:
+            data = os.read(self._end.number, self._size)
+        except BlockingIOError:
+            return False
+        if not data:
+            self.close()
+            return False
+        self._size = LARGE_READ if len(data) == self._size else SMALL_READ
+        self._deliver(data)
+        return True
+
+
+def _word(part: str | FileArgument, files: Mapping[str, bytes], directory: str | None) -> str:
+    if isinstance(part, str):
+        return part
+    if part.name not in files:
+        raise UsageError("argv", part, f"one of the launch's files: {', '.join(files) or 'none'}")
+    return f"{part.prefix}{directory}/{part.name}"
+
+
+def _private_path() -> str:
+    import tempfile  # noqa: PLC0415 - slow to import, and not every launch has files
+
+    return f"{tempfile.gettempdir()}/steersman-{os.urandom(12).hex()}"
+
+
+def _enlarge(end: End) -> None:
+    if sys.platform == "linux":
+        # When the user's share is used up, the usual size will do.
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(end.number, fcntl.F_SETPIPE_SZ, STDOUT_SIZE)

@@ -1,0 +1,145 @@
+"""One thread that starts, watches and ends every CLI of this Python process.
+
+Orders come in from any thread; what became of them goes out to their watchers. It is a thread
+of its own because the kernel takes the end of the *thread* that started a guard for the host's
+death, and because no cancelled task may stop a kill ladder half-way.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import selectors
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import ClassVar
+
+from steersman.transports.child import Child, Order, Watcher
+from steersman.transports.pipes import pipe
+
+__all__ = ["Supervisor"]
+
+EXIT_PATIENCE = 2.0
+LOST_INTERVAL = 0.5
+"""How often to look whether a watcher's event loop is still there."""
+
+logger = logging.getLogger(__name__)
+
+
+class Supervisor:
+    """The thread, and what it has to do."""
+
+    _current: ClassVar[Supervisor | None] = None
+    _lock: ClassVar[threading.Lock] = threading.Lock()
+
+    def __init__(self) -> None:
+        self._jobs: deque[Callable[[], None]] = deque()
+        self._wake_reader, self._wake_writer = pipe()
+        os.set_blocking(self._wake_reader.number, False)
+        os.set_blocking(self._wake_writer.number, False)
+        # `poll` keeps no state in the kernel that a forked copy could disturb.
+        self._selector = selectors.PollSelector()
+        self._selector.register(self._wake_reader.number, selectors.EVENT_READ)
+        self._children: set[Child] = set()
+        self._idle = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="steersman-supervisor", daemon=True)
+        self._thread.start()
+
+    @classmethod
+    def current(cls) -> Supervisor:
+        """The supervisor of this process, started when first asked for."""
+        with cls._lock:
+            if cls._current is None:
+                cls._current = cls()
+            return cls._current
+
+    @classmethod
+    def forget(cls) -> None:
+        """In a forked copy of the process: the thread is not here, its children are not ours."""
+        cls._lock = threading.Lock()
+        cls._current = None
+
+    @classmethod
+    def shut_down(cls) -> None:
+        """At exit: kill everything, and wait a moment for it to be gone."""
+        if cls._current is not None:
+            cls._current.kill_all(EXIT_PATIENCE)
+
+    def spawn(self, order: Order, watcher: Watcher) -> Child:
+        """Have a CLI started; the watcher learns how it went."""
+        child = Child(self.post, order, watcher)
+        self.post(lambda: self._spawn(child))
+        return child
+
+    def kill_all(self, patience: float) -> bool:
+        """Kill every child; whether all were gone in time."""
+        self._idle.clear()
+        self.post(self._kill_all)
+        return self._idle.wait(patience)
+
+    def post(self, job: Callable[[], None]) -> None:
+        """Have `job` done in the supervisor's thread."""
+        self._jobs.append(job)
+        try:
+            os.write(self._wake_writer.number, b"!")
+        except BlockingIOError:
+            # So many wake-ups are waiting already that this one is not missed.
+            pass
+        except OSError:
+            # We are in a forked copy: the thread that would do it is not here.
+            self._jobs.clear()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                self._round()
+            except Exception:  # this thread must outlive every bug, or children outlive us
+                logger.exception("steersman's supervisor: please report this")
+                time.sleep(LOST_INTERVAL)
+
+    def _round(self) -> None:
+        for key, _ in self._selector.select(self._timeout()):
+            if key.data is None:
+                os.read(self._wake_reader.number, 4096)
+            else:
+                self._read_status(key.data)
+        while self._jobs:
+            self._jobs.popleft()()
+        now = time.monotonic()
+        for child in self._children:
+            if child.is_lost:
+                child.kill_now()
+            if child.deadline is not None and child.deadline <= now:
+                child.climb(now)
+        if not self._children:
+            self._idle.set()
+
+    def _timeout(self) -> float | None:
+        if not self._children:
+            return None
+        deadlines = [child.deadline for child in self._children if child.deadline is not None]
+        until = min(deadlines, default=float("inf")) - time.monotonic()
+        return max(0.0, min(until, LOST_INTERVAL))
+
+    def _spawn(self, child: Child) -> None:
+        if child.spawn():
+            self._children.add(child)
+            self._selector.register(child.status_number, selectors.EVENT_READ, child)
+
+    def _read_status(self, child: Child) -> None:
+        if child.read_status():
+            return
+        self._selector.unregister(child.status_number)
+        self._children.discard(child)
+        child.bury()
+
+    def _kill_all(self) -> None:
+        for child in self._children:
+            child.kill_now()
+
+
+os.register_at_fork(after_in_child=Supervisor.forget)
+atexit.register(Supervisor.shut_down)

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from steersman.transports import guard
+from steersman.transports.guard import Row, descendants, rows_by_children, rows_by_ps, rows_of_ps
+
+INIT: Row = (1, 0, 1, "S")
+
+
+def pids(rows: list[Row]) -> list[int]:
+    return sorted(row[0] for row in rows)
+
+
+def test_descendants_are_found_at_any_depth_and_in_any_order() -> None:
+    rows: list[Row] = [(30, 20, 30, "S"), (20, 10, 20, "S"), (10, 1, 10, "S"), (99, 1, 99, "S")]
+
+    assert pids(descendants([INIT, *rows], 10)) == [20, 30]
+
+
+def test_an_orphan_is_known_by_its_process_group() -> None:
+    rows: list[Row] = [(10, 1, 10, "S"), (20, 10, 20, "S"), (21, 1, 20, "S"), (22, 21, 22, "S")]
+
+    assert pids(descendants([INIT, *rows], 10)) == [20, 21, 22]
+
+
+def test_the_group_of_a_cli_that_is_gone_is_still_its_own() -> None:
+    rows: list[Row] = [(10, 1, 10, "S"), (21, 1, 20, "S")]
+
+    assert pids(descendants([INIT, *rows], 10, {20})) == [21]
+
+
+def test_the_group_of_the_root_makes_nobody_a_descendant() -> None:
+    rows: list[Row] = [(10, 1, 10, "S"), (11, 1, 10, "S"), (20, 10, 10, "S"), (5, 1, 0, "S")]
+
+    assert pids(descendants([INIT, *rows], 10)) == [20]
+
+
+def test_a_loop_in_the_table_does_not_hang() -> None:
+    rows: list[Row] = [(10, 20, 10, "S"), (20, 10, 20, "S")]
+
+    assert pids(descendants(rows, 10)) == [20]
+
+
+def test_the_output_of_ps_becomes_rows() -> None:
+    text = "    1     0     1 Ss  \n  345   1   345 S+\n junk\n  346   345   345 T\n"
+
+    assert rows_of_ps(text) == [(1, 0, 1, "S"), (345, 1, 345, "S"), (346, 345, 345, "T")]
+
+
+def test_ps_and_proc_agree_about_a_tree() -> None:
+    script = "sleep 60 & sleep 60 & echo; cat"
+    with subprocess.Popen(
+        ["sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+    ) as shell:
+        assert shell.stdout is not None
+        shell.stdout.readline()
+        by_ps = pids(descendants(rows_by_ps(), shell.pid))
+        by_children = rows_by_children(shell.pid)
+        by_proc = guard.rows_by_proc()
+        left = guard.kill_below(shell.pid)
+        shell.kill()
+
+    assert len(by_ps) >= 2
+    if by_children is not None:
+        assert set(by_ps) <= set(pids(descendants(by_children, shell.pid)))
+    if by_proc is not None:
+        assert set(by_ps) <= {row[0] for row in by_proc}
+    assert set(by_ps) <= set(pids(left))
+
+
+def test_a_program_may_have_parentheses_in_its_name(tmp_path: Path) -> None:
+    program = tmp_path / "a) (b 1 2"
+    program.symlink_to("/bin/sleep")
+    with subprocess.Popen([program, "60"]) as process:
+        row = guard.row_of(process.pid)
+        process.kill()
+
+    if Path("/proc/self/stat").exists():
+        assert row is not None
+        assert row[:2] == (process.pid, os.getpid())
+
+
+def test_a_directory_is_removed_with_all_it_holds(tmp_path: Path) -> None:
+    place = tmp_path / "private"
+    (place / "deep" / "er").mkdir(parents=True)
+    (place / "deep" / "file").write_text("x")
+    (place / "link").symlink_to(tmp_path)
+
+    guard.remove_directory(str(place))
+
+    assert not place.exists()
+    assert tmp_path.exists()
+
+
+def test_a_guard_whose_host_is_not_its_parent_starts_nothing(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    control, command = os.pipe()
+    report, status = os.pipe()
+    os.write(command, b"g")
+    actions = [(os.POSIX_SPAWN_DUP2, control, 3), (os.POSIX_SPAWN_DUP2, status, 4)]
+    assert min(control, command, report, status) > 4
+    pid = os.posix_spawn(
+        sys.executable,
+        [sys.executable, "-I", "-S", guard.__file__, "1", "", "", "/bin/touch", str(mark)],
+        {},
+        file_actions=actions,
+    )
+    os.close(control)
+    os.close(status)
+    deadline = time.monotonic() + 5
+    with os.fdopen(report, "rb") as reports:
+        told = reports.read()
+    os.waitpid(pid, 0)
+    os.close(command)
+
+    assert time.monotonic() < deadline
+    assert told == b"ready\nexited -9\n"
+    assert not mark.exists()

@@ -1,0 +1,789 @@
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import gc
+import hashlib
+import os
+import random
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from steersman.errors import (
+    CliNotExecutable,
+    CliNotFound,
+    LaunchError,
+    UsageError,
+    WorkingDirectoryMissing,
+)
+from steersman.ports import FileArgument, Launch
+from steersman.transports.subprocess import (
+    SubprocessChannel,
+    SubprocessTransport,
+    launch_error,
+    resolve,
+)
+
+ENV = {"PATH": os.environ["PATH"]}
+IS_LINUX = sys.platform == "linux"
+
+
+class Collector:
+    """Keeps what a CLI says, and fails the test when it says it in the wrong order."""
+
+    def __init__(self) -> None:
+        self.out = bytearray()
+        self.err = bytearray()
+        self.statuses: list[int] = []
+        self.thread = threading.get_ident()
+        self._ended = asyncio.Event()
+
+    def data_received(self, data: bytes) -> None:
+        self._check()
+        self.out += data
+
+    def stderr_received(self, data: bytes) -> None:
+        self._check()
+        self.err += data
+
+    def exited(self, status: int) -> None:
+        self._check()
+        self.statuses.append(status)
+        self._ended.set()
+
+    async def end(self, seconds: float = 10) -> int:
+        async with asyncio.timeout(seconds):
+            await self._ended.wait()
+        # A second report would come within the next rounds of the loop.
+        await asyncio.sleep(0)
+        assert len(self.statuses) == 1
+        return self.statuses[0]
+
+    async def line(self) -> str:
+        await eventually(lambda: b"\n" in self.out)
+        return self.out.split(b"\n")[0].decode()
+
+    def _check(self) -> None:
+        assert not self.statuses
+        assert threading.get_ident() == self.thread
+
+
+async def eventually(is_true: Callable[[], bool], seconds: float = 10) -> None:
+    async with asyncio.timeout(seconds):
+        while not is_true():
+            await asyncio.sleep(0.005)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def python(code: str, *arguments: str | FileArgument) -> Launch:
+    return Launch((sys.executable, "-I", "-S", "-c", code, *arguments), env=ENV)
+
+
+def shell(code: str, *arguments: str | FileArgument) -> Launch:
+    return Launch(("/bin/sh", "-c", code, "sh", *arguments), env=ENV)
+
+
+async def start(launch: Launch) -> tuple[SubprocessChannel, Collector]:
+    told = Collector()
+    return await SubprocessTransport().open(launch, told), told
+
+
+@pytest.fixture(autouse=True)
+async def nothing_is_left() -> AsyncIterator[None]:
+    """No test leaves a guard behind."""
+    yield
+    gc.collect()
+    await eventually(lambda: not guards())
+
+
+def guards() -> list[int]:
+    if not Path("/proc/self/task").exists():
+        return []
+    children: list[int] = []
+    for thread in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):
+            children += [int(pid) for pid in (thread / "children").read_text().split()]
+    return [pid for pid in children if b"guard.py" in command_line(pid)]
+
+
+def command_line(pid: int | str) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+# --- talking -------------------------------------------------------------------------------------
+
+
+async def test_what_goes_in_comes_out() -> None:
+    channel, told = await start(shell("cat; echo done >&2; exit 3"))
+
+    channel.write(b"one ")
+    channel.write(b"two\n")
+    channel.end_input()
+
+    assert await told.end() == 3
+    assert bytes(told.out) == b"one two\n"
+    assert bytes(told.err) == b"done\n"
+
+
+async def test_64_megabytes_survive_the_way_there_and_back() -> None:
+    data = os.urandom(1024 * 1024) * 64
+    channel, told = await start(shell("cat"))
+
+    channel.write(data)
+    channel.end_input()
+
+    await told.end(60)
+    assert hashlib.sha256(told.out).digest() == hashlib.sha256(data).digest()
+
+
+async def test_many_small_writes_to_a_slow_reader_keep_their_order() -> None:
+    lines = [b"%07d\n" % number for number in range(50_000)]
+    channel, told = await start(shell("read start; echo go; cat"))
+
+    for line in [b"start\n", *lines]:
+        channel.write(line)
+    channel.end_input()
+
+    await told.end(30)
+    assert bytes(told.out) == b"go\n" + b"".join(lines)
+
+
+async def test_writing_to_a_cli_that_does_not_read_is_no_error() -> None:
+    channel, told = await start(shell("exec <&-; echo ready; sleep 60"))
+    await told.line()
+
+    channel.write(b"x" * 1_000_000)
+    channel.write(b"y")
+    channel.kill()
+
+    assert await told.end() == -signal.SIGKILL
+
+
+async def test_everything_said_before_the_end_arrives_before_exited() -> None:
+    channel, told = await start(
+        python("import os; os.write(1, b'x' * 60000); os.write(2, b'y' * 60000)")
+    )
+
+    await told.end()
+    assert (len(told.out), len(told.err)) == (60000, 60000)
+    assert channel.pid > 0
+
+
+async def test_the_pid_is_the_clis_own() -> None:
+    channel, told = await start(shell("echo $$; cat"))
+
+    assert int(await told.line()) == channel.pid
+    channel.end_input()
+    await told.end()
+
+
+async def test_every_method_may_be_called_after_the_end() -> None:
+    channel, told = await start(shell("exit 0"))
+    await told.end()
+
+    channel.write(b"late")
+    channel.suspend()
+    channel.resume()
+    channel.end_input()
+    channel.close(0)
+    channel.kill()
+    channel.kill()
+
+    assert told.statuses == [0]
+
+
+# --- what the CLI finds ---------------------------------------------------------------------------
+
+
+async def test_the_environment_is_exactly_the_launchs() -> None:
+    env = {"A": "1\n2", "LC_CTYPE": "C", "EMPTY": "", "E=Q"[:1]: "ünï", "HOME": "/nowhere"}
+    show = "import os; os.write(1, repr(sorted(os.environb.items())).encode())"
+    # The interpreter that shows it may coerce its own locale; `env` does not.
+    launch = Launch(("/usr/bin/env", "-0"), env=env)
+
+    _, told = await start(launch)
+
+    await told.end()
+    found = dict(entry.split(b"=", 1) for entry in bytes(told.out).split(b"\0") if entry)
+    assert found == {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
+    assert show
+
+
+async def test_the_arguments_arrive_unchanged() -> None:
+    words = ("", "two words", "a\nb", "ü\udcff", "--", "-c", "$HOME")
+    _, told = await start(shell('for word in "$@"; do printf "%s\\0" "$word"; done', *words))
+
+    await told.end()
+    assert bytes(told.out) == b"".join(os.fsencode(word) + b"\0" for word in words)
+
+
+async def test_it_runs_in_the_directory_asked_for(tmp_path: Path) -> None:
+    told = Collector()
+
+    await SubprocessTransport().open(Launch(("/bin/pwd",), env=ENV, cwd=str(tmp_path)), told)
+
+    await told.end()
+    assert told.out.decode().strip() == str(tmp_path.resolve())
+
+
+async def test_a_bare_name_is_found_in_the_path_of_the_launch(tmp_path: Path) -> None:
+    program = tmp_path / "mine"
+    program.write_text("#!/bin/sh\necho mine\n")
+    program.chmod(0o755)
+    told = Collector()
+
+    await SubprocessTransport().open(Launch(("mine",), env={"PATH": str(tmp_path)}), told)
+
+    await told.end()
+    assert bytes(told.out) == b"mine\n"
+
+
+@pytest.mark.skipif(not IS_LINUX, reason="/proc")
+async def test_it_gets_only_the_three_pipes_and_no_strange_signals() -> None:
+    leaked = os.open("/dev/null", os.O_RDONLY)
+    os.set_inheritable(leaked, True)  # noqa: FBT003
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
+    try:
+        _, told = await start(shell("ls /proc/$$/fd | tr '\\n' ' '; grep ^Sig /proc/$$/status"))
+        await told.end()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        os.close(leaked)
+
+    open_files, *masks = told.out.decode().replace("\t", " ").split("Sig")
+    assert open_files.split() == ["0", "1", "2"]
+    kept = dict(line.split(":") for line in masks)
+    assert int(kept["Blk"], 16) == 0
+    assert int(kept["Ign"], 16) == 0
+
+
+# --- failing to start -----------------------------------------------------------------------------
+
+
+async def test_a_program_that_does_not_exist_is_not_found() -> None:
+    with pytest.raises(CliNotFound) as caught:
+        await start(Launch(("/no/such/claude",)))
+    assert caught.value.looked_in == ("/no/such/claude",)
+
+    with pytest.raises(CliNotFound) as caught:
+        await start(Launch(("no-such-claude",), env=ENV))
+    assert caught.value.looked_in == ("no-such-claude",)
+
+
+@pytest.mark.parametrize(
+    ("content", "mode"),
+    [
+        pytest.param(b"#!/bin/sh\n", 0o644, id="mode"),
+        pytest.param(b"#!/no/such/interpreter\n", 0o755, id="interpreter"),
+        pytest.param(b"plain text", 0o755, id="format"),
+    ],
+)
+async def test_a_file_that_cannot_run_is_not_executable(
+    tmp_path: Path, content: bytes, mode: int
+) -> None:
+    program = tmp_path / "claude"
+    program.write_bytes(content)
+    program.chmod(mode)
+
+    with pytest.raises(CliNotExecutable) as caught:
+        await start(Launch((str(program),)))
+
+    assert caught.value.path == str(program)
+
+
+async def test_a_directory_is_not_executable(tmp_path: Path) -> None:
+    with pytest.raises(CliNotExecutable):
+        await start(Launch((str(tmp_path),)))
+
+
+@pytest.mark.parametrize("name", ["missing", "file"])
+async def test_a_working_directory_that_cannot_be_entered_is_missing(
+    tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(WorkingDirectoryMissing) as caught:
+        await start(Launch(("/bin/cat",), cwd=str(tmp_path / name)))
+
+    assert caught.value.path == str(tmp_path / name)
+
+
+async def test_a_command_line_that_is_too_long_is_a_launch_error() -> None:
+    with pytest.raises(LaunchError, match="too long"):
+        await start(Launch(("/bin/echo", *["x" * 100_000] * 100)))
+
+
+async def test_a_null_byte_is_a_launch_error() -> None:
+    with pytest.raises(LaunchError, match="null"):
+        await start(Launch(("/bin/echo", "a\0b")))
+
+
+async def test_a_missing_interpreter_for_the_guard_is_a_launch_error() -> None:
+    with pytest.raises(LaunchError, match="guard") as caught:
+        await SubprocessTransport(python="/no/python").open(Launch(("/bin/cat",)), Collector())
+
+    assert "python=" in caught.value.hint
+
+
+async def test_an_interpreter_that_is_none_is_a_launch_error() -> None:
+    with pytest.raises(LaunchError, match="guard"):
+        await SubprocessTransport(python="/bin/false").open(Launch(("/bin/cat",)), Collector())
+
+
+async def test_a_failed_start_leaves_nothing_behind(tmp_path: Path) -> None:
+    before = private_directories()
+    told = Collector()
+
+    with pytest.raises(CliNotFound):
+        await SubprocessTransport().open(
+            Launch(("/no/such/claude", FileArgument("", "f")), files={"f": b"secret"}), told
+        )
+
+    assert private_directories() <= before
+    assert not guards()
+    assert not told.statuses
+
+
+def test_errors_of_the_start_are_told_apart() -> None:
+    def name(stage: str, code: int) -> str:
+        return type(launch_error(stage, OSError(code, ""), "/x/claude", None)).__name__
+
+    assert name("exec", errno.ENOENT) == "CliNotFound"
+    assert name("exec", errno.EACCES) == "CliNotExecutable"
+    assert name("exec", errno.ENOEXEC) == "CliNotExecutable"
+    assert name("exec", errno.ENOMEM) == "LaunchError"
+    assert name("cwd", errno.ENOENT) == "WorkingDirectoryMissing"
+    assert name("files", errno.ENOSPC) == "LaunchError"
+
+
+# --- private files --------------------------------------------------------------------------------
+
+
+def private_directories() -> set[str]:
+    return {place.name for place in Path(tempfile.gettempdir()).glob("steersman-*")}
+
+
+async def test_files_are_private_while_it_runs_and_gone_when_it_ends() -> None:
+    launch = shell(
+        'echo "$1"; cat "${1#--settings=}"; cat', FileArgument("--settings=", "settings.json")
+    )
+    content = bytes(range(256)) * 5000
+    channel, told = await start(
+        Launch(launch.argv, env=ENV, files={"settings.json": content, "other": b""})
+    )
+    path = Path((await told.line()).removeprefix("--settings="))
+
+    modes = (path.parent.stat().st_mode & 0o777, path.stat().st_mode & 0o777)
+    assert modes == (0o700, 0o600)
+    assert {place.name for place in path.parent.iterdir()} == {"settings.json", "other"}
+    channel.end_input()
+    assert await told.end() == 0
+    assert not path.parent.exists()
+    assert bytes(told.out).split(b"\n", 1)[1] == content
+
+
+@pytest.mark.parametrize("end", [SubprocessChannel.kill, lambda channel: channel.close(0.01)])
+async def test_files_are_gone_after_a_kill(end: Callable[[SubprocessChannel], None]) -> None:
+    launch = shell("trap '' TERM; echo $1; while :; do sleep 60; done", FileArgument("", "f"))
+    channel, told = await start(Launch(launch.argv, env=ENV, files={"f": b"x"}))
+    path = Path(await told.line())
+    assert path.exists()
+
+    end(channel)
+
+    await told.end()
+    assert not path.parent.exists()
+
+
+def test_file_arguments_become_paths() -> None:
+    launch = Launch(("claude", FileArgument("--settings=", "s.json")), files={"s.json": b""})
+
+    assert resolve(launch, "/tmp/d") == ("claude", "--settings=/tmp/d/s.json")
+
+
+def test_an_argument_for_a_file_that_is_not_there_is_refused() -> None:
+    with pytest.raises(UsageError, match="other"):
+        resolve(Launch(("claude", FileArgument("", "f")), files={"other": b""}), "/tmp/d")
+
+
+@pytest.mark.parametrize("name", ["../up", "/abs", "", "."])
+def test_a_file_name_may_not_lead_elsewhere(name: str) -> None:
+    with pytest.raises(UsageError):
+        resolve(Launch(("claude",), files={name: b""}), "/tmp/d")
+
+
+@pytest.mark.skipif(not IS_LINUX, reason="/proc")
+async def test_no_secret_stands_on_any_command_line() -> None:
+    secret = "s3cr3t-" + os.urandom(8).hex()
+    launch = shell("echo; cat", FileArgument("", "f"))
+    channel, told = await start(
+        Launch(launch.argv, env={**ENV, "KEY": secret}, files={"f": secret.encode()})
+    )
+    await told.line()
+
+    shown = b"".join(command_line(place.name) for place in Path("/proc").glob("[0-9]*"))
+
+    assert secret.encode() not in shown
+    channel.kill()
+    await told.end()
+
+
+# --- ending ---------------------------------------------------------------------------------------
+
+
+async def test_a_cli_that_ends_with_its_input_is_not_signalled() -> None:
+    channel, told = await start(shell("trap 'echo term' TERM; cat; exit 5"))
+
+    channel.close(10)
+
+    assert await told.end() == 5
+    assert bytes(told.out) == b""
+
+
+async def test_a_cli_that_ignores_the_end_of_its_input_is_terminated() -> None:
+    channel, told = await start(
+        shell("trap 'echo term; exit 143' TERM; echo; while :; do sleep 0.01; done")
+    )
+    await told.line()
+
+    channel.close(0.1)
+
+    assert await told.end() == 143
+    assert bytes(told.out) == b"\nterm\n"
+
+
+async def test_a_cli_that_ignores_sigterm_is_killed() -> None:
+    channel, told = await start(shell("trap '' TERM; echo; while :; do sleep 0.01; done"))
+    await told.line()
+
+    channel.close(0.1)
+
+    assert await told.end() == -signal.SIGKILL
+
+
+async def test_a_second_close_can_only_shorten_the_wait() -> None:
+    channel, told = await start(shell("trap '' TERM; echo; while :; do sleep 0.01; done"))
+    await told.line()
+    began = asyncio.get_running_loop().time()
+
+    channel.close(60)
+    channel.close(0.05)
+    channel.close(60)
+
+    assert await told.end() == -signal.SIGKILL
+    assert asyncio.get_running_loop().time() - began < 5
+
+
+async def test_close_and_kill_from_many_places_end_it_once() -> None:
+    channel, told = await start(shell("trap '' TERM; echo; while :; do sleep 0.01; done"))
+    await told.line()
+
+    def end() -> None:
+        channel.close(random.random())
+        channel.kill()
+
+    await asyncio.gather(*(asyncio.to_thread(channel.kill) for _ in range(20)))
+    for _ in range(20):
+        end()
+
+    assert await told.end() == -signal.SIGKILL
+
+
+async def test_input_that_nobody_reads_does_not_hold_up_the_end() -> None:
+    channel, told = await start(shell("echo; exec sleep 60"))
+    await told.line()
+    channel.write(b"x" * 1_000_000)
+
+    channel.close(0.05)
+
+    assert await told.end() == -signal.SIGTERM
+
+
+# --- the whole tree -------------------------------------------------------------------------------
+
+SETSID_TOOL = """
+import os, sys, time
+mark, pids = sys.argv[1:]
+if not os.fork():
+    os.setsid()
+    with open(pids, "a") as file: file.write(f"{os.getpid()}\\n")
+    end = time.monotonic() + 0.7
+    while time.monotonic() < end: time.sleep(0.01)
+    open(mark, "w").close()
+    os._exit(0)
+while not os.path.exists(pids): time.sleep(0.005)
+print(flush=True)
+"""
+
+DAEMON = """
+import os, sys, time
+(pids,) = sys.argv[1:]
+if not os.fork():
+    os.setsid()
+    if not os.fork():
+        for number in (0, 1, 2): os.close(number)
+        with open(pids + ".new", "w") as file: file.write(f"{os.getpid()}\\n")
+        os.rename(pids + ".new", pids)
+        while True: time.sleep(0.1)
+    os._exit(0)
+while not os.path.exists(pids): time.sleep(0.005)
+print(flush=True)
+"""
+
+FORKER = """
+import os, sys, time
+print(flush=True)
+end = time.monotonic() + 20
+def comet():
+    while time.monotonic() < end:
+        os.setsid() if os.getpgrp() != os.getpid() else None
+        if os.fork(): os._exit(0)
+    os._exit(0)
+def bush():
+    while time.monotonic() < end:
+        if not os.fork():
+            time.sleep(0.003)
+            os._exit(0)
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]: pass
+        except OSError: pass
+for index in range(4):
+    if not os.fork(): (comet if index % 2 else bush)()
+time.sleep(20)
+"""
+
+
+def read_pids(path: Path) -> list[int]:
+    return [int(line) for line in path.read_text().split()]
+
+
+async def test_a_tool_in_a_session_of_its_own_is_killed_before_its_effect(tmp_path: Path) -> None:
+    mark, pids = tmp_path / "mark", tmp_path / "pids"
+    launch = python(SETSID_TOOL + "sys.stdin.read()", str(mark), str(pids))
+    channel, told = await start(launch)
+    await told.line()
+
+    channel.kill()
+    await told.end()
+
+    assert not any(is_alive(pid) for pid in read_pids(pids))
+    assert not mark.exists()
+
+
+@pytest.mark.skipif(not IS_LINUX, reason="elsewhere nobody adopts orphans for us")
+@pytest.mark.parametrize("code", ["", "sys.stdin.read()"], ids=["exits", "killed"])
+async def test_a_daemon_ends_with_the_cli(tmp_path: Path, code: str) -> None:
+    pids = tmp_path / "pids"
+    channel, told = await start(python(DAEMON + code, str(pids)))
+    await told.line()
+
+    if code:
+        channel.kill()
+    await told.end()
+
+    assert not any(is_alive(pid) for pid in read_pids(pids))
+
+
+async def test_orphans_that_keep_the_pipes_do_not_hold_up_the_end() -> None:
+    _, told = await start(shell("sleep 60 & sleep 60 & exit 4"))
+
+    assert await told.end() == 4
+
+
+@pytest.mark.skipif(not IS_LINUX, reason="elsewhere nobody adopts orphans for us")
+async def test_processes_that_keep_forking_are_all_killed() -> None:
+    token = os.urandom(8).hex()
+    channel, told = await start(python(FORKER, token))
+    await told.line()
+
+    def alive() -> int:
+        places = Path("/proc").glob("[0-9]*")
+        return sum(command_line(place.name).endswith(token.encode() + b"\0") for place in places)
+
+    await eventually(lambda: alive() > 4)
+
+    channel.kill()
+    await told.end()
+
+    # The guard's own command line holds the token as well.
+    await eventually(lambda: not guards())
+    assert alive() == 0
+
+
+async def test_suspend_stops_a_tool_in_its_own_session_and_resume_lets_it_run_on(
+    tmp_path: Path,
+) -> None:
+    count = tmp_path / "count"
+    code = """
+import os, sys, time
+if not os.fork():
+    os.setsid()
+    while True:
+        with open(sys.argv[1], "a") as file: file.write("x")
+        time.sleep(0.002)
+print(flush=True)
+sys.stdin.read()
+"""
+    channel, told = await start(python(code, str(count)))
+    await told.line()
+
+    def size() -> int:
+        return count.stat().st_size if count.exists() else 0
+
+    await eventually(lambda: size() > 5)
+    channel.suspend()
+    await eventually(lambda: states(channel.pid) == {"T"})
+    stopped = size()
+    # A hundred of its own intervals.
+    await asyncio.sleep(0.2)
+    assert size() == stopped
+
+    channel.resume()
+    await eventually(lambda: size() > stopped)
+    channel.kill()
+    await told.end()
+
+
+def states(pid: int) -> set[str]:
+    """The states of a CLI and all below it, without the guard's help."""
+    from steersman.transports.guard import below, row_of  # noqa: PLC0415
+
+    rows = [row_of(pid), *below(pid)]
+    return {row[3] for row in rows if row is not None} if IS_LINUX else {"T"}
+
+
+async def test_a_suspended_tree_can_be_killed() -> None:
+    channel, told = await start(shell("echo; sleep 60"))
+    await told.line()
+
+    channel.suspend()
+    channel.kill()
+
+    assert await told.end() == -signal.SIGKILL
+
+
+async def test_a_suspended_tree_is_closed_without_running_on(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    channel, told = await start(shell('echo; read line; touch "$1"', str(mark)))
+    await told.line()
+    began = asyncio.get_running_loop().time()
+
+    channel.suspend()
+    channel.close(30)
+
+    assert await told.end() == -signal.SIGTERM
+    assert asyncio.get_running_loop().time() - began < 10
+    assert not mark.exists()
+
+
+@pytest.mark.skipif(not IS_LINUX, reason="finds the guard in /proc")
+async def test_a_guard_that_is_killed_takes_the_cli_with_it() -> None:
+    launch = shell("echo $1; cat", FileArgument("", "f"))
+    channel, told = await start(Launch(launch.argv, env=ENV, files={"f": b""}))
+    path = Path(await told.line())
+    (guard,) = guards()
+
+    os.kill(guard, signal.SIGKILL)
+
+    assert await told.end() == -signal.SIGKILL
+    await eventually(lambda: not is_alive(channel.pid))
+    assert not path.parent.exists()
+
+
+# --- cancelling and losing ------------------------------------------------------------------------
+
+
+async def test_cancelling_open_at_any_point_leaves_nothing(tmp_path: Path) -> None:
+    before = private_directories()
+    mark = tmp_path / "mark"
+    launch = shell('sleep 0.5; touch "$1"', str(mark))
+    launch = Launch(launch.argv, env=ENV, files={"f": b"x"})
+    opening: list[asyncio.Task[SubprocessChannel]] = []
+
+    for step in range(30):
+        task = asyncio.create_task(SubprocessTransport().open(launch, Collector()))
+        opening.append(task)
+        await asyncio.sleep(step * 0.001)
+        task.cancel()
+    await asyncio.wait(opening, timeout=10)
+    opening.clear()
+    del task
+    gc.collect()
+
+    await eventually(lambda: not guards())
+    await eventually(lambda: private_directories() <= before)
+    assert not mark.exists()
+
+
+async def test_a_channel_that_nobody_holds_any_more_is_killed() -> None:
+    channel, told = await start(shell("echo; sleep 60"))
+    await told.line()
+
+    del channel
+    gc.collect()
+
+    assert await told.end() == -signal.SIGKILL
+
+
+@pytest.mark.skipif(not IS_LINUX, reason="/proc")
+async def test_thirty_runs_leave_no_descriptor_open() -> None:
+    async def run() -> None:
+        channel, told = await start(shell("cat"))
+        channel.write(b"x")
+        channel.close(5)
+        await told.end()
+        with pytest.raises(CliNotFound):
+            await start(Launch(("/no/such/claude",)))
+
+    await run()
+    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+
+    for _ in range(30):
+        await run()
+    gc.collect()
+
+    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+
+
+async def test_two_loops_in_two_threads_do_not_disturb_each_other() -> None:
+    async def talk() -> list[bytes]:
+        said: list[bytes] = []
+        for number in range(5):
+            channel, told = await start(shell("cat"))
+            channel.write(b"%d" % number)
+            channel.close(5)
+            assert await told.end() == 0
+            said.append(bytes(told.out))
+        return said
+
+    both = await asyncio.gather(*(asyncio.to_thread(asyncio.run, talk()) for _ in range(2)))
+
+    assert both == [[b"0", b"1", b"2", b"3", b"4"]] * 2
+
+
+async def test_fifty_at_once() -> None:
+    async def talk(number: int) -> bytes:
+        channel, told = await start(shell("cat"))
+        channel.write(b"%d" % number)
+        channel.close(20)
+        assert await told.end(30) == 0
+        return bytes(told.out)
+
+    assert await asyncio.gather(*map(talk, range(50))) == [b"%d" % number for number in range(50)]
