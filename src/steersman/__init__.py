@@ -58,8 +58,29 @@ _HOMES = {
     "tool": "tools",
 }
 
-__all__ = [  # noqa: PLE0604 - the names of the table above
-    *_HOMES
+__all__ = [
+    "Agent",
+    "Allow",
+    "Assistant",
+    "Deny",
+    "Hooks",
+    "Message",
+    "Options",
+    "Result",
+    "Session",
+    "SteersmanError",
+    "StreamEvent",
+    "TextBlock",
+    "ToolContext",
+    "ToolResultBlock",
+    "ToolUseBlock",
+    "Toolbox",
+    "Turn",
+    "TurnResult",
+    "User",
+    "query",
+    "run",
+    "tool",
 ]
 
 

@@ -7,11 +7,12 @@ number spellings; those go through the standard library, both ways.
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeGuard
 
 import msgspec
 
-__all__ = ["dumps", "loads"]
+__all__ = ["dumps", "is_array", "is_mapping", "is_object", "is_sequence", "loads"]
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
@@ -40,3 +41,23 @@ def dumps(value: Any) -> bytes:
         return _encode(value)
     except UnicodeEncodeError:
         return json.dumps(msgspec.to_builtins(value), separators=(",", ":")).encode("ascii")
+
+
+def is_object(found: object) -> TypeGuard[dict[str, Any]]:
+    """Whether a decoded value is a JSON object."""
+    return isinstance(found, dict)
+
+
+def is_array(found: object) -> TypeGuard[list[Any]]:
+    """Whether a decoded value is a JSON array."""
+    return isinstance(found, list)
+
+
+def is_mapping(given: object) -> TypeGuard[Mapping[str, Any]]:
+    """Whether a caller's value can stand for a JSON object."""
+    return isinstance(given, Mapping)
+
+
+def is_sequence(given: object) -> TypeGuard[Sequence[Any]]:
+    """Whether a caller's value can stand for a JSON array."""
+    return isinstance(given, list | tuple)

@@ -27,24 +27,26 @@ class Wire(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def raw(self) -> dict[str, Any]:
         """The object exactly as it came, with the fields that this release does not know."""
-        source = self.__dict__.get(SOURCE)
+        source = vars(self).get(SOURCE)
         if isinstance(source, bytes):
-            source = self.__dict__[SOURCE] = _json.loads(source)
+            source = vars(self)[SOURCE] = _json.loads(source)
         elif source is None:
-            source = self.__dict__[SOURCE] = msgspec.to_builtins(self)
+            source = vars(self)[SOURCE] = msgspec.to_builtins(self)
         elif not isinstance(source, dict):
             parent, path = cast("tuple[Wire, tuple[str | int, ...]]", source)
-            source = self.__dict__[SOURCE] = _follow(parent.raw, path)
+            source = vars(self)[SOURCE] = _follow(parent.raw, path)
         return cast("dict[str, Any]", source)
 
-    def came_from(self, source: bytes | dict[str, Any] | tuple[Wire, tuple[str | int, ...]]) -> Self:
+    def came_from(
+        self, source: bytes | dict[str, Any] | tuple[Wire, tuple[str | int, ...]]
+    ) -> Self:
         """Remember `source`: a line, an object, or a place inside another value."""
-        self.__dict__[SOURCE] = source
+        vars(self)[SOURCE] = source
         self.adopt()
         return self
 
     def adopt(self) -> None:
-        """Tell the values inside this one where they stand; a class with such fields overrides it."""
+        """Tell the values inside this one where they stand, in classes that have such fields."""
 
 
 def read(cls: type[WireT], line: bytes) -> WireT:
@@ -53,9 +55,9 @@ def read(cls: type[WireT], line: bytes) -> WireT:
         value = msgspec.json.decode(line, type=cls)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         found = _json.loads(line)
-        if not isinstance(found, dict):
+        if not _json.is_object(found):
             raise ValueError("not a JSON object") from None
-        value = read_leniently(cls, cast("dict[str, Any]", found))
+        value = read_leniently(cls, found)
     return value.came_from(line)
 
 
@@ -82,8 +84,8 @@ def _fitting(wanted: Any, found: Any, otherwise: Callable[[Any], list[Any]]) -> 
 
 def _nested(wanted: Any) -> Callable[[Any], list[Any]]:
     def look_inside(found: Any) -> list[Any]:
-        if isinstance(found, dict) and isinstance(wanted, type) and issubclass(wanted, Wire):
-            return [read_leniently(wanted, cast("dict[str, Any]", found))]
+        if _json.is_object(found) and isinstance(wanted, type) and issubclass(wanted, Wire):
+            return [read_leniently(wanted, found)]
         return []
 
     return look_inside
@@ -96,4 +98,4 @@ def _follow(found: Any, path: tuple[str | int, ...]) -> dict[str, Any]:
             found = found[step]
     except (KeyError, IndexError, TypeError):
         return {}
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    return found if _json.is_object(found) else {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import AsyncIterator, Iterable, Mapping
-from typing import Any, TypeVar, overload
+from typing import Any, Self, TypeVar, overload
 
 from steersman._session.prompts import Prompt, content_of
 from steersman._session.session import Session
@@ -68,14 +68,9 @@ class Agent:
     def query(
         self, prompt: Prompt, *, transport: Transport | None = None, **overrides: Any
     ) -> Query:
-        """One prompt, its messages, and nothing left behind: `async for message in agent.query(...)`."""
+        """One prompt and its messages, for `async for`; nothing is left behind."""
         content_of(prompt)
         return Query(self.session(transport=transport, **overrides), prompt)
-
-    @overload
-    async def run(
-        self, prompt: Prompt, *, transport: Transport | None = None, **overrides: Any
-    ) -> TurnResult: ...
 
     @overload
     async def run(
@@ -86,6 +81,11 @@ class Agent:
         transport: Transport | None = None,
         **overrides: Any,
     ) -> T: ...
+
+    @overload
+    async def run(
+        self, prompt: Prompt, *, transport: Transport | None = None, **overrides: Any
+    ) -> TurnResult: ...
 
     async def run(
         self,
@@ -139,7 +139,7 @@ class Query(AsyncIterator[Message]):
         """End the session and see its CLI gone."""
         await self.session.aclose()
 
-    async def __aenter__(self) -> Query:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_error: object) -> None:
@@ -157,18 +157,8 @@ def query(
     transport: Transport | None = None,
     **fields: Any,
 ) -> Query:
-    """One prompt, typed messages: `async for message in query("What is 2+2?")`."""
+    """One prompt and its typed messages, for `async for`. See `Agent.query`."""
     return Agent(options, transport=transport, **fields).query(prompt)
-
-
-@overload
-async def run(
-    prompt: Prompt,
-    *,
-    options: Options | None = None,
-    transport: Transport | None = None,
-    **fields: Any,
-) -> TurnResult: ...
 
 
 @overload
@@ -180,6 +170,16 @@ async def run(
     transport: Transport | None = None,
     **fields: Any,
 ) -> T: ...
+
+
+@overload
+async def run(
+    prompt: Prompt,
+    *,
+    options: Options | None = None,
+    transport: Transport | None = None,
+    **fields: Any,
+) -> TurnResult: ...
 
 
 async def run(
@@ -235,7 +235,9 @@ def _shape(output: Any) -> Shape[Any]:
     try:
         return shape_of(output)
     except (TypeError, ValueError) as error:
-        allowed = "a dataclass, TypedDict, msgspec Struct or pydantic model, or plain types of those"
+        allowed = (
+            "a dataclass, TypedDict, msgspec Struct or pydantic model, or plain types of those"
+        )
         raise UsageError("output", output, allowed, hint=str(error)) from error
 
 
@@ -261,5 +263,3 @@ def _read_output(shape: Shape[T], result: TurnResult) -> T:
             output=result.structured_output,
             text=result.text,
         ) from error
-
-

@@ -180,7 +180,7 @@ class StartupError(SteersmanError):
 
 
 class CliTooOld(StartupError):
-    """This CLI is older than the oldest one we can drive."""
+    """The CLI is older than the oldest one we can drive."""
 
     code = "cli_too_old"
 

@@ -57,7 +57,8 @@ class Launch:
 class Receiver(Protocol):
     """Takes what one running CLI says, as it comes, always in the event loop's own thread.
 
-    Chunks may break anywhere; framing is not the transport's business. None of these may block or raise.
+    Chunks may break anywhere; framing is not the transport's business.
+    None of these may block or raise.
     """
 
     def data_received(self, data: bytes) -> None:
@@ -106,7 +107,8 @@ class Channel(Protocol):
     def close(self, grace: float) -> None:
         """End input, then the whole tree: wait `grace` seconds, SIGTERM, wait again, SIGKILL.
 
-        Cannot be cancelled; `Receiver.exited` tells when it is done. A second call can only shorten the wait.
+        Cannot be cancelled; `Receiver.exited` tells when it is done.
+        A second call can only shorten the wait.
         """
         ...
 

@@ -89,6 +89,6 @@ def test_no_docstring_describes_nothing(text: str | None) -> None:
 
 
 def test_a_colon_in_prose_starts_no_section() -> None:
-    assert read_docstring("Do this:\n    first\n    second") == Docstring(
-        "Do this:\n    first\n    second"
-    )
+    text = "Go.\n\nDo this:\n    first: a\n    second"
+
+    assert read_docstring(text) == Docstring(text)

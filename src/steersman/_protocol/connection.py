@@ -1,9 +1,9 @@
 """The control protocol, both directions, without I/O.
 
-    bytes    --receive()-->  events
-    verbs    --call()----->  bytes        answers come back as `Answered`
-    replies  --answer()--->  bytes
-    prompts  --prompt()--->  bytes        their fate comes back as `TurnSettled`
+bytes    --receive()-->  events
+verbs    --call()----->  bytes        answers come back as `Answered`
+replies  --answer()--->  bytes
+prompts  --prompt()--->  bytes        their fate comes back as `TurnSettled`
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
+from steersman import _json
 from steersman._protocol.events import (
     Answered,
     Event,
@@ -48,6 +49,16 @@ class _Pending:
     operation: str
     answer: type[Answer]
     deadline: float
+
+
+class _HookCallback(msgspec.Struct, frozen=True):
+    callback_id: str
+    input: dict[str, Any]
+
+
+class _McpMessage(msgspec.Struct, frozen=True):
+    server_name: str
+    message: dict[str, Any]
 
 
 class Connection:
@@ -147,37 +158,36 @@ class Connection:
         return [arrived, *self._ask(request_id, unpack(found.request))]
 
     def _ask(self, request_id: str, request: Any) -> list[Event]:
-        match request:
-            case {"subtype": "can_use_tool"}:
-                try:
+        subtype = request.get("subtype") if _json.is_object(request) else None
+        try:
+            match subtype:
+                case "can_use_tool":
                     return [PermissionAsked(request_id, msgspec.convert(request, CanUseTool))]
-                except msgspec.ValidationError as error:
-                    return [Unanswerable(request_id, f"can_use_tool cannot be read: {error}")]
-            case {"subtype": "hook_callback", "callback_id": str(callback_id), "input": dict(given)}:
-                return [self._hook(request_id, callback_id, cast("dict[str, Any]", given))]
-            case {"subtype": "mcp_message", "server_name": str(server), "message": dict(message)}:
-                return self._tool(request_id, server, cast("dict[str, Any]", message))
-            case {"subtype": str(subtype)}:
-                return [Unanswerable(request_id, f"unsupported or malformed request {subtype!r}")]
-            case _:
-                return [Unanswerable(request_id, "a request without a subtype")]
+                case "hook_callback":
+                    return [self._hook(request_id, msgspec.convert(request, _HookCallback))]
+                case "mcp_message":
+                    return self._tool(request_id, msgspec.convert(request, _McpMessage))
+                case _:
+                    return [Unanswerable(request_id, f"unsupported request {subtype!r}")]
+        except msgspec.ValidationError as error:
+            return [Unanswerable(request_id, f"{subtype} cannot be read: {error}")]
 
-    def _hook(self, request_id: str, callback_id: str, given: dict[str, Any]) -> Event:
-        event = self._hooks.get(callback_id)
+    def _hook(self, request_id: str, asked: _HookCallback) -> Event:
+        event = self._hooks.get(asked.callback_id)
         if event is None:
-            return Unanswerable(request_id, f"no hook is registered as {callback_id!r}")
-        return HookAsked(request_id, callback_id, read_leniently(event, given).came_from(given))
+            return Unanswerable(request_id, f"no hook is registered as {asked.callback_id!r}")
+        given = read_leniently(event, asked.input).came_from(asked.input)
+        return HookAsked(request_id, asked.callback_id, given)
 
-    def _tool(self, request_id: str, server: str, message: dict[str, Any]) -> list[Event]:
-        called: list[Event] = [ToolCalled(request_id, server, message)]
-        if "id" in message:
-            self._asked[request_id] = (server, message["id"])
-        elif message.get("method") == "notifications/cancelled":
-            params = message.get("params")
-            number = cast("dict[str, Any]", params).get("requestId") if isinstance(params, dict) else None
-            called += [
-                Withdrawn(asked) for asked, call in self._asked.items() if call == (server, number)
-            ]
+    def _tool(self, request_id: str, asked: _McpMessage) -> list[Event]:
+        called: list[Event] = [ToolCalled(request_id, asked.server_name, asked.message)]
+        if "id" in asked.message:
+            self._asked[request_id] = (asked.server_name, asked.message["id"])
+        elif asked.message.get("method") == "notifications/cancelled":
+            params = asked.message.get("params")
+            number = params.get("requestId") if _json.is_object(params) else None
+            call = (asked.server_name, number)
+            called += [Withdrawn(each) for each, known in self._asked.items() if known == call]
         return called
 
     def _on_cancel(self, found: Route, line: bytes) -> list[Event]:
@@ -217,7 +227,9 @@ class Connection:
         """The id to wait for and the line to send; `deadline` is on the caller's own clock."""
         return self._request(verb.operation, verb, verb.ANSWER, deadline)
 
-    def control(self, subtype: str, fields: Mapping[str, Any], deadline: float) -> tuple[str, bytes]:
+    def control(
+        self, subtype: str, fields: Mapping[str, Any], deadline: float
+    ) -> tuple[str, bytes]:
         """The same for a request that has no class."""
         return self._request(subtype, {**fields, "subtype": subtype}, Answer, deadline)
 
@@ -230,7 +242,7 @@ class Connection:
         return request_id, line
 
     def cancel(self, request_id: str) -> bytes:
-        """The line that takes a request of ours back; nothing if it is over. Its id is forgotten."""
+        """The line that takes a request of ours back, which is forgotten; nothing if it is over."""
         if self._pending.pop(request_id, None) is None:
             return b""
         return encode({"type": "control_cancel_request", "request_id": request_id})
@@ -241,9 +253,16 @@ class Connection:
 
     def expire(self, now: float) -> list[tuple[Answered, bytes]]:
         """Our requests that have run out of time, each with the line that takes it back."""
-        late = [(each, self._pending[each]) for each in self._pending if self._pending[each].deadline <= now]
+        late = [
+            (each, self._pending[each])
+            for each in self._pending
+            if self._pending[each].deadline <= now
+        ]
         return [
-            (Answered(each, RequestTimeout(pending.operation, "no answer in time")), self.cancel(each))
+            (
+                Answered(each, RequestTimeout(pending.operation, "no answer in time")),
+                self.cancel(each),
+            )
             for each, pending in late
         ]
 
@@ -252,7 +271,7 @@ class Connection:
         return self._respond(request_id, {"subtype": "success", "response": response})
 
     def refuse(self, request_id: str, reason: str) -> bytes:
-        """The line that answers a request with an error; nothing if nobody waits for it any more."""
+        """The line that answers a request with an error; nothing if nobody waits any more."""
         return self._respond(request_id, {"subtype": "error", "error": reason})
 
     def _respond(self, request_id: str, body: dict[str, Any]) -> bytes:
@@ -267,13 +286,13 @@ def _answer_of(pending: _Pending, response: Response) -> Answer | RequestRefused
     if response.subtype == "error":
         return RequestRefused(pending.operation, response.error, response.error_code)
     found = unpack(response.response)
-    fields = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    fields = found if _json.is_object(found) else {}
     return read_leniently(pending.answer, fields).came_from(fields)
 
 
 def _read_response(found: Any) -> Response:
     """A response that does not have the shape of one: whatever can be made of it."""
-    fields = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    fields = found if _json.is_object(found) else {}
     request_id = fields.get("request_id")
     return Response(
         subtype="error" if fields.get("subtype") == "error" else "success",

@@ -50,7 +50,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class PermissionAsked:
-    """May a tool run?"""
+    """The CLI asks whether a tool may run."""
 
     request_id: str
     question: CanUseTool

@@ -6,8 +6,8 @@ and runs turns that nobody asked for. The rules, in the order of their weight:
 - a result that names a prompt settles it;
 - `command_lifecycle: cancelled` settles a prompt that no result has settled;
 - a bare `completed` settles it once the CLI is idle (a folded prompt completes before its result);
-- on older CLIs, whose results name nobody, a result settles the prompts replayed since the last one,
-  unless it tells of a foreign origin.
+- on older CLIs, whose results name nobody, a result settles the prompts replayed since the last
+  one, unless it tells of a foreign origin.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class TurnBook:
         return uuid in self._started
 
     def owners(self, route: Route) -> tuple[str, ...]:
-        """The prompts that a line belongs to: its subagent's if it has one, else the current ones."""
+        """The prompts that a line belongs to: its subagent's, or else the current ones."""
         parent = route.parent_tool_use_id
         return self.current if parent is None else self._owners.get(parent, self.current)
 

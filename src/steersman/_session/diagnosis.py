@@ -33,8 +33,7 @@ _CAUSES: tuple[tuple[str, type[SteersmanError], str], ...] = (
         "log in with `claude`, or set ANTHROPIC_API_KEY",
     ),
     (
-        r"unknown option|settings|mcp config|permission-mode|cannot be used with root"
-        r"|invalid|argument|option",
+        r"option|argument|settings|mcp config|permission-mode|used with root|invalid",
         OptionRefused,
         "correct the option that it names; if the CLI is old, update it",
     ),

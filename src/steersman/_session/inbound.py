@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -89,14 +89,12 @@ class Desk:
         hook = self._hooks[asked.callback_id]
         try:
             given = hook.callback(asked.event)
-            reply: object = await given if inspect.isawaitable(given) else given
+            reply = await given if inspect.isawaitable(given) else given
         except Exception as error:  # noqa: BLE001 - the caller's own code; a guard stops the action
             self._report(f"{hook.event_name} hook", error)
             return _failed(hook, asked.event, f"raised {type(error).__name__}")
-        if reply is None:
-            return {}
-        if isinstance(reply, Reply | Mapping):
-            return cast("Any", reply)
+        if _is_reply(reply):
+            return {} if reply is None else reply
         self._report(f"{hook.event_name} hook", f"returned {type(reply).__name__}")
         return _failed(hook, asked.event, "did not return a reply")
 
@@ -112,6 +110,10 @@ class Desk:
             return _rpc_error(number, f"the tool server failed: {type(error).__name__}")
         # Notifications too must be answered, or the CLI waits until a timeout.
         return reply if reply is not None else {"jsonrpc": "2.0", "result": {}}
+
+
+def _is_reply(given: object) -> bool:
+    return given is None or isinstance(given, Reply | Mapping)
 
 
 def _with_input(decision: Allow, given: dict[str, Any]) -> Allow:

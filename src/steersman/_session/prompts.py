@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
+from steersman._json import is_mapping, is_sequence
 from steersman.errors import UsageError
 
 __all__ = ["Prompt", "content_of"]
@@ -17,18 +18,14 @@ ALLOWED = 'a non-empty text, or a list of content blocks such as {"type": "text"
 
 def content_of(prompt: object) -> str | list[dict[str, Any]]:
     """The content of the user message that says `prompt`. Raises `UsageError`."""
-    if isinstance(prompt, str):
-        if not prompt.strip():
-            raise UsageError("prompt", prompt, ALLOWED)
+    if isinstance(prompt, str) and prompt.strip():
         return prompt
-    if not isinstance(prompt, Sequence) or isinstance(prompt, bytes | bytearray) or not prompt:
+    if not is_sequence(prompt) or not prompt:
         raise UsageError("prompt", prompt, ALLOWED)
-    blocks = cast("Sequence[Any]", prompt)
-    return [_block_of(position, block) for position, block in enumerate(blocks)]
+    return [_block_of(position, block) for position, block in enumerate(prompt)]
 
 
-def _block_of(position: int, block: Any) -> dict[str, Any]:
-    fields = cast("Mapping[str, Any]", block) if isinstance(block, Mapping) else {}
-    if not isinstance(fields.get("type"), str):
+def _block_of(position: int, block: object) -> dict[str, Any]:
+    if not is_mapping(block) or not isinstance(block.get("type"), str):
         raise UsageError(f"prompt[{position}]", block, "a mapping with a type")
-    return dict(fields)
+    return dict(block)

@@ -45,7 +45,7 @@ class Growth:
         await asyncio.shield(self._waiting)
 
 
-class Reading(Generic[T], AsyncIterator[T]):
+class Reading(AsyncIterator[T], Generic[T]):
     """What `pick` makes of each entry, in order. Holds nothing that must be closed."""
 
     def __init__(

@@ -32,7 +32,6 @@ from steersman._session.starting import start
 from steersman._session.turn import LINES, Turn
 from steersman._wire.launch import Plan, hook_id
 from steersman.control import (
-    Answer,
     Initialized,
     Interrupt,
     InterruptReceipt,
@@ -51,7 +50,7 @@ from steersman.errors import (
     SteersmanError,
     UsageError,
 )
-from steersman.journal import Entry, Kind, Lagged, Move, Phase, TurnResult, step
+from steersman.journal import Entry, Kind, Lagged, Move, Outcome, Phase, TurnResult, step
 from steersman.journal.results import CostMeter, cause_of, outcome_of
 from steersman.messages import ApiRetry, Assistant, Message, Result, parse_message
 from steersman.options import Options, PermissionMode
@@ -175,8 +174,13 @@ class Session:
         if self._handlers is not None:
             await self._handlers.wait(self.options.close_grace)
         keeper, self._keeper = self._keeper, None
-        if keeper is not None and not keeper.ag_running:
+        if keeper is not None:
             await keeper.aclose()
+
+    async def released(self) -> None:
+        """Close because the event loop shuts down."""
+        self._keeper = None
+        await self.aclose()
 
     # What one can know
 
@@ -193,7 +197,7 @@ class Session:
 
     @property
     def initialized(self) -> Initialized:
-        """What the CLI said about itself in the handshake: version, models, commands, capabilities."""
+        """What the CLI said about itself in the handshake: version, models, and more."""
         if self._initialized is None:
             raise ChannelClosed("this session has not started", hint="use `async with`")
         return self._initialized
@@ -247,7 +251,9 @@ class Session:
         taken_back = self._take_back(turn, also_queued=also_queued)
         target = turn or next(iter(self._turns.values()), None)
         if target is None or target.is_settled:
-            return self._receipt(await link.call(Interrupt(), self.options.request_timeout), taken_back)
+            return self._receipt(
+                await link.call(Interrupt(), self.options.request_timeout), taken_back
+            )
         target.was_interrupted = True
         try:
             async with asyncio.timeout(self.options.request_timeout):
@@ -446,35 +452,37 @@ class Session:
     def _settle(self, turn: Turn, line: bytes | None, *, cancelled: bool = False) -> None:
         assert self._link is not None
         result = parse_message(line) if line is not None else None
-        settled = self._result_of(turn, result if isinstance(result, Result) else None, cancelled)
+        if isinstance(result, Result):
+            settled = self._result_of(turn, result)
+        else:
+            settled = self._end_of(turn, cancelled=cancelled)
         self._link.journal.append(
             time.time(), Kind.SETTLED, turns=(turn.uuid,), outcome=settled.outcome
         )
         self._link.growth.wake()
         turn.settle(settled)
 
-    def _result_of(self, turn: Turn, result: Result | None, cancelled: bool) -> TurnResult:
-        transcript = turn.transcript
-        if result is None:
-            if not cancelled:
-                outcome = "failed" if self._cause else "completed"
-            else:
-                outcome = "interrupted" if turn.was_interrupted else "cancelled"
-            return TurnResult(
-                uuid=turn.uuid,
-                outcome=outcome,
-                text=transcript.text,
-                answer=transcript.answer,
-                cause=self._cause,
-            )
+    def _end_of(self, turn: Turn, *, cancelled: bool) -> TurnResult:
+        """How a turn ended that no result names."""
+        outcome: Outcome = "failed" if self._cause else "completed"
+        if cancelled:
+            outcome = "interrupted" if turn.was_interrupted else "cancelled"
+        return TurnResult(
+            uuid=turn.uuid,
+            outcome=outcome,
+            text=turn.transcript.text,
+            answer=turn.transcript.answer,
+            cause=self._cause,
+        )
+
+    def _result_of(self, turn: Turn, result: Result) -> TurnResult:
         cost, self._cost_of_result = self._cost_of_result, 0.0
-        cause = turn.cause or cause_of(result)
         outcome = outcome_of(result, was_interrupted=turn.was_interrupted)
         return TurnResult(
             uuid=turn.uuid,
             outcome="failed" if turn.cause else outcome,
-            text=transcript.text,
-            answer=result.result or transcript.answer,
+            text=turn.transcript.text,
+            answer=result.result or turn.transcript.answer,
             cost_usd=cost,
             usage=result.usage,
             structured_output=result.structured_output,
@@ -482,7 +490,7 @@ class Session:
             terminal_reason=result.terminal_reason,
             permission_denials=result.permission_denials,
             api_error=result.api_error_status,
-            cause=cause,
+            cause=turn.cause or cause_of(result),
             result=result,
         )
 
@@ -542,8 +550,8 @@ class Session:
 
 
 async def _keep(session: Session) -> AsyncGenerator[None, None]:
-    """Stands open as long as the session does: a loop that shuts down closes it, and so the session."""
+    """Stand open as long as the session does: a loop that shuts down closes both."""
     try:
         yield
     finally:
-        await session.aclose()
+        await session.released()

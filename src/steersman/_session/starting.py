@@ -91,9 +91,7 @@ def _too_slow(link: Link, phase: str, limit: float) -> StartupTimeout:
 
 
 def _why_it_exited(link: Link, status: int) -> SteersmanError:
-    results = [
-        entry.message for entry in link.journal.after(0) if entry.kind is Kind.MESSAGE
-    ]
+    results = [entry.message for entry in link.journal.after(0) if entry.kind is Kind.MESSAGE]
     said = "\n".join(
         error for result in results if isinstance(result, Result) for error in result.errors
     )

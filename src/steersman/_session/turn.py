@@ -50,8 +50,8 @@ class Host(Protocol):
 class Turn:
     """A prompt you can hold.
 
-    `await turn` gives its `TurnResult` and never raises for the turn's fate; any number of tasks may
-    wait for it, and read its messages or its text, each at its own pace.
+    `await turn` gives its `TurnResult` and never raises for the turn's fate. Any number of tasks
+    may wait for it, and read its messages or its text, each at its own pace.
     """
 
     def __init__(self, session: Host, uuid: str, content: Any, fields: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ A route is a line read just far enough to know where it goes. Reading never rais
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from msgspec import Struct, field
@@ -65,11 +65,14 @@ def _route_loosely(line: bytes) -> Route | None:
         found = _json.loads(line)
     except ValueError:
         return None
-    if not isinstance(found, dict):
+    if not _json.is_object(found):
         return None
-    fields = cast("dict[str, Any]", found)
-    raws = {key: msgspec.Raw(_json.dumps(fields.pop(key))) for key in ("request", "response") if key in fields}
-    return msgspec.structs.replace(read_leniently(Route, fields), **raws)
+    raws = {
+        key: msgspec.Raw(_json.dumps(found.pop(key)))
+        for key in ("request", "response")
+        if key in found
+    }
+    return msgspec.structs.replace(read_leniently(Route, found), **raws)
 
 
 def unpack(raw: msgspec.Raw) -> Any:

@@ -1,6 +1,6 @@
 """What of the host's environment reaches the CLI, and why.
 
-Anything not in this table stays behind: a secret in the host's environment is not the agent's to print.
+Anything not in this table stays behind: the host's secrets are not the agent's to print.
 """
 
 from __future__ import annotations
@@ -9,6 +9,9 @@ from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 
 __all__ = ["ALWAYS", "INHERITED", "environment"]
+
+Inherited = bool | tuple[str, ...] | None
+"""All, nothing, these names beside the table's, or the table's alone."""
 
 INHERITED: Mapping[str, str] = {
     "PATH": "to find git, ripgrep and the tools that Bash runs",
@@ -59,7 +62,7 @@ _NEEDS_A_CLOUD: Mapping[str, tuple[str, ...]] = {
     ),
     "CLAUDE_CODE_USE_FOUNDRY": ("ANTHROPIC_FOUNDRY_*",),
 }
-"""Cloud variables are credentials for much else: they come along only with the switch that needs them."""
+"""Cloud credentials open much else: they come along only with the switch that needs them."""
 
 ALWAYS: Mapping[str, str] = {
     "CLAUDE_CODE_ENTRYPOINT": "sdk-py",
@@ -71,14 +74,14 @@ ALWAYS: Mapping[str, str] = {
 
 
 def environment(
-    host: Mapping[str, str], inherit: bool | tuple[str, ...] | None, added: Mapping[str, str]
+    host: Mapping[str, str], inherit: Inherited, added: Mapping[str, str]
 ) -> dict[str, str]:
-    """The CLI's whole environment: what it may inherit, what we always set, what the caller adds."""
+    """The CLI's whole environment: what it inherits, what we always set, what the caller adds."""
     inherited = {name: value for name, value in host.items() if _may_pass(name, host, inherit)}
     return {**inherited, **ALWAYS, **added}
 
 
-def _may_pass(name: str, host: Mapping[str, str], inherit: bool | tuple[str, ...] | None) -> bool:
+def _may_pass(name: str, host: Mapping[str, str], inherit: Inherited) -> bool:
     # The marks of a surrounding Claude Code session would make the inner one behave oddly.
     if name == "CLAUDECODE" or inherit is False:
         return False

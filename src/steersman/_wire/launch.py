@@ -24,13 +24,29 @@ MINIMUM_VERSION = "2.1.0"
 """The oldest CLI that speaks the protocol as we do."""
 
 _SHOWN = frozenset(
-    "--output-format --input-format --permission-prompt-tool --model --fallback-model --max-turns"
-    " --max-budget-usd --tools --allowedTools --disallowedTools --permission-mode --add-dir"
-    " --setting-sources --settings --session-id --resume".split()
+    {
+        "--add-dir",
+        "--allowedTools",
+        "--disallowedTools",
+        "--fallback-model",
+        "--input-format",
+        "--max-budget-usd",
+        "--max-turns",
+        "--model",
+        "--output-format",
+        "--permission-mode",
+        "--permission-prompt-tool",
+        "--resume",
+        "--session-id",
+        "--setting-sources",
+        "--settings",
+        "--tools",
+    }
 )
 """Flags whose values are no secret, and tell why a start failed."""
 
 LONGEST_ARGUMENT = 4096
+LONGEST_SHOWN = 200
 LONGEST_LIST = 1500
 """Bytes of a list on argv; a longer one goes into the settings file."""
 
@@ -98,7 +114,7 @@ def _shown(token: str | FileArgument) -> str:
     flag, equals, _ = token.partition("=")
     known = not flag.startswith("--") or not equals or flag in _SHOWN
     shown = token if known else f"{flag}=…"
-    return shown if len(shown) <= 200 else shown[:200] + "…"
+    return shown if len(shown) <= LONGEST_SHOWN else shown[:LONGEST_SHOWN] + "…"
 
 
 def hook_id(position: int) -> str:
@@ -153,8 +169,8 @@ def _value(flag: str) -> Row:
 
 
 def _switch(flag: str) -> Row:
-    def row(draft: _Draft, on: bool) -> None:
-        if on:
+    def row(draft: _Draft, value: Any) -> None:
+        if value:
             draft.argv.append(flag)
 
     return row
@@ -217,7 +233,11 @@ def _add_directories(draft: _Draft, directories: tuple[Any, ...]) -> None:
 
 def _add_servers(draft: _Draft, servers: Mapping[str, Any]) -> None:
     """Servers that the CLI runs or dials itself; their headers and variables may be secrets."""
-    external = {key: dict(config) for key, config in servers.items() if isinstance(config, Mapping)}
+    external = {
+        key: dict(cast("Mapping[str, Any]", config))
+        for key, config in servers.items()
+        if isinstance(config, Mapping)
+    }
     if external:
         draft.files["mcp.json"] = _json.dumps({"mcpServers": external})
         draft.argv.append(FileArgument("--mcp-config=", "mcp.json"))
@@ -236,7 +256,9 @@ def _settings_text(text: str) -> dict[str, Any]:
     try:
         found = _json.loads(text.encode())
     except ValueError as error:
-        raise UsageError("settings", "a text that is not JSON", f"JSON or a path ({error})") from None
+        raise UsageError(
+            "settings", "a text that is not JSON", f"JSON or a path ({error})"
+        ) from None
     return cast("dict[str, Any]", found)
 
 
@@ -260,7 +282,9 @@ def _add_hooks(draft: _Draft, hooks: Hooks) -> None:
 
 
 def _add_extra(draft: _Draft, extra: Mapping[str, str | None]) -> None:
-    draft.argv += [f"--{flag}" if value is None else f"--{flag}={value}" for flag, value in extra.items()]
+    draft.argv += [
+        f"--{flag}" if value is None else f"--{flag}={value}" for flag, value in extra.items()
+    ]
 
 
 ROWS: Mapping[str, Row] = {

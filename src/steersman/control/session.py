@@ -86,7 +86,9 @@ class PermissionModeSet(Answer, frozen=True, kw_only=True):
     mode: str = ""
 
 
-class SetPermissionMode(Verb[PermissionModeSet], frozen=True, kw_only=True, tag="set_permission_mode"):
+class SetPermissionMode(
+    Verb[PermissionModeSet], frozen=True, kw_only=True, tag="set_permission_mode"
+):
     """Ask more, ask less, or plan only."""
 
     ANSWER: ClassVar[type[Answer]] = PermissionModeSet

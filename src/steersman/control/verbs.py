@@ -14,7 +14,7 @@ AnswerT = TypeVar("AnswerT")
 
 
 class Answer(Wire, frozen=True, kw_only=True, rename="camel"):
-    """What a CLI answers: all fields optional, `raw` has the whole. Often there is nothing in it."""
+    """What a CLI answers: all fields optional, `raw` has the whole, which is often nothing."""
 
 
 class Verb(

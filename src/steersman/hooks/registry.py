@@ -69,10 +69,14 @@ class Hooks:
 
 
 def _check(event: object, matcher: object, timeout: object) -> None:
-    if not (isinstance(event, type) and issubclass(event, HookEvent) and event is not HookEvent):
+    if not _is_event(event):
         raise UsageError("event", event, "a class of steersman.hooks, such as PreToolUse")
     if not (matcher is None or isinstance(matcher, str)):
         raise UsageError("matcher", matcher, "a tool name, `A|B`, a pattern, or None for all")
     positive = isinstance(timeout, int | float) and not isinstance(timeout, bool) and timeout > 0
     if not (timeout is None or positive):
         raise UsageError("timeout", timeout, "seconds above 0, or None")
+
+
+def _is_event(given: object) -> bool:
+    return isinstance(given, type) and issubclass(given, HookEvent) and given is not HookEvent

@@ -6,12 +6,12 @@ them beside its phase, and `waiting_tool_call` and `waiting_permission` are read
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import Enum, StrEnum
 
 __all__ = ["TABLE", "Move", "Phase", "step"]
 
 
-class Phase(str, Enum):
+class Phase(StrEnum):
     """Where a session stands."""
 
     IDLE = "idle"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, cast
+from typing import Any
 
 from steersman import _json
 
@@ -48,18 +48,25 @@ def secrets_in(env: Mapping[str, str], *configurations: Any) -> Iterator[str]:
     """Values that look secret by their name, or by standing where secrets stand."""
     yield from (value for name, value in env.items() if _SECRET_NAME.search(name))
     for each in configurations:
-        yield from _walk(each, inside=False)
+        yield from _walk(_plain(each), inside=False)
 
 
 def _walk(found: Any, *, inside: bool) -> Iterator[str]:
-    if isinstance(found, str):
-        if inside:
-            yield found
-    elif isinstance(found, Mapping):
-        for name, value in cast("Mapping[Any, Any]", found).items():
-            yield from _walk(
-                value, inside=inside or name in _HOLDERS or bool(_SECRET_NAME.search(str(name)))
-            )
-    elif isinstance(found, list | tuple):
-        for value in cast("Iterable[Any]", found):
+    if isinstance(found, str) and inside:
+        yield found
+    elif _json.is_object(found):
+        for name, value in found.items():
+            is_secret = inside or name in _HOLDERS or bool(_SECRET_NAME.search(name))
+            yield from _walk(value, inside=is_secret)
+    elif _json.is_array(found):
+        for value in found:
             yield from _walk(value, inside=inside)
+
+
+def _plain(found: Any) -> Any:
+    """Mappings and tuples as the objects and arrays they stand for; anything else as it is."""
+    if _json.is_mapping(found):
+        return {str(name): _plain(value) for name, value in found.items()}
+    if _json.is_sequence(found):
+        return [*map(_plain, found)]
+    return found

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
+from steersman import _json
 from steersman.errors import NotLoggedIn, SteersmanError
 from steersman.messages import Assistant, Result, TextBlock, Usage
 
@@ -95,7 +96,7 @@ class CostMeter:
 
 
 def _cost(usage: Any) -> float:
-    found = cast("dict[str, Any]", usage).get("costUSD") if isinstance(usage, dict) else None
+    found = usage.get("costUSD") if _json.is_object(usage) else None
     return float(found) if isinstance(found, int | float) else 0.0
 
 

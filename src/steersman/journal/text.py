@@ -20,7 +20,7 @@ class TextStream:
         self._told = ""
         """What was given out of the message being written now."""
         self._seen = ""
-        """What the stream has brought of it; shorter than `_told` while a broken one begins anew."""
+        """What the stream has brought of it; less than `_told` while a broken one begins anew."""
         self._complete = ""
         """What its complete frames have confirmed."""
         self._message_id = ""
@@ -44,7 +44,10 @@ class TextStream:
         match message.event:
             case {"type": "message_start", "message": {"id": str(message_id)}}:
                 self._begin(message_id)
-            case {"type": "content_block_delta", "delta": {"type": "text_delta", "text": str(text)}}:
+            case {
+                "type": "content_block_delta",
+                "delta": {"type": "text_delta", "text": str(text)},
+            }:
                 self._seen += text
                 return self._tell(self._seen)
             case {"type": "message_stop"}:

@@ -5,10 +5,11 @@ To add a block, write its class here and name it in `KnownBlock`.
 
 from __future__ import annotations
 
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 import msgspec
 
+from steersman import _json
 from steersman._values import Wire
 
 __all__ = [
@@ -71,36 +72,27 @@ class UnknownBlock(Wire, frozen=True, kw_only=True):
 
 
 KnownBlock = (
-    TextBlock
-    | ThinkingBlock
-    | RedactedThinkingBlock
-    | ToolUseBlock
-    | ToolResultBlock
-    | ImageBlock
+    TextBlock | ThinkingBlock | RedactedThinkingBlock | ToolUseBlock | ToolResultBlock | ImageBlock
 )
 Block = KnownBlock | UnknownBlock
 """Every block, told apart by `type`."""
 
-_KNOWN: tuple[type[Wire], ...] = get_args(KnownBlock)
-
 
 def adopt_blocks(parent: Wire, blocks: object, *path: str) -> None:
     """Tell each of `blocks` that it stands at `path` inside `parent`."""
-    if isinstance(blocks, list):
-        for position, block in enumerate(cast("list[Wire]", blocks)):
+    if _json.is_array(blocks):
+        for position, block in enumerate(blocks):
             block.came_from((parent, (*path, position)))
 
 
 def read_blocks(found: Any) -> list[list[Block]]:
-    """The blocks of a list that holds some this release does not know; nothing for another thing."""
-    if not isinstance(found, list):
-        return []
-    return [[_read_block(block) for block in cast("list[Any]", found)]]
+    """The blocks of a list with some that this release does not know; nothing if it is no list."""
+    return [[_read_block(block) for block in found]] if _json.is_array(found) else []
 
 
 def _read_block(found: Any) -> Block:
     try:
         return cast("Block", msgspec.convert(found, KnownBlock))
     except (msgspec.ValidationError, RecursionError):
-        kind = cast("dict[str, Any]", found).get("type") if isinstance(found, dict) else None
+        kind = found.get("type") if _json.is_object(found) else None
         return UnknownBlock(type=kind if isinstance(kind, str) else "")

@@ -8,11 +8,11 @@ import msgspec
 from msgspec import Struct
 
 from steersman import _json
+from steersman._values import Wire, read
 from steersman.errors import UsageError
 from steersman.messages.system import SystemMessage
 from steersman.messages.tasks import TaskMessage
 from steersman.messages.turns import TurnMessage
-from steersman._values import Wire, read
 
 __all__ = ["Message", "UnknownMessage", "parse_message"]
 
@@ -67,8 +67,8 @@ def _class_of(line: bytes) -> type[Wire]:
 
 
 def _loose_kind(found: Any) -> _Kind:
-    if not isinstance(found, dict):
+    if not _json.is_object(found):
         raise ValueError("not a JSON object")
-    words = [cast("dict[str, Any]", found).get(key) for key in ("type", "subtype")]
+    words = [found.get(key) for key in ("type", "subtype")]
     kind, subtype = (word if isinstance(word, str) else None for word in words)
     return _Kind(kind or "", subtype)

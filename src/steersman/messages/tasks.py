@@ -56,6 +56,4 @@ class BackgroundTasksChanged(SystemWire, frozen=True, kw_only=True, tag="backgro
     tasks: list[dict[str, Any]] = []
 
 
-TaskMessage = (
-    TaskStarted | TaskProgress | TaskUpdated | TaskNotification | BackgroundTasksChanged
-)
+TaskMessage = TaskStarted | TaskProgress | TaskUpdated | TaskNotification | BackgroundTasksChanged

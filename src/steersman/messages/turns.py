@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from msgspec import field
 
+from steersman._values import Wire
 from steersman.messages.content import (
     Block,
     KnownBlock,
@@ -15,7 +16,6 @@ from steersman.messages.content import (
     adopt_blocks,
     read_blocks,
 )
-from steersman._values import Wire
 
 __all__ = [
     "Assistant",

@@ -1,4 +1,7 @@
-"""What a value may be, said once: checks that name the argument, what was given and what is allowed."""
+"""What a value may be, said once.
+
+A check names the argument, what was given and what is allowed, or says nothing.
+"""
 
 from __future__ import annotations
 
@@ -39,6 +42,8 @@ Check = Callable[[str, Any], None]
 
 KEY = re.compile(r"[A-Za-z0-9_-]{1,64}")
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
+LONGEST_WORD = 1000
+LONGEST_FLAG = 4096
 RULE = re.compile(r"(?P<tool>[A-Za-z0-9_*:.\-]+)(\((?P<content>.*)\))?", re.DOTALL)
 
 
@@ -47,7 +52,7 @@ def must_be(allowed: str, fits: Callable[[Any], bool], *, private: bool = False)
 
     def check(name: str, given: Any) -> None:
         if not fits(given):
-            raise UsageError(name, type(given) if private else given, allowed)
+            raise UsageError(name, _kind_of(given) if private else given, allowed)
 
     return check
 
@@ -94,18 +99,28 @@ def as_tuple(name: str, given: Any) -> Any:
     """A tuple of `given`, which may be any sequence but a text: that one is a usual mistake."""
     if given is None:
         return None
-    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+    if _is_no_list(given):
         raise UsageError(name, given, "a list or tuple", hint=f"write {name}=[...]")
-    return tuple(cast("Iterable[Any]", given))
+    return tuple(given)
 
 
 def rule(name: str, given: Any) -> None:
-    """One rule in one text: `Read`, `Bash(git log:*)`, `mcp__calc__*`. A comma cannot make two of it."""
+    """One rule: `Read`, `Bash(git log:*)`, `mcp__calc__*`. A comma cannot make two of it."""
     match = RULE.fullmatch(given) if isinstance(given, str) else None
     if match is None or not _is_balanced(match["content"] or ""):
         raise UsageError(
-            name, given, "one rule: a tool's name, or a name and (its content), with paired brackets"
+            name,
+            given,
+            "one rule: a tool's name, or a name and (its content), with paired brackets",
         )
+
+
+def _kind_of(given: object) -> str:
+    return f"a {type(given).__name__}"
+
+
+def _is_no_list(given: object) -> bool:
+    return isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable)
 
 
 def _is_balanced(content: str) -> bool:
@@ -126,7 +141,7 @@ def _is_count(given: Any) -> bool:
 
 
 def _is_word(given: Any) -> bool:
-    return isinstance(given, str) and 0 < len(given) <= 1000 and given.isprintable()
+    return isinstance(given, str) and 0 < len(given) <= LONGEST_WORD and given.isprintable()
 
 
 def _is_path(given: Any) -> bool:
@@ -134,7 +149,9 @@ def _is_path(given: Any) -> bool:
 
 
 def _is_flag_value(given: Any) -> bool:
-    return given is None or (isinstance(given, str) and len(given) <= 4096 and "\0" not in given)
+    return given is None or (
+        isinstance(given, str) and len(given) <= LONGEST_FLAG and "\0" not in given
+    )
 
 
 def _is_server(given: Any) -> bool:

@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
+from steersman._json import is_mapping, is_sequence
 from steersman.errors import UsageError
 from steersman.hooks import Hooks
 from steersman.options import checks
@@ -42,7 +43,7 @@ class StartupLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Frozen; `dataclasses.replace` makes another. Every value is checked here, before anything runs."""
+    """Frozen; `dataclasses.replace` makes another. Values are checked before anything runs."""
 
     # The model
     model: str | None = None
@@ -59,10 +60,10 @@ class Options:
     tools: tuple[str, ...] | None = None
     """The built-in tools that exist at all; `None` is all of them, `()` is none."""
     allowed_tools: tuple[str, ...] = ()
-    """Rules for what runs without asking. They take nothing away: see `tools` and `disallowed_tools`."""
+    """Rules for what runs without asking; to take tools away, see `tools` and the next."""
     disallowed_tools: tuple[str, ...] = ()
     functions: tuple[Any, ...] = ()
-    """Python functions as tools, approved by being given; their names are `mcp__functions__<name>`."""
+    """Python functions as tools, approved by being given: `mcp__functions__<name>`."""
     mcp_servers: Mapping[str, ToolServer | JsonObject] = field(
         default_factory=dict[str, ToolServer | JsonObject]
     )
@@ -71,9 +72,7 @@ class Options:
     permission_mode: PermissionMode | None = None
     can_use_tool: Approver | None = None
     hooks: Hooks = field(default_factory=Hooks)
-    agents: Mapping[str, Mapping[str, Any]] = field(
-        default_factory=dict[str, Mapping[str, Any]]
-    )
+    agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
 
     # Where it runs
     cwd: str | Path | None = None
@@ -82,7 +81,10 @@ class Options:
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """Variables for the CLI, on top of what it inherits."""
     inherit_env: bool | tuple[str, ...] | None = None
-    """`None`: a short list of harmless names and logins. Names or patterns add to it; `True` is all, `False` nothing."""
+    """`None` is a short list of harmless names and logins; names or patterns add to it.
+
+    `True` is everything, `False` nothing.
+    """
     setting_sources: tuple[SettingSource, ...] = ()
     settings: str | Path | Mapping[str, Any] | None = field(default=None, repr=False)
     extra_args: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
@@ -107,6 +109,10 @@ class Options:
     """The longest line we read from the CLI; a longer one is dropped, and nothing else."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.inherit_env, bool):
+            object.__setattr__(
+                self, "inherit_env", checks.as_tuple("inherit_env", self.inherit_env)
+            )
         for name in _SEQUENCES:
             object.__setattr__(self, name, checks.as_tuple(name, getattr(self, name)))
         for name, check in _CHECKS.items():
@@ -139,14 +145,22 @@ _SEQUENCES = (
 _FLAG_NAME = re.compile(r"[a-z][a-z0-9-]*")
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
+
+def _has(given: object, **fields: str) -> bool:
+    return is_mapping(given) and all(given.get(key) == fields[key] for key in fields)
+
+
+def _are_texts(given: object) -> bool:
+    return is_sequence(given) and all(isinstance(each, str) for each in given)
+
+
 _CHECKS: Mapping[str, checks.Check] = {
     "model": checks.optional(checks.word),
     "fallback_model": checks.optional(checks.word),
     "system_prompt": checks.optional(
         checks.must_be(
             'a text, or {"type": "preset", "preset": "claude_code", "append": ...}',
-            lambda given: isinstance(given, str)
-            or (isinstance(given, Mapping) and given.get("preset") == "claude_code"),
+            lambda given: isinstance(given, str) or _has(given, preset="claude_code"),
         )
     ),
     "append_system_prompt": checks.optional(checks.text),
@@ -155,16 +169,18 @@ _CHECKS: Mapping[str, checks.Check] = {
     "output_format": checks.optional(
         checks.must_be(
             '{"type": "json_schema", "schema": {...}}',
-            lambda given: isinstance(given, Mapping)
-            and given.get("type") == "json_schema"
-            and isinstance(given.get("schema"), Mapping),
+            lambda given: (
+                _has(given, type="json_schema") and isinstance(given.get("schema"), Mapping)
+            ),
         )
     ),
     "tools": checks.each(checks.rule),
     "allowed_tools": checks.each(checks.rule),
     "disallowed_tools": checks.each(checks.rule),
     "functions": checks.each(checks.callable_),
-    "mcp_servers": checks.mapping_of(checks.KEY, "up to 64 letters, digits, - and _", checks.server),
+    "mcp_servers": checks.mapping_of(
+        checks.KEY, "up to 64 letters, digits, - and _", checks.server
+    ),
     "strict_mcp_config": checks.flag,
     "permission_mode": checks.optional(
         checks.one_of("default", "acceptEdits", "auto", "bypassPermissions", "dontAsk", "plan")
@@ -178,9 +194,7 @@ _CHECKS: Mapping[str, checks.Check] = {
     "env": checks.mapping_of(_VARIABLE_NAME, "a variable's name", checks.variable_value),
     "inherit_env": checks.must_be(
         "None, True, False, or a list of names",
-        lambda given: given is None
-        or isinstance(given, bool)
-        or (isinstance(given, tuple | list) and all(isinstance(each, str) for each in given)),  # pyright: ignore[reportUnknownVariableType]
+        lambda given: given is None or isinstance(given, bool) or _are_texts(given),
     ),
     "setting_sources": checks.each(checks.one_of("user", "project", "local")),
     "settings": checks.optional(
@@ -193,7 +207,9 @@ _CHECKS: Mapping[str, checks.Check] = {
     "fork_session": checks.flag,
     "include_partial_messages": checks.flag,
     "stderr": checks.optional(checks.callable_),
-    "startup": checks.must_be("a StartupLimits value", lambda given: isinstance(given, StartupLimits)),
+    "startup": checks.must_be(
+        "a StartupLimits value", lambda given: isinstance(given, StartupLimits)
+    ),
     "request_timeout": checks.positive,
     "close_grace": checks.not_negative,
     "journal_memory": checks.count,
@@ -207,7 +223,9 @@ def _check_conversation(options: Options) -> None:
     if options.resume is not None and options.continue_conversation:
         raise UsageError("resume", options.resume, "not together with continue_conversation=True")
     if options.fork_session and not goes_on:
-        raise UsageError("fork_session", True, "only together with resume= or continue_conversation=")
+        raise UsageError(
+            "fork_session", "True", "only together with resume= or continue_conversation="
+        )
     if options.session_id is not None and goes_on and not options.fork_session:
         raise UsageError(
             "session_id",

@@ -6,6 +6,7 @@ a signature. The handler then takes one dict.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Literal, cast
 
@@ -190,8 +191,21 @@ def _list_of(items: Any) -> Any:
 
 
 def _limited(wanted: Any, words: Mapping[str, Any], limits: Mapping[str, str]) -> Any:
-    found = {limit: words[keyword] for keyword, limit in limits.items() if keyword in words}
+    found = {
+        limit: words[keyword]
+        for keyword, limit in limits.items()
+        if keyword in words and not (keyword == "pattern" and _is_only_javascript(words[keyword]))
+    }
     return Annotated[wanted, msgspec.Meta(**found)] if found else wanted
+
+
+def _is_only_javascript(pattern: Any) -> bool:
+    """Tell whether Python cannot read the pattern; JSON Schema writes them in JavaScript."""
+    try:
+        re.compile(pattern)
+    except (re.error, TypeError):
+        return True
+    return False
 
 
 def _one_of_values(values: list[Any]) -> Any:

@@ -34,6 +34,9 @@ async def run_tool(
         values = tool.call.arguments.read(given)
     except ValueError as misfit:
         return _failed(f"invalid arguments for tool {tool.name!r}: {_shorten(str(misfit))}")
+    # Reading runs the checks of the user's own classes.
+    except Exception as error:  # noqa: BLE001
+        return _report(tool, error)
     try:
         return wire_result(await _outcome(tool, values, context))
     except ToolError as error:

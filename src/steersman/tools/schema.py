@@ -48,11 +48,10 @@ class Definitions:
         """Add what the schema refers to."""
         needed: dict[str, Any] = {}
         waiting = list(_references(schema))
-        while waiting:
-            name = waiting.pop()
+        for name in waiting:
             if name not in needed and name in self._found:
                 needed[name] = self._found[name]
-                waiting += _references(needed[name])
+                waiting.extend(_references(needed[name]))
         return {**schema, "$defs": needed} if needed else schema
 
     def _describe_foreign(self, wanted: Any) -> dict[str, Any]:

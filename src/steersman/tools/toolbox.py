@@ -13,6 +13,7 @@ from typing import Any, cast
 from steersman.errors import UsageError
 from steersman.ports import Caller, JsonObject
 from steersman.tools.context import ToolContext
+from steersman.tools.plain import is_object
 from steersman.tools.running import run_tool
 from steersman.tools.tool import Tool, as_tool
 
@@ -119,8 +120,9 @@ class Toolbox:
         if old is not None:
             raise UsageError(
                 f"tools of {self.name!r}",
-                f"{new.name!r} twice: {_origin(old)} and {_origin(new)}",
+                new.name,
                 "one tool of each name",
+                hint=f"{_origin(old)} and {_origin(new)} share it; give one another name=",
             )
         self._tools[new.name] = new
 
@@ -136,7 +138,8 @@ class _Refused(Exception):
 def _context_of(
     tool_name: str, params: JsonObject, request_id: int | str, caller: Caller
 ) -> ToolContext:
-    meta: dict[str, Any] = params.get("_meta") or {}
+    given = params.get("_meta")
+    meta = given if is_object(given) else {}
     return ToolContext(
         tool_name=tool_name,
         tool_use_id=meta.get("claudecode/toolUseId", ""),

@@ -181,6 +181,8 @@ class Guard:
     def kill_tree(self) -> None:
         deadline = time.monotonic() + KILL_PATIENCE
         while time.monotonic() < deadline:
+            if self.cli and self.status is None:
+                send_signal(self.cli, signal.SIGKILL)
             left = kill_below(os.getpid(), {self.cli} if self.cli else set())
             has_children = reap(self)
             # Below a subreaper every orphan becomes a child, so no child means nobody at all.
@@ -388,14 +390,19 @@ def row_of(pid: int) -> Row | None:
 def rows_by_ps() -> list[Row]:
     """Every process, as POSIX tells it: macOS and the BSDs."""
     reader, writer = os.pipe()
-    command = ["ps", "-axo", "pid=,ppid=,pgid=,stat="]
-    pid = os.posix_spawnp(
-        "ps",
-        command,
-        {"PATH": "/bin:/usr/bin", "LC_ALL": "C"},
-        file_actions=[(os.POSIX_SPAWN_DUP2, writer, 1)],
-    )
-    os.close(writer)
+    try:
+        pid = os.posix_spawnp(
+            "ps",
+            ["ps", "-axo", "pid=,ppid=,pgid=,stat="],
+            {"PATH": "/bin:/usr/bin", "LC_ALL": "C"},
+            file_actions=[(os.POSIX_SPAWN_DUP2, writer, 1)],
+        )
+    except OSError:
+        # Without it we know only the CLI itself.
+        os.close(reader)
+        return []
+    finally:
+        os.close(writer)
     with open(reader, "rb") as file:
         text = file.read().decode()
     os.waitpid(pid, 0)

@@ -56,23 +56,23 @@ class SubprocessTransport:
     python: str = sys.executable
     """The interpreter that runs the guard; name one where `sys.executable` is not Python."""
 
+    files_in: str | None = None
+    """Where private files are kept while the CLI runs; None for the system's temporary place."""
+
     async def open(self, launch: Launch, receiver: Receiver) -> SubprocessChannel:
         loop = asyncio.get_running_loop()
-        directory = _private_path() if launch.files else None
+        directory = _private_path(self.files_in) if launch.files else None
         argv = resolve(launch, directory)
-        (stdin, ours), (out, stdout), (err, stderr) = pipe(), pipe(), pipe()
-        _enlarge(out)
-        order = Order(
-            argv,
-            launch.env,
-            launch.cwd,
-            directory,
-            launch.files,
-            (stdin, stdout, stderr),
-            self.python,
-        )
         watcher = _LoopWatcher(loop, argv[0], launch.cwd)
-        child = Supervisor.current().spawn(order, watcher)
+        try:
+            (stdin, ours), (out, stdout), (err, stderr) = pipe(), pipe(), pipe()
+            supervisor = Supervisor.current()
+        except (OSError, RuntimeError) as error:
+            raise launch_error("guard", error, argv[0], launch.cwd) from error
+        _enlarge(out)
+        ends = (stdin, stdout, stderr)
+        order = Order(argv, launch.env, launch.cwd, directory, launch.files, ends, self.python)
+        child = supervisor.spawn(order, watcher)
         try:
             pid = await watcher.start
         except BaseException:
@@ -172,7 +172,8 @@ class _LoopWatcher:
     def when_gone(self, callback: Callable[[int], None]) -> None:
         self._when_gone = callback
         if self._status is not None:
-            callback(self._status)
+            # Not before the caller has its channel.
+            self._loop.call_soon(callback, self._status)
 
     def _settle(self, settle: Callable[[], None]) -> None:
         if not self.start.done():
@@ -203,8 +204,9 @@ class _Pump:
         self._loop = loop
         self._receiver = receiver
         self._stdin = stdin
-        self._waiting: deque[memoryview] = deque()
+        self._queue: deque[memoryview] = deque()
         self._is_ending = False
+        self._is_waiting = False
         self._status: int | None = None
         self._sources = [
             _Source(loop, stdout, receiver.data_received, self._finish),
@@ -215,16 +217,13 @@ class _Pump:
     def write(self, data: bytes) -> None:
         if self._is_ending or not data or not self._stdin.is_open:
             return
-        is_idle = not self._waiting
-        self._waiting.append(memoryview(data))
-        if is_idle:
+        self._queue.append(memoryview(data))
+        if not self._is_waiting:
             self._flush()
-            if self._waiting and not self._loop.is_closed():
-                self._loop.add_writer(self._stdin.number, self._flush)
 
     def end_input(self) -> None:
         self._is_ending = True
-        if not self._waiting:
+        if not self._queue:
             self._close_stdin()
 
     def gone(self, status: int) -> None:
@@ -233,34 +232,44 @@ class _Pump:
         self._close_stdin()
         for source in self._sources:
             source.drain()
-        self._loop.call_later(DRAIN_PATIENCE, self._give_up)
+        if any(source.is_open for source in self._sources):
+            self._loop.call_later(DRAIN_PATIENCE, self._give_up)
         self._finish()
 
     def _flush(self) -> None:
-        chunk = list(itertools.islice(self._waiting, BUFFERS_PER_WRITE))
         try:
-            written = os.writev(self._stdin.number, chunk)
+            chunk = list(itertools.islice(self._queue, BUFFERS_PER_WRITE))
+            self._forget(os.writev(self._stdin.number, chunk))
         except BlockingIOError:
-            return
+            pass
         except OSError:
             # The CLI no longer reads; how it ended is told elsewhere.
             self._close_stdin()
             return
-        while self._waiting and written >= len(self._waiting[0]):
-            written -= len(self._waiting.popleft())
+        self._wait_for_room(is_needed=bool(self._queue))
+        if self._is_ending and not self._queue:
+            self._close_stdin()
+
+    def _forget(self, written: int) -> None:
+        while self._queue and written >= len(self._queue[0]):
+            written -= len(self._queue.popleft())
         if written:
-            self._waiting[0] = self._waiting[0][written:]
-        if not self._waiting:
+            self._queue[0] = self._queue[0][written:]
+
+    def _wait_for_room(self, *, is_needed: bool) -> None:
+        if is_needed == self._is_waiting or self._loop.is_closed():
+            return
+        self._is_waiting = is_needed
+        if is_needed:
+            self._loop.add_writer(self._stdin.number, self._flush)
+        else:
             self._loop.remove_writer(self._stdin.number)
-            if self._is_ending:
-                self._close_stdin()
 
     def _close_stdin(self) -> None:
         self._is_ending = True
-        self._waiting.clear()
+        self._queue.clear()
         if self._stdin.is_open:
-            if not self._loop.is_closed():
-                self._loop.remove_writer(self._stdin.number)
+            self._wait_for_room(is_needed=False)
             self._stdin.close()
 
     def _give_up(self) -> None:
@@ -332,10 +341,10 @@ def _word(part: str | FileArgument, files: Mapping[str, bytes], directory: str |
     return f"{part.prefix}{directory}/{part.name}"
 
 
-def _private_path() -> str:
+def _private_path(place: str | None) -> str:
     import tempfile  # noqa: PLC0415 - slow to import, and not every launch has files
 
-    return f"{tempfile.gettempdir()}/steersman-{os.urandom(12).hex()}"
+    return f"{place or tempfile.gettempdir()}/steersman-{os.urandom(12).hex()}"
 
 
 def _enlarge(end: End) -> None:

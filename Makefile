@@ -1,0 +1,68 @@
+# Needs Python 3.11+ with pip and venv, and make. Everything else is fetched into .venv.
+
+PYTHON ?= python3
+PYTEST_ARGS ?=
+
+# Relative, so that a checkout may lie in a path with spaces.
+PY := .venv/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check --quiet --retries 2
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format types imports bench clean
+
+help:
+	@echo "make demo     a conversation in the terminal; costs nothing, reaches no network"
+	@echo "make test     the whole test suite, on the stock CLI, offline"
+	@echo "make lint     ruff, as CI runs it         make format   ruff, mending what it can"
+	@echo "make types    mypy and pyright, strict    make imports  who may import whom"
+	@echo "make bench    what an import costs        make clean    remove what was made here"
+
+demo: .venv/ready-demo
+	@PYTHONPATH=src $(PY) -m steersman.cli demo $(DEMO_ARGS)
+
+test: .venv/ready-dev
+	@$(PY) -m pytest -q -n auto $(PYTEST_ARGS)
+
+lint: .venv/ready-dev
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+
+format: .venv/ready-dev
+	@$(PY) -m ruff check --fix .
+	@$(PY) -m ruff format .
+
+types: .venv/ready-dev
+	@$(PY) -m mypy
+	@$(PY) -m pyright
+
+imports: .venv/ready-dev
+	@$(PY) -c "from importlinter.cli import lint_imports_command as run; run()" --no-cache --no-logo
+
+bench: .venv/ready-dev
+	@$(PY) benchmarks/import_time.py
+
+clean:
+	@rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+
+# The stamps are younger than pyproject.toml while what it asks for is installed.
+
+.venv/ready-dev: pyproject.toml | .venv/pyvenv.cfg
+	@echo "Installing steersman and its development tools into .venv (a minute or two, once) ..."
+	@$(PIP) install --editable ".[dev]"
+	@touch $@ .venv/ready-demo
+
+.venv/ready-demo: pyproject.toml | .venv/pyvenv.cfg
+	@echo "Installing steersman and the stock Claude Code CLI into .venv (once) ..."
+	@if $(PIP) install --editable ".[cli]" 2> .venv/install.log; then touch $@; \
+	elif $(PIP) install --editable . 2>> .venv/install.log; then \
+		echo "The CLI could not be installed (see .venv/install.log); going on without it."; \
+	elif $(PY) -c "import msgspec" 2> /dev/null; then \
+		echo "Nothing could be installed (see .venv/install.log); going on with what is here."; \
+	else \
+		cat .venv/install.log; exit 1; \
+	fi
+
+.venv/pyvenv.cfg:
+	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || { \
+		echo "steersman needs Python 3.11 or newer; name one with: make PYTHON=python3.12 ..."; exit 1; }
+	@$(PYTHON) -m venv .venv

@@ -1,0 +1,62 @@
+"""The stage of the live tests: a sandbox, a scripted model, and a check that nobody is left behind."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# pytest imports each file by its path alone; the tests here share `staging` and the harness.
+sys.path.insert(0, str(Path(__file__).parent))
+
+from staging import MakeScripted, inhabitants  # noqa: E402
+from test_harness import stock_cli  # noqa: E402
+
+from steersman import Agent  # noqa: E402
+from steersman.testing.model import ScriptedModel  # noqa: E402
+from steersman.testing.sandbox import CliSandbox  # noqa: E402
+from steersman.testing.script import Answer, Scene, Script  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def cli() -> Path:
+    """The stock CLI; where CI runs, its absence is a failure."""
+    return stock_cli()
+
+
+@pytest.fixture
+def sandbox() -> Iterator[CliSandbox]:
+    """A home for CLIs, in which nobody may be left alive."""
+    with CliSandbox() as box:
+        yield box
+        left = inhabitants(box.root)
+    assert left == {}
+
+
+@pytest.fixture
+def scripted(sandbox: CliSandbox, cli: Path) -> Iterator[MakeScripted]:
+    """A factory of agents that are safe: nothing of this machine's environment, only loopback."""
+    with ExitStack() as models:
+        scripts: list[Script] = []
+
+        def make(
+            *steps: Answer | Scene | Script, env: Mapping[str, str] | None = None, **options: Any
+        ) -> tuple[Agent, ScriptedModel]:
+            script = script_of(*steps)
+            scripts.append(script)
+            model = models.enter_context(ScriptedModel(script))
+            safe = {"inherit_env": False, "cwd": sandbox.project, "cli_path": cli}
+            return Agent(**{**safe, "env": sandbox.env(model.url, env), **options}), model
+
+        yield make
+    assert [surprise for script in scripts for surprise in script.surprises] == []
+
+
+def script_of(*steps: Answer | Scene | Script) -> Script:
+    if len(steps) == 1 and isinstance(steps[0], Script):
+        return steps[0]
+    return Script(*(each for each in steps if not isinstance(each, Script)), strict=True)

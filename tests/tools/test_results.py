@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import enum
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+import pydantic
+import pytest
+
+from steersman.tools import ToolResult, error_result, image_result, text_result
+from steersman.tools.results import wire_result
+
+
+class Color(str, enum.Enum):  # noqa: UP042 - str() of it is not its value, which is the point
+    RED = "red"
+
+
+class Word(str):
+    __slots__ = ()
+
+
+@dataclass
+class Point:
+    x: int
+    y: int = 0
+
+
+class Span(msgspec.Struct):
+    start: int
+
+
+class Model(pydantic.BaseModel):
+    when: dt.date
+
+
+def text(words: str) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": words}]}
+
+
+PIXEL = {"type": "image", "data": "AA==", "mimeType": "image/png"}
+POINT = {"x": 1, "y": 0}
+
+
+@pytest.mark.parametrize(
+    ("returned", "wire"),
+    [
+        ("hello", text("hello")),
+        ("", text("")),
+        (None, {"content": []}),
+        (3, text("3")),
+        (2.5, text("2.5")),
+        (float("inf"), text("inf")),
+        (True, text("true")),
+        (Decimal("1.50"), text("1.50")),
+        (dt.date(2026, 1, 2), text("2026-01-02")),
+        (Color.RED, text("red")),
+        (Word("hi"), text("hi")),
+        (Path("/tmp/a"), text("/tmp/a")),
+        ([1, "a", None], text('[1,"a",null]')),
+        ((1, 2), text("[1,2]")),
+        ([], text("[]")),
+        ([Point(1)], text('[{"x":1,"y":0}]')),
+        ({"a": 1}, {**text('{"a":1}'), "structuredContent": {"a": 1}}),
+        ({1: 2}, {**text('{"1":2}'), "structuredContent": {"1": 2}}),
+        (MappingProxyType({"a": 1}), {**text('{"a":1}'), "structuredContent": {"a": 1}}),
+        (Point(1), {**text('{"x":1,"y":0}'), "structuredContent": POINT}),
+        (Span(1), {**text('{"start":1}'), "structuredContent": {"start": 1}}),
+        (
+            Model(when=dt.date(2026, 1, 2)),
+            {**text('{"when":"2026-01-02"}'), "structuredContent": {"when": "2026-01-02"}},
+        ),
+        (
+            {"models": [Model(when=dt.date(2026, 1, 2))]},
+            {
+                **text('{"models":[{"when":"2026-01-02"}]}'),
+                "structuredContent": {"models": [{"when": "2026-01-02"}]},
+            },
+        ),
+        ({"type": "text", "text": "a"}, text("a")),
+        (PIXEL, {"content": [PIXEL]}),
+        ([PIXEL, {"type": "text", "text": "a"}], {"content": [PIXEL, *text("a")["content"]]}),
+        (text("a"), text("a")),
+        ({"content": []}, {"content": []}),
+        ({**text("a"), "is_error": True}, {**text("a"), "isError": True}),
+        ({**text("a"), "isError": True}, {**text("a"), "isError": True}),
+        ({**text("a"), "is_error": False}, text("a")),
+        (
+            {"content": "plain", "isError": True},
+            {
+                **text('{"content":"plain","isError":true}'),
+                "structuredContent": {"content": "plain", "isError": True},
+            },
+        ),
+        (
+            {"type": "text", "words": "a"},
+            {
+                **text('{"type":"text","words":"a"}'),
+                "structuredContent": {"type": "text", "words": "a"},
+            },
+        ),
+        (text_result("a"), text("a")),
+        (error_result("a"), {**text("a"), "isError": True}),
+        (
+            ToolResult((PIXEL,), structured={"at": Path("a")}, meta={"k": 1}),
+            {"content": [PIXEL], "structuredContent": {"at": "a"}, "_meta": {"k": 1}},
+        ),
+    ],
+)
+def test_a_returned_value_goes_on_the_wire_like_this(
+    returned: object, wire: dict[str, Any]
+) -> None:
+    assert wire_result(returned) == wire
+
+
+def test_an_image_is_sent_as_base64() -> None:
+    assert wire_result(image_result(b"\x89PNG", "image/png")) == {
+        "content": [
+            {
+                "type": "image",
+                "data": base64.b64encode(b"\x89PNG").decode(),
+                "mimeType": "image/png",
+            }
+        ]
+    }
+
+
+@pytest.mark.parametrize("returned", [b"\x00", bytearray(b"a"), object(), [object()]])
+def test_what_json_cannot_carry_is_refused(returned: object) -> None:
+    with pytest.raises(TypeError):
+        wire_result(returned)

@@ -1,0 +1,473 @@
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import getpass
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from steersman.errors import CliNotFound, LaunchError, UsageError, WorkingDirectoryMissing
+from steersman.ports import Channel, FileArgument, Launch
+from steersman.transports.command import CommandTransport, preamble
+
+ODD = "a'b\"c$d`e\\ f\n\n é日\x81\x88 %s \\n *\n"
+
+SHOW = r"""
+import json, os, stat, sys
+paths = [word for word in sys.argv[1:] if word.startswith("--file=")]
+files = {}
+for word in paths:
+    path = word.removeprefix("--file=")
+    files[os.path.basename(path)] = [
+        open(path, "rb").read().hex(),
+        stat.S_IMODE(os.stat(path).st_mode),
+        stat.S_IMODE(os.stat(os.path.dirname(path)).st_mode),
+    ]
+print(json.dumps({
+    "argv": [word for word in sys.argv[1:] if word not in paths],
+    "env": dict(os.environ), "cwd": os.getcwd(), "files": files,
+    "umask": os.umask(0), "stdin": sys.stdin.buffer.read().hex(),
+    "directories": [os.path.dirname(word.removeprefix("--file=")) for word in paths],
+}))
+sys.exit(3)
+"""
+
+
+class Collector:
+    def __init__(self) -> None:
+        self.out = b""
+        self.err = b""
+        self.status: int | None = None
+
+    def data_received(self, data: bytes) -> None:
+        self.out += data
+
+    def stderr_received(self, data: bytes) -> None:
+        self.err += data
+
+    def exited(self, status: int) -> None:
+        assert self.status is None
+        self.status = status
+
+    async def end(self) -> int:
+        await eventually(lambda: self.status is not None)
+        assert self.status is not None
+        return self.status
+
+
+async def eventually(is_true: Callable[[], bool], seconds: float = 15) -> None:
+    async with asyncio.timeout(seconds):
+        while not is_true():  # noqa: ASYNC110 - other processes set no events
+            await asyncio.sleep(0.005)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def far_shells(tmp_path: Path) -> list[tuple[str, ...]]:
+    """Prefixes under which `sh` is each of the shells this machine has."""
+    found: list[tuple[str, ...]] = []
+    for name in ("dash", "bash", "busybox"):
+        if place := shutil.which(name):
+            (tmp_path / name).mkdir()
+            (tmp_path / name / "sh").symlink_to(place)
+            found.append(("env", f"PATH={tmp_path / name}:{os.environ['PATH']}"))
+    return found
+
+
+@pytest.fixture
+def show(tmp_path: Path) -> str:
+    """A far CLI that tells everything it finds."""
+    program = tmp_path / "far claude"
+    program.write_text(f"#!{sys.executable}\n{SHOW}")
+    program.chmod(0o755)
+    return str(program)
+
+
+async def ask(transport: CommandTransport, launch: Launch) -> tuple[dict[str, object], Collector]:
+    told = Collector()
+    channel = await transport.open(launch, told)
+    channel.write(b"hel")
+    channel.write(b"lo\n")
+    channel.end_input()
+    assert await told.end() == 3, told.err
+    assert channel.pid is None
+    return json.loads(told.out), told
+
+
+CONTENT = bytes(range(256)) * 300
+
+
+def launch_of_everything(cwd: Path) -> Launch:
+    return Launch(
+        ("/local/claude", "--x", ODD, "", *(FileArgument("--file=", f) for f in "fg"), "-n", "~"),
+        env={"VALUE": ODD, "EMPTY": "", "PATH": "/only/here", "XDG_HOME": "/local"},
+        cwd=str(cwd),
+        files={"f": CONTENT, "g": b""},
+    )
+
+
+def check_everything(seen: dict[str, object], cwd: Path) -> None:
+    env = seen["env"]
+    assert isinstance(env, dict)
+    assert seen["argv"] == ["--x", ODD, "", "-n", "~"]
+    assert (env["VALUE"], env["EMPTY"]) == (ODD, "")
+    assert "/only/here" not in env["PATH"]
+    assert "XDG_HOME" not in env
+    assert not [name for name in env if name.startswith("steersman")]
+    assert seen["cwd"] == str(cwd)
+    assert seen["files"] == {"f": [CONTENT.hex(), 0o600, 0o700], "g": ["", 0o600, 0o700]}
+    assert seen["stdin"] == b"hello\n".hex()
+    assert seen["umask"] == current_umask()
+    directories = seen["directories"]
+    assert isinstance(directories, list)
+    assert not any(Path(place).exists() for place in directories)
+
+
+def current_umask() -> int:
+    mask = os.umask(0o22)
+    os.umask(mask)
+    return mask
+
+
+async def test_everything_arrives_behind_any_shell(tmp_path: Path, show: str) -> None:
+    for prefix in far_shells(tmp_path):
+        transport = CommandTransport(prefix, program=show)
+
+        seen, told = await ask(transport, launch_of_everything(tmp_path))
+
+        check_everything(seen, tmp_path)
+        assert told.err == b""
+
+
+@pytest.mark.parametrize(
+    "prefix", [("env",), ("nice",), ("sh", "-c", 'exec "$@"', "sh"), ("sh", "-c", "exec $*", "sh")]
+)
+async def test_everything_arrives_behind_any_prefix(
+    tmp_path: Path, show: str, prefix: tuple[str, ...]
+) -> None:
+    transport = CommandTransport(prefix, program=show)
+
+    seen, _ = await ask(transport, launch_of_everything(tmp_path))
+
+    check_everything(seen, tmp_path)
+
+
+async def test_what_a_login_script_prints_goes_to_stderr(show: str) -> None:
+    prefix = ("sh", "-c", 'echo Welcome; printf "to the box"; exec "$@"', "sh")
+
+    _, told = await ask(CommandTransport(prefix, program=show), Launch(("x",)))
+
+    assert told.err == b"Welcome\nto the box"
+
+
+async def test_the_transports_own_variables_win(show: str) -> None:
+    transport = CommandTransport(("env",), program=show, env={"HOME": "/far", "A": "far"})
+
+    seen, _ = await ask(transport, Launch(("x",), env={"A": "here", "HOME": "/here"}))
+
+    env = seen["env"]
+    assert isinstance(env, dict)
+    assert (env["HOME"], env["A"]) == ("/far", "far")
+
+
+async def test_a_local_prefix_only_stands_in_front(tmp_path: Path) -> None:
+    told = Collector()
+    launch = Launch(
+        ("/bin/sh", "-c", 'cat "$1"; echo "$1"; env', "sh", FileArgument("", "f")),
+        env={"A": "1", "PATH": os.environ["PATH"]},
+        cwd=str(tmp_path),
+        files={"f": b"private\n"},
+    )
+
+    channel = await CommandTransport(("nice", "-n", "1"), local=True).open(launch, told)
+
+    assert await told.end() == 0
+    private, path, *env = told.out.decode().splitlines()
+    assert private == "private"
+    assert not Path(path).parent.exists()
+    assert {line.partition("=")[0] for line in env} <= {"A", "PATH", "PWD", "SHLVL", "_", "OLDPWD"}
+    assert isinstance(channel.pid, int)
+
+
+async def test_a_program_may_live_in_the_far_home(tmp_path: Path, show: str) -> None:
+    transport = CommandTransport(("env", f"HOME={tmp_path}"), program=f"~/{Path(show).name}")
+
+    seen, _ = await ask(transport, Launch(("x", "y")))
+
+    assert seen["argv"] == ["y"]
+
+
+# --- failing --------------------------------------------------------------------------------------
+
+
+async def test_a_far_directory_that_is_missing_is_told(show: str) -> None:
+    with pytest.raises(WorkingDirectoryMissing, match="/no/where"):
+        await CommandTransport(("env",), program=show).open(
+            Launch(("x",), cwd="/no/where"), Collector()
+        )
+
+
+async def test_a_far_cli_that_is_missing_is_told() -> None:
+    with pytest.raises(CliNotFound) as caught:
+        await CommandTransport(("env",), program="no-such-claude").open(Launch(("x",)), Collector())
+
+    assert caught.value.looked_in == ("no-such-claude, behind `env`",)
+
+
+async def test_a_prefix_that_fails_is_told_with_its_own_words() -> None:
+    told = Collector()
+
+    with pytest.raises(LaunchError) as caught:
+        await CommandTransport(("sh", "-c", "echo no such box >&2; exit 7", "sh")).open(
+            Launch(("x",)), told
+        )
+
+    assert caught.value.evidence.status == 7
+    assert caught.value.evidence.stderr_tail == "no such box\n"
+    assert (told.out, told.err, told.status) == (b"", b"", None)
+
+
+async def test_a_prefix_that_does_not_exist_is_not_found() -> None:
+    with pytest.raises(CliNotFound):
+        await CommandTransport(("/no/such/ssh", "host")).open(Launch(("x",)), Collector())
+
+
+async def test_a_far_side_that_says_nothing_is_given_up(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    silent = ("sh", "-c", f"echo $$ >{pid}; exec sleep 60", "sh")
+
+    with pytest.raises(LaunchError, match="not ready in"):
+        await CommandTransport(silent, timeout=0.3).open(Launch(("x",)), Collector())
+
+    await eventually(lambda: not is_alive(int(read(pid))))
+
+
+def read(path: Path) -> str:
+    return path.read_text()
+
+
+async def test_cancelling_leaves_nothing(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    silent = ("sh", "-c", f"echo $$ >{pid}.new; mv {pid}.new {pid}; exec sleep 60", "sh")
+    opening = asyncio.create_task(CommandTransport(silent).open(Launch(("x",)), Collector()))
+    await eventually(pid.exists)
+
+    opening.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    await eventually(lambda: not is_alive(int(read(pid))))
+
+
+def test_a_name_no_shell_can_export_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"npm\.config"):
+        preamble(Launch(("x",), env={"npm.config": ""}), "claude", {}, "word")
+
+
+# --- ending ---------------------------------------------------------------------------------------
+
+WAITS = """#!/bin/sh
+trap 'echo term; exit 9' TERM
+echo $$ "$1"
+while :; do sleep 0.02; done
+"""
+
+
+@pytest.fixture
+def waits(tmp_path: Path) -> str:
+    program = tmp_path / "waits"
+    program.write_text(WAITS)
+    program.chmod(0o755)
+    return str(program)
+
+
+async def start_waiting(transport: CommandTransport) -> tuple[Channel, Collector, int, Path]:
+    told = Collector()
+    channel = await transport.open(Launch(("x", FileArgument("", "f")), files={"f": b"x"}), told)
+    await eventually(lambda: b"\n" in told.out)
+    pid, path = told.out.decode().split()
+    return channel, told, int(pid), Path(path)
+
+
+async def test_a_terminated_far_cli_leaves_no_files(waits: str) -> None:
+    channel, told, pid, path = await start_waiting(CommandTransport(("env",), program=waits))
+    assert path.exists()
+
+    channel.close(0.2)
+
+    assert await told.end() == 9
+    assert told.out.endswith(b"term\n")
+    assert not is_alive(pid)
+    assert not path.parent.exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+async def test_a_signal_to_the_far_shell_alone_reaches_the_cli(
+    tmp_path: Path, waits: str, number: int
+) -> None:
+    shell = tmp_path / "shell"
+    prefix = ("sh", "-c", f'echo $$ >{shell}; exec "$@"', "sh")
+    _channel, told, _, path = await start_waiting(CommandTransport(prefix, program=waits))
+
+    os.kill(int(read(shell)), number)
+
+    assert await told.end() == 9
+    assert not path.parent.exists()
+
+
+# --- the preamble, for any content ----------------------------------------------------------------
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40)
+
+
+@pytest.mark.parametrize("name", ["dash", "bash", "busybox"])
+@settings(max_examples=60, deadline=None)
+@given(value=TEXT, argument=TEXT, content=st.binary(max_size=300))
+def test_any_value_argument_and_file_survive(
+    name: str, value: str, argument: str, content: bytes
+) -> None:
+    command = shutil.which(name)
+    if command is None:
+        return
+    script = preamble(
+        Launch(
+            (
+                "x",
+                "-c",
+                'printf "%s\\0" "$V" "$1"; cat "$2"',
+                "sh",
+                argument,
+                FileArgument("", "f"),
+            ),
+            env={"V": value},
+            files={"f": content},
+        ),
+        "/bin/sh",
+        {},
+        "word",
+    )
+
+    told = subprocess.run(
+        [command, *(["sh"] if name == "busybox" else [])],
+        input=script,
+        capture_output=True,
+        check=True,
+        timeout=20,
+    )
+
+    ready, _, rest = told.stdout.partition(b"\n")
+    assert (ready, told.stderr) == (b"word ready", b"")
+    assert rest == value.encode() + b"\0" + argument.encode() + b"\0" + content
+
+
+# --- a real ssh -----------------------------------------------------------------------------------
+
+
+def find_sshd() -> str | None:
+    return shutil.which("sshd", path=os.environ["PATH"] + ":/usr/sbin:/usr/local/sbin")
+
+
+@pytest.fixture
+def ssh(tmp_path: Path) -> Iterator[tuple[str, ...]]:
+    """An ssh daemon on loopback, with keys of its own; the prefix that reaches it."""
+    sshd = find_sshd()
+    if sshd is None:
+        pytest.skip("no sshd on this machine")
+    for name in ("host", "user"):
+        subprocess.run(
+            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / name)], check=True
+        )
+    if os.geteuid() == 0:
+        Path("/run/sshd").mkdir(exist_ok=True)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    config = tmp_path / "sshd_config"
+    config.write_text(
+        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {tmp_path}/host\n"
+        f"AuthorizedKeysFile {tmp_path}/user.pub\nPidFile {tmp_path}/sshd.pid\n"
+        "StrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\n"
+    )
+    with subprocess.Popen([sshd, "-D", "-e", "-f", str(config)], stderr=subprocess.PIPE) as daemon:
+        try:
+            wait_for(port)
+            yield ssh_prefix(tmp_path, port)
+        finally:
+            daemon.terminate()
+
+
+def ssh_prefix(tmp_path: Path, port: int) -> tuple[str, ...]:
+    # fmt: off
+    return (
+        "ssh", "-T", "-F", "/dev/null", "-p", str(port), "-i", str(tmp_path / "user"),
+        "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no", "-o", "LogLevel=ERROR",
+        "-o", f"UserKnownHostsFile={tmp_path}/known", f"{getpass.getuser()}@127.0.0.1",
+    )
+    # fmt: on
+
+
+def wait_for(port: int) -> None:
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        time.sleep(0.01)
+    raise AssertionError("sshd did not come up")
+
+
+async def test_everything_arrives_over_ssh(tmp_path: Path, show: str, ssh: tuple[str, ...]) -> None:
+    seen, _ = await ask(CommandTransport(ssh, program=show), launch_of_everything(tmp_path))
+
+    check_everything(seen, tmp_path)
+
+
+async def test_a_second_command_behind_ssh_works_like_the_first(
+    tmp_path: Path, show: str, ssh: tuple[str, ...]
+) -> None:
+    transport = CommandTransport((*ssh, "nice", "-n", "2"), program=show)
+
+    seen, _ = await ask(transport, launch_of_everything(tmp_path))
+
+    check_everything(seen, tmp_path)
+
+
+async def test_when_ssh_is_killed_the_far_cli_and_its_files_go(
+    waits: str, ssh: tuple[str, ...]
+) -> None:
+    channel, told, pid, path = await start_waiting(CommandTransport(ssh, program=waits))
+
+    channel.kill()
+
+    assert await told.end() == -signal.SIGKILL
+    await eventually(lambda: not is_alive(pid))
+    await eventually(lambda: not path.parent.exists())
+
+
+async def test_an_ssh_that_cannot_connect_says_why(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    if shutil.which("ssh") is None:
+        pytest.skip("no ssh on this machine")
+
+    with pytest.raises(LaunchError) as caught:
+        await CommandTransport(ssh_prefix(tmp_path, port)).open(Launch(("x",)), Collector())
+
+    assert caught.value.evidence.status == 255
+    assert "refused" in caught.value.evidence.stderr_tail

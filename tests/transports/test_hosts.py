@@ -1,0 +1,377 @@
+"""What becomes of a CLI when its host misbehaves: each host here is a process of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import steersman
+
+PRELUDE = """
+import asyncio, os, signal, sys, threading, time
+from steersman.ports import FileArgument, Launch
+from steersman.transports.subprocess import SubprocessTransport
+
+class Collector:
+    def __init__(self):
+        self.out = b""
+        self.status = None
+    def data_received(self, data): self.out += data
+    def stderr_received(self, data): pass
+    def exited(self, status): self.status = status
+
+TOOL = '''
+import os, sys, time
+directory, mark = sys.argv[1:]
+if not os.fork():
+    os.setsid()
+    print(os.getpid(), flush=True)
+    time.sleep(2)
+    open(mark, "w").close()
+    os._exit(0)
+print(os.getpid(), directory, flush=True)
+time.sleep(60)
+'''
+
+def launch(mark):
+    argv = (sys.executable, "-I", "-S", "-c", TOOL, FileArgument("", "f"), mark)
+    return Launch(argv, env={"PATH": os.environ["PATH"]}, files={"f": b"secret"})
+
+async def start(mark):
+    told = Collector()
+    channel = await SubprocessTransport().open(launch(mark), told)
+    async with asyncio.timeout(10):
+        while told.out.count(b"\\n") < 2: await asyncio.sleep(0.005)
+    words = told.out.split()
+    path = next(word for word in words if b"/" in word)
+    print(*(int(word) for word in words if word.isdigit()), path.decode(), flush=True)
+    return channel, told
+
+def alive(pid):
+    try: os.kill(pid, 0)
+    except ProcessLookupError: return False
+    return True
+
+async def gone(pid):
+    async with asyncio.timeout(10):
+        while alive(pid): await asyncio.sleep(0.005)
+"""
+
+
+@dataclass
+class Host:
+    process: subprocess.Popen[bytes]
+    pids: tuple[int, ...]
+    """The CLI and its tool, which has a session of its own."""
+    directory: Path
+    mark: Path
+    """The tool's effect, two seconds after its start."""
+
+    def end(self) -> bytes:
+        """Wait for the host's own end; what it wrote on stderr."""
+        _, errors = self.process.communicate(timeout=20)
+        return errors
+
+    def is_all_gone(self) -> bool:
+        return not any(map(is_alive, self.pids)) and not self.directory.exists()
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def within(seconds: float, is_true: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if is_true():
+            return True
+        time.sleep(0.005)
+    return is_true()
+
+
+@contextlib.contextmanager
+def host(code: str, mark: Path) -> Iterator[Host]:
+    environment = {**os.environ, "PYTHONPATH": str(Path(steersman.__file__).parents[1])}
+    with subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", PRELUDE + code, str(mark)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            *pids, path = process.stdout.readline().split()
+            yield Host(process, tuple(map(int, pids)), Path(os.fsdecode(path)).parent, mark)
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def mark(tmp_path: Path) -> Path:
+    return tmp_path / "mark"
+
+
+WAITING = """
+async def main():
+    channel, told = await start(sys.argv[1])
+    await asyncio.sleep(60)
+asyncio.run(main())
+"""
+
+
+def test_when_the_host_is_killed_the_whole_tree_goes_at_once(mark: Path) -> None:
+    with host(WAITING, mark) as it:
+        assert all(map(is_alive, it.pids))
+        assert it.directory.exists()
+        started = time.monotonic()
+
+        it.process.kill()
+
+        assert within(1, it.is_all_gone)
+        # Until the tool would have had its effect.
+        within(2.5 - (time.monotonic() - started), mark.exists)
+        assert not mark.exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="parent-death signal")
+def test_a_forked_copy_that_keeps_the_pipes_does_not_keep_the_tree_alive(mark: Path) -> None:
+    """A fork behind Python's back keeps the control pipe open: only the signal tells."""
+    code = """
+import ctypes
+async def main():
+    channel, told = await start(sys.argv[1])
+    if ctypes.PyDLL(None).fork() == 0:
+        ctypes.PyDLL(None).sleep(5)
+        os._exit(0)
+    await asyncio.sleep(60)
+asyncio.run(main())
+"""
+    with host(code, mark) as it:
+        it.process.kill()
+
+        assert within(1, it.is_all_gone)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_host_that_is_signalled_leaves_nothing(mark: Path, number: int) -> None:
+    with host(WAITING, mark) as it:
+        it.process.send_signal(number)
+
+        assert within(5, it.is_all_gone)
+
+
+def test_a_loop_that_ends_with_an_open_channel_ends_the_tree_without_a_word(mark: Path) -> None:
+    code = """
+async def main():
+    kept.extend(await start(sys.argv[1]))
+kept = []
+asyncio.run(main())
+pid = kept[0].pid
+asyncio.run(gone(pid))
+kept[0].write(b"x" * 1_000_000)
+kept[0].suspend()
+kept[0].close(1)
+kept[0].kill()
+kept.clear()
+import gc
+gc.collect()
+"""
+    with host(code, mark) as it:
+        errors = it.end()
+
+        assert (it.process.returncode, errors) == (0, b"")
+        assert it.is_all_gone()
+
+
+def test_at_exit_everything_is_killed(mark: Path) -> None:
+    code = """
+loop = asyncio.new_event_loop()
+kept = loop.run_until_complete(start(sys.argv[1]))
+import atexit
+atexit.register(loop.close)
+"""
+    with host(code, mark) as it:
+        errors = it.end()
+
+        assert (it.process.returncode, errors) == (0, b"")
+        assert it.is_all_gone()
+
+
+def test_a_channel_dropped_while_its_loop_stands_still_is_killed(mark: Path) -> None:
+    code = """
+loop = asyncio.new_event_loop()
+channel, told = loop.run_until_complete(start(sys.argv[1]))
+pid = channel.pid
+del channel
+deadline = time.monotonic() + 10
+while alive(pid) and time.monotonic() < deadline: time.sleep(0.005)
+assert not alive(pid)
+assert told.status is None
+async def end():
+    async with asyncio.timeout(5):
+        while told.status is None: await asyncio.sleep(0.005)
+loop.run_until_complete(end())
+assert told.status == -9
+loop.close()
+"""
+    with host(code, mark) as it:
+        assert it.end() == b""
+        assert it.is_all_gone()
+
+
+def test_a_forked_host_keeps_nothing_and_can_start_its_own(mark: Path) -> None:
+    code = """
+async def echo():
+    told = Collector()
+    channel = await SubprocessTransport().open(Launch(("/bin/cat",)), told)
+    channel.write(b"hi")
+    channel.close(5)
+    async with asyncio.timeout(10):
+        while told.status is None: await asyncio.sleep(0.005)
+    assert (told.status, told.out) == (0, b"hi")
+
+async def main():
+    channel, told = await start(sys.argv[1])
+    reader = Collector()
+    cat = await SubprocessTransport().open(Launch(("/bin/cat",)), reader)
+    pid = os.fork()
+    if not pid:
+        asyncio._set_running_loop(None)
+        channel.kill()
+        cat.write(b"from the copy")
+        cat.close(0)
+        del channel, cat
+        asyncio.run(echo())
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+    await echo()
+    assert alive(channel.pid) and alive(cat.pid)
+
+    # The copy of a copy that lives on does not keep the input open.
+    pid = os.fork()
+    if not pid:
+        time.sleep(60)
+    cat.end_input()
+    async with asyncio.timeout(10):
+        while reader.status is None: await asyncio.sleep(0.005)
+    assert (reader.status, reader.out) == (0, b"")
+    os.kill(pid, 9)
+    os.waitpid(pid, 0)
+    channel.kill()
+    async with asyncio.timeout(10):
+        while told.status is None: await asyncio.sleep(0.005)
+
+import warnings
+warnings.filterwarnings("ignore", message=".*multi-threaded.*")
+asyncio.run(main())
+"""
+    with host(code, mark) as it:
+        errors = it.end()
+
+        assert (it.process.returncode, errors) == (0, b"")
+        assert it.is_all_gone()
+
+
+def test_forking_while_channels_open_and_close_harms_nobody(mark: Path) -> None:
+    code = """
+import warnings
+warnings.filterwarnings("ignore", message=".*multi-threaded.*")
+async def echo():
+    told = Collector()
+    channel = await SubprocessTransport().open(Launch(("/bin/cat",)), told)
+    channel.write(b"hi")
+    channel.close(20)
+    async with asyncio.timeout(20):
+        while told.status is None: await asyncio.sleep(0.001)
+    assert (told.status, told.out) == (0, b"hi")
+
+def fork(stop):
+    while not stop.is_set():
+        pid = os.fork()
+        if not pid: os._exit(0)
+        os.waitpid(pid, 0)
+
+async def main():
+    channel, told = await start(sys.argv[1])
+    stop = threading.Event()
+    thread = threading.Thread(target=fork, args=(stop,))
+    thread.start()
+    try:
+        for _ in range(5): await asyncio.gather(*(echo() for _ in range(4)))
+    finally:
+        stop.set()
+        thread.join()
+    channel.kill()
+asyncio.run(main())
+"""
+    with host(code, mark) as it:
+        errors = it.end()
+
+        assert (it.process.returncode, errors) == (0, b"")
+        assert it.is_all_gone()
+
+
+def test_a_host_that_reaps_every_child_itself_is_no_problem(mark: Path) -> None:
+    code = """
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+async def main():
+    channel, told = await start(sys.argv[1])
+    channel.close(0.1)
+    async with asyncio.timeout(10):
+        while told.status is None: await asyncio.sleep(0.005)
+    assert told.status == -15, told.status
+asyncio.run(main())
+"""
+    with host(code, mark) as it:
+        assert it.end() == b""
+        assert it.is_all_gone()
+
+
+def test_a_host_without_standard_streams_is_no_problem(mark: Path) -> None:
+    code = """
+async def main():
+    kept = await start(sys.argv[1])
+    for number in (0, 1): os.close(number)
+    told = Collector()
+    channel = await SubprocessTransport().open(Launch(("/bin/cat",)), told)
+    channel.write(b"hi")
+    channel.close(5)
+    async with asyncio.timeout(10):
+        while told.status is None: await asyncio.sleep(0.005)
+    assert (told.status, told.out) == (0, b"hi")
+    null = os.open("/dev/null", os.O_RDWR)
+    os.dup2(null, 1)
+asyncio.run(main())
+"""
+    with host(code, mark) as it:
+        assert it.end() == b""
+        assert it.is_all_gone()
+
+
+def test_a_blocked_loop_does_not_stop_the_ladder(mark: Path) -> None:
+    code = """
+async def main():
+    channel, told = await start(sys.argv[1])
+    channel.close(0.1)
+    deadline = time.monotonic() + 10
+    while alive(channel.pid) and time.monotonic() < deadline: time.sleep(0.005)
+    assert not alive(channel.pid)
+asyncio.run(main())
+"""
+    with host(code, mark) as it:
+        assert it.end() == b""
+        assert it.is_all_gone()
