@@ -7,12 +7,15 @@ number spellings; those go through the standard library, both ways.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
 
 import msgspec
 
 __all__ = ["dumps", "is_array", "is_mapping", "is_object", "is_sequence", "loads"]
+
+LONGEST_INTEGER = 4000
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
@@ -29,10 +32,17 @@ def loads(line: bytes) -> Any:
 
 
 def _loads_slowly(line: bytes) -> Any:
+    # Bytes that are no UTF-8 are replaced: a question with one in it must still be answered.
+    text = line.decode("utf-8", "replace")
     try:
-        return json.loads(line.decode("utf-8"))
+        return json.loads(text, parse_int=_to_number)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+def _to_number(digits: str) -> float:
+    # Python refuses integers of thousands of digits; JavaScript reads them as infinity.
+    return int(digits) if len(digits) < LONGEST_INTEGER else float(digits)
 
 
 def dumps(value: Any) -> bytes:
@@ -40,7 +50,17 @@ def dumps(value: Any) -> bytes:
     try:
         return _encode(value)
     except UnicodeEncodeError:
-        return json.dumps(msgspec.to_builtins(value), separators=(",", ":")).encode("ascii")
+        # As msgspec does, numbers that JSON cannot say become null.
+        plain = _finite(msgspec.to_builtins(value))
+        return json.dumps(plain, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if is_object(value):
+        return {name: _finite(each) for name, each in value.items()}
+    return [_finite(each) for each in value] if is_array(value) else value
 
 
 def is_object(found: object) -> TypeGuard[dict[str, Any]]:

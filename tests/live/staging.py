@@ -19,6 +19,7 @@ __all__ = [
     "LIMIT",
     "MakeScripted",
     "collect",
+    "entries_of",
     "entry_where",
     "first_words",
     "inhabitants",
@@ -63,6 +64,18 @@ def texts_of(messages: Iterable[Message]) -> list[str]:
         for each in messages
         if isinstance(each, Assistant) and each.text and not each.is_api_error_message
     ]
+
+
+async def entries_of(session: Session) -> list[Entry]:
+    """The whole journal, as far as it has come."""
+    last = session.last_seq
+    found: list[Entry] = []
+    async for entry in session.journal():
+        assert isinstance(entry, Entry)
+        found.append(entry)
+        if entry.seq >= last:
+            break
+    return found
 
 
 async def entry_where(

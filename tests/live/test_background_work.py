@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import re
 
 import pytest
-from staging import LIMIT, MakeScripted, collect, entry_where, texts_of, until
+from staging import LIMIT, MakeScripted, collect, entries_of, entry_where, texts_of, until
 
 from steersman import Session
 from steersman.journal import Entry, Kind
-from steersman.messages import Result, TaskNotification
+from steersman.messages import Message, Result, TaskNotification
 from steersman.testing.request import ModelRequest
 from steersman.testing.sandbox import CliSandbox
-from steersman.testing.script import Script, Step, call, say, stall, when
+from steersman.testing.script import Script, call, say, stall, when
 
 pytestmark = pytest.mark.live
 
@@ -22,12 +21,18 @@ TASK = {"description": "look", "prompt": "look around", "subagent_type": "genera
 
 def is_notice(request: ModelRequest) -> bool:
     """Whether the CLI itself wrote the last prompt, because background work has ended."""
-    return "<task-notification>" in request.last_text
+    return "<task-notification>" in request.latest
 
 
-def results_in(entries: list[Entry]) -> list[Result]:
-    messages = [each.message for each in entries if each.kind is Kind.MESSAGE]
-    return [each for each in messages if isinstance(each, Result)]
+def passes(sandbox: CliSandbox) -> str:
+    """A command that ends when the file `gate` is there."""
+    return f"until [ -e {sandbox.project}/gate ]; do sleep 0.02; done; echo through"
+
+
+async def message_where(session: Session, kind: type[Message]) -> Entry:
+    return await entry_where(
+        session, lambda e: e.kind is Kind.MESSAGE and isinstance(e.message, kind)
+    )
 
 
 async def unasked_result(session: Session) -> Entry:
@@ -41,116 +46,86 @@ async def unasked_result(session: Session) -> Entry:
     return await entry_where(session, fits)
 
 
-async def entries_of(session: Session) -> list[Entry]:
-    return [each async for each in session.journal() if isinstance(each, Entry)]
+def results_in(entries: list[Entry]) -> list[Result]:
+    messages = [each.message for each in entries if each.kind is Kind.MESSAGE]
+    return [each for each in messages if isinstance(each, Result)]
 
 
-async def test_a_background_subagent_leaks_into_no_other_turn(scripted: MakeScripted) -> None:
+def unowned_texts(entries: list[Entry]) -> list[str]:
+    return texts_of(each.message for each in entries if each.kind is Kind.MESSAGE and not each.turns)
+
+
+async def test_a_background_subagent_leaks_into_no_other_turn(
+    scripted: MakeScripted, sandbox: CliSandbox
+) -> None:
     script = Script(
+        when(is_notice, say("they are back")),
         when("send someone", call("Agent", TASK), say("sent")),
         when("meanwhile", say("I am here") + stall() + say(", still")),
-        when(is_notice, say("they are back")),
         when("and after", say("all done")),
         strict=True,
-    ).branch("look around", stall() + say("found it"))
-    agent, model = scripted(script)
+    ).branch("look around", call("Bash", command=passes(sandbox)), say("found it"))
+    agent, model = scripted(script, allowed_tools=["Bash"])
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
-        first = await session.send("send someone")
-        one = await first
-        second = await session.send("meanwhile")
+        turns = [await session.send("send someone")]
+        results = [await turns[0]]
+        turns.append(await session.send("meanwhile"))
         await asyncio.to_thread(model.wait_for_request, 4)
-        # Lets the subagent end in the middle of the second turn, and both go on.
+        # The subagent ends in the middle of the second turn.
+        (sandbox.project / "gate").touch()
+        await message_where(session, TaskNotification)
         model.release()
-        await until(lambda: second.is_settled or not model_stalls(model))
-        two = await second
+        results.append(await turns[1])
         unasked = await unasked_result(session)
-        third = await session.send("and after")
-        three = await third
-        turns = [await collect(turn.messages()) for turn in (first, second, third)]
-        await until(lambda: session.state == "idle")
-    entries = await entries_of(session)
+        turns.append(await session.send("and after"))
+        results.append(await turns[2])
+        messages = [await collect(turn.messages()) for turn in turns]
+        entries = await entries_of(session)
 
-    assert [each.text for each in (one, two, three)] == ["sent", "I am here, still", "all done"]
-    assert [each.outcome for each in (one, two, three)] == ["completed"] * 3
-    assert [texts_of(each) for each in turns] == [["sent"], ["I am here, still"], ["all done"]]
+    assert [each.outcome for each in results] == ["completed"] * 3
+    assert [each.text for each in results] == ["sent", "I am here, still", "all done"]
+    assert [texts_of(each) for each in messages] == [["sent"], ["I am here, still"], ["all done"]]
+    assert [texts_of([each[-2]]) for each in messages] == [[each.text] for each in results]
     assert unasked.turns == ()
-    assert texts_of(each.message for each in entries if not each.turns and is_text(each)) == [
-        "they are back"
-    ]
-    results = results_in(entries)
-    assert len(results) == 4
-    assert session.cost_usd == pytest.approx(results[-1].total_cost_usd)
-    assert session.cost_usd > one.cost_usd + two.cost_usd + three.cost_usd
+    assert unowned_texts(entries) == ["they are back"]
+    costs = results_in(entries)
+    assert len(costs) == 4
+    assert session.cost_usd == pytest.approx(costs[-1].total_cost_usd)
+    assert session.cost_usd > sum(each.cost_usd for each in results)
     script.assert_complete()
-
-
-def model_stalls(_model: object) -> bool:
-    return False
-
-
-def is_text(entry: Entry) -> bool:
-    return entry.kind is Kind.MESSAGE
 
 
 async def test_a_background_shell_leaks_into_no_other_turn(
     scripted: MakeScripted, sandbox: CliSandbox
 ) -> None:
-    gate = sandbox.project / "gate"
-    wait = f"until [ -e {gate} ]; do sleep 0.02; done; echo through"
+    start = call("Bash", command=passes(sandbox), run_in_background=True)
     agent, model = scripted(
-        when("start", call("Bash", command=wait, run_in_background=True), say("started")),
-        when("meanwhile", say("I am here")),
-        when(is_notice, say("the shell is done")),
-        when("and after", say("all done")),
-        allowed_tools=["Bash"],
-    )
-
-    async with asyncio.timeout(LIMIT), agent.session() as session:
-        one = await (await session.send("start"))
-        two = await (await session.send("meanwhile"))
-        gate.touch()
-        await unasked_result(session)
-        third = await session.send("and after")
-        three = await third
-        await until(lambda: session.state == "idle")
-    entries = await entries_of(session)
-
-    assert [each.text for each in (one, two, three)] == ["started", "I am here", "all done"]
-    assert texts_of(await collect(third.messages())) == ["all done"]
-    notices = [each for each in entries if isinstance_of(each, TaskNotification)]
-    assert len(notices) == 1
-    assert session.cost_usd == pytest.approx(results_in(entries)[-1].total_cost_usd)
-    model.script.assert_complete()
-
-
-def isinstance_of(entry: Entry, kind: type) -> bool:
-    return entry.kind is Kind.MESSAGE and isinstance(entry.message, kind)
-
-
-async def test_a_prompt_sent_while_an_unasked_turn_runs_waits_for_its_own(
-    scripted: MakeScripted,
-) -> None:
-    agent, model = scripted(
-        when("start", call("Bash", command="true", run_in_background=True), say("started")),
         when(is_notice, stall() + say("the shell is done")),
-        when("mine", say("yours")),
+        when("start", start, say("started")),
+        when("meanwhile", say("I am here")),
+        when("during", say("that was yours")),
         allowed_tools=["Bash"],
     )
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
-        await (await session.send("start"))
-        await asyncio.to_thread(model.wait_for_request, 3)
-        mine = await session.send("mine")
-        model.release()
-        result = await mine
-        messages = await collect(mine.messages())
+        results = [await (await session.send(prompt)) for prompt in ("start", "meanwhile")]
+        note = await (await session.send("a note", query=False))
         await until(lambda: session.state == "idle")
+        (sandbox.project / "gate").touch()
+        await asyncio.to_thread(model.wait_for_request, 4)
+        # Nobody asked for the turn that runs now; the next prompt waits behind it.
+        during = await session.send("during")
+        model.release()
+        results.append(await during)
+        messages = await collect(during.messages())
+        entries = await entries_of(session)
 
-    assert (result.outcome, result.text) == ("completed", "yours")
-    assert texts_of(messages) == ["yours"]
+    assert [each.text for each in results] == ["started", "I am here", "that was yours"]
+    assert (note.outcome, note.text, note.cost_usd) == ("completed", "", 0.0)
+    assert texts_of(messages) == ["that was yours"]
+    assert unowned_texts(entries) == ["the shell is done"]
+    assert session.cost_usd == pytest.approx(results_in(entries)[-1].total_cost_usd)
+    assert session.cost_usd > sum(each.cost_usd for each in results)
+    assert "a note" in str(model.asked[-1].body["messages"])
     model.script.assert_complete()
-
-
-Steps = tuple[Step, ...]
-PATTERN = re.compile("")

@@ -352,7 +352,7 @@ async def test_a_failed_start_leaves_nothing_behind(tmp_path: Path) -> None:
             Launch(("/no/such/claude", FileArgument("", "f")), files={"f": b"secret"}), told
         )
 
-    assert not any(tmp_path.iterdir())
+    await eventually(lambda: not any(tmp_path.iterdir()), 0.1)
     assert not guards()
     assert not told.statuses
 

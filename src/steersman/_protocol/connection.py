@@ -298,5 +298,5 @@ def _read_response(found: Any) -> Response:
         subtype="error" if fields.get("subtype") == "error" else "success",
         request_id=request_id if isinstance(request_id, str) else "",
         response=msgspec.Raw(encode(fields.get("response"))),
-        error=str(fields.get("error")),
+        error=str(fields.get("error") or "no reason given"),
     )

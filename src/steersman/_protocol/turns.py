@@ -74,16 +74,17 @@ class TurnBook:
     def result(self, route: Route, line: bytes) -> list[TurnEvent]:
         """A turn of the CLI's has ended."""
         named = route.user_message_uuids or [uuid for uuid in (route.user_message_uuid,) if uuid]
+        if not named and route.origin is not None:
+            # Nobody asked for that turn; it ends no prompt of ours.
+            return []
         replayed, self._replayed = self._replayed, []
         self.current = ()
-        if not named and route.origin is None:
-            named = replayed
-        return self._settle(named, line)
+        return self._settle(named or replayed, line)
 
     def idle(self) -> list[TurnEvent]:
         """The CLI has nothing left to do: what completed without a result is settled now."""
         self.current = ()
-        return self._settle(list(self._completed), None)
+        return self._settle([uuid for uuid in self._open if uuid in self._completed], None)
 
     def task_started(self, tool_use_id: str) -> None:
         """A subagent begins; all it ever says belongs to the prompts at work now."""
@@ -99,7 +100,7 @@ class TurnBook:
     def _settle(
         self, uuids: Iterable[str], line: bytes | None, *, was_cancelled: bool = False
     ) -> list[TurnEvent]:
-        known = [uuid for uuid in uuids if uuid in self._open]
+        known = [uuid for uuid in dict.fromkeys(uuids) if uuid in self._open]
         for uuid in known:
             del self._open[uuid]
             self._started.discard(uuid)

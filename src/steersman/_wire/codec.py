@@ -5,6 +5,7 @@ A route is a line read just far enough to know where it goes. Reading never rais
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -64,7 +65,7 @@ def _route_loosely(line: bytes) -> Route | None:
     try:
         found = _json.loads(line)
     except ValueError:
-        return None
+        return _route_by_eye(line)
     if not _json.is_object(found):
         return None
     raws = {
@@ -75,9 +76,27 @@ def _route_loosely(line: bytes) -> Route | None:
     return msgspec.structs.replace(read_leniently(Route, found), **raws)
 
 
+def _route_by_eye(line: bytes) -> Route | None:
+    """For an object too deep to decode: it may be a question, and must then be refused."""
+    kind, request_id = _TYPE.search(line), _REQUEST_ID.search(line)
+    if kind is None or not (line.startswith(b"{") and line.endswith(b"}")):
+        return None
+    return Route(
+        type=kind[1].decode("utf-8", "replace"),
+        request_id=None if request_id is None else request_id[1].decode("utf-8", "replace"),
+    )
+
+
+_TYPE = re.compile(rb'"type":\s*"([^"\\]+)"')
+_REQUEST_ID = re.compile(rb'"request_id":\s*"([^"\\]+)"')
+
+
 def unpack(raw: msgspec.Raw) -> Any:
-    """The plain value inside a route; an empty object when there is none."""
-    return _json.loads(bytes(raw)) if bytes(raw) else {}
+    """The plain value inside a route; an empty object when there is none that can be read."""
+    try:
+        return _json.loads(bytes(raw)) if bytes(raw) else {}
+    except ValueError:
+        return {}
 
 
 def encode(value: Any) -> bytes:

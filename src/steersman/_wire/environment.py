@@ -77,18 +77,23 @@ def environment(
     host: Mapping[str, str], inherit: Inherited, added: Mapping[str, str]
 ) -> dict[str, str]:
     """The CLI's whole environment: what it inherits, what we always set, what the caller adds."""
-    inherited = {name: value for name, value in host.items() if _may_pass(name, host, inherit)}
+    switches = {**host, **added}
+    inherited = {name: host[name] for name in host if _may_pass(name, switches, inherit)}
     return {**inherited, **ALWAYS, **added}
 
 
-def _may_pass(name: str, host: Mapping[str, str], inherit: Inherited) -> bool:
+def _may_pass(name: str, switches: Mapping[str, str], inherit: Inherited) -> bool:
     # The marks of a surrounding Claude Code session would make the inner one behave oddly.
     if name == "CLAUDECODE" or inherit is False:
         return False
     if inherit is True or (inherit and _fits(name, inherit)):
         return True
-    switches = [switch for switch, names in _NEEDS_A_CLOUD.items() if _fits(name, names)]
-    return _fits(name, INHERITED) and (not switches or any(host.get(each) for each in switches))
+    clouds = [switch for switch, names in _NEEDS_A_CLOUD.items() if _fits(name, names)]
+    is_on = any(switches.get(each, "").lower() not in _OFF for each in clouds)
+    return _fits(name, INHERITED) and (not clouds or is_on)
+
+
+_OFF = frozenset({"", "0", "false", "no", "off"})
 
 
 def _fits(name: str, patterns: Iterable[str]) -> bool:

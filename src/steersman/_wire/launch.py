@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from steersman import _json
 from steersman._wire.environment import environment
 from steersman.control import Initialize
 from steersman.errors import UsageError
 from steersman.hooks import Hooks
-from steersman.options import Options
+from steersman.options import Options, checks
 from steersman.ports import FileArgument, Launch
 
 __all__ = ["MINIMUM_VERSION", "Plan", "hook_id", "plan", "redacted"]
@@ -90,6 +90,7 @@ def plan(
     draft = _Draft(options, approved=tuple(approved))
     for name, row in ROWS.items():
         row(draft, getattr(options, name))
+        _refuse_long(name, draft.argv)
     session_id = _choose_session(draft, new_session_id)
     draft.add_settings()
     draft.initialize |= {"sdk_mcp_servers": list(servers) or None}
@@ -99,7 +100,6 @@ def plan(
         cwd=None if options.cwd is None else str(options.cwd),
         files=draft.files,
     )
-    _refuse_long(launch)
     return Plan(launch, Initialize(**draft.initialize), session_id)
 
 
@@ -135,9 +135,13 @@ class _Draft:
     settings_path: str | None = None
 
     def add_rules(self, kind: str, rules: Iterable[str]) -> None:
-        """Put permission rules into the settings of this session."""
+        """Put permission rules into the settings of this session, beside those already there."""
         permissions = self.settings.setdefault("permissions", {})
-        permissions[kind] = [*permissions.get(kind, ()), *rules]
+        if not _json.is_object(permissions) or not _json.is_array(permissions.get(kind, [])):
+            raise UsageError(
+                "settings", "other permissions", f'{{"permissions": {{"{kind}": [...]}}}}'
+            )
+        permissions[kind] = [*permissions.get(kind, []), *rules]
 
     def add_settings(self) -> None:
         """Write the settings that came together into one private file."""
@@ -181,7 +185,7 @@ def _greeting(name: str) -> Row:
 
     def row(draft: _Draft, value: Any) -> None:
         if value:
-            draft.initialize[name] = value
+            draft.initialize[name] = checks.plain(name, value)
 
     return row
 
@@ -194,12 +198,18 @@ def _add_system_prompt(draft: _Draft, prompt: str | Mapping[str, Any] | None) ->
     if isinstance(prompt, str):
         draft.initialize["system_prompt"] = [prompt]
     elif prompt is not None and prompt.get("append"):
-        draft.initialize["append_system_prompt"] = str(prompt["append"])
+        _append_system_prompt(draft, str(prompt["append"]))
+
+
+def _append_system_prompt(draft: _Draft, text: str | None) -> None:
+    before = draft.initialize.get("append_system_prompt")
+    if text:
+        draft.initialize["append_system_prompt"] = f"{before}\n\n{text}" if before else text
 
 
 def _add_output_format(draft: _Draft, wanted: Mapping[str, Any] | None) -> None:
     if wanted is not None:
-        draft.initialize["json_schema"] = dict(wanted["schema"])
+        draft.initialize["json_schema"] = checks.plain("output_format", wanted["schema"])
 
 
 def _add_tools(draft: _Draft, tools: tuple[str, ...] | None) -> None:
@@ -208,33 +218,42 @@ def _add_tools(draft: _Draft, tools: tuple[str, ...] | None) -> None:
 
 
 def _rules(flag: str, kind: str) -> Row:
-    """A list of rules: on argv while it is short, in the settings when it is long."""
+    """A list of rules: on argv where the CLI reads them as they are, else in the settings."""
 
     def row(draft: _Draft, rules: tuple[str, ...]) -> None:
         wanted = (*rules, *(draft.approved if kind == "allow" else ()))
-        joined = ",".join(wanted)
-        if not wanted:
-            return
-        if len(joined.encode()) <= LONGEST_LIST:
-            draft.argv.append(f"{flag}={joined}")
-        else:
+        if _size(wanted) > LONGEST_LIST:
             draft.add_rules(kind, wanted)
+            return
+        # The CLI forgets a bracket at the first that closes, and would split what follows.
+        nested = [rule for rule in wanted if rule.count("(") > 1]
+        flat = [rule for rule in wanted if rule not in nested]
+        if flat:
+            draft.argv.append(f"{flag}={','.join(flat)}")
+        if nested:
+            draft.add_rules(kind, nested)
 
     return row
 
 
 def _add_directories(draft: _Draft, directories: tuple[Any, ...]) -> None:
     paths = [str(each) for each in directories]
-    if sum(map(len, paths)) <= LONGEST_LIST:
-        draft.argv += [f"--add-dir={each}" for each in paths]
+    flags = [f"--add-dir={each}" for each in paths]
+    if _size(flags) <= LONGEST_LIST:
+        draft.argv += flags
     else:
         draft.add_rules("additionalDirectories", paths)
+
+
+def _size(texts: Iterable[str]) -> int:
+    """Bytes on a command line; file names may hold bytes that are no UTF-8."""
+    return sum(len(text.encode("utf-8", "surrogateescape")) + 1 for text in texts)
 
 
 def _add_servers(draft: _Draft, servers: Mapping[str, Any]) -> None:
     """Servers that the CLI runs or dials itself; their headers and variables may be secrets."""
     external = {
-        key: dict(cast("Mapping[str, Any]", config))
+        key: checks.plain(f"mcp_servers[{key!r}]", config)
         for key, config in servers.items()
         if isinstance(config, Mapping)
     }
@@ -245,7 +264,7 @@ def _add_servers(draft: _Draft, servers: Mapping[str, Any]) -> None:
 
 def _add_settings(draft: _Draft, settings: Any) -> None:
     if isinstance(settings, Mapping):
-        draft.settings |= cast("Mapping[str, Any]", settings)
+        draft.settings |= checks.plain("settings", settings)
     elif isinstance(settings, str) and settings.lstrip().startswith("{"):
         draft.settings |= _settings_text(settings)
     elif settings is not None:
@@ -259,7 +278,9 @@ def _settings_text(text: str) -> dict[str, Any]:
         raise UsageError(
             "settings", "a text that is not JSON", f"JSON or a path ({error})"
         ) from None
-    return cast("dict[str, Any]", found)
+    if not _json.is_object(found):
+        raise UsageError("settings", "JSON that is no object", "a JSON object or a path")
+    return found
 
 
 def _add_sources(draft: _Draft, sources: tuple[str, ...]) -> None:
@@ -288,10 +309,12 @@ def _add_extra(draft: _Draft, extra: Mapping[str, str | None]) -> None:
 
 
 ROWS: Mapping[str, Row] = {
+    # First, because long rule lists are added to it.
+    "settings": _add_settings,
     "model": _value("--model"),
     "fallback_model": _value("--fallback-model"),
     "system_prompt": _add_system_prompt,
-    "append_system_prompt": _greeting("append_system_prompt"),
+    "append_system_prompt": _append_system_prompt,
     "max_turns": _value("--max-turns"),
     "max_budget_usd": _value("--max-budget-usd"),
     "output_format": _add_output_format,
@@ -311,7 +334,6 @@ ROWS: Mapping[str, Row] = {
     "env": _ours,
     "inherit_env": _ours,
     "setting_sources": _add_sources,
-    "settings": _add_settings,
     "extra_args": _add_extra,
     "session_id": _ours,
     "resume": _value("--resume"),
@@ -338,8 +360,7 @@ def _choose_session(draft: _Draft, new_session_id: str) -> str | None:
     return session_id
 
 
-def _refuse_long(launch: Launch) -> None:
-    for token in launch.argv:
-        if isinstance(token, str) and len(token.encode()) > LONGEST_ARGUMENT:
-            flag, _, value = token.partition("=")
-            raise UsageError(flag, f"{len(value)} characters", f"at most {LONGEST_ARGUMENT} bytes")
+def _refuse_long(option: str, argv: Iterable[str | FileArgument]) -> None:
+    sizes = [_size([token]) for token in argv if isinstance(token, str)]
+    if sizes and max(sizes) > LONGEST_ARGUMENT:
+        raise UsageError(option, f"{max(sizes)} bytes", f"at most {LONGEST_ARGUMENT} bytes")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
+from steersman._json import is_mapping, is_sequence
 from steersman.errors import UsageError
 
 __all__ = [
@@ -25,10 +26,12 @@ __all__ = [
     "mapping",
     "mapping_of",
     "must_be",
+    "name_of_tool",
     "not_negative",
     "one_of",
     "optional",
     "path",
+    "plain",
     "positive",
     "rule",
     "server",
@@ -43,6 +46,7 @@ Check = Callable[[str, Any], None]
 KEY = re.compile(r"[A-Za-z0-9_-]{1,64}")
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 LONGEST_WORD = 1000
+LARGEST = 2**53
 LONGEST_FLAG = 4096
 RULE = re.compile(r"(?P<tool>[A-Za-z0-9_*:.\-]+)(\((?P<content>.*)\))?", re.DOTALL)
 
@@ -97,8 +101,6 @@ def mapping_of(keys: re.Pattern[str], allowed: str, value_check: Check) -> Check
 
 def as_tuple(name: str, given: Any) -> Any:
     """A tuple of `given`, which may be any sequence but a text: that one is a usual mistake."""
-    if given is None:
-        return None
     if _is_no_list(given):
         raise UsageError(name, given, "a list or tuple", hint=f"write {name}=[...]")
     return tuple(given)
@@ -113,6 +115,25 @@ def rule(name: str, given: Any) -> None:
             given,
             "one rule: a tool's name, or a name and (its content), with paired brackets",
         )
+
+
+def plain(name: str, given: Any) -> Any:
+    """`given` as plain JSON values, copied; a `UsageError` names the place that is none."""
+    if is_mapping(given):
+        return {
+            _text(f"a key of {name}", key): plain(f"{name}[{key!r}]", given[key]) for key in given
+        }
+    if is_sequence(given):
+        return [plain(f"{name}[{position}]", each) for position, each in enumerate(given)]
+    if given is None or isinstance(given, str | bool | int | float):
+        return given
+    raise UsageError(name, _kind_of(given), "a mapping, list, text, number, True, False or None")
+
+
+def _text(name: str, given: object) -> str:
+    if isinstance(given, str):
+        return given
+    raise UsageError(name, _kind_of(given), "a text")
 
 
 def _kind_of(given: object) -> str:
@@ -133,11 +154,11 @@ def _is_balanced(content: str) -> bool:
 
 
 def _is_number(given: Any) -> bool:
-    return isinstance(given, int | float) and not isinstance(given, bool)
+    return isinstance(given, int | float) and not isinstance(given, bool) and abs(given) <= LARGEST
 
 
 def _is_count(given: Any) -> bool:
-    return isinstance(given, int) and not isinstance(given, bool) and given > 0
+    return isinstance(given, int) and _is_number(given) and given > 0
 
 
 def _is_word(given: Any) -> bool:
@@ -145,7 +166,13 @@ def _is_word(given: Any) -> bool:
 
 
 def _is_path(given: Any) -> bool:
-    return isinstance(given, str | Path) and str(given) != "" and "\0" not in str(given)
+    """File names may hold bytes that are no text, which Python writes as lone surrogates."""
+    if not isinstance(given, str | Path) or "\0" in str(given):
+        return False
+    try:
+        return str(given).encode("utf-8", "surrogateescape") != b""
+    except UnicodeEncodeError:
+        return False
 
 
 def _is_flag_value(given: Any) -> bool:
@@ -177,7 +204,10 @@ uuid = must_be(
     "a UUID, such as str(uuid.uuid4())",
     lambda given: isinstance(given, str) and UUID.fullmatch(given) is not None,
 )
-mapping = must_be("a mapping", lambda given: isinstance(given, Mapping))
+mapping = must_be("a mapping", lambda given: isinstance(given, Mapping), private=True)
+name_of_tool = must_be(
+    "a tool's name", lambda given: isinstance(given, str) and bool(KEY.fullmatch(given))
+)
 variable_value = must_be(
     "a text without NUL",
     lambda given: isinstance(given, str) and "\0" not in given,

@@ -109,12 +109,13 @@ class Options:
     """The longest line we read from the CLI; a longer one is dropped, and nothing else."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.inherit_env, bool):
+        if not (self.inherit_env is None or isinstance(self.inherit_env, bool)):
             object.__setattr__(
                 self, "inherit_env", checks.as_tuple("inherit_env", self.inherit_env)
             )
         for name in _SEQUENCES:
-            object.__setattr__(self, name, checks.as_tuple(name, getattr(self, name)))
+            if name != "tools" or self.tools is not None:
+                object.__setattr__(self, name, checks.as_tuple(name, getattr(self, name)))
         for name, check in _CHECKS.items():
             check(name, getattr(self, name))
         _check_conversation(self)
@@ -129,7 +130,7 @@ def options_from(base: Options | None, overrides: Mapping[str, Any]) -> Options:
         if name not in names:
             near = get_close_matches(name, names, n=3)
             hint = f"did you mean {' or '.join(near)}?" if near else ""
-            raise UsageError(name, overrides[name], "an option's name", hint=hint)
+            raise UsageError(name, "an unknown option", "the name of an option", hint=hint)
     return dataclasses.replace(base or Options(), **overrides)
 
 
@@ -174,7 +175,7 @@ _CHECKS: Mapping[str, checks.Check] = {
             ),
         )
     ),
-    "tools": checks.each(checks.rule),
+    "tools": checks.each(checks.name_of_tool),
     "allowed_tools": checks.each(checks.rule),
     "disallowed_tools": checks.each(checks.rule),
     "functions": checks.each(checks.callable_),
@@ -198,7 +199,13 @@ _CHECKS: Mapping[str, checks.Check] = {
     ),
     "setting_sources": checks.each(checks.one_of("user", "project", "local")),
     "settings": checks.optional(
-        checks.must_be("a path or a mapping", lambda given: isinstance(given, str | Path | Mapping))
+        checks.must_be(
+            "a path, a text of JSON, or a mapping",
+            lambda given: (
+                isinstance(given, Path | Mapping) or (isinstance(given, str) and given != "")
+            ),
+            private=True,
+        )
     ),
     "extra_args": checks.mapping_of(_FLAG_NAME, "a flag's name without dashes", checks.flag_value),
     "session_id": checks.optional(checks.uuid),

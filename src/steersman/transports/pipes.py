@@ -58,7 +58,7 @@ class _Owner:
     """What this process has open. Nobody forks while an end is half made."""
 
     lock = threading.RLock()
-    numbers: set[int] = set()  # noqa: RUF012 - there is one process, so there is one set
+    numbers: set[int] = set()
     generation = 0
 
 

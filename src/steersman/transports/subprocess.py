@@ -90,6 +90,7 @@ class SubprocessChannel:
         self._pump = pump
         self._child = child
         self._pid = pid
+        self._is_suspended = False
         # At exit the supervisor kills everyone, in better order.
         weakref.finalize(self, child.kill).atexit = False
 
@@ -104,13 +105,17 @@ class SubprocessChannel:
         self._pump.end_input()
 
     def suspend(self) -> None:
+        self._is_suspended = True
         self._child.suspend()
 
     def resume(self) -> None:
+        self._is_suspended = False
         self._child.resume()
 
     def close(self, grace: float) -> None:
-        self._pump.end_input()
+        # A tree that is being stopped must not run on at the sight of its input's end.
+        if not self._is_suspended:
+            self._pump.end_input()
         self._child.close(grace)
 
     def kill(self) -> None:

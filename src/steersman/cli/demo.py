@@ -1,0 +1,151 @@
+"""`steersman demo`: one conversation, with all that a host program takes part in."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Literal
+
+from steersman.agent import Agent, Session
+from steersman.cli import stage
+from steersman.cli.screen import Screen
+from steersman.cli.story import PROMPT, story
+from steersman.errors import LaunchError, StartupError
+from steersman.hooks import Hooks, PreToolUse, Reply, deny
+from steersman.journal import TurnResult
+from steersman.permissions import Allow, Decision, Deny, PermissionContext
+
+__all__ = ["REAL_BUDGET_USD", "Demo", "StageName", "show"]
+
+StageName = Literal["any", "embedded", "real"]
+
+REAL_BUDGET_USD = 0.5
+
+PAUSE = 0.25
+"""Seconds before our side answers, so that a person can follow."""
+
+REST_LIMIT = 5.0
+
+
+async def show(screen: Screen, where: StageName = "any", *, pause: float = PAUSE) -> int:
+    """Play the demo; gives an exit status."""
+    if where == "real":
+        return await _play(screen, stage.real(REAL_BUDGET_USD), pause)
+    if where == "any":
+        try:
+            return await _play(screen, stage.stock(story), pause)
+        except (LaunchError, StartupError) as error:
+            screen.line("note", f"no stock CLI here ({error.what.splitlines()[0]})")
+    return await _play(screen, stage.embedded(story), pause)
+
+
+async def _play(screen: Screen, place: AbstractContextManager[stage.Stage], pause: float) -> int:
+    with place as chosen:
+        result = await Demo(screen, chosen, pause).play()
+    return 0 if result.is_success else 1
+
+
+class Demo:
+    """The host's side of the conversation: a tool, a hook, an approver, and somebody who reads."""
+
+    _session: Session
+
+    def __init__(self, screen: Screen, place: stage.Stage, pause: float = PAUSE) -> None:
+        self._screen = screen
+        self._stage = place
+        self._pause = pause
+        self._state = "starting"
+
+    async def play(self) -> TurnResult:
+        """Start, ask, read the answer as it comes, and end."""
+        async with self._agent().session() as self._session:
+            version = self._session.initialized.claude_code_version
+            self._screen.title("steersman demo: " + self._stage.title.format(version=version))
+            self._show_state()
+            self._screen.line("you", PROMPT)
+            turn = await self._session.send(PROMPT)
+            self._show_state()
+            async for chunk in turn.text():
+                self._show_state()
+                self._screen.stream("claude", chunk)
+            result = await turn
+            await self._rest()
+            self._show_result(result)
+        self._show_state()
+        return result
+
+    def _agent(self) -> Agent:
+        hooks = Hooks()
+        hooks.on(PreToolUse, "Bash")(self.before_bash)
+        return Agent(
+            functions=[self.add],
+            hooks=hooks,
+            can_use_tool=self.decide,
+            tools=["Bash", "Write"],
+            cwd=self._stage.project,
+            **self._stage.fields,
+        )
+
+    async def add(self, a: float, b: float) -> float:
+        """Add two numbers."""
+        await self._moment()
+        self._screen.line("tool", f"add({a}, {b}) runs here, in Python, and returns {a + b}")
+        return a + b
+
+    async def before_bash(self, event: PreToolUse) -> Reply | None:
+        """Look at every command before it runs; some must not."""
+        await self._moment()
+        command = str(event.tool_input.get("command", ""))
+        self._screen.line("hook", f"before Bash: {command}")
+        if not command.startswith("rm "):
+            return None
+        self._screen.line("denied", "by the hook: nothing is deleted here")
+        return deny("Nothing is deleted here.")
+
+    async def decide(
+        self, tool_name: str, tool_input: dict[str, Any], _: PermissionContext
+    ) -> Decision:
+        """Answer for the person: files in the project may be written, the rest may not run."""
+        await self._moment()
+        if tool_name == "Write":
+            path = Path(str(tool_input.get("file_path", "")))
+            self._screen.line("ask", f"may it write {path.name}?")
+            if path.parent == self._stage.project:
+                self._screen.line("allowed", "it lies in the project's folder")
+                return Allow()
+        else:
+            self._screen.line("ask", f"may it run {tool_name}: {tool_input.get('command', '')}?")
+        self._screen.line("denied", "this needs a person")
+        return Deny("This needs a person's review.")
+
+    async def _moment(self) -> None:
+        """Let the text before this be read."""
+        await asyncio.sleep(self._pause)
+        self._show_state()
+
+    async def _rest(self) -> None:
+        """Wait until the CLI is idle; a turn settles a moment earlier."""
+        async with asyncio.timeout(REST_LIMIT):
+            async for _ in self._session.journal():
+                if self._session.state != "running":
+                    break
+        self._show_state()
+
+    def _show_state(self) -> None:
+        state = self._session.state
+        if state != self._state:
+            self._screen.line("state", f"{self._state} → {state}")
+            self._state = state
+
+    def _show_result(self, result: TurnResult) -> None:
+        written = self._stage.project / "total.txt"
+        if written.is_file():
+            self._screen.line("file", f"total.txt holds {written.read_text().strip()}")
+        spent = "the CLI's reckoning; nothing was spent" if self._stage.is_free else "spent"
+        self._screen.line("cost", f"${result.cost_usd:.4f} ({spent})")
+        if result.is_success:
+            denied = len(result.permission_denials)
+            self._screen.line("turn", f"completed, {denied} tool calls denied")
+        else:
+            self._screen.line("failed", str(result.cause or result.answer or result.outcome))
