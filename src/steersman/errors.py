@@ -131,6 +131,9 @@ class LaunchError(SteersmanError):
 
     code = "launch"
 
+    def __init__(self, what: str, *, hint: str = "", evidence: Evidence | None = None) -> None:
+        super().__init__(what, hint=hint, evidence=evidence or Evidence("launch"))
+
 
 class CliNotFound(LaunchError):
     """There is no CLI where we looked."""

@@ -214,6 +214,7 @@ async def test_what_cannot_be_run(
 
     assert type(caught.value) is error
     assert caught.value.hint
+    assert caught.value.evidence.phase == "launch"
     assert inhabitants(sandbox.root) == {}
 
 
@@ -223,9 +224,12 @@ async def test_a_working_directory_that_is_not_there(
     nowhere = sandbox.root / "nowhere"
     agent, _model = scripted(cwd=nowhere)
 
-    with pytest.raises(WorkingDirectoryMissing, match=str(nowhere)):
+    with pytest.raises(WorkingDirectoryMissing, match=str(nowhere)) as caught:
         async with asyncio.timeout(LIMIT), agent.session():
             pass
+
+    assert caught.value.hint
+    assert caught.value.evidence.phase == "launch"
 
 
 async def test_a_session_id_that_is_taken(scripted: MakeScripted, sandbox: CliSandbox) -> None:

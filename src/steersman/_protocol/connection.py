@@ -108,7 +108,9 @@ class Connection:
         return self._roads.get(found.type, self._on_message)(found, line)
 
     def _on_partial(self, found: Route, line: bytes) -> list[Event]:
-        return [MessageArrived(line, Kind.PARTIAL, self.turns.owners(found))]
+        # A look at the bytes, because decoding each piece would cost more than all the rest.
+        name = "abandoned" if b'"abandoned_blocks"' in line else ""
+        return [MessageArrived(line, Kind.PARTIAL, self.turns.owners(found), name)]
 
     def _on_message(self, found: Route, line: bytes) -> list[Event]:
         name = found.subtype or "" if found.type == "system" else found.type

@@ -37,7 +37,10 @@ class MessageArrived:
     kind: Kind
     turns: tuple[str, ...]
     name: str = ""
-    """The CLI's word for a message: its type, or a system message's subtype."""
+    """The CLI's word for a message: its type, or a system message's subtype.
+
+    Empty for pieces, but for one that says that what was streamed does not count: `abandoned`.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from steersman.control import Interrupt
 from steersman.errors import NotLoggedIn, SteersmanError
 from steersman.journal import Entry, Kind, Outcome, TurnResult
 from steersman.journal.results import CostMeter, cause_of, outcome_of
+from steersman.journal.text import TextStream
 from steersman.messages import ApiRetry, Assistant, Result, parse_message
 
 __all__ = ["Ledger"]
@@ -92,6 +93,9 @@ class Ledger:
         elif name == "result" and isinstance(entry.message, Result):
             self._cost_of_result = self._meter.cost_of(entry.message)
             self.cost_usd += self._cost_of_result
+        elif name == "abandoned":
+            for turn in self._turns_of(entry):
+                turn.is_broken = True
         elif name == "api_retry" and isinstance(entry.message, ApiRetry):
             self._give_up_on_login(entry, entry.message)
 
@@ -103,7 +107,7 @@ class Ledger:
         result = None if settled.result is None else parse_message(settled.result)
         if isinstance(result, Result):
             cost, self._cost_of_result = self._cost_of_result, 0.0
-            self._settle(turn, _result_of(turn, result, cost))
+            self._settle(turn, _result_of(turn, result, self._text_of(turn), cost))
         else:
             self._settle(turn, _end_of(turn, None, cancelled=settled.was_cancelled))
         self.send_next()
@@ -115,6 +119,15 @@ class Ledger:
         self._queue.clear()
         for turn in left:
             self._settle(turn, _end_of(turn, cause, cancelled=cause is None))
+
+    def _text_of(self, turn: Turn) -> str:
+        """What `turn.text()` gives: a stream that broke off and went on otherwise is part of it."""
+        journal = self._link.journal
+        if not turn.is_broken or journal.lost_after(turn.begins_after):
+            return turn.transcript.text
+        stream = TextStream()
+        entries = journal.after(turn.begins_after, most=journal.last_seq)
+        return "".join(stream.feed(entry) for entry in entries if turn.uuid in entry.turns)
 
     def _settle(self, turn: Turn, result: TurnResult) -> None:
         self._link.journal.append(
@@ -154,12 +167,12 @@ def _end_of(turn: Turn, cause: SteersmanError | None, *, cancelled: bool) -> Tur
     )
 
 
-def _result_of(turn: Turn, result: Result, cost: float) -> TurnResult:
+def _result_of(turn: Turn, result: Result, text: str, cost: float) -> TurnResult:
     outcome = outcome_of(result, was_interrupted=turn.was_interrupted)
     return TurnResult(
         uuid=turn.uuid,
         outcome="failed" if turn.cause is not None else outcome,
-        text=turn.transcript.text,
+        text=text,
         answer=result.result or turn.transcript.answer,
         cost_usd=cost,
         usage=result.usage,

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 
+import msgspec
+
 from steersman._protocol.events import (
     Event,
     HookAsked,
@@ -246,26 +248,40 @@ class Session:
         The receipt lists the prompts that still wait; `also_queued=True` takes those back too.
         Raises `RequestTimeout` when the CLI does not answer.
         """
-        works = self._at_work()
-        timeout = self.options.request_timeout
-        taken = works.ledger.take_back(turn, also_queued=also_queued)
-        target = turn or works.ledger.at_work
-        verb = Interrupt(cancel_queued=also_queued)
-        try:
-            async with asyncio.timeout(timeout):
-                if target is not None and not target.is_settled:
-                    target.was_interrupted = True
-                    # An interrupt that reaches the CLI before the prompt has begun stops nothing.
-                    await target.begun()
-                receipt = await works.link.call(verb, timeout)
-                if target is not None:
-                    await target.result()
-        except TimeoutError:
-            raise RequestTimeout("interrupt", "the turn did not settle in time") from None
+        ledger = self._at_work().ledger
+        taken = ledger.take_back(turn, also_queued=also_queued)
+        waiting = ledger.queued
+        receipt = InterruptReceipt()
+        # A turn that is over, or was only queued, must not stop another one that runs.
+        if turn is None or turn is ledger.at_work:
+            try:
+                async with asyncio.timeout(self.options.request_timeout):
+                    receipt = await self._stop(ledger.at_work, also_queued=also_queued)
+            except TimeoutError:
+                raise RequestTimeout("interrupt", "the turn did not settle in time") from None
         return InterruptReceipt(
-            still_queued=[*receipt.still_queued, *works.ledger.queued],
+            still_queued=[*receipt.still_queued, *waiting],
             cancelled=[*receipt.cancelled, *taken],
         ).came_from(receipt.raw)
+
+    async def _stop(self, turn: Turn | None, *, also_queued: bool) -> InterruptReceipt:
+        """Interrupt the CLI until `turn` has settled."""
+        link, timeout = self._at_work().link, self.options.request_timeout
+        if turn is None:
+            return await link.call(Interrupt(cancel_queued=also_queued), timeout)
+        turn.was_interrupted = True
+        while True:
+            # A prompt that has not begun is taken out of the CLI's queue; an interrupt alone would
+            # stop nothing, and the CLI may hold it back for as long as a tool server is mute.
+            has_begun = turn.has_begun
+            verb = Interrupt(cancel_queued=also_queued or not has_begun)
+            receipt = await link.call(verb, timeout)
+            if has_begun or turn.uuid in receipt.cancelled:
+                break
+            await turn.begun()
+        await turn.result()
+        others = [uuid for uuid in receipt.cancelled if uuid != turn.uuid]
+        return msgspec.structs.replace(receipt, cancelled=others).came_from(receipt.raw)
 
     # Verbs
 

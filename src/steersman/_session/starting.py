@@ -11,7 +11,14 @@ from steersman._session.diagnosis import why_it_exited
 from steersman._session.link import Link
 from steersman._wire.launch import MINIMUM_VERSION, Plan
 from steersman.control import Initialized
-from steersman.errors import CliTooOld, RequestError, StartupError, StartupTimeout, SteersmanError
+from steersman.errors import (
+    CliTooOld,
+    LaunchError,
+    RequestError,
+    StartupError,
+    StartupTimeout,
+    SteersmanError,
+)
 from steersman.journal import Kind
 from steersman.messages import Result
 from steersman.options import StartupLimits
@@ -41,6 +48,9 @@ async def _spawn(link: Link, transport: Transport, limit: float) -> None:
             await link.open(transport)
     except TimeoutError:
         raise _too_slow(link, "spawn", limit) from None
+    except LaunchError as error:
+        error.evidence = link.evidence("launch")
+        raise
 
 
 async def _greet(link: Link, plan: Plan, limits: StartupLimits) -> Initialized:

@@ -63,6 +63,8 @@ class Turn:
         """Tools and hooks of this turn run in the context of the `send()` that made it."""
         self.transcript = Transcript()
         self.was_interrupted = False
+        self.is_broken = False
+        """Whether something was streamed that did not count in the end."""
         self.cause: SteersmanError | None = None
         """Why we ended it ourselves."""
         self.begins_after = session.last_seq
@@ -112,6 +114,11 @@ class Turn:
     def begin(self) -> None:
         """Say that the CLI is at work on it."""
         self._begun.set()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the CLI has taken it up."""
+        return self._begun.is_set()
 
     async def begun(self) -> None:
         """Return once the CLI is at work on it, or done with it."""

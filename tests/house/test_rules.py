@@ -1,0 +1,132 @@
+"""Rules of the house that no linter knows."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LONGEST_FUNCTION = 60
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file and what Python reads in it."""
+
+    path: Path
+    tree: ast.Module
+
+    def at(self, node: ast.stmt | ast.expr) -> str:
+        return f"{self.path.relative_to(ROOT)}:{node.lineno}"
+
+
+def sources(*folders: str) -> list[Source]:
+    paths = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+    return [Source(path, ast.parse(path.read_text(encoding="utf-8"))) for path in paths]
+
+
+def defined(tree: ast.AST) -> Iterator[Function]:
+    return (node for node in ast.walk(tree) if isinstance(node, Function))
+
+
+def calls_outside_loops(node: ast.AST) -> Iterator[ast.Call]:
+    """Every call but those in a `while`, which look again and again for something to happen."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.While):
+            if isinstance(child, ast.Call):
+                yield child
+            yield from calls_outside_loops(child)
+
+
+def waits_by_the_clock(call: ast.Call) -> bool:
+    is_sleep = ast.unparse(call.func) in ("time.sleep", "asyncio.sleep", "sleep")
+    yields_only = [ast.unparse(argument) for argument in call.args] == ["0"]
+    return is_sleep and not yields_only
+
+
+def names_assigned(tree: ast.Module) -> set[str]:
+    targets = [
+        target
+        for node in tree.body
+        if isinstance(node, ast.Assign | ast.AnnAssign)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+    ]
+    return {target.id for target in targets if isinstance(target, ast.Name)}
+
+
+def test_no_function_is_longer_than_a_screen() -> None:
+    long = [
+        source.at(function)
+        for source in sources("src", "tests", "examples", "benchmarks")
+        for function in defined(source.tree)
+        if (function.end_lineno or 0) - function.lineno >= LONGEST_FUNCTION
+    ]
+
+    assert long == []
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    mute = [
+        source.path.name
+        for source in sources("src", "examples", "benchmarks")
+        if ast.get_docstring(source.tree) is None
+    ]
+
+    assert mute == []
+
+
+def test_every_module_says_what_it_gives() -> None:
+    silent = [
+        str(source.path.relative_to(ROOT))
+        for source in sources("src")
+        if not source.path.name.startswith("__") and "__all__" not in names_assigned(source.tree)
+    ]
+
+    assert silent == []
+
+
+def test_no_test_replaces_what_it_tests() -> None:
+    suspects = {"mock", "mocker", "patch", "setattr", "setitem"}
+    found = [
+        source.at(node)
+        for source in sources("tests")
+        for node in ast.walk(source.tree)
+        if (isinstance(node, ast.Attribute) and node.attr in suspects)
+        or (isinstance(node, ast.Name) and node.id in suspects - {"setattr"})
+        or (isinstance(node, ast.ImportFrom) and "mock" in f"{node.module}")
+    ]
+
+    assert found == []
+
+
+def test_no_test_waits_by_the_clock() -> None:
+    """To look again and again, in a `while`, is fine; to hope that it is long enough is not."""
+    found = [
+        source.at(call)
+        for source in sources("tests")
+        for call in calls_outside_loops(source.tree)
+        if waits_by_the_clock(call)
+    ]
+
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("line", "is_wrong"),
+    [
+        ("asyncio.sleep(0)", False),
+        ("asyncio.sleep(0.1)", True),
+        ("time.sleep(seconds)", True),
+        ("while not done: time.sleep(0.01)", False),
+    ],
+)
+def test_the_clock_rule_tells_polling_from_hoping(line: str, *, is_wrong: bool) -> None:
+    found = [call for call in calls_outside_loops(ast.parse(line)) if waits_by_the_clock(call)]
+
+    assert bool(found) is is_wrong

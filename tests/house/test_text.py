@@ -1,0 +1,75 @@
+"""What stands in the files of the repository is true on every machine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+NOT_OURS = {".git", ".venv", "__pycache__", "build", "dist", "node_modules"}
+CACHES = re.compile(r"\..*_cache|\.hypothesis|.*\.egg-info")
+TEXT = {".py", ".md", ".toml", ".yml", ".cfg", ".txt", ""}
+
+MACHINE_PATH = re.compile(r"/(work|farm|root)/")
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+FRAGMENT = re.compile(r"[a-z0-9-]+\.(added|changed|fixed|removed)\.md")
+
+
+def files(folder: Path = ROOT) -> Iterator[Path]:
+    for path in sorted(folder.iterdir()):
+        if path.name in NOT_OURS or CACHES.fullmatch(path.name):
+            continue
+        if path.is_dir():
+            yield from files(path)
+        elif path.suffix in TEXT:
+            yield path
+
+
+def pages() -> list[Path]:
+    return [path for path in files() if path.suffix == ".md"]
+
+
+def test_no_file_names_a_path_of_one_machine() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in files()
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        if MACHINE_PATH.search(line)
+    ]
+
+    assert found == []
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page: Path) -> None:
+    targets = LINK.findall(page.read_text(encoding="utf-8"))
+    local = [target.partition("#")[0] for target in targets if "://" not in target]
+
+    assert [target for target in local if target and not (page.parent / target).exists()] == []
+
+
+def test_changelog_fragments_are_named_for_what_they_tell() -> None:
+    names = [path.name for path in (ROOT / "changelog.d").iterdir() if path.name != "README.md"]
+
+    assert names
+    assert [name for name in names if not FRAGMENT.fullmatch(name)] == []
+
+
+def test_the_readme_names_commands_that_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+
+    wanted = {
+        word
+        for page in ("README.md", "CONTRIBUTING.md")
+        for words in re.findall(
+            r"^make ([a-z ]+?)\s*(?:#|$)", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE
+        )
+        for word in words.split()
+    }
+
+    assert {"demo", "test"} <= wanted <= targets
