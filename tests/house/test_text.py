@@ -14,7 +14,7 @@ NOT_OURS = {".git", ".venv", "__pycache__", "build", "dist", "node_modules"}
 CACHES = re.compile(r"\..*_cache|\.hypothesis|.*\.egg-info")
 TEXT = {".py", ".md", ".toml", ".yml", ".cfg", ".txt", ""}
 
-MACHINE_PATH = re.compile(r"/(work|farm|root)/")
+MACHINE_PATH = re.compile(r"(?<![\w.])/(work|farm|root)/")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 FRAGMENT = re.compile(r"[a-z0-9-]+\.(added|changed|fixed|removed)\.md")
 

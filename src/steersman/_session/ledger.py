@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextvars
-import time
 from collections import deque
 
 from steersman._protocol.events import TurnSettled
@@ -130,10 +129,7 @@ class Ledger:
         return "".join(stream.feed(entry) for entry in entries if turn.uuid in entry.turns)
 
     def _settle(self, turn: Turn, result: TurnResult) -> None:
-        self._link.journal.append(
-            time.time(), Kind.SETTLED, turns=(turn.uuid,), outcome=result.outcome
-        )
-        self._link.growth.wake()
+        self._link.note(Kind.SETTLED, (turn.uuid,), outcome=result.outcome)
         turn.settle(result)
 
     def _give_up_on_login(self, entry: Entry, retry: ApiRetry) -> None:

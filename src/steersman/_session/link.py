@@ -161,7 +161,7 @@ class Link:
                 self._on_noise(event.line, now)
             elif type(event) is LineDropped:
                 over = event.oversize
-                self.journal.append(now, Kind.OVERSIZE, over.head, size=over.size)
+                self.journal.append(now, Kind.OVERSIZE, over.head, details={"size": over.size})
             else:
                 self._listener.event_happened(event)
         self.growth.wake()
@@ -201,11 +201,15 @@ class Link:
         self._channel.write(line)
         self.growth.wake()
 
+    def note(self, kind: Kind, turns: tuple[str, ...] = (), **details: Any) -> None:
+        """Write down something that is not a line."""
+        self.journal.append(time.time(), kind, turns=turns, details=details)
+        self.growth.wake()
+
     def fault(self, where: str, error: BaseException | str) -> None:
         """Write down that the caller's own code failed."""
         how = error if isinstance(error, str) else type(error).__name__
-        self.journal.append(time.time(), Kind.FAULT, where=where, error=how)
-        self.growth.wake()
+        self.note(Kind.FAULT, where=where, error=how)
 
     async def call(self, verb: Verb[AnswerT], timeout: float) -> AnswerT:
         """Put `verb` to the CLI and wait for its answer."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 import uuid as uuids
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import dataclass
@@ -428,10 +427,7 @@ class Session:
     def _move(self, move: Move) -> None:
         before, self.phase = self.phase, step(self.phase, move)
         if self._works is not None and before is not self.phase:
-            self._works.link.journal.append(
-                time.time(), Kind.PHASE, before=before.value, after=self.phase.value
-            )
-            self._works.link.growth.wake()
+            self._works.link.note(Kind.PHASE, before=before.value, after=self.phase.value)
 
     def _at_work(self) -> _Works:
         """The works of a session that can still be spoken to."""

@@ -38,14 +38,14 @@ class LineFramer:
         if not newline:
             return []
         *whole, tail = rest.split(b"\n")
-        lines = [self._take(), *map(self._fit, whole)]
+        lines = [self._take(), *(whole if self._is_plain(rest) else map(self._fit, whole))]
         self._keep(tail)
-        return [line for line in lines if line]
+        return [line for line in lines if line and not (type(line) is bytes and line.isspace())]
 
     def finish(self) -> list[bytes | Oversize]:
         """The unfinished last line, if the peer closed without a newline."""
         line = self._take()
-        return [line] if line else []
+        return [line] if line and not (type(line) is bytes and line.isspace()) else []
 
     def _keep(self, part: bytes) -> None:
         self._size += len(part)
@@ -63,16 +63,18 @@ class LineFramer:
             return Oversize(size, head)
         return _bare(parts[0] if len(parts) == 1 else b"".join(parts))
 
+    def _is_plain(self, chunk: bytes) -> bool:
+        """Whether no line inside can be too long or end in a carriage return: nearly always."""
+        return len(chunk) <= self._limit and b"\r" not in chunk
+
     def _fit(self, line: bytes) -> bytes | Oversize:
         """A line that came in one chunk; it too may be longer than a small limit."""
         return _bare(line) if len(line) <= self._limit else Oversize(len(line), line[:HEAD])
 
 
 def _bare(line: bytes) -> bytes:
-    """Without a carriage return; nothing when there is nothing but blanks."""
-    if line.endswith(b"\r"):
-        line = line[:-1]
-    return line if line and not line.isspace() else b""
+    """Without a carriage return at its end."""
+    return line[:-1] if line.endswith(b"\r") else line
 
 
 def _head_of(parts: list[bytes]) -> bytes:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
+from types import MappingProxyType
 from typing import Any
 
 from steersman.messages import Message, parse_message
@@ -36,19 +38,33 @@ class Kind(Enum):
     """A callback of the host failed; `details` says which and how."""
 
 
-@dataclass(slots=True, eq=False)
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+"""Most entries have no details; they share this."""
+
+
 class Entry:
     """One thing that happened, with its place in the order of things."""
 
-    seq: int
-    at: float
-    """Seconds since the epoch."""
-    kind: Kind
-    line: bytes = b""
-    turns: tuple[str, ...] = ()
-    """The uuids of the prompts that it belongs to."""
-    details: dict[str, Any] = field(default_factory=dict[str, Any])
-    _message: Message | None = None
+    __slots__ = ("_message", "at", "details", "kind", "line", "seq", "turns")
+
+    def __init__(
+        self,
+        seq: int,
+        at: float,
+        kind: Kind,
+        line: bytes = b"",
+        turns: tuple[str, ...] = (),
+        details: Mapping[str, Any] = NOTHING,
+    ) -> None:
+        self.seq = seq
+        self.at = at
+        """Seconds since the epoch."""
+        self.kind = kind
+        self.line = line
+        self.turns = turns
+        """The uuids of the prompts that it belongs to."""
+        self.details = details
+        self._message: Message | None = None
 
     @property
     def message(self) -> Message:

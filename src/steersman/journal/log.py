@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from steersman.journal.entries import Entry, Kind
+from steersman.journal.entries import NOTHING, Entry, Kind
 
 __all__ = ["DEFAULT_MEMORY", "Journal"]
 
@@ -24,11 +25,8 @@ class Journal:
         self._entries: list[Entry] = []
         self._forgotten = 0
         self._start = 0
-
-    @property
-    def last_seq(self) -> int:
+        self.last_seq = 0
         """The number of the newest entry; 0 before the first."""
-        return self._forgotten + len(self._entries) - self._start
 
     def append(
         self,
@@ -36,10 +34,11 @@ class Journal:
         kind: Kind,
         line: bytes = b"",
         turns: tuple[str, ...] = (),
-        **details: Any,
+        details: Mapping[str, Any] = NOTHING,
     ) -> Entry:
         """Write the next entry, and forget the oldest ones if it grows too heavy."""
-        entry = Entry(self.last_seq + 1, at, kind, line, turns, details)
+        self.last_seq += 1
+        entry = Entry(self.last_seq, at, kind, line, turns, details)
         self._entries.append(entry)
         self._weight += len(line) + ENTRY_WEIGHT
         if self._weight > self._memory:

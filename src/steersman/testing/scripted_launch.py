@@ -1,0 +1,109 @@
+"""What a scripted CLI reads off its command line and environment. Pure."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from steersman.ports import FileArgument, Launch
+
+__all__ = ["Settings", "read_launch"]
+
+DEFAULT_RETRIES = 10
+STATE_SWITCHES = (
+    "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS",
+    "CLAUDE_CODE_SDK_READS_SESSION_STATE",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How this CLI was launched."""
+
+    session_id: str
+    cwd: str
+    model: str | None
+    permission_mode: str
+    may_bypass: bool
+    allowed: tuple[str, ...]
+    disallowed: tuple[str, ...]
+    tools: tuple[str, ...] | None
+    """The built-in tools that exist; None is all of them."""
+    can_ask: bool
+    shows_partials: bool
+    replays: bool
+    tells_state: bool
+    max_turns: int | None
+    max_budget_usd: float | None
+    max_retries: int
+    tool_timeout: float | None
+    connect_timeout: float
+    json_schema: Mapping[str, Any] | None
+
+
+def read_launch(launch: Launch) -> Settings:
+    """Read the flags that matter here; others are ignored."""
+    flags = _flags(launch)
+    permissions = _permissions(flags.get("--settings"))
+    mode = flags.get("--permission-mode") or "default"
+    tools = flags.get("--tools")
+    timeout = launch.env.get("MCP_TOOL_TIMEOUT")
+    return Settings(
+        session_id=flags.get("--session-id") or flags.get("--resume") or str(uuid.uuid4()),
+        cwd=launch.cwd or "/",
+        model=flags.get("--model"),
+        permission_mode=mode,
+        may_bypass=mode == "bypassPermissions" or "--allow-dangerously-skip-permissions" in flags,
+        allowed=(*_rules(flags.get("--allowedTools")), *permissions.get("allow", ())),
+        disallowed=(*_rules(flags.get("--disallowedTools")), *permissions.get("deny", ())),
+        tools=None if tools in (None, "default") else _rules(tools),
+        can_ask=flags.get("--permission-prompt-tool") == "stdio",
+        shows_partials="--include-partial-messages" in flags,
+        replays="--replay-user-messages" in flags,
+        tells_state=any(launch.env.get(name) for name in STATE_SWITCHES),
+        max_turns=int(flags["--max-turns"]) if "--max-turns" in flags else None,
+        max_budget_usd=float(flags["--max-budget-usd"]) if "--max-budget-usd" in flags else None,
+        max_retries=int(launch.env.get("CLAUDE_CODE_MAX_RETRIES", DEFAULT_RETRIES)),
+        tool_timeout=None if timeout is None else int(timeout) / 1000,
+        connect_timeout=int(launch.env.get("MCP_TIMEOUT", "30000")) / 1000,
+        json_schema=json.loads(flags["--json-schema"]) if "--json-schema" in flags else None,
+    )
+
+
+def _flags(launch: Launch) -> dict[str, str]:
+    """Flags with their values, written `--flag=value` or `--flag value`; a bare flag has none."""
+    found: dict[str, str] = {}
+    last = ""
+    for token in launch.argv[1:]:
+        if isinstance(token, FileArgument):
+            last, value = token.prefix.rstrip("= "), launch.files[token.name].decode()
+            found[last] = value
+        elif token.startswith("--"):
+            last, _, value = token.partition("=")
+            found[last] = value
+        elif last:
+            found[last] = token
+    return found
+
+
+def _rules(text: str | None) -> tuple[str, ...]:
+    """The rules of a list; a comma inside brackets parts nothing."""
+    rules = [""]
+    depth = 0
+    for character in text or "":
+        depth += (character == "(") - (character == ")")
+        if character in ", " and depth == 0:
+            rules.append("")
+        else:
+            rules[-1] += character
+    return tuple(rule for rule in rules if rule)
+
+
+def _permissions(settings: str | None) -> Mapping[str, Any]:
+    if settings is None or not settings.lstrip().startswith("{"):
+        return {}
+    found: Mapping[str, Any] = json.loads(settings).get("permissions", {})
+    return found

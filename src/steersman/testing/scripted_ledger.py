@@ -1,0 +1,128 @@
+"""What a scripted CLI has used, and what that costs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["DEFAULT_MODEL", "Ledger", "resolve_model"]
+
+DEFAULT_MODEL = "claude-opus-5-5"
+
+ALIASES: Mapping[str, str] = {
+    "default": DEFAULT_MODEL,
+    "opus": DEFAULT_MODEL,
+    "sonnet": "claude-sonnet-5-5",
+    "haiku": "claude-haiku-4-5",
+    "fable": "claude-fable-5-2",
+}
+
+# US dollars per million tokens, as the stock CLI counted them: input, output, cache read.
+DEFAULT_PRICE = (4.0, 20.0, 0.2)
+PRICES: Mapping[str, tuple[float, float, float]] = {
+    "claude-sonnet-5-5": (2.0, 10.0, 0.1),
+    "claude-haiku-4-5": (1.0, 5.0, 0.1),
+    "claude-fable-5-2": (8.0, 40.0, 0.4),
+}
+CACHE_WRITE = 1.25
+"""The price of writing to the cache, in prices of input."""
+
+KINDS: Mapping[str, str] = {
+    "input_tokens": "inputTokens",
+    "output_tokens": "outputTokens",
+    "cache_read_input_tokens": "cacheReadInputTokens",
+    "cache_creation_input_tokens": "cacheCreationInputTokens",
+}
+
+Usage = Mapping[str, int]
+
+
+def resolve_model(name: str | None) -> str:
+    """The model that a name stands for; an unknown one stands for itself."""
+    return DEFAULT_MODEL if name is None else ALIASES.get(name, name)
+
+
+class Ledger:
+    """Tokens and money: of the whole process, and since the last result."""
+
+    def __init__(self) -> None:
+        self._total = _Account()
+        self._since = _Account()
+
+    @property
+    def cost(self) -> float:
+        """What everything cost, in US dollars."""
+        return self._total.cost
+
+    def add(self, model: str, usage: Usage) -> None:
+        """Take an answer of the API into account."""
+        self._total.add(model, usage)
+        self._since.add(model, usage)
+
+    def settle(self) -> dict[str, Any]:
+        """The fields of a result that tell of usage; what comes now counts for the next one."""
+        since, self._since = self._since, _Account()
+        return {
+            "total_cost_usd": self._total.cost,
+            "usage": _usage_frame(since.tokens),
+            "modelUsage": self._total.by_model(),
+            "model_usage_since_last_result": since.by_model(),
+        }
+
+
+class _Account:
+    def __init__(self) -> None:
+        self._models: dict[str, dict[str, int]] = {}
+
+    def add(self, model: str, usage: Usage) -> None:
+        used = self._models.setdefault(model, dict.fromkeys(KINDS, 0))
+        for kind in KINDS:
+            used[kind] += usage.get(kind, 0)
+
+    @property
+    def tokens(self) -> dict[str, int]:
+        return {kind: sum(used[kind] for used in self._models.values()) for kind in KINDS}
+
+    @property
+    def cost(self) -> float:
+        return sum(_cost(model, used) for model, used in self._models.items())
+
+    def by_model(self) -> dict[str, Any]:
+        return {
+            model: {
+                **{KINDS[kind]: used[kind] for kind in KINDS},
+                "webSearchRequests": 0,
+                "costUSD": _cost(model, used),
+                "contextWindow": 1_000_000,
+                "maxOutputTokens": 128_000,
+                "canonicalModel": model,
+                "provider": "firstParty",
+                "costBasis": "list",
+            }
+            for model, used in self._models.items()
+        }
+
+
+def _cost(model: str, used: Usage) -> float:
+    price_in, price_out, price_cached = PRICES.get(model, DEFAULT_PRICE)
+    micro_dollars = (
+        used["input_tokens"] * price_in
+        + used["output_tokens"] * price_out
+        + used["cache_read_input_tokens"] * price_cached
+        + used["cache_creation_input_tokens"] * price_in * CACHE_WRITE
+    )
+    return micro_dollars / 1_000_000
+
+
+def _usage_frame(tokens: Mapping[str, int]) -> dict[str, Any]:
+    return {
+        **tokens,
+        "output_tokens_details": {"thinking_tokens": 0},
+        "server_tool_use": {"web_search_requests": 0, "web_fetch_requests": 0},
+        "service_tier": "standard",
+        "cache_creation": {"ephemeral_1h_input_tokens": 0, "ephemeral_5m_input_tokens": 0},
+        "inference_geo": "",
+        "iterations": [],
+        "speed": "standard",
+        "fallback_credit": None,
+    }

@@ -1,0 +1,91 @@
+"""The prompts that wait in a scripted CLI, and which of them come next. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from steersman.testing.request import texts_of
+
+__all__ = ["Prompt", "PromptQueue", "joined_content"]
+
+PRIORITIES = ("now", "next", "later")
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One user message."""
+
+    content: Any
+    uuid: str | None = None
+    priority: str = "next"
+    should_query: bool = True
+
+    @property
+    def text(self) -> str:
+        """Its texts, as a hook sees them."""
+        return "\n".join(texts_of(self.content))
+
+
+class PromptQueue:
+    """Messages wait here while a turn runs: those of one priority become one turn."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Prompt] = []
+        self._seen: set[str] = set()
+
+    @property
+    def uuids(self) -> list[str]:
+        """The uuids that wait, in order."""
+        return [each.uuid for each in self._waiting if each.uuid is not None]
+
+    def add(self, prompt: Prompt) -> bool:
+        """Take a prompt in; a uuid that was seen before is dropped."""
+        if prompt.uuid is not None:
+            if prompt.uuid in self._seen:
+                return False
+            self._seen.add(prompt.uuid)
+        self._waiting.append(prompt)
+        return True
+
+    def take(self) -> list[Prompt]:
+        """The prompts of the next turn: all of the highest priority, up to one that asks nothing."""
+        for priority in PRIORITIES:
+            candidates = [each for each in self._waiting if each.priority == priority]
+            if candidates:
+                return self._remove(_one_turn(candidates))
+        return []
+
+    def take_foldable(self) -> list[Prompt]:
+        """The prompts that join a running turn at the boundary of a tool."""
+        return self._remove(
+            [each for each in self._waiting if each.priority == "next" and each.should_query]
+        )
+
+    def withdraw(self, uuid: str) -> bool:
+        """Take a waiting prompt out."""
+        return bool(self._remove([each for each in self._waiting if each.uuid == uuid]))
+
+    def _remove(self, prompts: list[Prompt]) -> list[Prompt]:
+        self._waiting = [each for each in self._waiting if each not in prompts]
+        return prompts
+
+
+def joined_content(prompts: Iterable[Prompt]) -> Any:
+    """The content of prompts that were merged: texts joined by a newline, else all blocks."""
+    contents = [each.content for each in prompts]
+    if all(isinstance(content, str) for content in contents):
+        return "\n".join(contents)
+    return [block for content in contents for block in _blocks(content)]
+
+
+def _one_turn(candidates: list[Prompt]) -> list[Prompt]:
+    if not candidates[0].should_query:
+        return candidates[:1]
+    silent = next((n for n, each in enumerate(candidates) if not each.should_query), None)
+    return candidates[:silent]
+
+
+def _blocks(content: Any) -> list[Any]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)

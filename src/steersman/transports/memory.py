@@ -1,0 +1,197 @@
+"""A CLI that lives in this process.
+
+A `Peer` gets what a session writes and answers through a `Wire`. Nothing is handed over inside the
+call that says it: both directions go through the event loop, as they would through pipes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import signal
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from steersman.ports import Channel, Launch, Receiver
+
+__all__ = ["MemoryTransport", "Peer", "Wire"]
+
+
+class Peer(Protocol):
+    """Plays the CLI. Called by the event loop only, and never after its end."""
+
+    def connected(self, launch: Launch, wire: Wire) -> None:
+        """Begin, as `launch` says; what is written to `wire` is heard a moment later."""
+        ...
+
+    def data_received(self, data: bytes) -> None:
+        """Take the next chunk of stdin."""
+        ...
+
+    def input_ended(self) -> None:
+        """Learn that nothing more will come."""
+        ...
+
+    def killed(self) -> asyncio.Future[Any] | None:
+        """Let go of everything: it is ended from outside, and no longer heard.
+
+        Gives a future if its tasks need a moment to end; the exit is reported when it is done.
+        """
+        ...
+
+
+class Wire:
+    """A peer's stdout, stderr and exit."""
+
+    def __init__(self, channel: _MemoryChannel) -> None:
+        self._channel = channel
+
+    def write(self, data: bytes) -> None:
+        """Say `data` on stdout."""
+        self._channel.tell(lambda receiver: receiver.data_received(data))
+
+    def write_stderr(self, data: bytes) -> None:
+        """Say `data` on stderr."""
+        self._channel.tell(lambda receiver: receiver.stderr_received(data))
+
+    def exit(self, status: int) -> None:
+        """End, once all that was said is heard; the first word counts."""
+        self._channel.finish(status)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryTransport:
+    """Runs a peer instead of a process."""
+
+    peer: Peer
+
+    async def open(self, launch: Launch, receiver: Receiver) -> Channel:
+        channel = _MemoryChannel(self.peer, receiver)
+        self.peer.connected(launch, Wire(channel))
+        return channel
+
+
+class _MemoryChannel:
+    pid: int | None = None
+
+    def __init__(self, peer: Peer, receiver: Receiver) -> None:
+        self._peer = peer
+        self._receiver = receiver
+        self._loop = asyncio.get_running_loop()
+        context = contextvars.copy_context()
+        self._to_peer = _Pipe(self._loop, context)
+        self._to_receiver = _Pipe(self._loop, context)
+        self._reaper: asyncio.TimerHandle | None = None
+        self._input_is_over = False
+        self._is_suspended = False
+        self._is_ending = False
+        """Somebody ends it: it says nothing any more."""
+        self._is_over = False
+
+    # What the session does
+
+    def write(self, data: bytes) -> None:
+        if not self._input_is_over:
+            self._to_peer.put(lambda: self._peer.data_received(data))
+
+    def end_input(self) -> None:
+        if not self._input_is_over:
+            self._input_is_over = True
+            self._to_peer.put(self._peer.input_ended)
+
+    def suspend(self) -> None:
+        self._is_suspended = True
+        self._to_peer.hold()
+        self._to_receiver.hold()
+
+    def resume(self) -> None:
+        self._is_suspended = False
+        self._to_peer.release()
+        self._to_receiver.release()
+
+    def close(self, grace: float) -> None:
+        if self._is_over or self._is_ending or self._loop.is_closed():
+            return
+        self.end_input()
+        deadline = self._loop.time() + grace
+        if self._reaper is not None:
+            deadline = min(deadline, self._reaper.when())
+            self._reaper.cancel()
+        self._reaper = self._loop.call_at(deadline, self._end, -signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._end(-signal.SIGKILL)
+
+    # What the peer does
+
+    def tell(self, say: Callable[[Receiver], None]) -> None:
+        if not self._is_over and not self._is_ending:
+            self._to_receiver.put(lambda: say(self._receiver))
+
+    def finish(self, status: int) -> None:
+        if not self._is_ending:
+            self._finish(status)
+
+    def _end(self, status: int) -> None:
+        if self._is_over or self._is_ending:
+            return
+        self._is_ending = True
+        self._to_peer.drop()
+        leaving = self._peer.killed()
+        if leaving is None:
+            self._finish(status)
+        else:
+            leaving.add_done_callback(lambda _: self._finish(status))
+
+    def _finish(self, status: int) -> None:
+        if self._is_over:
+            return
+        self._is_over = self._input_is_over = True
+        self._to_peer.drop()
+        if self._reaper is not None:
+            self._reaper.cancel()
+        self._to_receiver.put(lambda: self._receiver.exited(status))
+        # A stopped process that is killed is gone, however long it was stopped.
+        if self._is_ending:
+            self._to_receiver.release()
+
+
+class _Pipe:
+    """What is to be done in the loop's next round, in order."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, context: contextvars.Context) -> None:
+        self._loop = loop
+        self._context = context
+        self._waiting: deque[Callable[[], object]] = deque()
+        self._is_held = False
+        self._is_due = False
+
+    def put(self, deed: Callable[[], object]) -> None:
+        self._waiting.append(deed)
+        self._arrange()
+
+    def drop(self) -> None:
+        self._waiting.clear()
+
+    def hold(self) -> None:
+        self._is_held = True
+
+    def release(self) -> None:
+        self._is_held = False
+        self._arrange()
+
+    def _arrange(self) -> None:
+        if self._waiting and not (self._is_held or self._is_due or self._loop.is_closed()):
+            self._is_due = True
+            self._loop.call_soon(self._flow, context=self._context)
+
+    def _flow(self) -> None:
+        self._is_due = False
+        # Only what is here now: what this brings about waits for the next round.
+        for _ in range(len(self._waiting)):
+            if self._is_held or not self._waiting:
+                break
+            self._waiting.popleft()()
+        self._arrange()

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import json
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steersman._values import Wire
+from steersman.messages import (
+    Assistant,
+    ImageBlock,
+    RedactedThinkingBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    UnknownBlock,
+    User,
+    parse_message,
+)
+from steersman.messages.content import KnownBlock
+from tests.samples import frames, traces
+from tests.samples.strategies import ANY_JSON
+
+KNOWN: dict[str, type[Wire]] = {str(cls.__struct_config__.tag): cls for cls in get_args(KnownBlock)}
+
+
+def assistant(*blocks: Any) -> Assistant:
+    frame = {"type": "assistant", "message": {"id": "m", "content": list(blocks)}}
+    message = parse_message(json.dumps(frame).encode())
+    assert isinstance(message, Assistant)
+    return message
+
+
+def user(*blocks: Any) -> User:
+    message = parse_message({"type": "user", "message": {"content": list(blocks)}})
+    assert isinstance(message, User)
+    return message
+
+
+@pytest.mark.parametrize(
+    ("found", "block"),
+    [
+        ({"type": "text", "text": "hi"}, TextBlock(text="hi")),
+        (
+            {"type": "thinking", "thinking": "hm", "signature": "s"},
+            ThinkingBlock(thinking="hm", signature="s"),
+        ),
+        ({"type": "redacted_thinking", "data": "x"}, RedactedThinkingBlock(data="x")),
+        (
+            {"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "ls"}},
+            ToolUseBlock(id="t", name="Bash", input={"command": "ls"}),
+        ),
+        (
+            {"type": "tool_result", "tool_use_id": "t", "content": "ok", "is_error": True},
+            ToolResultBlock(tool_use_id="t", content="ok", is_error=True),
+        ),
+        (
+            {"type": "image", "source": {"type": "base64", "data": "AA=="}},
+            ImageBlock(source={"type": "base64", "data": "AA=="}),
+        ),
+        ({"type": "server_tool_use", "id": "t"}, UnknownBlock(type="server_tool_use")),
+        ({"type": 5}, UnknownBlock()),
+        ({}, UnknownBlock()),
+    ],
+)
+def test_a_block_is_read_by_its_type_and_kept_whole(found: dict[str, Any], block: Wire) -> None:
+    noted = {**found, "cache_control": {"type": "ephemeral"}}
+
+    read = assistant(noted).content[0]
+
+    assert read == block
+    assert read.raw == noted
+
+
+@given(strange=ANY_JSON)
+def test_a_strange_block_keeps_its_neighbours(strange: Any) -> None:
+    before = {"type": "text", "text": "before"}
+    after = {"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "ls"}}
+
+    blocks = assistant(before, strange, after).content
+
+    assert [blocks[0], blocks[2]] == [
+        TextBlock(text="before"),
+        ToolUseBlock(id="t", name="Bash", input={"command": "ls"}),
+    ]
+    assert [block.raw for block in blocks] == [
+        before,
+        json.loads(json.dumps(strange)) if isinstance(strange, dict) else {},
+        after,
+    ]
+
+
+@given(kind=st.sampled_from(sorted(KNOWN)), field=ANY_JSON)
+def test_a_known_block_with_a_strange_field_is_still_kept_whole(kind: str, field: Any) -> None:
+    found = {"type": kind, "text": field, "input": field, "content": field, "data": field}
+
+    (block,) = user(found).content
+
+    assert isinstance(block, Wire)
+    assert block.raw == json.loads(json.dumps(found))
+
+
+@pytest.mark.parametrize("trace", traces())
+def test_every_recorded_block_is_known_and_keeps_what_it_came_from(trace: str) -> None:
+    for frame in frames(trace):
+        if frame["type"] not in ("assistant", "user"):
+            continue
+        message = parse_message(frame)
+        assert isinstance(message, Assistant | User)
+
+        blocks = message.content
+
+        if isinstance(blocks, str):
+            assert blocks == frame["message"]["content"]
+            continue
+        found = frame["message"]["content"]
+        assert [type(block) for block in blocks] == [KNOWN[block["type"]] for block in found]
+        assert [block.raw for block in blocks] == found
+
+
+def test_a_tool_result_may_hold_blocks_of_its_own() -> None:
+    inner = [{"type": "text", "text": "a"}, {"type": "image", "source": {}}]
+
+    (block,) = user({"type": "tool_result", "tool_use_id": "t", "content": inner}).content
+
+    assert block == ToolResultBlock(tool_use_id="t", content=inner)
+
+
+def test_a_message_without_a_list_of_blocks_has_none() -> None:
+    message = parse_message({"type": "assistant", "message": {"content": {"type": "text"}}})
+
+    assert isinstance(message, Assistant)
+    assert message.content == []
+    assert message.message.raw == {"content": {"type": "text"}}

@@ -1,0 +1,228 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steersman._values import Wire
+from steersman.errors import UsageError
+from steersman.messages import (
+    Assistant,
+    SystemMessage,
+    TaskMessage,
+    TurnMessage,
+    UnknownMessage,
+    User,
+    parse_message,
+)
+from tests.samples import Frame, frames, kind_of, lines, sample, traces
+from tests.samples.strategies import ANY_JSON, ANY_TEXT, broken_frames, every_break, shapes
+
+SHAPES = shapes()
+CLASSES: list[type[Wire]] = [*get_args(TurnMessage), *get_args(SystemMessage | TaskMessage)]
+UNKNOWN = {
+    "conversation_reset",
+    "system/control_request_progress",
+    "system/hook_response",
+    "system/hook_started",
+    "system/session_title_changed",
+    "system/thinking_tokens",
+    "transcript_mirror",
+}
+
+
+def tag_of(cls: type[Wire]) -> str:
+    config = cls.__struct_config__
+    return f"system/{config.tag}" if config.tag_field == "subtype" else str(config.tag)
+
+
+def line_of(frame: Frame) -> bytes:
+    return json.dumps(frame).encode()
+
+
+def values_in(value: Any) -> Iterator[Wire]:
+    """`value` and every wire value inside it."""
+    if isinstance(value, Wire):
+        yield value
+        for name in value.__struct_fields__:
+            yield from values_in(getattr(value, name))
+    elif isinstance(value, list):
+        for each in value:
+            yield from values_in(each)
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=tag_of)
+def test_every_class_reads_its_recorded_frame(cls: type[Wire]) -> None:
+    frame = sample(tag_of(cls))
+
+    message = parse_message(line_of(frame))
+
+    assert type(message) is cls
+    assert message.raw == frame
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=tag_of)
+def test_every_field_of_a_class_is_read_under_the_name_it_has_on_the_wire(cls: type[Wire]) -> None:
+    frame = sample(tag_of(cls))
+    message = parse_message(line_of(frame))
+
+    # Fields that hold values of ours are compared in the tests of those values.
+    plain = {
+        name: getattr(message, name)
+        for name in cls.__struct_fields__
+        if not list(values_in(getattr(message, name)))
+    }
+
+    wire_names = dict(zip(cls.__struct_fields__, cls.__struct_encode_fields__, strict=True))
+    defaults = {name: getattr(cls(), name) for name in plain}
+    assert plain == {name: frame.get(wire_names[name], defaults[name]) for name in plain}
+
+
+@pytest.mark.parametrize("trace", traces())
+def test_every_recorded_message_is_known_but_for_those_we_leave_raw(trace: str) -> None:
+    for line in lines(trace):
+        frame = json.loads(line)
+
+        message = parse_message(line)
+
+        is_left = kind_of(frame) in UNKNOWN or frame["type"].startswith("control_")
+        assert isinstance(message, UnknownMessage) == is_left
+        assert message.raw == frame
+
+
+def test_an_unknown_message_keeps_its_words_and_all_the_rest() -> None:
+    frame = {"type": "rate_limit_event", "subtype": "soon", "info": {"a": [1, None]}}
+
+    message = parse_message(line_of(frame))
+
+    assert message == UnknownMessage(type="rate_limit_event", subtype="soon")
+    assert message.raw == frame
+
+
+def test_an_unknown_system_message_keeps_its_words_and_all_the_rest() -> None:
+    frame = {"type": "system", "subtype": "brand_new", "info": 1}
+
+    message = parse_message(line_of(frame))
+
+    assert message == UnknownMessage(type="system", subtype="brand_new")
+    assert message.raw == frame
+
+
+def test_an_object_already_decoded_is_read_the_same_way() -> None:
+    frame = sample("assistant")
+
+    message = parse_message(frame)
+
+    assert message == parse_message(line_of(frame))
+    assert message.raw == frame
+
+
+@pytest.mark.parametrize("line", [b"", b"words", b"[]", b"null", b"3", b'"{}"', b'{"type":'])
+def test_what_is_no_object_is_a_mistake_of_the_caller(line: bytes) -> None:
+    with pytest.raises(UsageError, match=r"line: got .*, allowed: one JSON object"):
+        parse_message(line)
+
+
+@pytest.mark.parametrize("kind", sorted({kind_of(frame) for frame in SHAPES}))
+def test_no_dropped_or_retyped_key_of_any_recorded_frame_is_too_much(kind: str) -> None:
+    for whole in (frame for frame in SHAPES if kind_of(frame) == kind):
+        for frame in every_break(whole):
+            message = parse_message(line_of(frame))
+
+            assert message.raw == frame
+
+
+@given(frame=broken_frames(SHAPES))
+def test_any_json_in_any_place_is_read_and_kept_as_it_came(frame: Frame) -> None:
+    line = line_of(frame)
+
+    message = parse_message(line)
+
+    assert repr(message.raw) == repr(json.loads(line))
+    assert [type(inner.raw) for inner in values_in(message)] == [dict for _ in values_in(message)]
+
+
+@given(
+    frame=st.fixed_dictionaries(
+        {"type": st.sampled_from(["system", "user", "assistant", "result"]) | ANY_JSON},
+        optional={"subtype": ANY_JSON, "message": ANY_JSON, "usage": ANY_JSON, "event": ANY_JSON},
+    )
+)
+def test_any_object_is_a_message(frame: Frame) -> None:
+    line = line_of(frame)
+
+    assert repr(parse_message(line).raw) == repr(json.loads(line))
+
+
+@given(text=ANY_TEXT)
+def test_lone_surrogates_are_read_wherever_they_stand(text: str) -> None:
+    frame = sample("assistant")
+    frame["message"]["content"] = [{"type": "text", "text": text}, {"type": text}]
+    frame[text] = text
+
+    message = parse_message(json.dumps(frame).encode())
+
+    assert isinstance(message, Assistant)
+    assert message.text == json.loads(json.dumps(text))
+    assert message.raw == json.loads(json.dumps(frame))
+
+
+@pytest.mark.parametrize("spelling", [b"1e999", b"-1e999", b"9" * 400, b"9" * 5000, b"0.1e-400"])
+def test_no_number_is_too_much(spelling: bytes) -> None:
+    line = b'{"type":"user","num":' + spelling + b',"message":{"content":"hi"}}'
+
+    message = parse_message(line)
+
+    assert isinstance(message, User)
+    assert message.content == "hi"
+    assert list(message.raw) == ["type", "num", "message"]
+
+
+def test_bytes_that_are_no_text_hide_nothing_beside_them() -> None:
+    line = b'{"type":"user","strange":"\xff","message":{"content":"a\xfeb"}}'
+
+    message = parse_message(line)
+
+    assert isinstance(message, User)
+    assert message.content == "a\ufffdb"
+    assert message.raw == {"type": "user", "strange": "\ufffd", "message": {"content": "a\ufffdb"}}
+
+
+@pytest.mark.parametrize("depth", [900, 1_000, 100_000])
+def test_an_object_nested_beyond_reason_is_still_a_message(depth: int) -> None:
+    line = b'{"type":"user","deep":' + b"[" * depth + b"]" * depth + b"}"
+
+    message = parse_message(line)
+
+    assert isinstance(message, User | UnknownMessage)
+    assert isinstance(message.raw, dict)
+
+
+def test_of_doubled_keys_the_last_one_counts() -> None:
+    message = parse_message(b'{"type":"result","type":"user","type":"unheard"}')
+
+    assert message == UnknownMessage(type="unheard")
+
+
+def test_key_order_is_of_no_weight() -> None:
+    frame = dict(reversed(sample("result/success").items()))
+
+    assert parse_message(line_of(frame)) == parse_message(line_of(sample("result/success")))
+
+
+def test_frames_are_read_lazily_but_wholly() -> None:
+    texts = [
+        message.text
+        for message in map(parse_message, lines("multi_turn_tools"))
+        if isinstance(message, Assistant)
+    ]
+
+    assert texts == [
+        "".join(block.get("text", "") for block in frame["message"]["content"])
+        for frame in frames("multi_turn_tools")
+        if frame["type"] == "assistant"
+    ]
