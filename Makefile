@@ -5,7 +5,7 @@ PYTEST_ARGS ?=
 
 # Relative, so that a checkout may lie in a path with spaces.
 PY := .venv/bin/python
-PIP := $(PY) -m pip --disable-pip-version-check --quiet --retries 2
+PIP := $(PY) -m pip --disable-pip-version-check -qq --retries 2
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint format types imports bench clean

@@ -35,7 +35,9 @@ def test_a_line_of_json_holds_no_newline(text: str) -> None:
     assert b"\n" not in _json.dumps({text: text})
 
 
-@pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "\ud83d and \ude00", "\udcff", "\ud800\ud800"])
+@pytest.mark.parametrize(
+    "text", ["\ud800", "a\udfffb", "\ud83d and \ude00", "\udcff", "\ud800\ud800"]
+)
 def test_a_lone_surrogate_goes_both_ways(text: str) -> None:
     line = _json.dumps({"key " + text: [text]})
 

@@ -41,7 +41,12 @@ def test_a_value_that_fits_is_read_with_the_object_it_came_from() -> None:
 
 
 def test_a_field_that_does_not_fit_takes_its_default_and_its_neighbours_stay() -> None:
-    found = {"type": "outer", "number": "seven", "someNames": ["a"], "inner": {"name": 5, "number": 2}}
+    found = {
+        "type": "outer",
+        "number": "seven",
+        "someNames": ["a"],
+        "inner": {"name": 5, "number": 2},
+    }
 
     value = read(Outer, line_of(found))
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any, Self, TypeVar, overload
 
+from steersman._session.identity import new_uuid
 from steersman._session.prompts import Prompt, content_of
 from steersman._session.session import Session
 from steersman._session.turn import Turn
@@ -203,7 +203,7 @@ def _plan(options: Options, servers: Mapping[str, ToolServer], program: str) -> 
         options,
         program=program,
         host_env=os.environ,
-        new_session_id=str(uuid.uuid4()),
+        new_session_id=new_uuid(),
         servers=servers,
         approved=approved,
     )

@@ -3,12 +3,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 
 from steersman import _json
 from steersman._wire.codec import Route, encode, route, unpack
+from steersman.control import SetModel
 from tests.samples import lines, traces
 from tests.samples.strategies import ANY_JSON, broken_frames, shapes
 
@@ -17,7 +17,17 @@ SHAPES = shapes()
 
 @pytest.mark.parametrize(
     "line",
-    [b"", b"plain words", b"[1]", b"7", b"null", b'"text"', b'{"type":', b'{"a":1}{"b":2}', b"\xff"],
+    [
+        b"",
+        b"plain words",
+        b"[1]",
+        b"7",
+        b"null",
+        b'"text"',
+        b'{"type":',
+        b'{"a":1}{"b":2}',
+        b"\xff",
+    ],
 )
 def test_what_is_not_a_json_object_has_no_route(line: bytes) -> None:
     assert route(line) is None
@@ -77,7 +87,10 @@ def test_what_we_say_is_one_line_of_json(value: Any) -> None:
     assert json.loads(line) == json.loads(json.dumps({"value": value}))
 
 
-def test_structs_and_raw_values_can_be_said_beside_a_lone_surrogate() -> None:
-    line = encode({"struct": Route(type="x").subtype, "raw": msgspec.Raw(b'{"a":1}'), "s": "\ud800"})
+def test_a_verb_can_be_said_beside_a_lone_surrogate() -> None:
+    line = encode({"request": SetModel(model="\ud800"), "number": float("nan")})
 
-    assert _json.loads(line) == {"struct": None, "raw": {"a": 1}, "s": "\ud800"}
+    assert _json.loads(line) == {
+        "request": {"subtype": "set_model", "model": "\ud800"},
+        "number": None,
+    }

@@ -134,7 +134,11 @@ def test_a_line_over_the_limit_costs_that_line_only(
 
     fate = [found if isinstance(found, bytes) else found.size for found in seen]
     assert fate == [line if len(line) <= limit else len(line) for line in lines]
-    heads = [(found.head, line) for found, line in zip(seen, lines, strict=True) if isinstance(found, Oversize)]
+    heads = [
+        (found.head, line)
+        for found, line in zip(seen, lines, strict=True)
+        if isinstance(found, Oversize)
+    ]
     assert all(head and line.startswith(head) for head, line in heads)
 
 

@@ -1,8 +1,7 @@
-"""The stage of the live tests: a sandbox, a scripted model, and a check that nobody is left behind."""
+"""The stage of the live tests: a sandbox, a scripted model, and nobody left behind."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,16 +9,12 @@ from typing import Any
 
 import pytest
 
-# pytest imports each file by its path alone; the tests here share `staging` and the harness.
-sys.path.insert(0, str(Path(__file__).parent))
-
-from staging import MakeScripted, inhabitants  # noqa: E402
-from test_harness import stock_cli  # noqa: E402
-
-from steersman import Agent  # noqa: E402
-from steersman.testing.model import ScriptedModel  # noqa: E402
-from steersman.testing.sandbox import CliSandbox  # noqa: E402
-from steersman.testing.script import Answer, Scene, Script  # noqa: E402
+from steersman import Agent
+from steersman.testing.model import ScriptedModel
+from steersman.testing.sandbox import CliSandbox
+from steersman.testing.script import Answer, Scene, Script
+from tests.live.staging import MakeScripted, inhabitants
+from tests.live.test_harness import stock_cli
 
 
 @pytest.fixture(scope="session")

@@ -21,13 +21,15 @@ __all__ = [
     "collect",
     "entries_of",
     "entry_where",
+    "environ_of",
     "first_words",
     "inhabitants",
     "is_alive",
-    "run_by",
+    "processes",
     "texts_of",
     "until",
     "vanished",
+    "words_of",
 ]
 
 LIMIT = 30.0
@@ -78,9 +80,7 @@ async def entries_of(session: Session) -> list[Entry]:
     return found
 
 
-async def entry_where(
-    session: Session, fits: Callable[[Entry], bool], *, after: int = 0
-) -> Entry:
+async def entry_where(session: Session, fits: Callable[[Entry], bool], *, after: int = 0) -> Entry:
     """The first journal entry that fits, once it is there."""
     async for entry in session.journal(after=after):
         if isinstance(entry, Entry) and fits(entry):
@@ -90,7 +90,7 @@ async def entry_where(
 
 async def until(is_so: Callable[[], bool]) -> None:
     """Return once something is so that tells nobody when it changes; the caller bounds it."""
-    while not is_so():
+    while not is_so():  # noqa: ASYNC110 - files and processes set no event
         await asyncio.sleep(POLL)
 
 
@@ -130,9 +130,15 @@ def inhabitants(root: Path) -> dict[int, str]:
     }
 
 
-def run_by(pid: int) -> str:
+def words_of(pid: int | None) -> list[str]:
     """The command line of a process."""
-    return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
+
+
+def environ_of(pid: int | None) -> dict[str, str]:
+    """The environment that a process was started with."""
+    lines = Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
+    return dict(line.split("=", 1) for line in lines if line)
 
 
 def is_alive(pid: int) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from staging import LIMIT, MakeScripted, collect, entries_of, entry_where, texts_of, until
 
 from steersman import Session
 from steersman.journal import Entry, Kind
@@ -13,6 +12,15 @@ from steersman.messages import Message, Result, TaskNotification
 from steersman.testing.request import ModelRequest
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import Script, call, say, stall, when
+from tests.live.staging import (
+    LIMIT,
+    MakeScripted,
+    collect,
+    entries_of,
+    entry_where,
+    texts_of,
+    until,
+)
 
 pytestmark = pytest.mark.live
 
@@ -52,7 +60,8 @@ def results_in(entries: list[Entry]) -> list[Result]:
 
 
 def unowned_texts(entries: list[Entry]) -> list[str]:
-    return texts_of(each.message for each in entries if each.kind is Kind.MESSAGE and not each.turns)
+    unowned = [each for each in entries if each.kind is Kind.MESSAGE and not each.turns]
+    return texts_of(each.message for each in unowned)
 
 
 async def test_a_background_subagent_leaks_into_no_other_turn(

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from staging import LIMIT, MakeScripted, inhabitants
 
 from steersman import Agent
 from steersman.errors import (
@@ -31,6 +30,7 @@ from steersman.errors import (
 from steersman.options import StartupLimits
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import Script, fail, say
+from tests.live.staging import LIMIT, MakeScripted, inhabitants
 
 pytestmark = pytest.mark.live
 
@@ -80,7 +80,10 @@ STOCK: Mapping[str, Broken] = {
 
 STAND_INS: Mapping[str, Broken] = {
     "exit before init": Broken(
-        StartupExited, ("ended before it was ready", "out of order"), script="echo out of order >&2; exit 3", status=3
+        StartupExited,
+        ("ended before it was ready", "out of order"),
+        script="echo out of order >&2; exit 3",
+        status=3,
     ),
     "exit without a word": Broken(StartupExited, ("without a word",), script="exit 0", status=0),
     "killed -9": Broken(StartupExited, ("signal 9",), script="kill -9 $$", status=-9),
@@ -266,11 +269,12 @@ async def test_a_key_that_the_api_refuses_fails_the_turn_and_not_for_minutes(
 
 
 async def test_run_raises_the_refused_key_as_the_cause(scripted: MakeScripted) -> None:
-    agent, _model = scripted(Script(*[fail(401, "invalid x-api-key")] * 30))
+    script = Script(*[fail(401, "invalid x-api-key")] * 30)
+    agent, _model = scripted(script, env={"CLAUDE_CODE_MAX_RETRIES": "0"})
 
     with pytest.raises(TurnFailed) as caught:
         async with asyncio.timeout(10):
-            await agent.run("who am I?", env=dict(agent.options.env) | {"CLAUDE_CODE_MAX_RETRIES": "0"})
+            await agent.run("who am I?")
 
     assert type(caught.value.__cause__) is NotLoggedIn
 

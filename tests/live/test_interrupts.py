@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from staging import LIMIT, MakeScripted, collect, first_words, texts_of, until
 
 from steersman import Session, Turn, tool
 from steersman.control import InterruptReceipt
 from steersman.messages import Init, Result
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import Step, call, say, stall, when
+from tests.live.staging import LIMIT, MakeScripted, collect, first_words, texts_of, until
 
 pytestmark = pytest.mark.live
 

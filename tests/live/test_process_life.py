@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
-from staging import LIMIT, MakeScripted, inhabitants, is_alive, until, vanished
 
 from steersman import tool
 from steersman.errors import ChannelError, CliExited
 from steersman.testing.model import ScriptedModel
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import Script, call, say, stall
+from tests.live.staging import LIMIT, MakeScripted, inhabitants, is_alive, until, vanished
 
 pytestmark = [
     pytest.mark.live,
@@ -30,7 +33,6 @@ from steersman import Agent
 async def main(options):
     async with Agent(allowed_tools=["Bash"], **options).session() as session:
         turn = await session.send("work")
-        print(session.pid, flush=True)
         await turn
 
 asyncio.run(main(json.loads(sys.argv[1])))
@@ -45,8 +47,6 @@ def dawdling(box: CliSandbox) -> str:
 async def test_a_host_that_is_killed_takes_the_whole_tree_along(
     sandbox: CliSandbox, cli: Path
 ) -> None:
-    import json
-
     script = Script(call("Bash", command=dawdling(sandbox)), say("never"))
     with ScriptedModel(script) as model:
         options = {
@@ -55,11 +55,7 @@ async def test_a_host_that_is_killed_takes_the_whole_tree_along(
             "inherit_env": False,
             "env": sandbox.env(model.url),
         }
-        host = subprocess.Popen(
-            [sys.executable, "-c", HOST, json.dumps(options)],
-            env={"PYTHONPATH": os.pathsep.join(sys.path), "PATH": "/usr/bin:/bin"},
-            stdout=subprocess.PIPE,
-        )
+        host = start_host(options)
         try:
             async with asyncio.timeout(LIMIT):
                 await until((sandbox.project / "started").exists)
@@ -67,7 +63,7 @@ async def test_a_host_that_is_killed_takes_the_whole_tree_along(
             family = set(inhabitants(sandbox.root)) - {host.pid}
         finally:
             host.kill()
-            host.communicate(timeout=LIMIT)
+            host.wait(LIMIT)
 
         left = await vanished(sandbox.root, within=1)
         async with asyncio.timeout(LIMIT):
@@ -78,6 +74,13 @@ async def test_a_host_that_is_killed_takes_the_whole_tree_along(
         assert left == {}
         assert not (sandbox.project / "effect").exists()
         assert len(model.requests) == asked
+
+
+def start_host(options: Mapping[str, Any]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-c", HOST, json.dumps(options)],
+        env={"PYTHONPATH": os.pathsep.join(sys.path), "PATH": "/usr/bin:/bin"},
+    )
 
 
 async def outlive(seconds: float) -> None:
@@ -102,9 +105,9 @@ async def test_a_session_closed_during_a_tool_takes_the_tool_along(
         results = [await turn, await queued]
 
     assert left == {}
-    assert [each.outcome for each in results] == ["interrupted", "cancelled"] or [
-        each.outcome for each in results
-    ] == ["cancelled", "cancelled"]
+    # We ask the CLI to stop before we end it; it may or may not still tell that it did.
+    assert results[0].outcome in ("interrupted", "cancelled")
+    assert results[1].outcome == "cancelled"
     assert session.state == "completed"
     assert session.pid is None or not is_alive(session.pid)
     assert len(model.asked) == 1
@@ -221,7 +224,9 @@ async def test_a_start_that_is_cancelled_leaves_nobody_behind(
 async def test_a_query_that_is_left_early_ends_its_cli(
     scripted: MakeScripted, sandbox: CliSandbox
 ) -> None:
-    agent, _model = scripted(say("a") + call("Bash", command="true"), stall(), allowed_tools=["Bash"])
+    agent, _model = scripted(
+        say("a") + call("Bash", command="true"), stall(), allowed_tools=["Bash"]
+    )
 
     async with asyncio.timeout(LIMIT):
         async for _message in agent.query("talk"):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from staging import LIMIT, MakeScripted, collect, texts_of, until
 
 from steersman.journal import Kind
 from steersman.messages import Init, Result
 from steersman.testing.script import call, say, when
+from tests.live.staging import LIMIT, MakeScripted, collect, texts_of, until
 
 pytestmark = pytest.mark.live
 
@@ -91,6 +91,6 @@ async def test_a_reader_who_comes_late_sees_the_whole_turn(scripted: MakeScripte
     entries = [
         entry.message
         async for entry in session.journal()
-        if entry.kind in kinds and turn.uuid in entry.turns  # type: ignore[union-attr]
+        if entry.kind in kinds and turn.uuid in entry.turns
     ]
     assert entries == live

@@ -1,4 +1,4 @@
-"""Secrets that we are given reach the CLI, and nobody else: no command line, log, error or journal."""
+"""Secrets reach the CLI, and nobody else: no command line, log, error or journal."""
 
 from __future__ import annotations
 
@@ -9,18 +9,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from staging import LIMIT, MakeScripted, entries_of, processes
 
 from steersman import Session
 from steersman.errors import SteersmanError
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import call, say
+from tests.live.staging import LIMIT, MakeScripted, entries_of, processes, words_of
 
 pytestmark = pytest.mark.live
 
 ENV, HEADER, SERVER_ENV, SETTING, HELPER = (
     f"s3cret-{place}-0123456789" for place in ("env", "header", "server", "setting", "helper")
 )
+LOUD = """#!/bin/sh
+env
+env >&2
+for each in "$@"; do cat "${each#*=}" >&2; done
+exit 1
+"""
 SECRETS = (ENV, HEADER, SERVER_ENV, SETTING, HELPER)
 
 
@@ -74,9 +80,6 @@ async def test_secrets_stay_where_they_were_put(
         status = await session.control("mcp_status")
         during = told_on_command_lines()
         journal = await told_in_journal(session)
-        files = [
-            path for path in Path("/tmp").glob("steersman-*") if path.stat().st_mode & 0o077
-        ]
 
     # They are there: one reached Bash, the other came by the settings.
     assert result.text == str(len(ENV) + len(SETTING) + 2)
@@ -85,26 +88,23 @@ async def test_secrets_stay_where_they_were_put(
     assert journal == []
     assert told_in(caplog.text) == []
     assert told_in(repr(agent.options) + repr(session) + repr(turn)) == []
-    assert files == []
 
 
 async def test_secrets_stand_in_no_error(
     scripted: MakeScripted, sandbox: CliSandbox, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    private = private_options() | {"env_": None}
-    del private["env_"]
     loud = sandbox.root / "claude"
-    loud.write_text('#!/bin/sh\nenv; env >&2; for each in "$@"; do cat "${each#*=}" >&2; done; exit 1\n')
+    loud.write_text(LOUD)
     loud.chmod(0o755)
     broken: list[dict[str, Any]] = [
         {"cli_path": loud},
         {"extra_args": {"no-such-flag": ENV}},
-        {"extra_args": {"mcp-config": '{"mcpServers": {"x": {"env": {"K": "' + HEADER + '"}}}}'}},
+        {"resume": "unknown"},
     ]
 
     for options in broken:
-        agent, _model = scripted(env={"MY_API_TOKEN": ENV}, **private, **options)
+        agent, _model = scripted(env={"MY_API_TOKEN": ENV}, **private_options(), **options)
         with pytest.raises(SteersmanError) as caught:
             async with asyncio.timeout(LIMIT), agent.session() as session:
                 pytest.fail(f"started: {session.id}")
@@ -121,8 +121,7 @@ async def test_private_files_are_private_and_go_with_the_cli(
     agent, _model = scripted(env={"MCP_TIMEOUT": "1000"}, **private_options())
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
-        words = Path(f"/proc/{session.pid}/cmdline").read_text().split("\0")
-        values = [word.partition("=")[2] for word in words]
+        values = [word.partition("=")[2] for word in words_of(session.pid)]
         files = [Path(value) for value in values if value.endswith(".json")]
         modes = {path.name: path.stat().st_mode & 0o777 for path in files}
         folder = {path.parent.stat().st_mode & 0o777 for path in files}

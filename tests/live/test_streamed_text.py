@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Mapping
 
 import pytest
-from staging import LIMIT, MakeScripted, collect, first_words
 
 from steersman.testing.script import Answer, call, calls, cut, fail, say, stall, think
+from tests.live.staging import LIMIT, MakeScripted, collect, first_words
 
 pytestmark = pytest.mark.live
 

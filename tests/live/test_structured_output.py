@@ -10,11 +10,11 @@ from typing import Any, TypedDict
 import msgspec
 import pydantic
 import pytest
-from staging import LIMIT, MakeScripted
 
 from steersman.errors import BadOutput, NoOutput, TurnFailed
 from steersman.testing.request import ModelRequest
 from steersman.testing.script import Answer, Step, call, fail, say
+from tests.live.staging import LIMIT, MakeScripted
 
 pytestmark = pytest.mark.live
 

@@ -25,9 +25,7 @@ SCALARS = (
 )
 ANY_JSON = st.recursive(
     SCALARS,
-    lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(ANY_TEXT, inner, max_size=4)
-    ),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(ANY_TEXT, inner, max_size=4),
     max_leaves=8,
 )
 
@@ -77,12 +75,12 @@ def replaced(frame: Any, place: Path, *values: Any) -> Any:
     return copy
 
 
-STRANGERS: tuple[Any, ...] = (None, True, 7, -1.5, "strange", [], {}, [None], {"type": 5})
+STRANGERS: tuple[Any, ...] = (None, True, -1.5, "strange", [None], {"type": 5})
 
 
 def every_break(frame: Frame) -> Iterator[Frame]:
     """`frame` with each key dropped, and with each value replaced by one of every type."""
-    for place in places(frame):
+    for place in places(frame, depth=3):
         yield replaced(frame, place)
         for stranger in STRANGERS:
             yield replaced(frame, place, stranger)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import uuid as uuids
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -24,6 +23,7 @@ from steersman._protocol.events import (
     Withdrawn,
 )
 from steersman._session.handlers import Handlers
+from steersman._session.identity import new_uuid
 from steersman._session.inbound import Desk
 from steersman._session.ledger import Ledger
 from steersman._session.link import Link
@@ -234,7 +234,7 @@ class Session:
 
     def _send(self, content: Any, fields: dict[str, Any]) -> Turn:
         works = self._at_work()
-        turn = Turn(self, str(uuids.uuid4()), content, fields)
+        turn = Turn(self, new_uuid(), content, fields)
         works.ledger.add(turn)
         self._move(Move.BEGIN)
         return turn

@@ -68,7 +68,8 @@ class PromptQueue:
         return bool(self._remove([each for each in self._waiting if each.uuid == uuid]))
 
     def _remove(self, prompts: list[Prompt]) -> list[Prompt]:
-        self._waiting = [each for each in self._waiting if each not in prompts]
+        taken = set(map(id, prompts))
+        self._waiting = [each for each in self._waiting if id(each) not in taken]
         return prompts
 
 

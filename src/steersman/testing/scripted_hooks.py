@@ -1,0 +1,237 @@
+"""Hook callbacks as a scripted CLI calls them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from steersman.testing.scripted_host import Host, HostGone, HostRefused
+from steersman.testing.scripted_output import Output, new_id
+
+__all__ = ["HookReply", "HookRunner", "Registration", "Verdict", "read_hooks", "verdict_of"]
+
+MALFORMED = (
+    "initialize: hooks must map hook events to arrays of matchers carrying hookCallbackIds arrays"
+)
+DEFAULT_TIMEOUT = 600.0
+DECISIONS = ("deny", "ask", "allow", "defer")
+"""What a PreToolUse hook may decide; earlier wins over later."""
+PLAIN_NAME = re.compile(r"[\w|]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """One callback of the host, and when it wants to be called."""
+
+    event: str
+    callback_id: str
+    matcher: str
+    timeout: float
+    blocks_on_failure: bool
+
+    def fits(self, event: str, name: str) -> bool:
+        """Whether it is called at this event, for the tool `name`."""
+        return event == self.event and _matches(self.matcher, name)
+
+
+@dataclass(frozen=True, slots=True)
+class HookReply:
+    """What came back from one callback."""
+
+    output: Mapping[str, Any]
+    failure: str | None = None
+    blocks: bool = False
+    """It failed, and that must stop the action."""
+    timed_out: bool = False
+
+    @property
+    def specific(self) -> Mapping[str, Any]:
+        """The part of the answer that is about this event."""
+        found = self.output.get("hookSpecificOutput")
+        return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
+
+    @property
+    def stops(self) -> bool:
+        """Whether the turn must not go on."""
+        return self.output.get("continue") is False
+
+    @property
+    def block_reason(self) -> str | None:
+        """Why the action must not happen, if it must not."""
+        if self.output.get("decision") == "block":
+            return str(self.output.get("reason") or "")
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What all PreToolUse hooks together say about a tool."""
+
+    decision: str | None = None
+    reason: str = ""
+    updated_input: dict[str, Any] | None = None
+    timed_out: bool = False
+
+
+class HookRunner:
+    """Calls the host's callbacks, all of one event at once."""
+
+    def __init__(self, host: Host, output: Output) -> None:
+        self.registered: tuple[Registration, ...] = ()
+        self.prompt_id = new_id()
+        self.permission_mode = "default"
+        self._host = host
+        self._output = output
+
+    async def fire(
+        self,
+        event: str,
+        fields: Mapping[str, Any],
+        *,
+        tool_name: str = "",
+        tool_use_id: str | None = None,
+    ) -> list[HookReply]:
+        """The replies of the callbacks that fit, in the order of their registration."""
+        fitting = [each for each in self.registered if each.fits(event, tool_name)]
+        if not fitting:
+            return []
+        given = {**self._common(event), **fields}
+        asked_for = tool_use_id or new_id()
+        replies = await asyncio.gather(*(self._call(each, given, asked_for) for each in fitting))
+        for reply in replies:
+            self._tell(event, tool_name, reply)
+        return replies
+
+    async def _call(
+        self, hook: Registration, given: Mapping[str, Any], tool_use_id: str
+    ) -> HookReply:
+        request = {"subtype": "hook_callback", "callback_id": hook.callback_id, "input": given}
+        try:
+            output = await self._host.ask(
+                {**request, "tool_use_id": tool_use_id}, timeout=hook.timeout
+            )
+        except TimeoutError:
+            return HookReply({}, "did not respond before its timeout", timed_out=True)
+        except (HostRefused, HostGone):
+            return self._failed(hook)
+        return HookReply(output) if _is_valid(output) else self._failed(hook)
+
+    def _failed(self, hook: Registration) -> HookReply:
+        what = "failed: the SDK host replied with an error or an invalid hook response"
+        after = "; blocking the action" if hook.blocks_on_failure else ""
+        self._output.system(
+            "informational",
+            content=f"{hook.event}: Hook callback {hook.callback_id} {what}{after}",
+            level="warning",
+            tag="hook_callback_failed",
+        )
+        reason = '[callback]: failed; blocking because onFailure is "block"'
+        return HookReply({}, reason, blocks=hook.blocks_on_failure)
+
+    def _tell(self, event: str, tool_name: str, reply: HookReply) -> None:
+        if message := reply.output.get("systemMessage"):
+            who = f"{event}:{tool_name}" if tool_name else event
+            self._output.system("informational", content=f"{who} says: {message}", level="notice")
+
+    def _common(self, event: str) -> dict[str, Any]:
+        settings = self._output.settings
+        return {
+            "session_id": settings.session_id,
+            "transcript_path": f"/scripted/{settings.session_id}.jsonl",
+            "cwd": settings.cwd,
+            "prompt_id": self.prompt_id,
+            "permission_mode": self.permission_mode,
+            "effort": {"level": "medium"},
+            "hook_event_name": event,
+        }
+
+
+def read_hooks(given: Any) -> tuple[Registration, ...]:
+    """The callbacks that an initialize request registers. Raises `ValueError` if it is malformed."""
+    if given is None:
+        return ()
+    if not isinstance(given, dict):
+        raise ValueError(MALFORMED)
+    return tuple(
+        each
+        for event, matchers in cast("dict[str, Any]", given).items()
+        for each in _read_matchers(event, matchers)
+    )
+
+
+def verdict_of(tool_name: str, replies: Iterable[HookReply]) -> Verdict:
+    """Deny wins over ask, ask over allow; the last changed input counts."""
+    found = [_verdict_of_one(tool_name, reply) for reply in replies]
+    inputs = [each.updated_input for each in found if each.updated_input is not None]
+    for decision in DECISIONS:
+        for each in found:
+            if each.decision == decision:
+                updated = inputs[-1] if inputs else None
+                return Verdict(decision, each.reason, updated, each.timed_out)
+    return Verdict(updated_input=inputs[-1] if inputs else None)
+
+
+def _verdict_of_one(tool_name: str, reply: HookReply) -> Verdict:
+    where = f"PreToolUse:{tool_name} hook error"
+    if reply.timed_out:
+        reason = (
+            "PreToolUse hook did not respond before its timeout"
+            " (host client may be unreachable); the tool was not run."
+        )
+        return Verdict("deny", reason, timed_out=True)
+    if reply.blocks:
+        return Verdict("deny", f"{where}: {reply.failure}")
+    if (reason := reply.block_reason) is not None:
+        return Verdict("deny", f"{where}: {reason}")
+    specific = reply.specific
+    decision = specific.get("permissionDecision")
+    reason = str(specific.get("permissionDecisionReason") or "")
+    shown = f"{where}: {reason}" if decision == "deny" else reason
+    return Verdict(decision, shown, specific.get("updatedInput"))
+
+
+def _read_matchers(event: str, matchers: Any) -> Iterable[Registration]:
+    if not isinstance(matchers, list):
+        raise ValueError(MALFORMED)  # noqa: TRY004 - JSON is the value
+    for given in cast("list[Any]", matchers):
+        ids = cast("dict[str, Any]", given).get("hookCallbackIds") if isinstance(given, dict) else 0
+        if not isinstance(ids, list):
+            raise ValueError(MALFORMED)  # noqa: TRY004 - JSON is the value
+        fields = cast("dict[str, Any]", given)
+        for callback_id in cast("list[Any]", ids):
+            yield Registration(
+                event,
+                str(callback_id),
+                fields.get("matcher") or "",
+                float(fields.get("timeout") or DEFAULT_TIMEOUT),
+                fields.get("onFailure") == "block",
+            )
+
+
+def _matches(matcher: str, name: str) -> bool:
+    """An exact name, `A|B`, or a pattern for the whole name; a broken pattern fits nothing."""
+    if matcher in ("", "*") or not name:
+        return True
+    if PLAIN_NAME.fullmatch(matcher):
+        return name in matcher.split("|")
+    try:
+        return re.fullmatch(matcher, name) is not None
+    except re.error:
+        return False
+
+
+def _is_valid(output: Any) -> bool:
+    match output:
+        case {"continue": value} if not isinstance(value, bool):
+            return False
+        case {"decision": value} if value not in ("approve", "block"):
+            return False
+        case {"hookSpecificOutput": {"permissionDecision": value}}:
+            return value in DECISIONS
+        case dict():
+            return True
+        case _:
+            return False

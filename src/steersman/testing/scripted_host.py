@@ -1,0 +1,96 @@
+"""What a scripted CLI asks of its host, and the answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from steersman.testing.scripted_output import Output, new_id
+
+__all__ = ["Host", "HostGone", "HostRefused"]
+
+
+class HostGone(Exception):
+    """Stdin is closed: nobody can answer any more."""
+
+
+class HostRefused(Exception):
+    """The host answered with an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    answer: asyncio.Future[Any]
+    withdraw: Callable[[], None]
+
+
+class Host:
+    """Sends control requests and finds the answer to each."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._open: dict[str, _Open] = {}
+        self._is_gone = False
+
+    async def ask(
+        self,
+        request: Mapping[str, Any],
+        *,
+        timeout: float | None = None,
+        withdraw: Callable[[], None] | None = None,
+    ) -> Any:
+        """The response to `request`.
+
+        Raises `HostRefused`, `HostGone`, and `TimeoutError` after taking the request back, which
+        is done by `withdraw` where a cancel frame is not the way.
+        """
+        if self._is_gone:
+            raise HostGone
+        request_id = new_id()
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        taken_back = withdraw or (lambda: self._cancel(request_id))
+        self._open[request_id] = _Open(answer, taken_back)
+        self._output.line({"type": "control_request", "request_id": request_id, "request": request})
+        try:
+            async with asyncio.timeout(timeout):
+                return await answer
+        except TimeoutError:
+            taken_back()
+            raise
+        finally:
+            self._open.pop(request_id, None)
+
+    def tell(self, request: Mapping[str, Any]) -> None:
+        """Send a request whose answer nobody waits for."""
+        if not self._is_gone:
+            self._output.line(
+                {"type": "control_request", "request_id": new_id(), "request": request}
+            )
+
+    def answered(self, response: Mapping[str, Any]) -> None:
+        """Take a control response; one that nobody waits for is ignored."""
+        asked = self._open.get(str(response.get("request_id")))
+        if asked is None or asked.answer.done():
+            return
+        if response.get("subtype") == "error":
+            asked.answer.set_exception(HostRefused(str(response.get("error"))))
+        else:
+            asked.answer.set_result(cast("Any", response.get("response")))
+
+    def withdraw_all(self) -> None:
+        """Tell the host that its answers are not wanted any more; who waits is cancelled by others."""
+        for asked in self._open.values():
+            asked.withdraw()
+        self._open.clear()
+
+    def lose(self) -> None:
+        """The host closed our stdin."""
+        self._is_gone = True
+        for asked in self._open.values():
+            if not asked.answer.done():
+                asked.answer.set_exception(HostGone())
+
+    def _cancel(self, request_id: str) -> None:
+        self._output.line({"type": "control_cancel_request", "request_id": request_id})

@@ -1,0 +1,216 @@
+"""The MCP servers of the host, as a scripted CLI uses them."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from steersman.testing.scripted_host import Host, HostGone, HostRefused
+from steersman.testing.scripted_launch import Settings
+
+__all__ = ["McpResult", "McpServer", "McpServers"]
+
+PROTOCOL_VERSION = "2025-11-25"
+ACCEPTED_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", PROTOCOL_VERSION)
+TRIES = 2
+"""How often a server is tried to be reached."""
+
+
+@dataclass(frozen=True, slots=True)
+class McpResult:
+    """What a tool of a server gave, as the model and the `user` frame get it."""
+
+    content: Any
+    is_error: bool
+    value: Any
+
+
+class McpServer:
+    """One server of the host, reached by control requests."""
+
+    def __init__(self, name: str, host: Host, settings: Settings) -> None:
+        self.name = name
+        self.status = "pending"
+        self.tools: dict[str, dict[str, Any]] = {}
+        self._host = host
+        self._settings = settings
+        self._numbers = itertools.count()
+
+    @property
+    def tool_names(self) -> list[str]:
+        """The names under which the model knows its tools."""
+        return [f"mcp__{self.name}__{tool}" for tool in self.tools]
+
+    async def connect(self) -> None:
+        """Greet it and list its tools; one that does not answer has failed."""
+        for _ in range(TRIES):
+            try:
+                async with asyncio.timeout(self._settings.connect_timeout):
+                    await self._greet()
+                    await self.list_tools()
+            except TimeoutError:
+                continue
+            except (HostRefused, HostGone, _RpcError):
+                break
+            self.status = "connected"
+            return
+        self.status = "failed"
+
+    async def list_tools(self) -> None:
+        """Learn what it offers now."""
+        found = await self._request("tools/list")
+        self.tools = {tool["name"]: tool for tool in found.get("tools", ())}
+
+    async def call(self, tool: str, arguments: Mapping[str, Any], tool_use_id: str) -> McpResult:
+        """Run one of its tools. An error of any kind is a result; raises `HostGone`."""
+        params: dict[str, Any] = {"name": tool, "arguments": arguments}
+        try:
+            found = await self._request(
+                "tools/call", params, self._settings.tool_timeout, tool_use_id
+            )
+        except (HostRefused, _RpcError) as error:
+            return McpResult(str(error), is_error=True, value=f"Error: {error}")
+        except TimeoutError:
+            text = f"MCP tool {tool} timed out"
+            return McpResult(text, is_error=True, value=f"Error: {text}")
+        return _result_of(found, f"mcp__{self.name}__{tool}")
+
+    async def _greet(self) -> None:
+        self._numbers = itertools.count()
+        client = {"name": "claude-code", "title": "Claude Code", "version": "2.1.325"}
+        params = {
+            "protocolVersion": PROTOCOL_VERSION,
+            "capabilities": {},
+            "clientInfo": client,
+        }
+        found = await self._request("initialize", params)
+        if found.get("protocolVersion") not in ACCEPTED_VERSIONS:
+            raise _RpcError("Server's protocol version is not supported")
+        await self._ask({"jsonrpc": "2.0", "method": "notifications/initialized"}, None)
+
+    async def _request(
+        self,
+        method: str,
+        params: dict[str, Any] | None = None,
+        timeout: float | None = None,
+        tool_use_id: str | None = None,
+    ) -> dict[str, Any]:
+        number = next(self._numbers)
+        message: dict[str, Any] = {"method": method, "jsonrpc": "2.0", "id": number}
+        if tool_use_id is not None and params is not None:
+            params["_meta"] = {"claudecode/toolUseId": tool_use_id, "progressToken": number}
+        if params is not None:
+            message["params"] = params
+        response = await self._ask(message, number, timeout)
+        if "error" in response:
+            raise _RpcError(str(response["error"].get("message")))
+        return cast("dict[str, Any]", response.get("result") or {})
+
+    async def _ask(
+        self, message: dict[str, Any], number: int | None, timeout: float | None = None
+    ) -> dict[str, Any]:
+        """The JSON-RPC response; what does not fit the request is dropped, and waited on for ever."""
+        try:
+            async with asyncio.timeout(timeout):
+                answer = await self._host.ask(
+                    self._envelope(message), withdraw=lambda: self._take_back(number)
+                )
+                response = _response_in(answer, number)
+                if response is None:
+                    await asyncio.get_running_loop().create_future()
+                return response or {}
+        except TimeoutError:
+            self._take_back(number)
+            raise
+
+    def _take_back(self, number: int | None) -> None:
+        params = {"requestId": number, "reason": "AbortError: remote-cancel"}
+        message = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
+        self._host.tell(self._envelope(message))
+
+    def _envelope(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        return {"subtype": "mcp_message", "server_name": self.name, "message": message}
+
+
+class McpServers:
+    """All servers of the host."""
+
+    def __init__(self, host: Host, settings: Settings) -> None:
+        self._host = host
+        self._settings = settings
+        self._servers: dict[str, McpServer] = {}
+
+    def add(self, name: str) -> McpServer:
+        """A new server, not yet connected."""
+        server = self._servers[name] = McpServer(name, self._host, self._settings)
+        return server
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._servers
+
+    def __getitem__(self, name: str) -> McpServer:
+        return self._servers[name]
+
+    @property
+    def tool_names(self) -> list[str]:
+        """The tools of all of them, as the model knows them."""
+        return [name for each in self._servers.values() for name in each.tool_names]
+
+    def find(self, tool_name: str) -> tuple[McpServer, str] | None:
+        """The server of a tool and its name there, if there is one."""
+        for server in self._servers.values():
+            prefix = f"mcp__{server.name}__"
+            tool = tool_name.removeprefix(prefix)
+            if tool_name.startswith(prefix) and tool in server.tools:
+                return server, tool
+        return None
+
+    def listed(self) -> list[dict[str, Any]]:
+        """How they are, for `system/init`."""
+        return [
+            {"name": each.name, "status": each.status, "source": "sdk"}
+            for each in self._servers.values()
+        ]
+
+    def status(self) -> list[dict[str, Any]]:
+        """How they are, for `mcp_status`."""
+        return [
+            {
+                "name": each.name,
+                "status": each.status,
+                "transport": "sdk",
+                "scope": "dynamic",
+                "source": "sdk",
+                "tools": [{"name": name} for name in each.tools],
+            }
+            for each in self._servers.values()
+        ]
+
+
+class _RpcError(Exception):
+    """A JSON-RPC error."""
+
+
+def _response_in(answer: Any, number: int | None) -> dict[str, Any] | None:
+    found = cast("dict[str, Any]", answer).get("mcp_response") if isinstance(answer, dict) else None
+    response = cast("dict[str, Any]", found) if isinstance(found, dict) else None
+    return response if response is not None and response.get("id") == number else None
+
+
+def _result_of(found: dict[str, Any], tool_name: str) -> McpResult:
+    blocks: list[dict[str, Any]] = found.get("content") or []
+    if found.get("isError"):
+        text = "\n".join(str(block.get("text", "")) for block in blocks)
+        return McpResult(text, is_error=True, value=f"Error: {text}")
+    structured = found.get("structuredContent")
+    if structured is not None:
+        content = json.dumps(structured, separators=(",", ":"))
+        return McpResult(content, is_error=False, value={"structuredContent": structured})
+    if not blocks:
+        text = f"({tool_name} completed with no output)"
+        return McpResult(text, is_error=False, value=[])
+    return McpResult(blocks, is_error=False, value=blocks)

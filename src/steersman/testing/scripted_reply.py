@@ -1,0 +1,333 @@
+"""One answer of the model, as a scripted CLI passes it on: pieces, finished blocks, retries."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from steersman.testing.request import ModelRequest
+from steersman.testing.script import Cut, Fail, Stall, Step
+from steersman.testing.scripted_ledger import Ledger
+from steersman.testing.scripted_output import Frame, Output, new_id
+from steersman.testing.scripted_stage import Stage
+from steersman.testing.stream import ERROR_TYPES, stream_of, whole_message
+
+__all__ = ["ApiFailure", "Block", "Reply", "Said"]
+
+Block = dict[str, Any]
+
+FINAL_STATUSES = frozenset({400, 403, 404, 413, 422})
+"""Refusals that the CLI does not try again."""
+RETRY_NAMES: Mapping[int, str] = {
+    401: "authentication_failed",
+    403: "authentication_failed",
+    429: "rate_limit",
+    529: "overloaded",
+}
+OVERLOADED = 529
+UNAUTHORIZED = 401
+SERVER_ERRORS = 500
+BROKEN_STREAMS = 2
+"""After so many, the CLI asks for the whole message at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The model has answered."""
+
+    blocks: list[Block]
+    stop_reason: str | None
+
+    @property
+    def text(self) -> str:
+        """The last text in it."""
+        return next((each["text"] for each in reversed(self.blocks) if "text" in each), "")
+
+    @property
+    def calls_tools(self) -> bool:
+        """Whether it wants tools."""
+        return any(each["type"] == "tool_use" for each in self.blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class ApiFailure:
+    """The API has not answered, and will not."""
+
+    status: int | None
+    message: str
+    is_midway: bool = False
+    """The stream had begun."""
+
+    @property
+    def is_final(self) -> bool:
+        """Whether it makes no sense to try again."""
+        return self.status in FINAL_STATUSES
+
+    @property
+    def retry_name(self) -> str:
+        """The CLI's word for it, in `api_retry`."""
+        if self.status is None:
+            return "unknown"
+        usual = "server_error" if self.status >= SERVER_ERRORS else "unknown"
+        return RETRY_NAMES.get(self.status, usual)
+
+    @property
+    def error(self) -> str:
+        """The CLI's word for it, when it gives up."""
+        return "server_error" if self.status == OVERLOADED else self.retry_name
+
+    @property
+    def text(self) -> str:
+        """What it tells the person."""
+        if self.status == UNAUTHORIZED:
+            return "Invalid API key · Fix external API key"
+        if self.status == OVERLOADED:
+            return "API Error: Repeated 529 Overloaded errors. The API is at capacity."
+        shown = "Connection error." if self.status is None else f"{self.status} {self.message}"
+        return f"API Error: {shown}"
+
+    @property
+    def fields(self) -> Frame:
+        """How frames tell of it."""
+        if self.status is None:
+            return {"api_error_status": None}
+        kind = ERROR_TYPES.get(self.status, "api_error")
+        return {"api_error_status": self.status, "api_error_type": kind}
+
+
+@dataclass(slots=True)
+class _Message:
+    """A message that is still being said."""
+
+    id: str
+    model: str
+    finished: list[Block] = field(default_factory=list[Block])
+    current: Block | None = None
+    written: str = ""
+    """The tool input of the current block, as far as it has come."""
+
+    def start(self, block: Mapping[str, Any]) -> None:
+        self.current, self.written = dict(block), ""
+
+    def grow(self, delta: Mapping[str, Any]) -> None:
+        assert self.current is not None
+        match delta:
+            case {"partial_json": str(piece)}:
+                self.written += piece
+            case {"text": str(piece)}:
+                self.current["text"] += piece
+            case {"thinking": str(piece)}:
+                self.current["thinking"] += piece
+            case {"signature": str(piece)}:
+                self.current["signature"] += piece
+            case _:
+                pass
+
+    def finish(self) -> Block:
+        assert self.current is not None
+        block, self.current = self.current, None
+        if block["type"] == "tool_use":
+            block["input"] = _parsed(self.written)
+        self.finished.append(block)
+        return block
+
+    def frame(self, block: Block, stop_reason: str | None = None) -> Frame:
+        return {
+            "id": self.id,
+            "type": "message",
+            "role": "assistant",
+            "model": self.model,
+            "stop_sequence": None,
+            "content": [block],
+            "stop_reason": stop_reason,
+            "usage": {"input_tokens": 0, "output_tokens": 1},
+            "context_management": None,
+        }
+
+
+class Reply:
+    """Asks the model, and tells what it says while it says it."""
+
+    def __init__(
+        self,
+        stage: Stage,
+        output: Output,
+        ledger: Ledger,
+        *,
+        on_begin: Callable[[], Frame],
+        on_block: Callable[[Block], Frame],
+    ) -> None:
+        self._stage = stage
+        self._output = output
+        self._ledger = ledger
+        self._on_begin = on_begin
+        """Called before the first frame; gives what the first one tells about its prompts."""
+        self._on_block = on_block
+        """Called after each finished block; gives what its frame tells besides."""
+        self._message: _Message | None = None
+        self._opening: Frame | None = None
+
+    async def play(self, request: ModelRequest) -> Said | ApiFailure:
+        """The model's answer, after as many tries as the CLI makes."""
+        tries, broken = 0, 0
+        most = self._output.settings.max_retries
+        while True:
+            step = self._stage.answer(request)
+            play = self._stream if broken < BROKEN_STREAMS else self._take_whole
+            played = await play(step, request.model)
+            if isinstance(played, Said):
+                return played
+            if played.is_midway:
+                # An error in the stream is not tried again as a stream; a mere cut is, once.
+                broken += 1 if played.status is None else BROKEN_STREAMS
+                if broken < BROKEN_STREAMS:
+                    await self._wait(played, 1, 1)
+                continue
+            if played.is_final or tries >= most:
+                return played
+            tries += 1
+            await self._wait(played, tries, most)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a message is being said."""
+        return self._message is not None
+
+    def abort(self) -> list[Block]:
+        """Break off: tell the text that has come, and give all that was said."""
+        message = self._message
+        if message is None:
+            return []
+        current = message.current
+        if current is not None and current.get("text"):
+            message.finished.append(current)
+            self._output.assistant(message.frame(current), aborted=True, **self._begun())
+        return message.finished
+
+    def close(self) -> None:
+        """End a stream that was broken off, as the API would have."""
+        message, self._message = self._message, None
+        if message is None:
+            return
+        told = len(message.finished)
+        if message.current is not None:
+            index = told - (
+                1 if message.finished and message.finished[-1] is message.current else 0
+            )
+            self._output.partial({"type": "content_block_stop", "index": index}, message.id)
+        delta = {"container": None, "stop_details": None, "stop_reason": None}
+        self._output.partial({"type": "message_delta", "delta": delta}, message.id)
+        self._abandon(message, told)
+
+    async def _stream(self, step: Step, model: str) -> Said | ApiFailure:
+        message = _Message(new_id("msg"), model)
+        stop_reason: str | None = None
+        for happening in stream_of(step, model, message.id):
+            match happening:
+                case Stall():
+                    await self._stage.stall(happening)
+                case Cut():
+                    return self._break(message, ApiFailure(None, "", self.is_open))
+                case Fail(status, text):
+                    return self._break(message, ApiFailure(status, text, self.is_open))
+                case _:
+                    ended = self._pass_on(message, happening)
+                    stop_reason = ended or stop_reason
+        self._message = None
+        return Said(message.finished, stop_reason)
+
+    def _pass_on(self, message: _Message, event: Mapping[str, Any]) -> str | None:
+        """One event of the API; gives the reason, when it tells why the message ends."""
+        match event:
+            case {"type": "ping"}:
+                return None
+            case {"type": "message_start"}:
+                self._message = message
+                opening = self._begun(keep=True)
+                self._output.partial(event, message.id, ttft_ms=1, **opening)
+                return None
+            case {"type": "content_block_start", "content_block": dict(block)}:  # pyright: ignore[reportUnknownVariableType]
+                message.start(cast("Block", block))
+            case {"type": "content_block_delta", "delta": dict(delta)}:  # pyright: ignore[reportUnknownVariableType]
+                message.grow(cast("Block", delta))
+            case {"type": "content_block_stop"}:
+                # The whole block is told before the event that ends it.
+                self._tell(message, message.finish())
+            case {"type": "message_delta", "delta": delta, "usage": usage}:
+                self._ledger.add(message.model, usage)
+                self._output.partial(event, message.id)
+                return str(delta["stop_reason"])
+            case _:
+                pass
+        self._output.partial(event, message.id)
+        return None
+
+    async def _take_whole(self, step: Step, model: str) -> Said | ApiFailure:
+        for part in step.parts:
+            match part:
+                case Stall():
+                    await self._stage.stall(part)
+                case Cut():
+                    return ApiFailure(None, "")
+                case Fail(status, text):
+                    return ApiFailure(status, text)
+                case _:
+                    pass
+        whole = whole_message(step, model, new_id("msg"))
+        message = _Message(whole["id"], model)
+        for block in whole["content"]:
+            message.finished.append(block)
+            self._tell(message, block, whole["stop_reason"])
+        self._ledger.add(model, whole["usage"])
+        return Said(message.finished, whole["stop_reason"])
+
+    def _tell(self, message: _Message, block: Block, stop_reason: str | None = None) -> None:
+        fields = self._begun()
+        self._output.assistant(message.frame(block, stop_reason), **fields, **self._on_block(block))
+
+    def _begun(self, *, keep: bool = False) -> Frame:
+        """What the first frame tells about its prompts; later ones tell nothing."""
+        if self._opening is None:
+            self._opening = self._on_begin()
+        opening = self._opening
+        if not keep:
+            self._opening = {}
+        return opening
+
+    def _break(self, message: _Message, failure: ApiFailure) -> ApiFailure:
+        if failure.is_midway:
+            if message.current is not None:
+                index = len(message.finished)
+                self._output.partial({"type": "content_block_stop", "index": index}, message.id)
+            self._abandon(message, 0)
+        self._message = None
+        return failure
+
+    def _abandon(self, message: _Message, from_index: int) -> None:
+        abandoned = {"api_message_id": message.id, "from_block_index": from_index}
+        self._output.partial({"type": "message_stop"}, message.id, abandoned_blocks=abandoned)
+
+    async def _wait(self, failure: ApiFailure, attempt: int, most: int) -> None:
+        delay = 0.5 * 2 ** (attempt - 1)
+        self._output.system(
+            "api_retry",
+            attempt=attempt,
+            max_retries=most,
+            retry_delay_ms=int(delay * 1000),
+            error_status=failure.status,
+            error=failure.retry_name,
+        )
+        await asyncio.sleep(delay * self._stage.retry_pace)
+
+
+def _parsed(written: str) -> dict[str, Any]:
+    try:
+        found = json.loads(written or "{}")
+    except ValueError:
+        found = None
+    if isinstance(found, dict):
+        return cast("dict[str, Any]", found)
+    return {"__unparsedToolInput": {"raw": written, "len": len(written)}}

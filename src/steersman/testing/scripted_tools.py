@@ -1,0 +1,359 @@
+"""One tool call in a scripted CLI: hooks, permission, the tool itself, hooks again."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from steersman.testing.scripted_hooks import HookReply, HookRunner, Verdict, verdict_of
+from steersman.testing.scripted_host import Host, HostGone, HostRefused
+from steersman.testing.scripted_mcp import McpServers
+from steersman.testing.scripted_output import Output
+from steersman.testing.scripted_permissions import Permissions
+from steersman.testing.scripted_schema import misfits
+from steersman.testing.scripted_stage import Stage
+
+__all__ = ["BUILT_IN", "STRUCTURED_OUTPUT", "ToolCall", "ToolOutcome", "ToolRunner", "rejected"]
+
+BUILT_IN = (
+    "Task",
+    "AskUserQuestion",
+    "Bash",
+    "Edit",
+    "EnterPlanMode",
+    "ExitPlanMode",
+    "Glob",
+    "Grep",
+    "NotebookEdit",
+    "Read",
+    "Skill",
+    "TaskStop",
+    "ToolSearch",
+    "WebFetch",
+    "WebSearch",
+    "Write",
+)
+STRUCTURED_OUTPUT = "StructuredOutput"
+SAFE_TOGETHER = frozenset({"Glob", "Grep", "Read", "WebFetch", "WebSearch"})
+
+REJECTED = (
+    "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was"
+    " a file edit, the new_string was NOT written to the file). STOP what you are doing and wait"
+    " for the user to tell you how to proceed."
+)
+INVALID_ANSWER = (
+    "The canUseTool callback returned an invalid permission result. Expected {behavior: 'allow',"
+    " updatedInput?: object} or {behavior: 'deny', message: string}."
+)
+INTERRUPTED = (
+    "The tool call was interrupted before a result was received."
+    " It may or may not have taken effect."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A finished `tool_use` block."""
+
+    id: str
+    name: str
+    input: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutcome:
+    """What came of a call, and what it means for the turn."""
+
+    content: Any
+    is_error: bool = False
+    value: Any = None
+    """The tool's own object, or a text where it failed."""
+    meta: dict[str, Any] = field(default_factory=dict[str, Any])
+    contexts: tuple[str, ...] = ()
+    """What hooks want the model to know besides."""
+    was_denied: bool = False
+    stops_turn: bool = False
+    interrupts_turn: bool = False
+    is_deferred: bool = False
+    structured_output: Any = None
+
+    def block(self, call_id: str) -> dict[str, Any]:
+        """The `tool_result` block."""
+        error = {"is_error": True} if self.is_error else {}
+        return {"tool_use_id": call_id, "type": "tool_result", "content": self.content, **error}
+
+
+@dataclass(frozen=True, slots=True)
+class _Permit:
+    """A call may run, with this input."""
+
+    input: dict[str, Any]
+    source: dict[str, Any]
+
+
+class ToolRunner:
+    """Runs the tools of one process."""
+
+    def __init__(
+        self,
+        stage: Stage,
+        output: Output,
+        host: Host,
+        hooks: HookRunner,
+        permissions: Permissions,
+        servers: McpServers,
+    ) -> None:
+        self.json_schema: Mapping[str, Any] | None = output.settings.json_schema
+        self._stage = stage
+        self._output = output
+        self._host = host
+        self._hooks = hooks
+        self._permissions = permissions
+        self._servers = servers
+        self._open_asks = 0
+
+    @property
+    def names(self) -> list[str]:
+        """All tools that the model may call."""
+        chosen = self._output.settings.tools
+        built_in = [
+            name
+            for name in dict.fromkeys((*BUILT_IN, *self._stage.tools))
+            if chosen is None or name in chosen
+        ]
+        structured = [STRUCTURED_OUTPUT] if self.json_schema is not None else []
+        names = [*built_in, *self._servers.tool_names, *structured]
+        return [name for name in names if not self._permissions.is_removed(name)]
+
+    def is_safe_beside_others(self, name: str) -> bool:
+        """Whether it may run at the same time as another one."""
+        found = self._servers.find(name)
+        if found is None:
+            return name in SAFE_TOGETHER
+        server, tool = found
+        annotations = server.tools[tool].get("annotations") or {}
+        return annotations.get("readOnlyHint") is True
+
+    def meta_of(self, name: str) -> dict[str, Any]:
+        """What an assistant frame tells about an MCP tool."""
+        found = self._servers.find(name)
+        if found is None:
+            return {}
+        server, tool = found
+        shown = tool.replace("_", " ").capitalize()
+        return {"display_name": shown, "server_display_name": server.name, "tool_name": tool}
+
+    async def run(self, call: ToolCall) -> ToolOutcome:
+        """All that happens to one call."""
+        if "__unparsedToolInput" in call.input:
+            return _misused(call.name, "InputValidationError: its input could not be parsed")
+        if call.name not in self.names:
+            return _misused(call.name, f"Error: No such tool available: {call.name}")
+        replies = await self._fire("PreToolUse", call)
+        verdict = verdict_of(call.name, replies)
+        if verdict.decision == "defer":
+            return ToolOutcome("", is_deferred=True)
+        if verdict.updated_input is not None:
+            call = replace(call, input=verdict.updated_input)
+        permit = await self._permit(call, verdict)
+        if isinstance(permit, ToolOutcome):
+            return permit
+        call = replace(call, input=permit.input)
+        outcome = await self._execute(call)
+        stops = any(reply.stops for reply in replies)
+        outcome = replace(outcome, meta={"permission_decision": permit.source}, stops_turn=stops)
+        return await self._after(call, outcome, _contexts(replies))
+
+    # Permission
+
+    async def _permit(self, call: ToolCall, verdict: Verdict) -> _Permit | ToolOutcome:
+        if verdict.decision == "deny":
+            source = {"decision": "reject", "source": "hook", "reason_type": "hook"}
+            return _refused(verdict.reason, source, was_denied=not verdict.timed_out)
+        if self._permissions.denies(call.name, call.input):
+            text = f"Permission to use {call.name} has been denied."
+            return self._refuse_unasked(call, text)
+        if verdict.decision == "allow":
+            return _Permit(call.input, {"decision": "accept", "source": "hook"})
+        wants_person = verdict.decision == "ask"
+        if self._permissions.allows(call.name, call.input) and not wants_person:
+            source = {"decision": "accept", "source": "config", "reason_type": "rule"}
+            return _Permit(call.input, source)
+        if not self._output.settings.can_ask or self._permissions.mode == "dontAsk":
+            text = (
+                f"Claude requested permissions to use {call.name}, but you haven't granted it yet."
+            )
+            return self._refuse_unasked(call, text)
+        return await self._ask(call, verdict)
+
+    def _refuse_unasked(self, call: ToolCall, text: str) -> ToolOutcome:
+        named = {"tool_name": call.name, "tool_use_id": call.id}
+        self._output.system("permission_denied", **named, message=text)
+        return _refused(text, {"decision": "reject", "source": "config"}, "user-rejected")
+
+    async def _ask(self, call: ToolCall, verdict: Verdict) -> _Permit | ToolOutcome:
+        self._open_asks += 1
+        self._output.state("requires_action")
+        try:
+            answer = await self._host.ask(self._question(call, verdict))
+        except HostRefused as error:
+            text = f"Tool permission request failed: {error}"
+            return _refused(text, {"decision": "reject", "source": "config"})
+        except HostGone:
+            text = "Tool permission stream closed before response received"
+            return _refused(text, {"decision": "reject", "source": "config"})
+        finally:
+            self._open_asks -= 1
+            if not self._open_asks:
+                self._output.state("running")
+        return self._decided(call, answer)
+
+    def _question(self, call: ToolCall, verdict: Verdict) -> dict[str, Any]:
+        rule = {"toolName": call.name}
+        suggestion = {
+            "type": "addRules",
+            "rules": [rule],
+            "behavior": "allow",
+            "destination": "session",
+        }
+        question: dict[str, Any] = {
+            "subtype": "can_use_tool",
+            "tool_name": call.name,
+            "display_name": self.meta_of(call.name).get("display_name", call.name),
+            "input": call.input,
+            "description": str(call.input.get("description") or ""),
+            "permission_suggestions": [suggestion],
+            "tool_use_id": call.id,
+        }
+        if found := self._servers.find(call.name):
+            question["mcp_server"] = {"name": found[0].name, "source": "sdk"}
+        if verdict.decision == "ask":
+            question |= {"decision_reason": verdict.reason, "decision_reason_type": "hook"}
+        return question
+
+    def _decided(self, call: ToolCall, answer: Any) -> _Permit | ToolOutcome:
+        match answer:
+            case {"behavior": "deny", "interrupt": True, "message": str()}:
+                return replace(rejected(), was_denied=True, interrupts_turn=True)
+            case {"behavior": "deny", "message": str(message)}:
+                return _refused(message, {"decision": "reject", "source": "user_reject"})
+            case {"behavior": "allow"} if _has_valid_input(cast("dict[str, Any]", answer)):
+                allowed = cast("dict[str, Any]", answer)
+                self._update(allowed.get("updatedPermissions") or ())
+                source = {"decision": "accept", "source": "user_temporary"}
+                return _Permit(allowed.get("updatedInput", call.input), source)
+            case _:
+                source = {"decision": "reject", "source": "config", "reason_type": "other"}
+                return _refused(INVALID_ANSWER, source)
+
+    def _update(self, updates: Any) -> None:
+        if self._permissions.apply(updates):
+            mode = self._hooks.permission_mode = self._permissions.mode
+            self._output.system("status", status=None, permissionMode=mode)
+
+    # The tool itself
+
+    async def _execute(self, call: ToolCall) -> ToolOutcome:
+        if call.name == STRUCTURED_OUTPUT:
+            return self._take_structured_output(call)
+        if found := self._servers.find(call.name):
+            server, tool = found
+            try:
+                result = await server.call(tool, call.input, call.id)
+            except HostGone:
+                return ToolOutcome(INTERRUPTED, is_error=True, value=f"Error: {INTERRUPTED}")
+            return ToolOutcome(result.content, result.is_error, result.value)
+        return await self._play(call)
+
+    async def _play(self, call: ToolCall) -> ToolOutcome:
+        fake = self._stage.tools.get(call.name, _echo)
+        try:
+            played = fake(dict(call.input))
+            given = await played if inspect.isawaitable(played) else played
+        except Exception as error:  # noqa: BLE001 - the test's own code; a tool that fails
+            return ToolOutcome(str(error), is_error=True, value=f"Error: {error}")
+        text = given if isinstance(given, str) else json.dumps(given)
+        if call.name == "Bash":
+            value = {"stdout": text, "stderr": "", "interrupted": False, "isImage": False}
+            return ToolOutcome(text or "(Bash completed with no output)", value=value)
+        return ToolOutcome(text, value=given)
+
+    def _take_structured_output(self, call: ToolCall) -> ToolOutcome:
+        assert self.json_schema is not None
+        problems = misfits(call.input, self.json_schema) if self._stage.checks_output else []
+        if problems:
+            text = f"Output does not match required schema: {', '.join(problems)}"
+            return ToolOutcome(text, is_error=True, value=f"Error: {text}")
+        text = "Structured output provided successfully"
+        return ToolOutcome(text, value=text, structured_output=call.input)
+
+    # Afterwards
+
+    async def _after(
+        self, call: ToolCall, outcome: ToolOutcome, contexts: tuple[str, ...]
+    ) -> ToolOutcome:
+        if outcome.is_error:
+            failure = {"error": outcome.content, "is_interrupt": False, "duration_ms": 0}
+            await self._fire("PostToolUseFailure", call, failure)
+            return replace(outcome, contexts=contexts)
+        response = {"tool_response": outcome.value, "duration_ms": 0}
+        replies = await self._fire("PostToolUse", call, response)
+        for reply in replies:
+            updated = reply.specific.get("updatedToolOutput")
+            if updated is not None:
+                outcome = replace(outcome, content=updated, value=updated)
+            if reply.block_reason:
+                contexts = (*contexts, reply.block_reason)
+        return replace(
+            outcome,
+            contexts=(*contexts, *_contexts(replies)),
+            stops_turn=outcome.stops_turn or any(reply.stops for reply in replies),
+        )
+
+    async def _fire(
+        self, event: str, call: ToolCall, fields: Mapping[str, Any] | None = None
+    ) -> list[HookReply]:
+        given = {"tool_name": call.name, "tool_input": call.input, **(fields or {})}
+        given["tool_use_id"] = call.id
+        if found := self._servers.find(call.name):
+            given["mcp_server"] = {"name": found[0].name, "source": "sdk"}
+        return await self._hooks.fire(event, given, tool_name=call.name, tool_use_id=call.id)
+
+
+def rejected() -> ToolOutcome:
+    """What stands for a tool that an interrupt stopped."""
+    meta = {"non_execution_kind": "user-rejected"}
+    return ToolOutcome(REJECTED, is_error=True, value="User rejected tool use", meta=meta)
+
+
+def _refused(
+    text: str,
+    source: Mapping[str, Any],
+    kind: str = "permission-rule",
+    *,
+    was_denied: bool = True,
+) -> ToolOutcome:
+    meta = {"non_execution_kind": kind, "permission_decision": source}
+    value = f"Error: {text}"
+    return ToolOutcome(text, is_error=True, value=value, meta=meta, was_denied=was_denied)
+
+
+def _misused(name: str, problem: str) -> ToolOutcome:
+    text = f"<tool_use_error>{problem}</tool_use_error>"
+    return ToolOutcome(text, is_error=True, value=f"{problem} ({name})")
+
+
+def _has_valid_input(answer: dict[str, Any]) -> bool:
+    return isinstance(answer.get("updatedInput", {}), dict)
+
+
+def _contexts(replies: list[HookReply]) -> tuple[str, ...]:
+    found = (reply.specific.get("additionalContext") for reply in replies)
+    return tuple(str(each) for each in found if each)
+
+
+def _echo(given: dict[str, Any]) -> str:
+    return f"Echo: {json.dumps(given)}"

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import asyncio
+import io
+import re
+
+import pytest
+
+from steersman.cli.demo import StageName, show
+from steersman.cli.main import main
+from steersman.cli.screen import Screen
+from tests.examples.offline import stock_cli
+
+STOCK = re.compile(
+    r"steersman demo: stock Claude Code CLI \d+\.\d+\.\d+ on a scripted model, offline"
+)
+
+HAPPENINGS = [
+    "  state  starting → idle",
+    "  state  idle → running",
+    " claude  I'll add the two amounts first.",
+    "  state  running → waiting_tool_call",
+    "   tool  add(19.99, 5.01) runs here, in Python, and returns 25.0",
+    "  state  running → waiting_permission",
+    "    ask  may it write total.txt?",
+    "allowed  it lies in the project's folder",
+    "   hook  before Bash: git push",
+    "    ask  may it run Bash: git push?",
+    " denied  this needs a person",
+    "   hook  before Bash: rm total.txt",
+    " denied  by the hook: nothing is deleted here",
+    "  state  running → idle",
+    "   turn  completed, 2 tool calls denied",
+    "  state  idle → completed",
+]
+
+
+async def shown(where: StageName) -> list[str]:
+    out = io.StringIO()
+    async with asyncio.timeout(60):
+        status = await show(Screen(out), where, pause=0.05)
+    assert status == 0
+    return out.getvalue().splitlines()
+
+
+def in_order(wanted: list[str], lines: list[str]) -> bool:
+    rest = iter(lines)
+    return all(each in rest for each in wanted)
+
+
+@pytest.mark.live
+async def test_the_demo_shows_everything_on_the_stock_cli() -> None:
+    stock_cli()
+
+    lines = await shown("any")
+
+    assert STOCK.fullmatch(lines[0])
+    assert in_order(HAPPENINGS, lines), "\n".join(lines)
+    assert "   file  total.txt holds 25.0" in lines
+    assert any(re.match(r"   cost  \$0\.0[1-9]", line) for line in lines)
+
+
+async def test_the_demo_shows_everything_on_the_embedded_cli() -> None:
+    lines = await shown("embedded")
+
+    assert lines[0] == "steersman demo: the embedded scripted CLI, no process"
+    assert in_order(HAPPENINGS, lines), "\n".join(lines)
+
+
+def test_the_real_thing_is_not_run_without_consent(capsys: pytest.CaptureFixture[str]) -> None:
+    status = main(["demo", "--real"])
+
+    assert status == 1
+    assert "your own Claude login" in capsys.readouterr().out

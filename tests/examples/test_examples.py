@@ -1,0 +1,105 @@
+"""The examples do what they say, on the scripted CLI."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from examples import approve, calculator, hello
+from steersman import Agent
+from steersman.testing.script import Script, Step, call, calls, say
+from steersman.testing.scripted_cli import ScriptedCLI
+from tests.examples.offline import ROOT, run_offline
+
+
+async def test_hello_prints_the_answer_and_its_cost(capsys: pytest.CaptureFixture[str]) -> None:
+    agent = Agent(transport=ScriptedCLI(Script(say("Hello, hallo, salut.", chunks=4))))
+
+    result = await hello.ask(agent, "Say hello.")
+
+    assert result.outcome == "completed"
+    assert capsys.readouterr().out.startswith("Hello, hallo, salut.\n[completed, 0.")
+
+
+async def test_the_calculator_gives_a_total() -> None:
+    script = Script(
+        call("mcp__functions__add", a=19.99, b=5.01),
+        call("mcp__functions__convert", amount=25, currency="USD"),
+        call("StructuredOutput", amount=31.25, currency="USD"),
+        say("Done."),
+    )
+    agent = Agent(
+        functions=[calculator.add, calculator.convert], tools=[], transport=ScriptedCLI(script)
+    )
+
+    total = await calculator.total(agent)
+
+    assert total == calculator.Total(31.25, "USD")
+
+
+async def test_a_person_may_say_yes_or_no_and_the_hook_says_no_to_downloads(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    questions: list[str] = []
+
+    def answer(question: str) -> str:
+        questions.append(question)
+        return "y" if "touch" in question else "n"
+
+    script = Script(
+        calls(
+            call("Bash", command="touch new"),
+            call("Bash", command="mkdir dir"),
+            call("Bash", command="curl example"),
+        ),
+        say("That is all."),
+    )
+    agent = Agent(
+        hooks=approve.hooks, can_use_tool=approve.Person(answer), transport=ScriptedCLI(script)
+    )
+
+    result = await approve.work(agent, "Try things.")
+
+    assert result.outcome == "completed"
+    assert [question for question in questions if "curl" in question] == []
+    shown = capsys.readouterr().out
+    assert "denied: Bash {'command': 'mkdir dir'}" in shown
+    assert "touch" not in shown
+
+
+@pytest.mark.live
+@pytest.mark.parametrize(
+    ("name", "typed", "shown", "steps"),
+    [
+        ("hello", "", "Hello.\n[completed, 0.0", [say("Hello.", chunks=2)]),
+        (
+            "calculator",
+            "",
+            "Total(amount=31.25, currency='USD')\n",
+            [
+                call("mcp__functions__add", a=19.99, b=5.01),
+                call("mcp__functions__convert", amount=25, currency="USD"),
+                call("StructuredOutput", amount=31.25, currency="USD"),
+            ],
+        ),
+        (
+            "approve",
+            "n\n",
+            "denied: Bash {'command': 'touch new'",
+            [call("Bash", command="touch new"), say("As you like.")],
+        ),
+    ],
+)
+def test_an_example_runs_on_the_stock_cli_as_it_stands(
+    name: str, typed: str, shown: str, steps: list[Step]
+) -> None:
+    run = run_offline([f"{ROOT}/examples/{name}.py"], Script(*steps), typed=typed)
+
+    assert run.stderr == ""
+    assert shown in run.stdout
+
+
+@pytest.mark.parametrize("example", [approve, calculator, hello])
+def test_every_example_says_how_to_run_it(example: object) -> None:
+    assert f"python examples/{Path(str(example.__file__)).name}" in str(example.__doc__)  # type: ignore[attr-defined]

@@ -1,0 +1,188 @@
+"""Whoever gives a public function something wrong is told which argument, before anything runs."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+import steersman
+from steersman import Agent, Hooks, Options, Session, Toolbox, tool
+from steersman.control import SetModel
+from steersman.errors import UsageError
+from steersman.hooks import PreToolUse
+from steersman.journal import Entry, Kind
+from steersman.messages import parse_message
+from steersman.options import StartupLimits
+from steersman.ports import Channel, Launch, Receiver
+from steersman.testing.script import Script
+from steersman.testing.scripted_cli import ScriptedCLI
+
+Deed = Callable[[Any], Any]
+
+
+class Nowhere:
+    """A place where nothing may be started."""
+
+    async def open(self, launch: Launch, receiver: Receiver) -> Channel:
+        raise AssertionError("something was started in spite of bad input")
+
+
+@dataclass(frozen=True)
+class Case:
+    """Something wrong, and the argument that must be named."""
+
+    argument: str
+    deed: Deed
+
+
+def generator() -> Any:
+    """A function that cannot be a tool."""
+    yield 1
+
+
+OPTIONS: dict[str, Any] = {
+    "model": "",
+    "fallback_model": 3,
+    "system_prompt": {"preset": "unknown"},
+    "append_system_prompt": b"bytes",
+    "max_turns": 0,
+    "max_budget_usd": -1,
+    "output_format": {"type": "xml"},
+    "tools": "Bash",
+    "allowed_tools": "Bash",
+    "disallowed_tools": 7,
+    "functions": len,
+    "mcp_servers": [],
+    "strict_mcp_config": "yes",
+    "permission_mode": "yolo",
+    "can_use_tool": "ask me",
+    "hooks": {"PreToolUse": []},
+    "agents": [],
+    "cwd": 5,
+    "add_dirs": "src",
+    "cli_path": "",
+    "env": {"A": 1},
+    "inherit_env": "PATH",
+    "setting_sources": "user",
+    "settings": 9,
+    "extra_args": ["--debug"],
+    "session_id": "not-a-uuid",
+    "resume": "",
+    "continue_conversation": 1,
+    "fork_session": "no",
+    "include_partial_messages": None,
+    "stderr": "stderr.log",
+    "startup": 10,
+    "request_timeout": 0,
+    "close_grace": -0.1,
+    "journal_memory": 1.5,
+    "max_buffer_size": True,
+}
+
+STARTERS: list[Case] = [
+    Case("prompt", lambda to: steersman.query("", transport=to)),
+    Case("prompt", lambda to: steersman.query(b"bytes", transport=to)),  # type: ignore[arg-type]
+    Case("prompt", lambda to: steersman.run("  ", transport=to)),
+    Case("prompt[0]", lambda to: steersman.run(["text"], transport=to)),  # type: ignore[list-item]
+    Case("output", lambda to: steersman.run("hi", output=3, transport=to)),  # type: ignore[call-overload]
+    Case("options", lambda to: steersman.query("hi", options="fast", transport=to)),  # type: ignore[arg-type]
+    Case("modle", lambda to: steersman.query("hi", modle="sonnet", transport=to)),
+    Case("transport", lambda _: steersman.query("hi", transport="ssh")),  # type: ignore[arg-type]
+    Case("transport", lambda _: Agent(transport="ssh")),  # type: ignore[arg-type]
+    Case("options", lambda _: Agent({"model": "sonnet"})),  # type: ignore[arg-type]
+    Case("prompt", lambda to: Agent(transport=to).start(0)),  # type: ignore[arg-type]
+    Case("prompt", lambda to: Agent(transport=to).query(None)),  # type: ignore[arg-type]
+    Case("prompt", lambda to: Agent(transport=to).run(None)),  # type: ignore[call-overload]
+    Case("max_turns", lambda to: Agent(transport=to).session(max_turns=-1)),
+    Case("max_turns", lambda to: Agent(transport=to).start("hi", max_turns=-1)),
+    Case("functions[0]", lambda to: Agent(functions=[1], transport=to)),
+    Case("handler", lambda to: Agent(functions=[generator], transport=to)),
+    Case("mcp_servers key", lambda to: Agent(mcp_servers={"a b": {"command": "x"}}, transport=to)),
+    Case("allowed_tools[0]", lambda to: Agent(allowed_tools=["Read,Bash"], transport=to)),
+    Case("startup.spawn", lambda _: StartupLimits(spawn=0)),
+    Case("event", lambda _: Hooks().on("PreToolUse")),  # type: ignore[arg-type]
+    Case("matcher", lambda _: Hooks().on(PreToolUse, 1)),  # type: ignore[arg-type]
+    Case("timeout", lambda _: Hooks().on(PreToolUse, timeout=-1)),
+    Case("callback", lambda _: Hooks().on(PreToolUse)("print")),  # type: ignore[arg-type]
+    Case("name", lambda _: tool("no spaces", "x", {})(lambda given: given)),
+    Case("tools", lambda _: Toolbox("box", [1])),  # type: ignore[list-item]
+    Case("line", lambda _: parse_message(b"[]")),
+]
+
+SESSION: list[Case] = [
+    Case("prompt", lambda session: session.send("")),
+    Case("prompt", lambda session: session.send(5)),
+    Case("prompt[0]", lambda session: session.send([{}])),
+    Case("text", lambda session: session.command("compact")),
+    Case("verb", lambda session: session.call("interrupt")),
+    Case("timeout", lambda session: session.call(SetModel(model="x"), timeout=0)),
+    Case("subtype", lambda session: session.control("")),
+    Case("model", lambda session: session.set_model("")),
+    Case("permission_mode", lambda session: session.set_permission_mode("yolo")),
+    Case("after", lambda session: session.messages(after=-1)),
+    Case("after", lambda session: session.journal(after="now")),
+    Case("after", lambda session: session.raw(after=None)),
+]
+
+
+async def do(deed: Deed, given: object) -> None:
+    done = deed(given)
+    if inspect.isawaitable(done):
+        await done
+
+
+async def sent(session: Session) -> list[bytes]:
+    """Every line to the CLI so far."""
+    last, lines = session.last_seq, list[bytes]()
+    async for entry in session.journal():
+        if isinstance(entry, Entry) and entry.kind is Kind.SENT:
+            lines.append(entry.line)
+        if isinstance(entry, Entry) and entry.seq >= last:
+            break
+    return lines
+
+
+@pytest.fixture
+async def session() -> AsyncIterator[Session]:
+    async with asyncio.timeout(10), Agent(transport=ScriptedCLI(Script())).session() as session:
+        yield session
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_a_wrong_option_is_named(name: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        Agent(transport=Nowhere(), **{name: OPTIONS[name]})
+
+    assert caught.value.argument.startswith(name)
+
+
+def test_no_option_is_left_out_of_this_table() -> None:
+    assert set(OPTIONS) == set(Options.__dataclass_fields__)
+
+
+@pytest.mark.parametrize("case", STARTERS, ids=lambda case: case.argument)
+async def test_what_starts_something_refuses_bad_input_first(case: Case) -> None:
+    with pytest.raises(UsageError) as caught:
+        await do(case.deed, Nowhere())
+
+    assert caught.value.argument == case.argument
+    assert case.argument in str(caught.value)
+    assert caught.value.allowed
+
+
+@pytest.mark.parametrize("case", SESSION, ids=lambda case: case.argument)
+async def test_a_session_refuses_bad_input_without_a_word_to_the_cli(
+    case: Case, session: Session
+) -> None:
+    before = await sent(session)
+
+    with pytest.raises(UsageError) as caught:
+        await do(case.deed, session)
+
+    assert caught.value.argument == case.argument
+    assert await sent(session) == before

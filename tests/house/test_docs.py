@@ -1,0 +1,65 @@
+"""The programs in README and docs run, word by word."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any
+
+import pytest
+
+from steersman._wire.environment import INHERITED
+from steersman.testing.request import ModelRequest
+from steersman.testing.script import Script, Step, call, say
+from tests.examples.offline import ROOT, run_offline, stock_cli
+
+PROGRAM = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def programs(page: str) -> list[str]:
+    return PROGRAM.findall((ROOT / page).read_text(encoding="utf-8"))
+
+
+@pytest.mark.live
+def test_the_readme_example_runs_as_it_stands() -> None:
+    (program,) = programs("README.md")
+    heard: list[str] = []
+
+    def answer(request: ModelRequest) -> Step:
+        heard.extend(request.tool_results.values())
+        return say("It is 25.", chunks=3)
+
+    script = Script(call("mcp__functions__add", a=19.99, b=5.01), answer, strict=True)
+
+    run = run_offline(["-c", program], script)
+
+    assert run.stderr == ""
+    assert re.fullmatch(r"It is 25\.\n0\.\d{4} USD\n", run.stdout)
+    assert heard == ["25.0"]
+    script.assert_complete()
+
+
+def test_the_readme_example_is_short() -> None:
+    (program,) = programs("README.md")
+
+    assert len([line for line in program.splitlines() if line.strip()]) <= 12
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("program", programs("docs/testing.md"))
+async def test_the_tests_in_the_docs_pass(program: str) -> None:
+    stock_cli()
+    names: dict[str, Any] = {}
+    exec(program, names)
+    tests = [names[name] for name in names if name.startswith("test_")]
+
+    assert tests
+    async with asyncio.timeout(60):
+        for test in tests:
+            await test()
+
+
+def test_the_safety_page_lists_every_inherited_variable_with_its_reason() -> None:
+    page = (ROOT / "docs/safety.md").read_text(encoding="utf-8")
+
+    assert dict(re.findall(r"^\| `([\w*]+)` \| (.*) \|$", page, re.MULTILINE)) == INHERITED
