@@ -13,7 +13,7 @@ from typing import Any, TypeGuard
 
 import msgspec
 
-__all__ = ["dumps", "is_array", "is_mapping", "is_object", "is_sequence", "loads"]
+__all__ = ["TooDeep", "dumps", "is_array", "is_mapping", "is_object", "is_sequence", "loads"]
 
 LONGEST_INTEGER = 4000
 
@@ -21,12 +21,16 @@ _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 
 
+class TooDeep(ValueError):
+    """A value is JSON, but nested beyond what Python can decode."""
+
+
 def loads(line: bytes) -> Any:
-    """The value on `line`. Raises `ValueError` when it is not JSON, or nested beyond reason."""
+    """The value on `line`. Raises `ValueError` when it is not JSON, `TooDeep` if beyond reason."""
     try:
         return _decode(line)
     except RecursionError:
-        raise ValueError("nested too deeply") from None
+        raise TooDeep("nested too deeply") from None
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return _loads_slowly(line)
 
@@ -37,7 +41,7 @@ def _loads_slowly(line: bytes) -> Any:
     try:
         return json.loads(text, parse_int=_to_number)
     except RecursionError:
-        raise ValueError("nested too deeply") from None
+        raise TooDeep("nested too deeply") from None
 
 
 def _to_number(digits: str) -> float:

@@ -37,7 +37,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 __all__ = [
     "BadOutput",
@@ -112,6 +112,10 @@ class SteersmanError(Exception):
         self.what = what
         self.hint = hint
         self.evidence = evidence or NO_EVIDENCE
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Subclasses take other arguments than `args` says; process pools must still pickle them.
+        return _revive, (type(self), self.args, self.__dict__)
 
 
 class UsageError(SteersmanError, ValueError):
@@ -348,6 +352,15 @@ class ReaderLagged(SteersmanError):
             hint="read faster, or raise journal_memory= (bytes)",
         )
         self.lost = lost
+
+
+def _revive(
+    cls: type[SteersmanError], args: tuple[Any, ...], fields: dict[str, Any]
+) -> SteersmanError:
+    error = cls.__new__(cls, *args)
+    error.args = args
+    error.__dict__.update(fields)
+    return error
 
 
 def _describe_status(status: int) -> str:

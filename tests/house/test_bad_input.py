@@ -89,7 +89,7 @@ STARTERS: list[Case] = [
     Case("prompt", lambda to: steersman.query(b"bytes", transport=to)),  # type: ignore[arg-type]
     Case("prompt", lambda to: steersman.run("  ", transport=to)),
     Case("prompt[0]", lambda to: steersman.run(["text"], transport=to)),  # type: ignore[list-item]
-    Case("output", lambda to: steersman.run("hi", output=3, transport=to)),  # type: ignore[call-overload]
+    Case("output", lambda to: steersman.run("hi", output=3, transport=to)),
     Case("options", lambda to: steersman.query("hi", options="fast", transport=to)),  # type: ignore[arg-type]
     Case("modle", lambda to: steersman.query("hi", modle="sonnet", transport=to)),
     Case("transport", lambda _: steersman.query("hi", transport="ssh")),  # type: ignore[arg-type]
@@ -109,7 +109,7 @@ STARTERS: list[Case] = [
     Case("matcher", lambda _: Hooks().on(PreToolUse, 1)),  # type: ignore[arg-type]
     Case("timeout", lambda _: Hooks().on(PreToolUse, timeout=-1)),
     Case("callback", lambda _: Hooks().on(PreToolUse)("print")),  # type: ignore[arg-type]
-    Case("name", lambda _: tool("no spaces", "x", {})(lambda given: given)),
+    Case("name", lambda _: tool("no spaces", "x", {})(print)),
     Case("tools", lambda _: Toolbox("box", [1])),  # type: ignore[list-item]
     Case("line", lambda _: parse_message(b"[]")),
 ]

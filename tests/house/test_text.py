@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,3 +74,30 @@ def test_the_readme_names_commands_that_exist() -> None:
     }
 
     assert {"demo", "test"} <= wanted <= targets
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_module_that_a_page_names_is_there(page: Path) -> None:
+    named = re.findall(r"`([a-z_]+/[a-z_/]+\.py|[a-z_]+\.py)`", page.read_text(encoding="utf-8"))
+    homes = (ROOT / "src/steersman", ROOT)
+
+    assert [name for name in named if not any((home / name).exists() for home in homes)] == []
+
+
+def test_every_dotted_name_in_the_pages_can_be_imported() -> None:
+    named = {
+        name
+        for page in pages()
+        for name in re.findall(r"`(steersman(?:\.\w+)+)", page.read_text(encoding="utf-8"))
+    }
+
+    assert named
+    assert [name for name in sorted(named) if not is_importable(name)] == []
+
+
+def is_importable(dotted: str) -> bool:
+    try:
+        pkgutil.resolve_name(dotted)
+    except (ImportError, AttributeError):
+        return False
+    return True

@@ -30,7 +30,8 @@ from steersman.errors import (
 from steersman.options import StartupLimits
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import Script, fail, say
-from tests.live.staging import LIMIT, MakeScripted, inhabitants
+from steersman.transports.command import CommandTransport
+from tests.live.staging import LIMIT, MakeScripted, inhabitants, vanished
 
 pytestmark = pytest.mark.live
 
@@ -166,6 +167,24 @@ async def test_what_never_becomes_a_cli(
     agent, _model = scripted(**broken.options, cli_path=program)
 
     await assert_breaks(agent, broken, sandbox)
+
+
+async def test_a_far_side_that_never_comes_up(scripted: MakeScripted, sandbox: CliSandbox) -> None:
+    program = sandbox.root / "far"
+    program.write_text("#!/bin/sh\nsleep 60\n")
+    program.chmod(0o755)
+    agent, _model = scripted(startup=StartupLimits(spawn=0.3))
+
+    with pytest.raises(StartupTimeout, match=r"spawn.*0\.3 s") as caught:
+        async with (
+            asyncio.timeout(LIMIT),
+            agent.session(transport=CommandTransport((str(program),))),
+        ):
+            pass
+
+    assert caught.value.evidence.phase == "spawn"
+    # The far shell has half a second to put away what it was given.
+    assert await vanished(sandbox.root, within=2) == {}
 
 
 def without_mode(box: CliSandbox) -> Path:

@@ -9,7 +9,7 @@ import pytest
 from steersman.journal import Kind
 from steersman.messages import Init, Result
 from steersman.testing.script import call, say, when
-from tests.live.staging import LIMIT, MakeScripted, collect, texts_of, until
+from tests.live.staging import LIMIT, MakeScripted, collect, entries_of, texts_of, until
 
 pytestmark = pytest.mark.live
 
@@ -87,10 +87,6 @@ async def test_a_reader_who_comes_late_sees_the_whole_turn(scripted: MakeScripte
 
     assert live == later
     assert len(lines) >= len(live)
-    kinds = {Kind.MESSAGE, Kind.PARTIAL}
-    entries = [
-        entry.message
-        async for entry in session.journal()
-        if entry.kind in kinds and turn.uuid in entry.turns
-    ]
-    assert entries == live
+    owned = [each for each in await entries_of(session) if turn.uuid in each.turns]
+    told = [each.message for each in owned if each.kind in {Kind.MESSAGE, Kind.PARTIAL}]
+    assert told == live

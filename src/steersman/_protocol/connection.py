@@ -164,14 +164,15 @@ class Connection:
         try:
             match subtype:
                 case "can_use_tool":
-                    return [PermissionAsked(request_id, msgspec.convert(request, CanUseTool))]
+                    question = msgspec.convert(request, CanUseTool).came_from(request)
+                    return [PermissionAsked(request_id, question)]
                 case "hook_callback":
                     return [self._hook(request_id, msgspec.convert(request, _HookCallback))]
                 case "mcp_message":
                     return self._tool(request_id, msgspec.convert(request, _McpMessage))
                 case _:
                     return [Unanswerable(request_id, f"unsupported request {subtype!r}")]
-        except msgspec.ValidationError as error:
+        except (msgspec.ValidationError, RecursionError) as error:
             return [Unanswerable(request_id, f"{subtype} cannot be read: {error}")]
 
     def _hook(self, request_id: str, asked: _HookCallback) -> Event:

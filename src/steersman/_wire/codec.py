@@ -64,8 +64,10 @@ def route(line: bytes) -> Route | None:
 def _route_loosely(line: bytes) -> Route | None:
     try:
         found = _json.loads(line)
-    except ValueError:
+    except _json.TooDeep:
         return _route_by_eye(line)
+    except ValueError:
+        return None
     if not _json.is_object(found):
         return None
     raws = {
@@ -79,7 +81,7 @@ def _route_loosely(line: bytes) -> Route | None:
 def _route_by_eye(line: bytes) -> Route | None:
     """For an object too deep to decode: it may be a question, and must then be refused."""
     kind, request_id = _TYPE.search(line), _REQUEST_ID.search(line)
-    if kind is None or not (line.startswith(b"{") and line.endswith(b"}")):
+    if kind is None or not line.lstrip().startswith(b"{"):
         return None
     return Route(
         type=kind[1].decode("utf-8", "replace"),

@@ -93,6 +93,7 @@ def plan(
         _refuse_long(name, draft.argv)
     session_id = _choose_session(draft, new_session_id)
     draft.add_settings()
+    _refuse_long("settings", draft.argv)
     draft.initialize |= {"sdk_mcp_servers": list(servers) or None}
     launch = Launch(
         argv=(program, *_ALWAYS, *draft.argv),
@@ -273,7 +274,7 @@ def _add_settings(draft: _Draft, settings: Any) -> None:
 
 def _settings_text(text: str) -> dict[str, Any]:
     try:
-        found = _json.loads(text.encode())
+        found = _json.loads(text.encode("utf-8", "surrogatepass"))
     except ValueError as error:
         raise UsageError(
             "settings", "a text that is not JSON", f"JSON or a path ({error})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -25,23 +26,37 @@ class Redactor:
     """Replaces values that must not be seen, wherever they stand."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        found = sorted({each for each in secrets if len(each) >= SHORTEST}, key=len, reverse=True)
-        self._texts = found
-        # In a line of JSON a secret stands as JSON would write it.
-        self._lines = [_json.dumps(each)[1:-1] for each in found]
+        found = {each for each in secrets if len(each) >= SHORTEST}
+        self._texts = sorted(found, key=len, reverse=True)
+        # In a line of JSON a secret stands as one of two writers wrote it.
+        self._written = [
+            spelling
+            for each in self._texts
+            for spelling in {_json.dumps(each)[1:-1], json.dumps(each)[1:-1].encode()}
+        ]
 
     def line(self, line: bytes) -> bytes:
         """`line` without the secrets; the same object when there is none in it."""
-        for secret in self._lines:
-            if secret in line:
-                line = line.replace(secret, MARK.encode())
-        return line
+        if not any(each in line for each in self._written):
+            return line
+        try:
+            return _json.dumps(self._value(_json.loads(line)))
+        except ValueError:
+            # What cannot be taken apart is not shown in part.
+            return MARK.encode()
 
     def text(self, text: str) -> str:
         """`text` without the secrets."""
         for secret in self._texts:
             text = text.replace(secret, MARK)
         return text
+
+    def _value(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.text(value)
+        if _json.is_object(value):
+            return {self.text(name): self._value(each) for name, each in value.items()}
+        return [self._value(each) for each in value] if _json.is_array(value) else value
 
 
 def secrets_in(env: Mapping[str, str], *configurations: Any) -> Iterator[str]:

@@ -23,6 +23,7 @@ __all__ = [
     "each",
     "flag",
     "flag_value",
+    "is_path_or_json",
     "mapping",
     "mapping_of",
     "must_be",
@@ -166,18 +167,28 @@ def _is_word(given: Any) -> bool:
 
 
 def _is_path(given: Any) -> bool:
-    """File names may hold bytes that are no text, which Python writes as lone surrogates."""
-    if not isinstance(given, str | Path) or "\0" in str(given):
-        return False
+    return isinstance(given, str | Path) and str(given) != "" and _can_be_passed(str(given))
+
+
+def is_path_or_json(given: Any) -> bool:
+    """Whether it is a path, or the text of a JSON object."""
+    return _is_path(given) or (isinstance(given, str) and given.lstrip().startswith("{"))
+
+
+def _can_be_passed(text: str) -> bool:
+    """Whether the system can hand `text` to a process.
+
+    It may hold bytes that are no UTF-8, which Python writes as lone surrogates of their own.
+    """
     try:
-        return str(given).encode("utf-8", "surrogateescape") != b""
+        return b"\0" not in text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         return False
 
 
 def _is_flag_value(given: Any) -> bool:
     return given is None or (
-        isinstance(given, str) and len(given) <= LONGEST_FLAG and "\0" not in given
+        isinstance(given, str) and len(given) <= LONGEST_FLAG and _can_be_passed(given)
     )
 
 
@@ -210,7 +221,7 @@ name_of_tool = must_be(
 )
 variable_value = must_be(
     "a text without NUL",
-    lambda given: isinstance(given, str) and "\0" not in given,
+    lambda given: isinstance(given, str) and _can_be_passed(given),
     private=True,
 )
 flag_value = must_be(

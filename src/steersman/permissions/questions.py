@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from msgspec import Struct
+from steersman._values import Wire
 
 __all__ = ["CanUseTool", "PermissionContext"]
 
 
-class CanUseTool(Struct, frozen=True, kw_only=True, tag_field="subtype", tag="can_use_tool"):
-    """The question as it stands on the wire."""
+class CanUseTool(Wire, frozen=True, kw_only=True, tag_field="subtype", tag="can_use_tool"):
+    """The question as it stands on the wire; `raw` has what is not named here."""
 
     tool_name: str
     input: dict[str, Any]

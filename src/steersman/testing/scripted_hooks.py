@@ -184,8 +184,8 @@ def _verdict_of_one(tool_name: str, reply: HookReply) -> Verdict:
         return Verdict("deny", reason, timed_out=True)
     if reply.blocks:
         return Verdict("deny", f"{where}: {reply.failure}")
-    if (reason := reply.block_reason) is not None:
-        return Verdict("deny", f"{where}: {reason}")
+    if reply.block_reason is not None:
+        return Verdict("deny", f"{where}: {reply.block_reason}")
     specific = reply.specific
     decision = specific.get("permissionDecision")
     reason = str(specific.get("permissionDecisionReason") or "")

@@ -24,6 +24,7 @@ class HostRefused(Exception):
 class _Open:
     answer: asyncio.Future[Any]
     withdraw: Callable[[], None]
+    outlives_turn: bool
 
 
 class Host:
@@ -40,8 +41,9 @@ class Host:
         *,
         timeout: float | None = None,
         withdraw: Callable[[], None] | None = None,
+        outlives_turn: bool = False,
     ) -> Any:
-        """The response to `request`.
+        """The response to `request`, which an interrupt takes back unless it `outlives_turn`.
 
         Raises `HostRefused`, `HostGone`, and `TimeoutError` after taking the request back, which
         is done by `withdraw` where a cancel frame is not the way.
@@ -51,7 +53,7 @@ class Host:
         request_id = new_id()
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         taken_back = withdraw or (lambda: self._cancel(request_id))
-        self._open[request_id] = _Open(answer, taken_back)
+        self._open[request_id] = _Open(answer, taken_back, outlives_turn)
         self._output.line({"type": "control_request", "request_id": request_id, "request": request})
         try:
             async with asyncio.timeout(timeout):
@@ -81,9 +83,10 @@ class Host:
 
     def withdraw_all(self) -> None:
         """Tell the host that its answers are not wanted any more; who waits is cancelled by others."""
-        for asked in self._open.values():
-            asked.withdraw()
-        self._open.clear()
+        for request_id, asked in list(self._open.items()):
+            if not asked.outlives_turn:
+                del self._open[request_id]
+                asked.withdraw()
 
     def lose(self) -> None:
         """The host closed our stdin."""

@@ -117,7 +117,9 @@ class McpServer:
         try:
             async with asyncio.timeout(timeout):
                 answer = await self._host.ask(
-                    self._envelope(message), withdraw=lambda: self._take_back(number)
+                    self._envelope(message),
+                    withdraw=lambda: self._take_back(number),
+                    outlives_turn=message["method"] != "tools/call",
                 )
                 response = _response_in(answer, number)
                 if response is None:

@@ -11,7 +11,7 @@ Schema = Mapping[str, Any]
 
 
 def misfits(value: Any, schema: Schema, root: Schema | None = None, path: str = "") -> list[str]:
-    """What is wrong with `value`; nothing if it fits. Words that are not known here demand nothing."""
+    """What is wrong with `value`; nothing if it fits. Unknown keywords demand nothing."""
     root = schema if root is None else root
     if "$ref" in schema:
         return misfits(value, _resolve(root, schema["$ref"]), root, path)
@@ -75,7 +75,7 @@ def _check_additional(value: Any, demand: Any, place: _Place) -> Iterator[str]:
 
 def _check_items(value: Any, demand: Any, place: _Place) -> Iterator[str]:
     if isinstance(value, list) and isinstance(demand, Mapping):
-        for position, item in enumerate(cast("list[Any]", value)):
+        for position, item in enumerate(value):
             yield from place.below(position, item, cast("Schema", demand))
 
 

@@ -55,6 +55,7 @@ class Stage:
         self.checks_output = checks_output
         self.retry_pace = retry_pace
         self.asked: list[ModelRequest] = []
+        self.received: list[dict[str, Any]] = []
         self._bell = _Bell()
         self._stalls: set[asyncio.Future[None]] = set()
 
@@ -65,6 +66,7 @@ class Stage:
         return with_ids(self.script.answer(request), lambda: new_id("toolu"))
 
     async def wait_for_request(self, count: int, timeout: float) -> ModelRequest:
+        """Wait for the request number `count`. Raises `TimeoutError`."""
         await self._bell.wait_for(
             lambda: len(self.asked) >= count, timeout, f"{count} requests to the model"
         )
@@ -81,6 +83,7 @@ class Stage:
             self._stalls.discard(waiting)
 
     async def wait_for_stall(self, timeout: float) -> None:
+        """Wait until the model stalls. Raises `TimeoutError`."""
         await self._bell.wait_for(lambda: bool(self._stalls), timeout, "a stall")
 
     def release(self) -> None:

@@ -48,7 +48,9 @@ class Shared:
 class Turn:
     """Played by a task; whoever cancels it must `abort` it afterwards."""
 
-    def __init__(self, shared: Shared, prompts: list[Prompt], ready: Iterable[asyncio.Task[None]]):
+    def __init__(
+        self, shared: Shared, prompts: list[Prompt], ready: Iterable[asyncio.Task[None]]
+    ) -> None:
         self.prompts = prompts
         self.is_cut_in = False
         """A prompt with priority `now` wants its place."""

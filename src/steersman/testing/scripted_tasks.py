@@ -1,0 +1,44 @@
+"""The tasks of one scripted process: every one has an owner, and ends with it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+__all__ = ["Tasks"]
+
+
+class Tasks:
+    """Starts tasks and ends them all; one that raises is reported."""
+
+    def __init__(self, on_crash: Callable[[Exception], None]) -> None:
+        self._on_crash = on_crash
+        self._running: set[asyncio.Task[None]] = set()
+
+    def start(self, doing: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run `doing` in a task of its own."""
+        task = asyncio.get_running_loop().create_task(self._guard(doing))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return task
+
+    def cancel_all(self) -> asyncio.Future[Any] | None:
+        """End all but the one that calls; gives what to wait for, if there is something."""
+        others = [each for each in self._running if each is not _current()]
+        for each in others:
+            each.cancel()
+        return asyncio.gather(*others, return_exceptions=True) if others else None
+
+    async def _guard(self, doing: Coroutine[Any, Any, None]) -> None:
+        try:
+            await doing
+        except Exception as error:  # noqa: BLE001 - a bug of ours, or of a script; the CLI dies of it
+            self._on_crash(error)
+
+
+def _current() -> asyncio.Task[Any] | None:
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None

@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steersman.errors import NotLoggedIn
+from steersman.journal import Outcome, TurnResult
+from steersman.journal.results import CostMeter, Transcript, cause_of, outcome_of
+from steersman.messages import Assistant, Result, parse_message
+from tests.samples import frames, traces
+
+
+def results(trace: str) -> list[Result]:
+    return [each for each in map(parse_message, frames(trace)) if isinstance(each, Result)]
+
+
+def said(message_id: str, text: str, **fields: object) -> Assistant:
+    body = {"id": message_id, "content": [{"type": "text", "text": text}]}
+    message = parse_message({"type": "assistant", "message": body, **fields})
+    assert isinstance(message, Assistant)
+    return message
+
+
+OUTCOMES: dict[str, list[Outcome]] = {
+    "api_400": ["failed", "completed"],
+    "api_401": ["failed", "completed"],
+    "api_404_model": ["failed", "completed"],
+    "api_529_gives_up": ["failed", "completed"],
+    "api_connection_refused": ["failed"],
+    "api_refusal": ["completed", "completed"],
+    "api_max_tokens": ["completed", "completed"],
+    "hook_continue_false": ["completed", "completed"],
+    "hook_interrupt_pending": ["interrupted"],
+    "hook_pre_defer": ["completed"],
+    "interrupt_bash": ["interrupted", "completed"],
+    "interrupt_before_first_byte": ["interrupted"],
+    "interrupt_idle": ["completed", "completed"],
+    "interrupt_mid_stream": ["interrupted", "completed"],
+    "max_budget": ["failed", "failed"],
+    "max_turns": ["failed", "completed"],
+    "mcp_tool_interrupted": ["interrupted", "completed"],
+    "no_api_key": ["failed"],
+    "perm_deny": ["completed"],
+    "perm_deny_interrupt": ["interrupted", "completed"],
+    "perm_pending_then_interrupt": ["interrupted", "completed"],
+    # The prompt that cut in is completed, the one it cut off is not.
+    "queue_priority_now": ["interrupted", "completed"],
+    "session_resume_fork_continue.7unknown": ["failed"],
+    "startup_failure_result": ["failed"],
+    "user_message_5mb": ["failed"],
+    "user_should_query_false": ["completed", "completed"],
+}
+
+
+@pytest.mark.parametrize("trace", sorted(OUTCOMES))
+def test_the_outcome_is_read_off_the_recorded_result(trace: str) -> None:
+    assert [outcome_of(each) for each in results(trace)] == OUTCOMES[trace]
+
+
+def test_every_recorded_result_with_an_error_has_its_outcome_in_the_table() -> None:
+    unhappy = {
+        trace
+        for trace in traces()
+        if any(each.is_error for each in results(trace))
+        and trace not in ("hooks_all_events", "queue_interrupt", "interrupt_with_background.afford")
+    }
+
+    assert unhappy <= set(OUTCOMES)
+
+
+@pytest.mark.parametrize(
+    ("result", "was_interrupted", "outcome"),
+    [
+        (Result(is_error=True), True, "interrupted"),
+        (Result(is_error=True), False, "failed"),
+        (Result(is_error=False), True, "completed"),
+        # The CLI says why it failed, and it was not our interrupt.
+        (Result(is_error=True, terminal_reason="api_error"), True, "failed"),
+        (Result(is_error=False, terminal_reason="completed"), True, "completed"),
+        (Result(is_error=False, terminal_reason="aborted_tools"), False, "interrupted"),
+    ],
+)
+def test_on_older_clis_our_own_interrupt_tells_the_outcome(
+    result: Result, was_interrupted: bool, outcome: Outcome
+) -> None:
+    assert outcome_of(result, was_interrupted=was_interrupted) == outcome
+
+
+@pytest.mark.parametrize("trace", ["api_401", "no_api_key"])
+def test_a_refused_login_is_a_cause_that_says_what_to_do(trace: str) -> None:
+    cause = cause_of(results(trace)[0])
+
+    assert isinstance(cause, NotLoggedIn)
+    assert cause.what == results(trace)[0].result
+    assert "ANTHROPIC_API_KEY" in cause.hint
+    assert 'setting_sources=("user",)' in cause.hint
+
+
+@pytest.mark.parametrize("trace", ["api_400", "max_turns", "interrupt_bash", "multi_turn_tools"])
+def test_nothing_else_is_taken_for_a_missing_login(trace: str) -> None:
+    assert not any(isinstance(cause_of(each), NotLoggedIn) for each in results(trace))
+
+
+@pytest.mark.parametrize(
+    "trace",
+    [
+        "multi_turn_tools",
+        "api_400",
+        "max_turns",
+        "queue_during_turn",
+        "queue_interrupt",
+        "set_model",
+    ],
+)
+def test_the_turns_of_one_process_cost_together_what_the_cli_says_in_the_end(trace: str) -> None:
+    meter = CostMeter()
+
+    costs = [meter.cost_of(each) for each in results(trace)]
+
+    assert sum(costs) == pytest.approx(results(trace)[-1].total_cost_usd)
+    assert all(cost >= 0 for cost in costs)
+
+
+def test_a_resumed_conversation_costs_only_what_it_adds() -> None:
+    (new,), (resumed,) = (
+        results(f"session_resume_fork_continue.{part}") for part in ("1new", "2resume")
+    )
+
+    cost = CostMeter().cost_of(resumed)
+
+    assert cost + (new.total_cost_usd or 0) == pytest.approx(resumed.total_cost_usd)
+
+
+def test_after_a_clear_the_total_begins_anew_and_no_cost_is_lost() -> None:
+    meter = CostMeter()
+
+    costs = [meter.cost_of(each) for each in results("hooks_all_events")]
+
+    totals = [each.total_cost_usd or 0.0 for each in results("hooks_all_events")]
+    assert totals[-2] < totals[-3]
+    assert sum(costs) == pytest.approx(totals[-3] + totals[-1])
+
+
+@given(costs=st.lists(st.floats(0, 10), max_size=10), resets=st.sets(st.integers(0, 9)))
+def test_on_older_clis_the_cost_is_the_difference_of_the_totals(
+    costs: list[float], resets: set[int]
+) -> None:
+    meter, total, seen = CostMeter(), 0.0, []
+    for number, cost in enumerate(costs):
+        if number in resets:
+            total = 0.0
+            meter.cost_of(Result(total_cost_usd=0.0))
+        total += cost
+        seen.append(meter.cost_of(Result(total_cost_usd=total)))
+
+    assert seen == pytest.approx(costs)
+
+
+def test_a_result_without_a_cost_costs_nothing() -> None:
+    assert CostMeter().cost_of(Result()) == 0.0
+    assert CostMeter().cost_of(Result(model_usage_since_last_result={"m": None})) == 0.0
+
+
+def test_the_texts_of_one_message_are_joined_and_messages_are_paragraphs() -> None:
+    transcript = Transcript()
+    for message in (said("1", "Let me "), said("1", "look."), said("2", ""), said("3", "Done.")):
+        transcript.add(message)
+
+    assert transcript.text == "Let me look.\n\nDone."
+    assert transcript.answer == "Done."
+
+
+def test_subagents_and_api_errors_are_not_what_the_agent_wrote() -> None:
+    transcript = Transcript()
+    transcript.add(said("1", "inside", parent_tool_use_id="toolu_1"))
+    transcript.add(said("2", "API Error", is_api_error_message=True))
+
+    assert (transcript.text, transcript.answer) == ("", "")
+
+
+@pytest.mark.parametrize("trace", ["multi_turn_tools", "subagent_forward_text", "thinking_blocks"])
+def test_the_answer_is_what_the_cli_calls_the_result(trace: str) -> None:
+    answers, transcript = [], Transcript()
+    for message in map(parse_message, frames(trace)):
+        if isinstance(message, Assistant):
+            transcript.add(message)
+        if isinstance(message, Result):
+            answers.append(transcript.answer)
+            transcript = Transcript()
+
+    assert answers == [each.result for each in results(trace)]
+
+
+def test_a_turn_succeeds_by_completing() -> None:
+    outcomes: list[Outcome] = ["completed", "failed", "interrupted", "cancelled"]
+
+    assert [TurnResult(uuid="u", outcome=each).is_success for each in outcomes] == [
+        True,
+        False,
+        False,
+        False,
+    ]

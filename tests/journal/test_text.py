@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steersman._protocol.events import MessageArrived
+from steersman.journal import Entry, Kind
+from steersman.journal.results import Transcript
+from steersman.journal.text import TextStream
+from steersman.messages import Assistant
+from tests._protocol.conversations import as_older_cli, heard
+from tests.samples import Frame, frames, traces
+
+WITH_PARTIALS = [
+    trace for trace in traces() if any(frame["type"] == "stream_event" for frame in frames(trace))
+]
+
+
+def entry(frame: Frame) -> Entry:
+    kind = Kind.PARTIAL if frame["type"] == "stream_event" else Kind.MESSAGE
+    return Entry(1, 0.0, kind, json.dumps(frame).encode())
+
+
+def started(message_id: str) -> Frame:
+    event = {"type": "message_start", "message": {"id": message_id}}
+    return {"type": "stream_event", "event": event}
+
+
+def delta(text: str) -> Frame:
+    event = {
+        "type": "content_block_delta",
+        "index": 0,
+        "delta": {"type": "text_delta", "text": text},
+    }
+    return {"type": "stream_event", "event": event}
+
+
+def stopped(**more: Any) -> Frame:
+    return {"type": "stream_event", "event": {"type": "message_stop"}, **more}
+
+
+def complete(message_id: str, text: str) -> Frame:
+    content = [{"type": "text", "text": text}]
+    return {"type": "assistant", "message": {"id": message_id, "content": content}}
+
+
+def read(said: list[Frame]) -> tuple[list[str], str]:
+    """The chunks of the stream, and the text of the complete messages."""
+    stream, transcript, chunks = TextStream(), Transcript(), []
+    for each in map(entry, said):
+        chunks.append(stream.feed(each))
+        if isinstance(each.message, Assistant):
+            transcript.add(each.message)
+    return [chunk for chunk in chunks if chunk], transcript.text
+
+
+def turns_of(trace: str) -> dict[str, list[Entry]]:
+    found: dict[str, list[Entry]] = {}
+    for _frame, events in heard(as_older_cli(trace)):
+        for event in events:
+            if isinstance(event, MessageArrived):
+                for uuid in event.turns:
+                    found.setdefault(uuid, []).append(Entry(1, 0.0, event.kind, event.line))
+    return found
+
+
+@pytest.mark.parametrize("trace", traces())
+def test_the_chunks_of_every_recorded_turn_are_its_text(trace: str) -> None:
+    for entries in turns_of(trace).values():
+        stream, transcript = TextStream(), Transcript()
+        told = "".join(map(stream.feed, entries))
+        for each in entries:
+            if each.kind is Kind.MESSAGE and isinstance(each.message, Assistant):
+                transcript.add(each.message)
+        # A turn whose process was killed has only what was streamed.
+        was_cut_off = not any(b'"type":"result"' in each.line for each in entries)
+
+        assert told == transcript.text or was_cut_off
+
+
+def test_there_are_recordings_with_partials_and_they_come_in_pieces() -> None:
+    chunks = [
+        chunk
+        for trace in WITH_PARTIALS
+        for entries in turns_of(trace).values()
+        for chunk in map(TextStream().feed, entries)
+        if chunk
+    ]
+
+    assert len(WITH_PARTIALS) >= 5
+    assert len(chunks) > 2 * len(WITH_PARTIALS)
+
+
+def test_a_streamed_message_is_not_told_again_when_it_is_complete() -> None:
+    chunks, text = read(
+        [started("1"), delta("Hel"), delta("lo"), complete("1", "Hello"), stopped()]
+    )
+
+    assert chunks == ["Hel", "lo"]
+    assert text == "Hello"
+
+
+def test_what_was_never_streamed_is_told_by_the_complete_message() -> None:
+    assert read([complete("1", "Hello")]) == (["Hello"], "Hello")
+
+
+def test_the_rest_of_a_message_is_filled_in() -> None:
+    assert read([started("1"), delta("Hel"), complete("1", "Hello")])[0] == ["Hel", "lo"]
+
+
+def test_a_second_message_begins_a_paragraph() -> None:
+    chunks, text = read(
+        [started("1"), delta("One"), complete("1", "One"), stopped(), started("2"), delta("Two")]
+    )
+
+    assert chunks == ["One", "\n\nTwo"]
+    assert text == "One"
+
+
+def test_two_blocks_of_one_message_are_one_paragraph() -> None:
+    said = [
+        started("1"),
+        delta("One "),
+        complete("1", "One "),
+        delta("two"),
+        complete("1", "two"),
+        stopped(),
+    ]
+
+    assert read(said) == (["One ", "two"], "One two")
+
+
+def test_a_stream_that_broke_off_and_began_anew_is_not_told_twice() -> None:
+    said = [
+        started("1"),
+        delta("Hello wo"),
+        stopped(abandoned_blocks={"api_message_id": "1", "from_block_index": 0}),
+        started("2"),
+        delta("Hello"),
+        delta(" world"),
+        complete("2", "Hello world"),
+        stopped(),
+    ]
+
+    assert read(said) == (["Hello wo", "rld"], "Hello world")
+
+
+def test_a_stream_that_began_anew_with_other_words_tells_them_as_a_paragraph() -> None:
+    said = [
+        started("1"),
+        delta("Hello wo"),
+        stopped(abandoned_blocks={"api_message_id": "1", "from_block_index": 0}),
+        started("2"),
+        delta("Good day"),
+        complete("2", "Good day"),
+    ]
+
+    assert "".join(read(said)[0]) == "Hello wo\n\nGood day"
+
+
+def test_the_words_of_a_subagent_are_not_the_agents() -> None:
+    inside = {**delta("inside"), "parent_tool_use_id": "toolu_1"}
+    whole = {**complete("9", "inside"), "parent_tool_use_id": "toolu_1"}
+
+    assert read([started("1"), delta("a"), inside, whole, delta("b")])[0] == ["a", "b"]
+
+
+@given(event=st.dictionaries(st.sampled_from(["type", "delta", "message", "index"]), st.none()))
+def test_a_strange_event_says_nothing(event: dict[str, None]) -> None:
+    assert read([{"type": "stream_event", "event": event}])[0] == []
+
+
+@st.composite
+def speeches(draw: st.DrawFn) -> list[Frame]:
+    """Messages of some blocks, each streamed in pieces, or only in part, or not at all."""
+    said: list[Frame] = []
+    for number in range(draw(st.integers(1, 4))):
+        message_id = f"msg_{number}"
+        is_streamed = draw(st.booleans())
+        if is_streamed:
+            said.append(started(message_id))
+        for _block in range(draw(st.integers(1, 3))):
+            text = draw(st.text(min_size=1, max_size=8))
+            if is_streamed:
+                cuts = sorted(draw(st.lists(st.integers(0, len(text)), max_size=3)))
+                edges = [0, *cuts, len(text)]
+                said += [delta(text[a:b]) for a, b in zip(edges, edges[1:], strict=False)]
+            said.append(complete(message_id, text))
+        if is_streamed:
+            said.append(stopped())
+    return said
+
+
+@given(said=speeches())
+def test_joined_chunks_are_the_text_of_any_turn(said: list[Frame]) -> None:
+    chunks, text = read(said)
+
+    assert "".join(chunks) == text

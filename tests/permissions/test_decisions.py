@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from steersman import _json
+from steersman.permissions import Allow, CanUseTool, Decision, Deny, PermissionContext
+
+
+@pytest.mark.parametrize(
+    ("decision", "wire"),
+    [
+        # The CLI refuses the tool when `updatedInput` is null, so it is left out.
+        (Allow(), {"behavior": "allow"}),
+        (Allow({}), {"behavior": "allow", "updatedInput": {}}),
+        (Allow({"a": None}), {"behavior": "allow", "updatedInput": {"a": None}}),
+        (
+            Allow(updated_permissions=[{"type": "setMode", "mode": "plan"}]),
+            {
+                "behavior": "allow",
+                "updatedPermissions": [{"type": "setMode", "mode": "plan"}],
+            },
+        ),
+        (Deny("no"), {"behavior": "deny", "message": "no"}),
+        (Deny(""), {"behavior": "deny", "message": ""}),
+        (
+            Deny("stop", interrupt=True),
+            {"behavior": "deny", "message": "stop", "interrupt": True},
+        ),
+    ],
+)
+def test_a_decision_is_written_as_the_cli_reads_it(
+    decision: Decision, wire: dict[str, Any]
+) -> None:
+    assert _json.loads(_json.dumps(decision)) == wire
+
+
+def test_a_denial_always_has_a_message() -> None:
+    make: Any = Deny
+
+    with pytest.raises(TypeError, match="message"):
+        make()
+
+
+def test_the_context_reads_the_question_it_is_about() -> None:
+    question = CanUseTool(
+        tool_name="Bash",
+        input={"command": "ls"},
+        tool_use_id="toolu_1",
+        permission_suggestions=[{"type": "setMode"}],
+        agent_id="a1",
+    )
+
+    context = PermissionContext("q", "s", question)
+
+    assert (context.tool_use_id, context.suggestions, context.agent_id) == (
+        "toolu_1",
+        [{"type": "setMode"}],
+        "a1",
+    )
