@@ -59,7 +59,7 @@ clean:
 	elif $(PY) -c "import msgspec" 2> /dev/null; then \
 		echo "Nothing could be installed (see .venv/install.log); going on with what is here."; \
 	else \
-		cat .venv/install.log; exit 1; \
+		tail -n 3 .venv/install.log; echo "steersman needs the package msgspec, and it could not be installed: are you offline?"; exit 1; \
 	fi
 
 .venv/pyvenv.cfg:

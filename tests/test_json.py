@@ -36,7 +36,8 @@ def test_a_line_of_json_holds_no_newline(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["\ud800", "a\udfffb", "\ud83d and \ude00", "\udcff", "\ud800\ud800"]
+    "text",
+    ["\ud800", "a\udfffb", "\ud83d and \ude00", "\udcff"],  # noqa: PT014 - they do differ
 )
 def test_a_lone_surrogate_goes_both_ways(text: str) -> None:
     line = _json.dumps({"key " + text: [text]})

@@ -64,7 +64,7 @@ class Counted(bytes):
 
 
 def work_for(size: int) -> int:
-    """How many bytes are touched until a line of `size` bytes is collected, joining it not counted."""
+    """How many bytes are touched until a line of `size` bytes is there, its one join left out."""
     framer, chunk, end = LineFramer(), Counted(b"x" * CHUNK), Counted(b"\n")
     Counted.work = 0
     for _ in range(size // CHUNK):

@@ -3,12 +3,15 @@ from __future__ import annotations
 import asyncio
 import io
 import re
+from collections.abc import Callable
 
 import pytest
 
 from steersman.cli.demo import StageName, show
 from steersman.cli.main import main
 from steersman.cli.screen import Screen
+from steersman.cli.stage import find_program
+from steersman.errors import CliNotFound
 from tests.examples.offline import stock_cli
 
 STOCK = re.compile(
@@ -30,15 +33,16 @@ HAPPENINGS = [
     "   hook  before Bash: rm total.txt",
     " denied  by the hook: nothing is deleted here",
     "  state  running → idle",
+    "   file  total.txt holds 25.0",
     "   turn  completed, 2 tool calls denied",
     "  state  idle → completed",
 ]
 
 
-async def shown(where: StageName) -> list[str]:
+async def shown(where: StageName, find: Callable[[], str] = find_program) -> list[str]:
     out = io.StringIO()
     async with asyncio.timeout(60):
-        status = await show(Screen(out), where, pause=0.05)
+        status = await show(Screen(out), where, pause=0.05, find=find)
     assert status == 0
     return out.getvalue().splitlines()
 
@@ -56,19 +60,43 @@ async def test_the_demo_shows_everything_on_the_stock_cli() -> None:
 
     assert STOCK.fullmatch(lines[0])
     assert in_order(HAPPENINGS, lines), "\n".join(lines)
-    assert "   file  total.txt holds 25.0" in lines
     assert any(re.match(r"   cost  \$0\.0[1-9]", line) for line in lines)
 
 
 async def test_the_demo_shows_everything_on_the_embedded_cli() -> None:
     lines = await shown("embedded")
 
-    assert lines[0] == "steersman demo: the embedded scripted CLI, no process"
+    assert lines[0] == "steersman demo: the embedded scripted CLI (as you asked)"
     assert in_order(HAPPENINGS, lines), "\n".join(lines)
 
 
-def test_the_real_thing_is_not_run_without_consent(capsys: pytest.CaptureFixture[str]) -> None:
-    status = main(["demo", "--real"])
+async def test_where_there_is_no_cli_the_first_line_says_so() -> None:
+    def find() -> str:
+        raise CliNotFound(["everywhere"])
+
+    lines = await shown("any", find)
+
+    assert lines[0] == "steersman demo: the embedded scripted CLI (no stock CLI was found)"
+    assert in_order(HAPPENINGS, lines), "\n".join(lines)
+
+
+async def test_where_the_cli_does_not_start_the_first_line_says_why() -> None:
+    lines = await shown("any", lambda: "/bin/false")
+
+    assert lines[0].startswith("steersman demo: the embedded scripted CLI (the stock one did not")
+    assert in_order(HAPPENINGS, lines), "\n".join(lines)
+
+
+class Keyboard(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("stdin", [io.StringIO("y\n"), Keyboard("n\n"), Keyboard("\n"), Keyboard()])
+def test_the_real_thing_is_not_run_without_consent(
+    stdin: io.StringIO, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = main(["demo", "--real"], stdin)
 
     assert status == 1
     assert "your own Claude login" in capsys.readouterr().out

@@ -47,7 +47,7 @@ def test_a_decorated_callback_is_still_itself() -> None:
     ],
 )
 def test_an_event_has_the_name_the_cli_gives_it_and_guards_fail_closed(
-    event: type[HookEvent], name: str, is_guard: bool
+    event: type[HookEvent], name: str, *, is_guard: bool
 ) -> None:
     registered = Registered(event, look)
 
@@ -62,13 +62,13 @@ def test_what_is_no_event_is_refused(event: Any) -> None:
 
 @pytest.mark.parametrize("matcher", [5, ["Bash"], b"Bash"])
 def test_a_matcher_is_a_text(matcher: Any) -> None:
-    with pytest.raises(UsageError, match="matcher: got .* allowed: a tool name"):
+    with pytest.raises(UsageError, match=r"matcher: got .* allowed: a tool name"):
         Hooks().on(PreToolUse, matcher)
 
 
 @pytest.mark.parametrize("timeout", [0, -1, True, "5", float("nan")])
 def test_a_timeout_is_a_time(timeout: Any) -> None:
-    with pytest.raises(UsageError, match="timeout: got .* allowed: seconds above 0"):
+    with pytest.raises(UsageError, match=r"timeout: got .* allowed: seconds above 0"):
         Hooks().on(PreToolUse, timeout=timeout)
 
 

@@ -23,7 +23,7 @@ def test_entries_are_numbered_from_one() -> None:
 
 
 def test_an_entry_keeps_what_it_was_written_with() -> None:
-    entry = Journal().append(12.5, Kind.FAULT, b"line", ("a", "b"), where="hook", count=2)
+    entry = Journal().append(12.5, Kind.FAULT, b"line", ("a", "b"), {"where": "hook", "count": 2})
 
     assert (entry.at, entry.kind, entry.line, entry.turns) == (
         12.5,

@@ -24,12 +24,12 @@ def test_every_phase_stands_in_the_table_and_can_be_reached() -> None:
     assert reachable() == set(Phase)
 
 
-@pytest.mark.parametrize(("phase", "move"), itertools.product(Phase, Move))
+@pytest.mark.parametrize(("phase", "move"), [*itertools.product(Phase, Move)])
 def test_a_step_leads_where_the_table_says_or_nowhere(phase: Phase, move: Move) -> None:
     assert step(phase, move) is TABLE[phase].get(move, phase)
 
 
-@pytest.mark.parametrize("phase", Phase)
+@pytest.mark.parametrize("phase", [*Phase])
 def test_ends_are_ends(phase: Phase) -> None:
     assert phase.is_over == (phase in ENDS)
     assert not phase.is_over or {step(phase, move) for move in Move} == {phase}

@@ -82,7 +82,7 @@ def test_every_recorded_result_with_an_error_has_its_outcome_in_the_table() -> N
     ],
 )
 def test_on_older_clis_our_own_interrupt_tells_the_outcome(
-    result: Result, was_interrupted: bool, outcome: Outcome
+    result: Result, *, was_interrupted: bool, outcome: Outcome
 ) -> None:
     assert outcome_of(result, was_interrupted=was_interrupted) == outcome
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any
 
@@ -188,7 +189,7 @@ def speeches(draw: st.DrawFn) -> list[Frame]:
             if is_streamed:
                 cuts = sorted(draw(st.lists(st.integers(0, len(text)), max_size=3)))
                 edges = [0, *cuts, len(text)]
-                said += [delta(text[a:b]) for a, b in zip(edges, edges[1:], strict=False)]
+                said += [delta(text[a:b]) for a, b in itertools.pairwise(edges)]
             said.append(complete(message_id, text))
         if is_streamed:
             said.append(stopped())

@@ -138,3 +138,29 @@ async def test_a_background_shell_leaks_into_no_other_turn(
     assert session.cost_usd > sum(each.cost_usd for each in results)
     assert "a note" in str(model.asked[-1].body["messages"])
     model.script.assert_complete()
+
+
+async def test_taking_back_a_prompt_does_not_stop_the_turn_that_it_waits_behind(
+    scripted: MakeScripted,
+) -> None:
+    agent, model = scripted(
+        when(is_notice, say("half") + stall() + say(" and whole")),
+        when("start", call("Bash", command="true", run_in_background=True), say("started")),
+        when("next", say("fresh")),
+        allowed_tools=["Bash"],
+    )
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        await (await session.send("start"))
+        await asyncio.to_thread(model.wait_for_request, 3)
+        unwanted = await session.send("unwanted")
+        await unwanted.interrupt()
+        model.release()
+        await unasked_result(session)
+        taken_back = await unwanted
+        fresh = await (await session.send("next"))
+        entries = await entries_of(session)
+
+    assert (taken_back.outcome, taken_back.text) == ("interrupted", "")
+    assert unowned_texts(entries) == ["half and whole"]
+    assert (fresh.outcome, fresh.text) == ("completed", "fresh")

@@ -54,7 +54,11 @@ async def test_interrupted_before_a_slow_server_lets_the_first_turn_begin(
     """`system/init` waits for servers, up to half a minute; an interrupt does not."""
     silent = {"command": "sleep", "args": ["60"]}
     agent, model = scripted(
-        when("stop me", say("never heard")), NEXT, mcp_servers={"silent": silent}
+        when("stop me", say("never heard")),
+        NEXT,
+        mcp_servers={"silent": silent},
+        # A CLI that still waits for a server does not end with its input.
+        close_grace=0.2,
     )
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
@@ -213,3 +217,26 @@ async def test_a_queued_prompt_can_be_taken_back_alone(scripted: MakeScripted) -
 
     assert [each.outcome for each in results] == ["completed", "interrupted", "completed"]
     assert [each.text for each in results] == ["slow but whole", "", "answered"]
+
+
+async def test_interrupts_at_the_same_time_stop_one_turn_and_not_the_next(
+    scripted: MakeScripted,
+) -> None:
+    rounds = 8
+    agent, _model = scripted(
+        *(when(f"stop {n}.", say("half") + stall()) for n in range(rounds)),
+        *(when(f"queued {n}.", say(f"answer {n}")) for n in range(rounds)),
+    )
+    outcomes: list[tuple[str, str, str]] = []
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        for n in range(rounds):
+            turn = await session.send(f"stop {n}.")
+            queued = await session.send(f"queued {n}.")
+            if n % 2:
+                await first_words(turn, "half")
+            await asyncio.gather(turn.interrupt(), session.interrupt(), turn.interrupt())
+            after = await queued
+            outcomes.append(((await turn).outcome, after.outcome, after.text))
+
+    assert outcomes == [("interrupted", "completed", f"answer {n}") for n in range(rounds)]

@@ -34,10 +34,13 @@ def assistant(*blocks: Any) -> Assistant:
     return message
 
 
-def user(*blocks: Any) -> User:
-    message = parse_message({"type": "user", "message": {"content": list(blocks)}})
+def user(block: Any) -> Wire:
+    """The one block of a message to the model."""
+    message = parse_message({"type": "user", "message": {"content": [block]}})
     assert isinstance(message, User)
-    return message
+    assert isinstance(message.content, list)
+    (read,) = message.content
+    return read
 
 
 @pytest.mark.parametrize(
@@ -97,9 +100,8 @@ def test_a_strange_block_keeps_its_neighbours(strange: Any) -> None:
 def test_a_known_block_with_a_strange_field_is_still_kept_whole(kind: str, field: Any) -> None:
     found = {"type": kind, "text": field, "input": field, "content": field, "data": field}
 
-    (block,) = user(found).content
+    block = user(found)
 
-    assert isinstance(block, Wire)
     assert block.raw == json.loads(json.dumps(found))
 
 
@@ -122,9 +124,9 @@ def test_every_recorded_block_is_known_and_keeps_what_it_came_from(trace: str) -
 
 
 def test_a_tool_result_may_hold_blocks_of_its_own() -> None:
-    inner = [{"type": "text", "text": "a"}, {"type": "image", "source": {}}]
+    inner: list[dict[str, Any]] = [{"type": "text"}, {"type": "image", "source": {}}]
 
-    (block,) = user({"type": "tool_result", "tool_use_id": "t", "content": inner}).content
+    block = user({"type": "tool_result", "tool_use_id": "t", "content": inner})
 
     assert block == ToolResultBlock(tool_use_id="t", content=inner)
 

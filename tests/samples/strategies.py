@@ -32,12 +32,12 @@ ANY_JSON = st.recursive(
 Path = tuple[str | int, ...]
 
 
-def shape_of(value: Any) -> Any:
-    """The keys of a value, and the types they lead to."""
-    if isinstance(value, dict):
-        return tuple((key, shape_of(inner)) for key, inner in value.items())
-    if isinstance(value, list):
-        return ("[]", *{shape_of(inner) for inner in value[:1]})
+def shape_of(value: Any, depth: int = 3) -> Any:
+    """The keys of a value down to `depth`, and the types they lead to."""
+    if isinstance(value, dict) and depth:
+        return tuple((key, shape_of(inner, depth - 1)) for key, inner in value.items())
+    if isinstance(value, list) and depth:
+        return ("[]", *(shape_of(inner, depth - 1) for inner in value[:1]))
     return type(value).__name__
 
 

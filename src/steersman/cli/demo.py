@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal
@@ -11,7 +12,7 @@ from steersman.agent import Agent, Session
 from steersman.cli import stage
 from steersman.cli.screen import Screen
 from steersman.cli.story import PROMPT, story
-from steersman.errors import LaunchError, StartupError
+from steersman.errors import CliNotFound, LaunchError, StartupError
 from steersman.hooks import Hooks, PreToolUse, Reply, deny
 from steersman.journal import TurnResult
 from steersman.permissions import Allow, Decision, Deny, PermissionContext
@@ -28,16 +29,25 @@ PAUSE = 0.25
 REST_LIMIT = 5.0
 
 
-async def show(screen: Screen, where: StageName = "any", *, pause: float = PAUSE) -> int:
+async def show(
+    screen: Screen,
+    where: StageName = "any",
+    *,
+    pause: float = PAUSE,
+    find: Callable[[], str] = stage.find_program,
+) -> int:
     """Play the demo; gives an exit status."""
     if where == "real":
         return await _play(screen, stage.real(REAL_BUDGET_USD), pause)
+    why = "as you asked"
     if where == "any":
         try:
-            return await _play(screen, stage.stock(story), pause)
+            return await _play(screen, stage.stock(story, find()), pause)
+        except CliNotFound:
+            why = "no stock CLI was found"
         except (LaunchError, StartupError) as error:
-            screen.line("note", f"no stock CLI here ({error.what.splitlines()[0]})")
-    return await _play(screen, stage.embedded(story), pause)
+            why = f"the stock one did not start: {error.what.splitlines()[0]}"
+    return await _play(screen, stage.embedded(story, why), pause)
 
 
 async def _play(screen: Screen, place: AbstractContextManager[stage.Stage], pause: float) -> int:
@@ -61,7 +71,7 @@ class Demo:
         """Start, ask, read the answer as it comes, and end."""
         async with self._agent().session() as self._session:
             version = self._session.initialized.claude_code_version
-            self._screen.title("steersman demo: " + self._stage.title.format(version=version))
+            self._screen.title("steersman demo: " + self._stage.title.replace("{version}", version))
             self._show_state()
             self._screen.line("you", PROMPT)
             turn = await self._session.send(PROMPT)

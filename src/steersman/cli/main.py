@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Sequence
+from typing import TextIO
 
 from steersman.cli import demo
 from steersman.cli.screen import Screen, screen_for
@@ -22,11 +23,11 @@ REAL_WARNING = (
 )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, stdin: TextIO = sys.stdin) -> int:
     """Run the command; gives its exit status."""
     chosen = parser().parse_args(arguments)
     screen = screen_for(sys.stdout)
-    if chosen.real and not (chosen.yes or _confirms(screen)):
+    if chosen.real and not (chosen.yes or _confirms(screen, stdin)):
         return 1
     try:
         return asyncio.run(demo.show(screen, _stage_of(chosen)))
@@ -65,9 +66,10 @@ def _stage_of(chosen: argparse.Namespace) -> demo.StageName:
     return "embedded" if chosen.embedded else "any"
 
 
-def _confirms(screen: Screen) -> bool:
+def _confirms(screen: Screen, stdin: TextIO) -> bool:
     screen.line("real", REAL_WARNING)
-    if not sys.stdin.isatty():
+    if not stdin.isatty():
         screen.line("real", "Nobody is here to agree; pass --yes to agree beforehand.")
         return False
-    return input("Go on? [y/N] ").strip().lower() in ("y", "yes")
+    screen.line("real", "Go on? [y/N]")
+    return stdin.readline().strip().lower() in ("y", "yes")

@@ -16,7 +16,7 @@ from steersman.testing.script import Script
 from steersman.testing.scripted_cli import ScriptedCLI
 from steersman.transports.locate import locate
 
-__all__ = ["Stage", "embedded", "real", "stock"]
+__all__ = ["Stage", "embedded", "find_program", "real", "stock"]
 
 Story = Callable[[Path], Script]
 
@@ -35,12 +35,8 @@ class Stage:
 
 
 @contextmanager
-def stock(story: Story) -> Generator[Stage, None, None]:
-    """The stock CLI on a scripted model: no login, no network but loopback.
-
-    Raises `CliNotFound`.
-    """
-    program = _stock_program()
+def stock(story: Story, program: str) -> Generator[Stage, None, None]:
+    """The stock CLI on a scripted model: no login, no network but loopback."""
     with CliSandbox() as box, ScriptedModel(story(box.project)) as model:
         yield Stage(
             "stock Claude Code CLI {version} on a scripted model, offline",
@@ -50,12 +46,12 @@ def stock(story: Story) -> Generator[Stage, None, None]:
 
 
 @contextmanager
-def embedded(story: Story) -> Generator[Stage, None, None]:
+def embedded(story: Story, why: str) -> Generator[Stage, None, None]:
     """The scripted CLI in this process: nothing is run at all."""
     with TemporaryDirectory(prefix="steersman-") as folder:
         project = Path(folder).resolve()
-        transport = ScriptedCLI(story(project))
-        yield Stage("the embedded scripted CLI, no process", project, {"transport": transport})
+        transport = ScriptedCLI(story(project), tools={"Write": _write})
+        yield Stage(f"the embedded scripted CLI ({why})", project, {"transport": transport})
 
 
 @contextmanager
@@ -70,8 +66,15 @@ def real(budget_usd: float) -> Generator[Stage, None, None]:
         )
 
 
-def _stock_program() -> str:
+def find_program() -> str:
+    """The stock CLI, that of the official wheel first. Raises `CliNotFound`."""
     try:
         return str(find_stock_cli())
     except CliNotFound:
         return locate()
+
+
+def _write(given: dict[str, Any]) -> str:
+    """Play the tool of that name; the approver has seen that the file lies in the project."""
+    Path(given["file_path"]).write_text(given["content"], encoding="utf-8")
+    return "Written."

@@ -73,8 +73,13 @@ class ScriptedCLI:
         """The frames that hosts wrote so far."""
         return self._stage.received
 
+    @property
+    def running(self) -> int:
+        """How many of its processes are still there."""
+        return sum(not process.is_gone for process in self._processes)
+
     async def wait_for_request(self, count: int = 1, timeout: float = PATIENCE) -> ModelRequest:
-        """Wait until the model was asked `count` times; gives that request. Raises `TimeoutError`."""
+        """Wait for the request number `count` to the model. Raises `TimeoutError`."""
         return await self._stage.wait_for_request(count, timeout)
 
     async def wait_for_stall(self, timeout: float = PATIENCE) -> None:

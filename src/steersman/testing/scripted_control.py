@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
 from steersman.testing.scripted_hooks import HookRunner, read_hooks
-from steersman.testing.scripted_ledger import resolve_model
+from steersman.testing.scripted_ledger import Model, resolve_model
 from steersman.testing.scripted_mcp import McpServers
 from steersman.testing.scripted_output import Output
 from steersman.testing.scripted_permissions import MODES, Permissions
@@ -16,7 +17,7 @@ from steersman.testing.scripted_tasks import Tasks
 from steersman.testing.scripted_tools import ToolRunner
 from steersman.testing.scripted_turns import TurnLoop
 
-__all__ = ["CAPABILITIES", "VERSION", "Control"]
+__all__ = ["AGENTS", "CAPABILITIES", "COMMANDS", "VERSION", "Control", "Reach"]
 
 VERSION = "2.1.325"
 
@@ -36,29 +37,34 @@ AGENTS = ("claude", "Explore", "general-purpose", "Plan")
 Request = Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What control requests reach into."""
+
+    hooks: HookRunner
+    permissions: Permissions
+    servers: McpServers
+    tools: ToolRunner
+    turns: TurnLoop
+    ready: list[asyncio.Task[None]]
+    """What the first turn waits for."""
+
+
 class Control:
     """Answers each request at once, in any order, at any time."""
 
     def __init__(
-        self,
-        output: Output,
-        hooks: HookRunner,
-        permissions: Permissions,
-        servers: McpServers,
-        tools: ToolRunner,
-        tasks: Tasks,
-        ready: list[asyncio.Task[None]],
-        end: Callable[[], None],
+        self, output: Output, model: Model, reach: Reach, tasks: Tasks, end: Callable[[], None]
     ) -> None:
-        self.model = resolve_model(output.settings.model)
-        self.turns: TurnLoop | None = None
         self._output = output
-        self._hooks = hooks
-        self._permissions = permissions
-        self._servers = servers
-        self._tools = tools
+        self._model = model
+        self._hooks = reach.hooks
+        self._permissions = reach.permissions
+        self._servers = reach.servers
+        self._tools = reach.tools
+        self._turns = reach.turns
+        self._ready = reach.ready
         self._tasks = tasks
-        self._ready = ready
         self._end = end
         self._is_initialized = False
         self._verbs: Mapping[str, Callable[[Any, Request], None]] = {
@@ -151,13 +157,11 @@ class Control:
         }
 
     def _interrupt(self, request_id: Any, request: Request) -> None:
-        assert self.turns is not None
-        receipt = self.turns.interrupt(cancel_queued=request.get("cancel_queued") is True)
+        receipt = self._turns.interrupt(cancel_queued=request.get("cancel_queued") is True)
         self._output.succeed(request_id, receipt)
 
     def _cancel_async_message(self, request_id: Any, request: Request) -> None:
-        assert self.turns is not None
-        was_waiting = self.turns.withdraw(str(request.get("message_uuid")))
+        was_waiting = self._turns.withdraw(str(request.get("message_uuid")))
         self._output.succeed(request_id, {"cancelled": was_waiting})
 
     def _set_permission_mode(self, request_id: Any, request: Request) -> None:
@@ -180,12 +184,14 @@ class Control:
         name = request.get("model")
         if not (name is None or isinstance(name, str)):
             error = "set_model: model must be a string"
-            self._output.refuse(request_id, error, error_code="invalid_request", model=self.model)
+            self._output.refuse(
+                request_id, error, error_code="invalid_request", model=self._model.name
+            )
             return
-        self.model = resolve_model(name)
-        shown = self.model if name in (None, self.model) else f"{name} ({self.model})"
+        resolved = self._model.name = resolve_model(name)
+        shown = resolved if name in (None, resolved) else f"{name} ({resolved})"
         self._output.note(f"Set model to `{shown}`")
-        self._output.succeed(request_id, {"model": self.model})
+        self._output.succeed(request_id, {"model": resolved})
 
     def _mcp_status(self, request_id: Any, _request: Request) -> None:
         self._output.succeed(request_id, {"mcpServers": self._servers.status()})

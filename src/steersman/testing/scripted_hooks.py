@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from steersman.testing.scripted_host import Host, HostGone, HostRefused
 from steersman.testing.scripted_output import Output, new_id
+from steersman.tools.plain import is_array, is_object
 
 __all__ = ["HookReply", "HookRunner", "Registration", "Verdict", "read_hooks", "verdict_of"]
 
@@ -150,15 +151,13 @@ class HookRunner:
 
 
 def read_hooks(given: Any) -> tuple[Registration, ...]:
-    """The callbacks that an initialize request registers. Raises `ValueError` if it is malformed."""
+    """The callbacks that an initialize request registers. Raises `ValueError` if malformed."""
     if given is None:
         return ()
-    if not isinstance(given, dict):
+    if not is_object(given):
         raise ValueError(MALFORMED)
     return tuple(
-        each
-        for event, matchers in cast("dict[str, Any]", given).items()
-        for each in _read_matchers(event, matchers)
+        each for event, matchers in given.items() for each in _read_matchers(event, matchers)
     )
 
 
@@ -194,14 +193,12 @@ def _verdict_of_one(tool_name: str, reply: HookReply) -> Verdict:
 
 
 def _read_matchers(event: str, matchers: Any) -> Iterable[Registration]:
-    if not isinstance(matchers, list):
-        raise ValueError(MALFORMED)  # noqa: TRY004 - JSON is the value
-    for given in cast("list[Any]", matchers):
-        ids = cast("dict[str, Any]", given).get("hookCallbackIds") if isinstance(given, dict) else 0
-        if not isinstance(ids, list):
-            raise ValueError(MALFORMED)  # noqa: TRY004 - JSON is the value
-        fields = cast("dict[str, Any]", given)
-        for callback_id in cast("list[Any]", ids):
+    if not is_array(matchers):
+        raise ValueError(MALFORMED)
+    for fields in matchers:
+        if not (is_object(fields) and is_array(ids := fields.get("hookCallbackIds"))):
+            raise ValueError(MALFORMED)
+        for callback_id in ids:
             yield Registration(
                 event,
                 str(callback_id),

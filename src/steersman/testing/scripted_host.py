@@ -82,7 +82,7 @@ class Host:
             asked.answer.set_result(cast("Any", response.get("response")))
 
     def withdraw_all(self) -> None:
-        """Tell the host that its answers are not wanted any more; who waits is cancelled by others."""
+        """Tell the host that the turn wants no answers any more; its tasks are not ended here."""
         for request_id, asked in list(self._open.items()):
             if not asked.outlives_turn:
                 del self._open[request_id]

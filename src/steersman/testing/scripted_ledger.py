@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["DEFAULT_MODEL", "Ledger", "resolve_model"]
+__all__ = ["DEFAULT_MODEL", "Ledger", "Model", "resolve_model"]
 
 DEFAULT_MODEL = "claude-opus-5-5"
 
@@ -40,6 +41,13 @@ Usage = Mapping[str, int]
 def resolve_model(name: str | None) -> str:
     """The model that a name stands for; an unknown one stands for itself."""
     return DEFAULT_MODEL if name is None else ALIASES.get(name, name)
+
+
+@dataclass(slots=True)
+class Model:
+    """The model that is asked now."""
+
+    name: str
 
 
 class Ledger:

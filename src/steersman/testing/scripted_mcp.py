@@ -113,7 +113,7 @@ class McpServer:
     async def _ask(
         self, message: dict[str, Any], number: int | None, timeout: float | None = None
     ) -> dict[str, Any]:
-        """The JSON-RPC response; what does not fit the request is dropped, and waited on for ever."""
+        """The JSON-RPC response; one that does not fit is dropped, and the wait goes on."""
         try:
             async with asyncio.timeout(timeout):
                 answer = await self._host.ask(

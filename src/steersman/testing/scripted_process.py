@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, cast
@@ -10,12 +11,19 @@ from typing import Any, cast
 from steersman import _json
 from steersman._wire.framing import LineFramer
 from steersman.ports import Launch
-from steersman.testing.scripted_control import AGENTS, CAPABILITIES, COMMANDS, VERSION, Control
+from steersman.testing.scripted_control import (
+    AGENTS,
+    CAPABILITIES,
+    COMMANDS,
+    VERSION,
+    Control,
+    Reach,
+)
 from steersman.testing.scripted_history import History
 from steersman.testing.scripted_hooks import HookRunner
 from steersman.testing.scripted_host import Host
 from steersman.testing.scripted_launch import read_launch
-from steersman.testing.scripted_ledger import Ledger
+from steersman.testing.scripted_ledger import Ledger, Model, resolve_model
 from steersman.testing.scripted_mcp import McpServers
 from steersman.testing.scripted_output import Output, uuid_fields
 from steersman.testing.scripted_permissions import Permissions
@@ -42,6 +50,7 @@ class ScriptedProcess:
     """A peer: wires the parts of one CLI together and reads its stdin."""
 
     def __init__(self, stage: Stage, on_exit: Callable[[int], None]) -> None:
+        self.is_gone = False
         self._stage = stage
         self._on_exit = on_exit
         self._framer = LineFramer()
@@ -62,8 +71,9 @@ class ScriptedProcess:
         """Begin."""
         self._wire = wire
         self._build(launch, wire)
-        if self._reach("first byte") and self._stage.faults.stderr:
-            wire.write_stderr(self._stage.faults.stderr.encode())
+        faults = self._stage.faults
+        if self._reach("first byte") and faults.exit_at is None:
+            wire.write_stderr(faults.stderr.encode())
 
     def data_received(self, data: bytes) -> None:
         """Read what the host wrote."""
@@ -84,7 +94,7 @@ class ScriptedProcess:
 
     def killed(self) -> asyncio.Future[Any] | None:
         """Let go of all tasks."""
-        self._is_leaving = True
+        self._is_leaving = self.is_gone = True
         return self._tasks.cancel_all()
 
     def exit(self, status: int, stderr: str = "") -> None:
@@ -101,6 +111,7 @@ class ScriptedProcess:
 
     def _gone(self, status: int) -> None:
         assert self._wire is not None
+        self.is_gone = True
         self._wire.exit(status)
         self._on_exit(status)
 
@@ -117,17 +128,7 @@ class ScriptedProcess:
         self._tools = ToolRunner(
             self._stage, output, self._host, self._hooks, self._permissions, self._servers
         )
-        ready: list[asyncio.Task[None]] = []
-        self._control = Control(
-            output,
-            self._hooks,
-            self._permissions,
-            self._servers,
-            self._tools,
-            self._tasks,
-            ready,
-            lambda: self.exit(0),
-        )
+        self._model = Model(resolve_model(settings.model))
         self._results = Results(output)
         shared = Shared(
             stage=self._stage,
@@ -138,11 +139,16 @@ class ScriptedProcess:
             history=History(settings.session_id),
             ledger=Ledger(),
             results=self._results,
-            model=lambda: self._control.model,
+            model=self._model,
             tell_init=self._tell_init,
         )
+        ready: list[asyncio.Task[None]] = []
         self._turns = TurnLoop(shared, self._host, self._tasks, ready, self._leave_if_done)
-        self._control.turns = self._turns
+        reach = Reach(
+            self._hooks, self._permissions, self._servers, self._tools, self._turns, ready
+        )
+        end = functools.partial(self.exit, 0)
+        self._control = Control(output, self._model, reach, self._tasks, end)
 
     def _tell_init(self, uuids: list[str]) -> None:
         settings = self._output.settings
@@ -151,7 +157,7 @@ class ScriptedProcess:
             cwd=settings.cwd,
             tools=self._tools.names,
             mcp_servers=self._servers.listed(),
-            model=self._control.model,
+            model=self._model.name,
             permissionMode=self._permissions.mode,
             slash_commands=list(COMMANDS),
             apiKeySource="ANTHROPIC_API_KEY",
@@ -165,7 +171,7 @@ class ScriptedProcess:
         )
 
     def _leave_if_done(self) -> None:
-        if self._input_is_over and self._turns.is_idle:
+        if self._input_is_over and (self._turns.is_idle or self._tasks.were_taken):
             self.exit(1 if self._results.last_was_error else 0)
 
     def _crashed(self, error: Exception) -> None:

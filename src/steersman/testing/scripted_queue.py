@@ -50,7 +50,7 @@ class PromptQueue:
         return True
 
     def take(self) -> list[Prompt]:
-        """The prompts of the next turn: all of the highest priority; one that asks nothing alone."""
+        """The prompts of the next turn: all of one priority; one that asks nothing comes alone."""
         for priority in PRIORITIES:
             candidates = [each for each in self._waiting if each.priority == priority]
             if candidates:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
+from steersman.tools.plain import is_array, is_object
+
 __all__ = ["misfits"]
 
 Schema = Mapping[str, Any]
@@ -54,27 +56,26 @@ def _check_type(value: Any, demand: Any, place: _Place) -> Iterator[str]:
 
 
 def _check_required(value: Any, demand: Any, place: _Place) -> Iterator[str]:
-    if isinstance(value, dict):
+    if is_object(value):
         missing = [name for name in demand if name not in value]
         yield from (place.says(f"must have required property '{name}'") for name in missing)
 
 
 def _check_properties(value: Any, demand: Any, place: _Place) -> Iterator[str]:
-    if isinstance(value, dict):
-        fields = cast("dict[str, Any]", value)
-        for name in demand.keys() & fields.keys():
-            yield from place.below(name, fields[name], demand[name])
+    if is_object(value):
+        for name in demand.keys() & value.keys():
+            yield from place.below(name, value[name], demand[name])
 
 
 def _check_additional(value: Any, demand: Any, place: _Place) -> Iterator[str]:
-    if isinstance(value, dict) and demand is False:
+    if is_object(value) and demand is False:
         known = place.schema.get("properties", {})
-        if any(name not in known for name in cast("dict[str, Any]", value)):
+        if any(name not in known for name in value):
             yield place.says("must NOT have additional properties")
 
 
 def _check_items(value: Any, demand: Any, place: _Place) -> Iterator[str]:
-    if isinstance(value, list) and isinstance(demand, Mapping):
+    if is_array(value) and isinstance(demand, Mapping):
         for position, item in enumerate(value):
             yield from place.below(position, item, cast("Schema", demand))
 

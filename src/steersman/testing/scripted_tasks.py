@@ -13,22 +13,36 @@ class Tasks:
     """Starts tasks and ends them all; one that raises is reported."""
 
     def __init__(self, on_crash: Callable[[Exception], None]) -> None:
+        self.were_taken = False
+        """Somebody else has cancelled one of them, as a loop does that shuts down."""
         self._on_crash = on_crash
         self._running: set[asyncio.Task[None]] = set()
+        self._stopped: set[asyncio.Task[None]] = set()
 
     def start(self, doing: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run `doing` in a task of its own."""
         task = asyncio.get_running_loop().create_task(self._guard(doing))
         self._running.add(task)
-        task.add_done_callback(self._running.discard)
+        task.add_done_callback(self._ended)
         return task
+
+    def stop(self, task: asyncio.Task[None]) -> None:
+        """End one of them."""
+        self._stopped.add(task)
+        task.cancel()
 
     def cancel_all(self) -> asyncio.Future[Any] | None:
         """End all but the one that calls; gives what to wait for, if there is something."""
         others = [each for each in self._running if each is not _current()]
         for each in others:
-            each.cancel()
+            self.stop(each)
         return asyncio.gather(*others, return_exceptions=True) if others else None
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        if task.cancelled() and task not in self._stopped:
+            self.were_taken = True
+        self._stopped.discard(task)
 
     async def _guard(self, doing: Coroutine[Any, Any, None]) -> None:
         try:

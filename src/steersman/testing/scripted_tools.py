@@ -14,7 +14,7 @@ from steersman.testing.scripted_mcp import McpServers
 from steersman.testing.scripted_output import Output
 from steersman.testing.scripted_permissions import Permissions
 from steersman.testing.scripted_schema import misfits
-from steersman.testing.scripted_stage import Stage
+from steersman.testing.scripted_stage import FakeTool, Stage
 
 __all__ = ["BUILT_IN", "STRUCTURED_OUTPUT", "ToolCall", "ToolOutcome", "ToolRunner", "rejected"]
 
@@ -134,7 +134,7 @@ class ToolRunner:
         if found is None:
             return name in SAFE_TOGETHER
         server, tool = found
-        annotations = server.tools[tool].get("annotations") or {}
+        annotations: dict[str, Any] = server.tools[tool].get("annotations") or {}
         return annotations.get("readOnlyHint") is True
 
     def meta_of(self, name: str) -> dict[str, Any]:
@@ -269,10 +269,10 @@ class ToolRunner:
         return await self._play(call)
 
     async def _play(self, call: ToolCall) -> ToolOutcome:
-        fake = self._stage.tools.get(call.name, _echo)
+        fake: FakeTool = self._stage.tools.get(call.name, _echo)
         try:
-            played = fake(dict(call.input))
-            given = await played if inspect.isawaitable(played) else played
+            played: Any = fake(dict(call.input))
+            given: Any = await played if inspect.isawaitable(played) else played
         except Exception as error:  # noqa: BLE001 - the test's own code; a tool that fails
             return ToolOutcome(str(error), is_error=True, value=f"Error: {error}")
         text = given if isinstance(given, str) else json.dumps(given)

@@ -10,7 +10,7 @@ from typing import Any
 
 from steersman.testing.scripted_history import History
 from steersman.testing.scripted_hooks import HookReply, HookRunner
-from steersman.testing.scripted_ledger import Ledger
+from steersman.testing.scripted_ledger import Ledger, Model
 from steersman.testing.scripted_output import Frame, Output, uuid_fields
 from steersman.testing.scripted_queue import Prompt, PromptQueue, joined_content
 from steersman.testing.scripted_reply import ApiFailure, Block, Reply, Said
@@ -41,7 +41,7 @@ class Shared:
     history: History
     ledger: Ledger
     results: Results
-    model: Callable[[], str]
+    model: Model
     tell_init: Callable[[list[str]], None]
 
 
@@ -190,7 +190,7 @@ class Turn:
             uuids = [*self._uuids, *(each.uuid for each in self._folded if each.uuid)]
             self._output.system("status", status="requesting", **uuid_fields(uuids))
         self._results, self._outcomes = [], []
-        request = shared.history.request(shared.model(), shared.tools.names)
+        request = shared.history.request(shared.model.name, shared.tools.names)
         async with asyncio.TaskGroup() as tasks:
             self._batch = _Batch(tasks, self._run_call, shared.tools.is_safe_beside_others)
             said = await self._reply.play(request)
@@ -256,7 +256,7 @@ class Turn:
             self._shared.history.add_folded(prompt.text)
 
     async def _may_stop(self, said: Said, *, is_active: bool) -> bool:
-        fields = {
+        fields: dict[str, Any] = {
             "stop_hook_active": is_active,
             "last_assistant_message": said.text,
             "background_tasks": [],

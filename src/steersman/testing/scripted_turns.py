@@ -64,7 +64,7 @@ class TurnLoop:
                 self.withdraw(uuid)
         if self._turn is not None and not self._turn.is_over and self._playing is not None:
             self._host.withdraw_all()
-            self._playing.cancel()
+            self._tasks.stop(self._playing)
         return {"still_queued": self._queue.uuids, **receipt}
 
     def withdraw(self, uuid: str) -> bool:
@@ -79,7 +79,7 @@ class TurnLoop:
         # A tool that runs is let finish; words are not.
         if self._playing is not None and not (turn.is_in_tools or turn.is_over):
             self._host.withdraw_all()
-            self._playing.cancel()
+            self._tasks.stop(self._playing)
 
     async def _run(self, first: Turn) -> None:
         turn: Turn | None = first

@@ -50,11 +50,13 @@ class Wire:
 
     def write(self, data: bytes) -> None:
         """Say `data` on stdout."""
-        self._channel.tell(lambda receiver: receiver.data_received(data))
+        if data:
+            self._channel.tell(lambda receiver: receiver.data_received(data))
 
     def write_stderr(self, data: bytes) -> None:
         """Say `data` on stderr."""
-        self._channel.tell(lambda receiver: receiver.stderr_received(data))
+        if data:
+            self._channel.tell(lambda receiver: receiver.stderr_received(data))
 
     def exit(self, status: int) -> None:
         """End, once all that was said is heard; the first word counts."""

@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from steersman.errors import ChannelClosed, ReaderLagged, UsageError
+from steersman.journal import Kind, Lagged
+from steersman.messages import Assistant
+from steersman.permissions import Allow, PermissionContext
+from steersman.testing.script import Script, say, stall
+from steersman.testing.scripted_cli import ScriptedCLI
+from tests._session.peers import Frame, FramePeer, lifecycle, opened, result, state, text
+
+MANY = 20_000
+SMALL = 200_000
+"""Bytes of journal that hold only a small part of `MANY` messages."""
+
+
+def flood(peer: FramePeer, frame: Frame) -> None:
+    """Say very much, then ask; end the turn when the answer has come."""
+    if frame["type"] == "user":
+        peer.say(state("running"), lifecycle(frame["uuid"], "started"))
+        peer.say(*(text(f"message {n}", f"msg_{n}") for n in range(MANY)))
+        question = {"subtype": "can_use_tool", "tool_name": "Bash", "input": {"command": "ls"}}
+        peer.say({"type": "control_request", "request_id": "ask-1", "request": question})
+    elif frame["type"] == "control_response":
+        uuid = peer.sent("user")[0]["uuid"]
+        peer.say(result([uuid], "done"), lifecycle(uuid, "completed"), state("idle"))
+
+
+def allow(_name: str, _input: dict[str, Any], _context: PermissionContext) -> Allow:
+    return Allow()
+
+
+async def test_a_question_behind_20000_unread_messages_is_answered() -> None:
+    peer = FramePeer(flood)
+
+    async with opened(peer.transport, can_use_tool=allow) as session:
+        settled = await (await session.send("go"))
+
+    (answer,) = peer.sent("control_response")
+    assert answer["response"]["response"]["behavior"] == "allow"
+    assert settled.answer == "done"
+
+
+async def test_memory_is_bounded_however_much_nobody_reads() -> None:
+    peer = FramePeer(flood)
+
+    async with opened(peer.transport, can_use_tool=allow, journal_memory=SMALL) as session:
+        settled = await (await session.send("go"))
+        kept = [entry async for entry in _without_waiting(session)]
+
+    assert settled.outcome == "completed"
+    assert session.last_seq > MANY
+    assert sum(len(entry.line) for entry in kept if not isinstance(entry, Lagged)) <= SMALL
+    gap, *entries = kept
+    assert isinstance(gap, Lagged)
+    assert [entry.seq for entry in entries] == [gap.lost + n + 1 for n in range(len(entries))]
+
+
+async def test_a_turn_that_lost_its_beginning_is_not_told_as_if_it_were_whole() -> None:
+    peer = FramePeer(flood)
+
+    async with opened(peer.transport, can_use_tool=allow, journal_memory=SMALL) as session:
+        turn = await session.send("go")
+        settled = await turn
+        with pytest.raises(ReaderLagged) as of_turn:
+            await anext(turn.messages())
+        with pytest.raises(ReaderLagged):
+            await anext(turn.text())
+        with pytest.raises(ReaderLagged):
+            await anext(session.messages())
+
+    assert of_turn.value.lost > 0
+    # What is settled is whole all the same.
+    assert settled.text.startswith("message 0\n\nmessage 1\n\n")
+    assert settled.text.endswith(f"message {MANY - 1}")
+
+
+async def test_two_readers_see_the_same_and_a_late_one_too() -> None:
+    cli = ScriptedCLI(Script(say("one two three", 5), say("four")))
+
+    async def read() -> list[bytes]:
+        return [line async for line in session.raw()]
+
+    async with opened(cli) as session:
+        early = asyncio.ensure_future(read())
+        await (await session.send("first"))
+        second = await session.send("second")
+        between = asyncio.ensure_future(read())
+        await second
+    late = await read()
+
+    assert await early == await between == late
+    assert len(late) > 20
+
+
+async def test_a_slow_reader_does_not_hold_up_the_session_or_the_fast_one() -> None:
+    async with opened(ScriptedCLI(Script(say("one", 3), say("two", 3)))) as session:
+        slow = session.messages()
+        await (await session.send("first"))
+        first = await anext(slow)
+        await (await session.send("second"))
+        rest = [message async for message in _until(slow, "two")]
+
+    assert first.raw["type"] == "system"
+    assert [each.text for each in rest if isinstance(each, Assistant)] == ["one", "two"]
+
+
+async def test_a_reading_begins_behind_the_entry_that_is_named() -> None:
+    async with opened(ScriptedCLI(Script(say("one"), say("two")))) as session:
+        await (await session.send("first"))
+        seen = session.last_seq
+        await (await session.send("second"))
+    texts = [m.text async for m in session.messages(after=seen) if isinstance(m, Assistant)]
+    numbers = [e.seq async for e in session.journal(after=seen) if not isinstance(e, Lagged)]
+
+    assert texts == ["two"]
+    assert numbers == list(range(seen + 1, session.last_seq + 1))
+
+
+async def test_partial_messages_are_iterated_only_when_wanted() -> None:
+    async def kinds(**options: Any) -> set[str]:
+        async with opened(ScriptedCLI(Script(say("a b c", 3))), **options) as session:
+            turn = await session.send("go")
+            return {message.raw["type"] async for message in turn}
+
+    assert "stream_event" not in await kinds()
+    assert "stream_event" in await kinds(include_partial_messages=True)
+
+
+async def test_cancelling_one_reader_leaves_the_others_waiting() -> None:
+    cli = ScriptedCLI(Script(stall() + say("late")))
+
+    async def first_text() -> str:
+        return await anext(turn.text())
+
+    async with opened(cli) as session:
+        turn = await session.send("go")
+        one, other = asyncio.ensure_future(first_text()), asyncio.ensure_future(first_text())
+        await cli.wait_for_stall()
+        one.cancel()
+        await asyncio.wait([one])
+        await cli.release()
+        said = await other
+
+    assert said == "late"
+
+
+async def test_the_journal_tells_both_directions_and_our_own_decisions() -> None:
+    async with opened(ScriptedCLI()) as session:
+        await (await session.send("hello"))
+    kinds = [entry.kind async for entry in session.journal() if not isinstance(entry, Lagged)]
+
+    assert set(kinds) >= {
+        Kind.SENT,
+        Kind.CONTROL,
+        Kind.MESSAGE,
+        Kind.PARTIAL,
+        Kind.BOOKKEEPING,
+        Kind.PHASE,
+        Kind.SETTLED,
+    }
+
+
+async def test_a_session_that_has_not_started_has_nothing_to_read() -> None:
+    from steersman.agent import Agent
+
+    session = Agent(transport=ScriptedCLI()).session()
+
+    with pytest.raises(ChannelClosed, match="not started"):
+        session.messages()
+
+
+@pytest.mark.parametrize("after", [-1, 1.5, True, "1"])
+async def test_a_reading_begins_at_a_number(after: Any) -> None:
+    async with opened(ScriptedCLI()) as session:
+        with pytest.raises(UsageError, match="after"):
+            session.journal(after=after)
+
+
+async def _without_waiting(session: Any) -> Any:
+    """What is in the journal now."""
+    last = session.last_seq
+    async for entry in session.journal():
+        yield entry
+        if not isinstance(entry, Lagged) and entry.seq >= last:
+            return
+
+
+async def _until(messages: Any, said: str) -> Any:
+    async for message in messages:
+        yield message
+        if isinstance(message, Assistant) and message.text == said:
+            return

@@ -1,0 +1,394 @@
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steersman.errors import UsageError
+from steersman.hooks import Hooks
+from steersman.options import Options, StartupLimits, options_from
+from steersman.tools import Toolbox
+
+FIELDS = [each.name for each in dataclasses.fields(Options)]
+UUID = "12345678-1234-4234-8234-123456789abc"
+CANARY = "canary-sekret-value"
+
+
+def approve(_name: str, _input: dict[str, Any], _context: Any) -> Any:
+    """Say nothing."""
+
+
+GOOD: dict[str, list[Any]] = {
+    "model": [None, "opus", "claude-opus-5-5[1m]", "-dashed"],
+    "fallback_model": [None, "sonnet"],
+    "system_prompt": [None, "", "You.", {"type": "preset", "preset": "claude_code", "append": "x"}],
+    "append_system_prompt": [None, "", "More."],
+    "max_turns": [None, 1, 1000],
+    "max_budget_usd": [None, 0.01, 5],
+    "output_format": [None, {"type": "json_schema", "schema": {"type": "object"}}],
+    "tools": [None, [], ("Read", "Bash")],
+    "allowed_tools": [[], ["Read", "Bash(git log:*)", "mcp__calc__*"], ("Edit(src/**)",)],
+    "disallowed_tools": [[], ["WebFetch(domain:example.com)"]],
+    "functions": [[], [len]],
+    "mcp_servers": [
+        {},
+        {"calc": Toolbox("calc", [])},
+        {"a": {"command": "x", "args": ["-y"]}, "b-2": {"type": "http", "url": "http://x"}},
+        {"s_3": {"type": "sse", "url": "http://x"}},
+    ],
+    "strict_mcp_config": [True, False],
+    "permission_mode": [None, "default", "plan", "bypassPermissions"],
+    "can_use_tool": [None, approve],
+    "hooks": [Hooks()],
+    "agents": [{}, {"helper": {"description": "helps", "prompt": "You help."}}],
+    "cwd": [None, "/x", Path("/x")],
+    "add_dirs": [[], ["/x", Path("y")], ["/not utf-8 \udcff"]],
+    "cli_path": [None, "claude", Path("/bin/claude")],
+    "env": [{}, {"A_1": "", "_b": "x=y"}],
+    "inherit_env": [None, True, False, [], ["A", "B_*"]],
+    "setting_sources": [[], ["user", "project", "local"]],
+    "settings": [None, "/x.json", Path("/x.json"), '{"a":1}', {"a": {"b": [1]}}],
+    "extra_args": [{}, {"debug-to-stderr": None, "betas": "-x"}],
+    "session_id": [None, UUID, UUID.upper()],
+    "resume": [None, UUID, "a name"],
+    "continue_conversation": [False, True],
+    "fork_session": [False],
+    "include_partial_messages": [False, True],
+    "stderr": [None, print],
+    "startup": [StartupLimits(), StartupLimits(spawn=1)],
+    "request_timeout": [1, 0.5],
+    "close_grace": [0, 5.0],
+    "journal_memory": [1, 10**9],
+    "max_buffer_size": [1, 10**9],
+}
+
+NUMBERS: list[Any] = ["5", True, [], float("nan"), float("inf"), -1]
+WORDS: list[Any] = ["", 5, b"x", ["x"], "a\nb", "a\0b", "\ud800", "x" * 1001]
+RULES: list[Any] = [
+    "Read",
+    b"Read",
+    5,
+    None,
+    {"Read": 1},
+    [5],
+    [""],
+    ["Read,Write"],
+    ["Read Write"],
+]
+BRACKETS: list[Any] = [
+    ["Bash(a"],
+    ["Bash)a("],
+    ["Bash(a))("],
+    ["Bash(a)b"],
+    ["(a)"],
+    ["Bash(a\nb)"],
+]
+PATHS: list[Any] = ["", 5, b"/x", "a\0b", "\ud800"]
+
+BAD: dict[str, list[Any]] = {
+    "model": WORDS,
+    "fallback_model": WORDS,
+    "system_prompt": [5, ["x"], {"type": "preset"}, {"preset": "other"}],
+    "append_system_prompt": [5, ["x"], b"x"],
+    "max_turns": [0, 1.5, 10**400, *NUMBERS],
+    "max_budget_usd": [0, 10**400, *NUMBERS],
+    "output_format": ["x", {}, {"type": "json_schema"}, {"type": "json_schema", "schema": "x"}],
+    "tools": ["Read", 5, [5], ["Read,Write"], ["Bash(ls)"], [""], ["-" * 65]],
+    "allowed_tools": [*RULES, *BRACKETS],
+    "disallowed_tools": [*RULES, *BRACKETS],
+    "functions": [None, len, "len", ["len"]],
+    "mcp_servers": [
+        None,
+        ["calc"],
+        {"a b": {"command": "x"}},
+        {"": {"command": "x"}},
+        {5: {"command": "x"}},
+        {"a": "x"},
+        {"a": {}},
+        {"a": {"type": "http"}},
+        {"a": {"type": "unheard", "command": "x"}},
+    ],
+    "strict_mcp_config": [None, 1, "yes"],
+    "permission_mode": ["", "ask", 5, ["plan"]],
+    "can_use_tool": ["allow", 5],
+    "hooks": [None, {}, [approve], {"PreToolUse": approve}],
+    "agents": [None, ["a"], {"a b": {}}, {"a": "x"}, {5: {}}],
+    "cwd": PATHS,
+    "add_dirs": [None, "/x", Path("/x"), *([each] for each in PATHS)],
+    "cli_path": PATHS,
+    "env": [
+        None,
+        "A=b",
+        [("A", "b")],
+        {"A B": "x"},
+        {"1A": "x"},
+        {"": "x"},
+        {"A=": "x"},
+        {"A": 5},
+        {"A": "a\0b"},
+        {"A": "\ud800"},
+        {5: "x"},
+    ],
+    "inherit_env": ["PATH", 5, [5], {"A": 1}],
+    "setting_sources": [None, "user", ["all"], [5], [None]],
+    "settings": ["", 5, ["x"], b"{}"],
+    "extra_args": [
+        None,
+        ["x"],
+        {"--x": None},
+        {"X": None},
+        {"": None},
+        {"a=b": None},
+        {"a": 5},
+        {"a": "x\0"},
+        {"a": "x" * 4097},
+        {"a": "\ud800"},
+    ],
+    "session_id": ["", "x", 5, UUID + "0", UUID.replace("-", "")],
+    "resume": WORDS,
+    "continue_conversation": [None, 1, "yes"],
+    "fork_session": [None, 1, "yes"],
+    "include_partial_messages": [None, 1, "yes"],
+    "stderr": ["x", 5],
+    "startup": [None, 5, {"spawn": 5}],
+    "request_timeout": [None, 0, *NUMBERS],
+    "close_grace": [None, *NUMBERS],
+    "journal_memory": [None, 0, 1.5, *NUMBERS],
+    "max_buffer_size": [None, 0, 1.5, *NUMBERS],
+}
+
+
+def cases(table: dict[str, list[Any]]) -> list[Any]:
+    return [
+        pytest.param(name, value, id=f"{name}-{number}")
+        for name, values in table.items()
+        for number, value in enumerate(values)
+    ]
+
+
+def test_every_option_stands_in_both_tables() -> None:
+    assert list(GOOD) == list(BAD) == FIELDS
+
+
+@pytest.mark.parametrize(("name", "value"), cases(GOOD))
+def test_an_option_takes_what_it_may_be(name: str, value: Any) -> None:
+    given_value = getattr(Options(**{name: value}), name)
+
+    assert given_value == (tuple(value) if isinstance(value, list) else value)
+
+
+@pytest.mark.parametrize(("name", "value"), cases(BAD))
+def test_an_option_refuses_what_it_may_not_be_and_says_what_it_may(name: str, value: Any) -> None:
+    with pytest.raises(UsageError) as caught:
+        Options(**{name: value})
+
+    error = caught.value
+    assert re.match(rf"{name}(\[.+?\])*( key)?: got .+, allowed: .+", str(error), re.DOTALL)
+    assert error.argument.startswith(name)
+    assert len(str(error)) < 600
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("model", 5, "model: got 5, allowed: a printable text of 1 to 1000 characters"),
+        ("max_turns", 0, "max_turns: got 0, allowed: a whole number above 0"),
+        (
+            "permission_mode",
+            "ask",
+            (
+                "permission_mode: got 'ask', allowed: one of default, acceptEdits, auto,"
+                " bypassPermissions, dontAsk, plan"
+            ),
+        ),
+        (
+            "allowed_tools",
+            "Read",
+            (
+                "allowed_tools: got 'Read', allowed: a list or tuple\n"
+                "What to do: write allowed_tools=[...]"
+            ),
+        ),
+        (
+            "setting_sources",
+            ["user", "all"],
+            "setting_sources[1]: got 'all', allowed: one of user, project, local",
+        ),
+    ],
+)
+def test_an_error_names_the_field_the_value_and_what_is_allowed(
+    name: str, value: Any, says: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        Options(**{name: value})
+
+    assert str(caught.value) == says
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        CANARY,
+        [("TOKEN", CANARY)],
+        {"TOKEN": CANARY.encode()},
+        {"TOKEN": [CANARY]},
+        {"TOKEN": CANARY + "\0"},
+        {"TO KEN": CANARY},
+        {"TOKEN": CANARY, "OTHER": 5},
+    ],
+    ids=str,
+)
+def test_the_value_of_a_variable_appears_in_no_error(env: Any) -> None:
+    with pytest.raises(UsageError) as caught:
+        Options(env=env)
+
+    assert CANARY not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("settings", [{"env": {"TOKEN": CANARY}}]),
+        ("mcp_servers", [{"headers": CANARY}]),
+        ("mcp_servers", {"a": {"headers": {"X": CANARY}}}),
+        ("agents", [CANARY]),
+        ("extra_args", {"a": CANARY.encode()}),
+    ],
+)
+def test_what_may_be_private_appears_in_no_error(name: str, value: Any) -> None:
+    with pytest.raises(UsageError) as caught:
+        Options(**{name: value})
+
+    assert CANARY not in str(caught.value)
+
+
+def test_private_fields_are_not_shown() -> None:
+    options = Options(env={"TOKEN": CANARY}, settings={"env": {"TOKEN": CANARY}})
+
+    assert CANARY not in repr(options)
+
+
+@pytest.mark.parametrize(
+    ("together", "argument"),
+    [
+        ({"resume": UUID, "continue_conversation": True}, "resume"),
+        ({"fork_session": True}, "fork_session"),
+        ({"fork_session": True, "session_id": UUID}, "fork_session"),
+        ({"session_id": UUID, "resume": UUID}, "session_id"),
+        ({"session_id": UUID, "continue_conversation": True}, "session_id"),
+    ],
+    ids=str,
+)
+def test_contradictory_conversations_are_refused(together: dict[str, Any], argument: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        Options(**together)
+
+    assert caught.value.argument == argument
+
+
+@pytest.mark.parametrize(
+    "together",
+    [
+        {"session_id": UUID},
+        {"resume": UUID},
+        {"continue_conversation": True},
+        {"resume": UUID, "fork_session": True},
+        {"continue_conversation": True, "fork_session": True},
+        {"resume": UUID, "fork_session": True, "session_id": UUID},
+    ],
+    ids=str,
+)
+def test_clear_conversations_are_taken(together: dict[str, Any]) -> None:
+    options = Options(**together)
+
+    assert {name: getattr(options, name) for name in together} == together
+
+
+@pytest.mark.parametrize(
+    ("typo", "meant"),
+    [
+        ("modle", "model"),
+        ("allow_tools", "allowed_tools"),
+        ("system_promt", "system_prompt"),
+        ("evn", "env"),
+        ("permissions_mode", "permission_mode"),
+    ],
+)
+def test_an_unknown_option_gets_a_hint_and_its_value_is_not_shown(typo: str, meant: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        options_from(None, {typo: CANARY})
+
+    assert caught.value.argument == typo
+    assert "did you mean" in caught.value.hint
+    assert meant in caught.value.hint
+    assert CANARY not in str(caught.value)
+
+
+def test_an_option_unlike_any_other_gets_no_hint() -> None:
+    with pytest.raises(UsageError) as caught:
+        options_from(None, {"zzzzzz": 1})
+
+    assert caught.value.hint == ""
+
+
+def test_overrides_replace_fields_and_leave_the_base_alone() -> None:
+    base = Options(model="opus", max_turns=3)
+
+    changed = options_from(base, {"model": "haiku"})
+
+    assert (changed.model, changed.max_turns) == ("haiku", 3)
+    assert base.model == "opus"
+    assert options_from(None, {}) == Options()
+
+
+@pytest.mark.parametrize("base", [{}, "opus", 5])
+def test_a_base_that_is_no_options_is_refused(base: Any) -> None:
+    with pytest.raises(UsageError, match=r"options: got .* allowed: an Options value"):
+        options_from(base, {})
+
+
+def test_overrides_are_checked_like_the_first_values() -> None:
+    with pytest.raises(UsageError, match="max_turns: got 0"):
+        options_from(Options(), {"max_turns": 0})
+
+
+@pytest.mark.parametrize("phase", ["spawn", "first_byte", "initialize"])
+@pytest.mark.parametrize("value", [0, -1, "5", None, True, float("nan"), float("inf")])
+def test_a_limit_of_the_start_is_a_time(phase: str, value: Any) -> None:
+    with pytest.raises(UsageError, match=rf"startup\.{phase}: got .* allowed: a number above 0"):
+        StartupLimits(**{phase: value})
+
+
+def test_options_are_frozen() -> None:
+    options: Any = Options()
+
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        options.model = "opus"
+
+
+@given(
+    name=st.sampled_from(FIELDS),
+    value=st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(st.characters())
+    | st.binary()
+    | st.lists(st.text(st.characters()) | st.integers(), max_size=3)
+    | st.dictionaries(
+        st.text(st.characters()) | st.integers(), st.text() | st.integers(), max_size=2
+    ),
+)
+def test_any_value_is_taken_or_refused_with_a_usage_error(name: str, value: Any) -> None:
+    refused = name
+    try:
+        Options(**{name: value})
+    except UsageError as error:
+        refused = error.argument
+
+    assert refused.startswith(name)
