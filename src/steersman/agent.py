@@ -242,10 +242,8 @@ def _shape(output: Any) -> Shape[Any]:
 
 
 def _raise_unless_completed(result: TurnResult) -> None:
-    if result.outcome == "completed":
-        return
-    reason = str(result.cause) if result.cause else result.answer or result.terminal_reason or "?"
-    raise TurnFailed(result.outcome, reason, text=result.text) from result.cause
+    if result.outcome != "completed":
+        raise TurnFailed(result.outcome, result.reason, text=result.text) from result.cause
 
 
 def _read_output(shape: Shape[T], result: TurnResult) -> T:

@@ -111,6 +111,12 @@ class Ledger:
             self._settle(turn, _end_of(turn, None, cancelled=settled.was_cancelled))
         self.send_next()
 
+    def withdrawn(self, uuid: str) -> None:
+        """The CLI has taken a prompt out of its queue."""
+        for event in self._link.connection.turns.lifecycle(uuid, "cancelled"):
+            if isinstance(event, TurnSettled):
+                self.settle(event)
+
     def settle_all(self, cause: SteersmanError | None) -> None:
         """The CLI is gone: what is left has failed with `cause`, or is cancelled without one."""
         left = [*self._turns.values(), *self._queue]

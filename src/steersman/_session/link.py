@@ -233,7 +233,8 @@ class Link:
     def forget(self, request_id: str) -> None:
         """Take a request back, if it is not answered yet, and keep nothing of it."""
         waiting = self._waiting.pop(request_id, None)
-        if waiting is not None and not waiting.cancel():
+        if waiting is not None and not waiting.cancel() and not waiting.cancelled():
+            # Looked at, so that asyncio does not report an error that nobody waits for.
             waiting.exception()
         taken_back = self.connection.cancel(request_id)
         if taken_back and self.is_open:

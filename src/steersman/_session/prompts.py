@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from steersman._json import is_mapping, is_sequence
 from steersman.errors import UsageError
+from steersman.options.checks import plain
 
 __all__ = ["Prompt", "content_of"]
 
@@ -28,4 +29,4 @@ def content_of(prompt: object) -> str | list[dict[str, Any]]:
 def _block_of(position: int, block: object) -> dict[str, Any]:
     if not is_mapping(block) or not isinstance(block.get("type"), str):
         raise UsageError(f"prompt[{position}]", block, "a mapping with a type")
-    return dict(block)
+    return cast("dict[str, Any]", plain(f"prompt[{position}]", block))

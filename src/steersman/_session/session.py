@@ -33,6 +33,7 @@ from steersman._session.starting import start
 from steersman._session.turn import LINES, Turn
 from steersman._wire.launch import Plan, hook_id
 from steersman.control import (
+    CancelAsyncMessage,
     Initialized,
     Interrupt,
     InterruptReceipt,
@@ -52,7 +53,7 @@ from steersman.errors import (
 )
 from steersman.journal import Entry, Kind, Lagged, Move, Phase, step
 from steersman.messages import Message
-from steersman.options import Options, PermissionMode
+from steersman.options import Options, PermissionMode, checks
 from steersman.ports import Caller, JsonObject, ToolServer, Transport
 
 __all__ = ["Session", "State"]
@@ -222,6 +223,8 @@ class Session:
         Returns once it is written, or queued behind another: the CLI gets one prompt at a time.
         With `query=False` the text is only added to the conversation, for the next prompt.
         """
+        if not isinstance(query, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError("query", query, "True or False")
         # Verbatim: without this mark the CLI runs slash commands and reads files named by `@`.
         fields: dict[str, Any] = {"client_composed": True}
         return self._send(content_of(prompt), fields if query else {**fields, "shouldQuery": False})
@@ -247,6 +250,10 @@ class Session:
         The receipt lists the prompts that still wait; `also_queued=True` takes those back too.
         Raises `RequestTimeout` when the CLI does not answer.
         """
+        if not (turn is None or isinstance(turn, Turn)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError("turn", turn, "a Turn of this session, or None")
+        if not isinstance(also_queued, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError("also_queued", also_queued, "True or False")
         ledger = self._at_work().ledger
         taken = ledger.take_back(turn, also_queued=also_queued)
         waiting = ledger.queued
@@ -269,9 +276,11 @@ class Session:
         if turn is None:
             return await link.call(Interrupt(cancel_queued=also_queued), timeout)
         turn.was_interrupted = True
-        while True:
-            # A prompt that has not begun is taken out of the CLI's queue; an interrupt alone would
-            # stop nothing, and the CLI may hold it back for as long as a tool server is mute.
+        await self._withdraw(turn)
+        receipt = InterruptReceipt()
+        while not turn.is_settled:
+            # An interrupt alone would not stop a prompt that has not begun, and the CLI may hold
+            # it back for as long as a tool server is mute.
             has_begun = turn.has_begun
             verb = Interrupt(cancel_queued=also_queued or not has_begun)
             receipt = await link.call(verb, timeout)
@@ -281,6 +290,17 @@ class Session:
         await turn.result()
         others = [uuid for uuid in receipt.cancelled if uuid != turn.uuid]
         return msgspec.structs.replace(receipt, cancelled=others).came_from(receipt.raw)
+
+    async def _withdraw(self, turn: Turn) -> None:
+        """Take a prompt that has not begun out of the CLI's queue, and disturb nobody else."""
+        if turn.has_begun:
+            return
+        works = self._at_work()
+        verb = CancelAsyncMessage(message_uuid=turn.uuid)
+        answer = await works.link.call(verb, self.options.request_timeout)
+        if answer.cancelled:
+            # Older CLIs send no lifecycle that would settle it.
+            works.ledger.withdrawn(turn.uuid)
 
     # Verbs
 
@@ -292,6 +312,10 @@ class Session:
         """
         if not isinstance(verb, Verb):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("verb", verb, "a value of steersman.control, such as SetModel(...)")
+        try:
+            msgspec.convert(msgspec.to_builtins(verb), type(verb))
+        except msgspec.ValidationError as error:
+            raise UsageError("verb", verb, f"other fields: {error}") from None
         return await self._at_work().link.call(verb, self._timeout(timeout))
 
     async def control(
@@ -300,7 +324,8 @@ class Session:
         """Send a control request that has no class here; gives the answer as it came."""
         if not (isinstance(subtype, str) and subtype):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("subtype", subtype, "the CLI's name for a control request")
-        answer = await self._at_work().link.control(subtype, fields, self._timeout(timeout))
+        plain = checks.plain("fields", fields)
+        answer = await self._at_work().link.control(subtype, plain, self._timeout(timeout))
         return answer.raw
 
     async def set_model(self, model: str | None) -> ModelSet:
@@ -311,7 +336,7 @@ class Session:
 
     async def set_permission_mode(self, mode: PermissionMode) -> PermissionModeSet:
         """Ask more, ask less, or plan only."""
-        Options(permission_mode=mode)
+        checks.permission_mode("mode", mode)
         return await self.call(SetPermissionMode(mode=mode))
 
     def _timeout(self, given: float | None) -> float:
@@ -354,6 +379,8 @@ class Session:
         """What `pick` makes of each entry, for readings of your own; `None` is passed over."""
         if isinstance(after, bool) or not isinstance(after, int) or after < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("after", after, "a sequence number, 0 or more")
+        if not callable(pick):
+            raise UsageError("pick", pick, "a function of an entry")
         if self._works is None:
             raise ChannelClosed("this session has not started", hint="use `async with`")
         link = self._works.link

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 
-__all__ = ["ALWAYS", "INHERITED", "environment"]
+from steersman.errors import UsageError
+
+__all__ = ["ALWAYS", "INHERITED", "PROTOCOL", "environment"]
 
 Inherited = bool | tuple[str, ...] | None
 """All, nothing, these names beside the table's, or the table's alone."""
@@ -64,8 +66,7 @@ _NEEDS_A_CLOUD: Mapping[str, tuple[str, ...]] = {
 }
 """Cloud credentials open much else: they come along only with the switch that needs them."""
 
-ALWAYS: Mapping[str, str] = {
-    "CLAUDE_CODE_ENTRYPOINT": "sdk-py",
+PROTOCOL: Mapping[str, str] = {
     # Turn settlement needs to know when the CLI is idle.
     "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1",
     # A refused start then says on stdout why, in a form made for programs.
@@ -73,10 +74,17 @@ ALWAYS: Mapping[str, str] = {
 }
 
 
+ALWAYS: Mapping[str, str] = {"CLAUDE_CODE_ENTRYPOINT": "sdk-py", **PROTOCOL}
+"""What every CLI of ours gets; only the label of who drives it may be set otherwise."""
+
+
 def environment(
     host: Mapping[str, str], inherit: Inherited, added: Mapping[str, str]
 ) -> dict[str, str]:
     """The CLI's whole environment: what it inherits, what we always set, what the caller adds."""
+    for name in PROTOCOL.keys() & added.keys():
+        if added[name] != PROTOCOL[name]:
+            raise UsageError(f"env[{name!r}]", added[name], f"{PROTOCOL[name]!r}, or left out")
     switches = {**host, **added}
     inherited = {name: host[name] for name in host if _may_pass(name, switches, inherit)}
     return {**inherited, **ALWAYS, **added}

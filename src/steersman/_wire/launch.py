@@ -303,7 +303,24 @@ def _add_hooks(draft: _Draft, hooks: Hooks) -> None:
         draft.initialize["hooks"] = config
 
 
+RESERVED = frozenset(
+    {
+        "include-partial-messages",
+        "input-format",
+        "output-format",
+        "permission-prompt-tool",
+        "print",
+        "replay-user-messages",
+        "session-id",
+        "verbose",
+    }
+)
+"""Flags that the protocol hangs on, or that have their option."""
+
+
 def _add_extra(draft: _Draft, extra: Mapping[str, str | None]) -> None:
+    for flag in RESERVED.intersection(extra):
+        raise UsageError("extra_args key", flag, "a flag that is not steersman's own")
     draft.argv += [
         f"--{flag}" if value is None else f"--{flag}={value}" for flag, value in extra.items()
     ]

@@ -67,6 +67,12 @@ class Hooks:
     def __len__(self) -> int:
         return len(self._registered)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Hooks) and self._registered == other._registered
+
+    # It grows, so it cannot be a key.
+    __hash__ = None  # type: ignore[assignment]
+
 
 def _check(event: object, matcher: object, timeout: object) -> None:
     if not _is_event(event):

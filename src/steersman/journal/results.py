@@ -40,6 +40,18 @@ class TurnResult:
     """The CLI's own result, if one named this turn."""
 
     @property
+    def reason(self) -> str:
+        """Why it is not completed, in words; empty if it is."""
+        if self.outcome == "completed":
+            return ""
+        if self.cause is not None:
+            return str(self.cause)
+        said = self.result
+        if said is None:
+            return self.outcome
+        return said.result or "; ".join(said.errors) or said.terminal_reason or said.subtype
+
+    @property
     def is_success(self) -> bool:
         """Whether the turn completed."""
         return self.outcome == "completed"

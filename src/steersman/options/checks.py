@@ -32,6 +32,7 @@ __all__ = [
     "one_of",
     "optional",
     "path",
+    "permission_mode",
     "plain",
     "positive",
     "rule",
@@ -219,6 +220,7 @@ mapping = must_be("a mapping", lambda given: isinstance(given, Mapping), private
 name_of_tool = must_be(
     "a tool's name", lambda given: isinstance(given, str) and bool(KEY.fullmatch(given))
 )
+permission_mode = one_of("default", "acceptEdits", "auto", "bypassPermissions", "dontAsk", "plan")
 variable_value = must_be(
     "a text without NUL",
     lambda given: isinstance(given, str) and _can_be_passed(given),

@@ -65,7 +65,7 @@ class Options:
     functions: tuple[Any, ...] = ()
     """Python functions as tools, approved by being given: `mcp__functions__<name>`."""
     mcp_servers: Mapping[str, ToolServer | JsonObject] = field(
-        default_factory=dict[str, ToolServer | JsonObject]
+        default_factory=dict[str, ToolServer | JsonObject], repr=False
     )
     strict_mcp_config: bool = True
     """Only the servers named here, none from configuration files."""
@@ -183,9 +183,7 @@ _CHECKS: Mapping[str, checks.Check] = {
         checks.KEY, "up to 64 letters, digits, - and _", checks.server
     ),
     "strict_mcp_config": checks.flag,
-    "permission_mode": checks.optional(
-        checks.one_of("default", "acceptEdits", "auto", "bypassPermissions", "dontAsk", "plan")
-    ),
+    "permission_mode": checks.optional(checks.permission_mode),
     "can_use_tool": checks.optional(checks.callable_),
     "hooks": checks.must_be("a Hooks value", lambda given: isinstance(given, Hooks)),
     "agents": checks.mapping_of(checks.KEY, "up to 64 letters, digits, - and _", checks.mapping),

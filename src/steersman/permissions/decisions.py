@@ -6,6 +6,9 @@ from typing import Any
 
 from msgspec import Struct
 
+from steersman._json import is_mapping, is_sequence
+from steersman.errors import UsageError
+
 __all__ = ["Allow", "Decision", "Deny"]
 
 
@@ -23,6 +26,12 @@ class Allow(
     updated_input: dict[str, Any] | None = None
     updated_permissions: list[dict[str, Any]] | None = None
 
+    def __post_init__(self) -> None:
+        if not (self.updated_input is None or is_mapping(self.updated_input)):
+            raise UsageError("updated_input", self.updated_input, "a mapping, or None")
+        if not (self.updated_permissions is None or is_sequence(self.updated_permissions)):
+            raise UsageError("updated_permissions", self.updated_permissions, "a list, or None")
+
 
 class Deny(
     Struct, frozen=True, tag_field="behavior", tag="deny", rename="camel", omit_defaults=True
@@ -32,6 +41,12 @@ class Deny(
     # The CLI takes a denial without a message for an invalid answer, so there is always one.
     message: str
     interrupt: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.message, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError("message", self.message, "a text that tells the model why")
+        if not isinstance(self.interrupt, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError("interrupt", self.interrupt, "True or False")
 
 
 Decision = Allow | Deny

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from steersman.tools.context import ToolContext
+from steersman.tools.definition import Tool, ToolHints, tool
 from steersman.tools.output import Shape, shape_of
 from steersman.tools.results import ToolError, ToolResult, error_result, image_result, text_result
-from steersman.tools.tool import Tool, ToolHints, tool
 from steersman.tools.toolbox import Toolbox
 
 __all__ = [

@@ -56,7 +56,7 @@ ITEM_LIMITS = {"minItems": "min_length", "maxItems": "max_length"}
 def declared_arguments(declared: InputSchema) -> Arguments:
     """Read a declaration; raises `UsageError` naming what cannot be."""
     if not isinstance(declared, Mapping):
-        shape = shape_of(declared)
+        shape = shape_of(declared, "input_schema")
         return Arguments(shape.schema, shape.read)
     if _is_json_schema(declared):
         return _arguments_of_json_schema({"type": "object", **declared})

@@ -61,14 +61,14 @@ class Shape(Generic[T]):
         return properties is not None and WRAPPER not in properties
 
 
-def shape_of(wanted: type[T]) -> Shape[T]:
+def shape_of(wanted: type[T], argument: str = "output") -> Shape[T]:
     """Find the shape of a type; raises `UsageError` if JSON cannot carry it."""
     try:
         readable_type = readable(wanted)
         schema = _resolved(schema_of(wanted))
     except (TypeError, NameError, ValueError) as error:
         raise UsageError(
-            "output", wanted, "a type that JSON can carry", hint=str(error).splitlines()[0]
+            argument, wanted, "a type that JSON can carry", hint=str(error).splitlines()[0]
         ) from error
     is_wrapped = schema.get("type") != "object"
     return Shape(

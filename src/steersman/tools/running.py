@@ -13,8 +13,8 @@ from typing import Any
 
 from steersman.ports import JsonObject
 from steersman.tools.context import ToolContext
+from steersman.tools.definition import Tool
 from steersman.tools.results import ToolError, error_result, wire_result
-from steersman.tools.tool import Tool
 
 __all__ = ["run_tool"]
 

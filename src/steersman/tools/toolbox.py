@@ -13,9 +13,9 @@ from typing import Any, cast
 from steersman.errors import UsageError
 from steersman.ports import Caller, JsonObject
 from steersman.tools.context import ToolContext
+from steersman.tools.definition import Tool, as_tool
 from steersman.tools.plain import is_object
 from steersman.tools.running import run_tool
-from steersman.tools.tool import Tool, as_tool
 
 __all__ = ["Toolbox"]
 

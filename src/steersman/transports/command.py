@@ -66,6 +66,11 @@ class CommandTransport:
     timeout: float = 60.0
     """How long the far side may take to come up."""
 
+    def __post_init__(self) -> None:
+        words = self.prefix
+        if isinstance(words, str) or not words or not all(isinstance(each, str) for each in words):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError("prefix", words, 'a command as words, such as ("ssh", "host")')
+
     async def open(self, launch: Launch, receiver: Receiver) -> Channel:
         if self.local:
             return await self.inner.open(

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from steersman.errors import CliNotExecutable, CliNotFound
+from steersman.errors import CliNotExecutable, CliNotFound, UsageError
 
 __all__ = ["locate"]
 
@@ -46,6 +46,8 @@ def locate(
     Named means by `explicit`, then by `STEERSMAN_CLI`: a path, or a bare name for `PATH`. Raises
     `CliNotFound` and `CliNotExecutable`; what is named is never passed over for another.
     """
+    if not (explicit is None or isinstance(explicit, str | os.PathLike)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError("explicit", explicit, "a path, a name to look up in PATH, or None")
     named = os.fspath(explicit or environ.get(VARIABLE, ""))
     path = environ.get("PATH", os.defpath)
     if os.sep in named:

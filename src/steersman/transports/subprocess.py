@@ -42,6 +42,8 @@ STDOUT_SIZE = 256 * 1024
 DRAIN_PATIENCE = 1.0
 """How long the pipes may stay open after the tree is gone: somebody else may hold them."""
 BUFFERS_PER_WRITE = 64
+KILL_PATIENCE = 10.0
+"""How long a start that was given up may take to be gone; a SIGKILL needs far less."""
 
 HINTS = {
     "guard": "check the interpreter, SubprocessTransport(python=...), and the limits on processes",
@@ -58,6 +60,10 @@ class SubprocessTransport:
 
     files_in: str | None = None
     """Where private files are kept while the CLI runs; None for the system's temporary place."""
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.python, str) and self.python):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError("python", self.python, "the path of a Python interpreter")
 
     async def open(self, launch: Launch, receiver: Receiver) -> SubprocessChannel:
         loop = asyncio.get_running_loop()
@@ -77,6 +83,7 @@ class SubprocessTransport:
             pid = await watcher.start
         except BaseException:
             child.kill()
+            await asyncio.wait([watcher.end], timeout=KILL_PATIENCE)
             raise
         pump = _Pump(loop, receiver, ours, out, err)
         watcher.when_gone(pump.gone)
@@ -155,6 +162,8 @@ class _LoopWatcher:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, program: str, cwd: str | None) -> None:
         self.start: asyncio.Future[int] = loop.create_future()
+        self.end: asyncio.Future[None] = loop.create_future()
+        """Done when nothing is left of the attempt, or of the CLI."""
         self._loop = loop
         self._program = program
         self._cwd = cwd
@@ -166,7 +175,7 @@ class _LoopWatcher:
 
     def failed(self, stage: str, error: Exception) -> None:
         told = launch_error(stage, error, self._program, self._cwd)
-        self._post(lambda: self._settle(lambda: self.start.set_exception(told)))
+        self._post(lambda: self._note_failure(told))
 
     def gone(self, status: int) -> None:
         self._post(lambda: self._note_gone(status))
@@ -184,8 +193,17 @@ class _LoopWatcher:
         if not self.start.done():
             settle()
 
+    def _note_failure(self, error: LaunchError) -> None:
+        self._settle(lambda: self.start.set_exception(error))
+        self._note_end()
+
+    def _note_end(self) -> None:
+        if not self.end.done():
+            self.end.set_result(None)
+
     def _note_gone(self, status: int) -> None:
         self._status = status
+        self._note_end()
         if self._when_gone is not None:
             self._when_gone(status)
 

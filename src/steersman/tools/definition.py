@@ -42,6 +42,14 @@ class ToolHints:
     max_result_size: int | None = None
     """Characters up to which the CLI shows a result whole instead of saving it to a file."""
 
+    def __post_init__(self) -> None:
+        for name in ("read_only", "destructive", "idempotent", "open_world"):
+            if getattr(self, name) not in (None, True, False):
+                raise UsageError(name, getattr(self, name), "True, False or None")
+        size = self.max_result_size
+        if size is not None and (not isinstance(size, int) or size <= 0):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError("max_result_size", size, "a whole number above 0, or None")
+
     def annotations(self) -> dict[str, Any]:
         """Spell the hints as MCP does."""
         spelled = {
