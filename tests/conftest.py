@@ -16,5 +16,5 @@ settings.register_profile(
     database=None,
     suppress_health_check=SLOW,
 )
-settings.register_profile("deep", max_examples=3000, deadline=None, suppress_health_check=SLOW)
+settings.register_profile("deep", max_examples=500, deadline=None, suppress_health_check=SLOW)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))

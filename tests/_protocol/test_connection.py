@@ -287,6 +287,27 @@ def test_a_broken_line_is_noise_although_it_looks_like_a_message(line: bytes) ->
     assert connection().receive(line + b"\n") == [NoiseHeard(line)]
 
 
+@pytest.mark.parametrize(
+    "request_fields",
+    [
+        {"subtype": "can_use_tool", "tool_name": "Bash", "input": {}},
+        {"subtype": "hook_callback", "callback_id": "hook_0", "input": {"\ud800": 1}},
+        {"subtype": "mcp_message", "server_name": "calc", "message": {"\ud800": 1}},
+        {"subtype": "\ud800"},
+    ],
+    ids=lambda fields: ascii(fields["subtype"]),
+)
+def test_a_lone_surrogate_as_a_name_leaves_a_request_answerable(
+    request_fields: dict[str, Any],
+) -> None:
+    conn = connection()
+
+    events = conn.receive(asking("q", **request_fields, **{"\ud800": {"\udfff": "\ud800"}}))
+
+    assert len([event for event in events if isinstance(event, ASKED)]) == 1
+    assert conn.answer("q", {"\ud800": "\udfff"}).count(b"\n") == 1
+
+
 @pytest.mark.parametrize("request_id", [None, 5, ["q"], {}])
 def test_a_request_without_an_id_is_kept_but_nobody_can_be_answered(request_id: Any) -> None:
     conn = connection()

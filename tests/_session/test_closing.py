@@ -165,6 +165,7 @@ async def test_closing_with_no_patience_at_all_still_ends_the_cli() -> None:
         await asyncio.wait_for(session.aclose(), 0)
 
     await _quiet(cli)
+    _ = [entry async for entry in session.journal()]
     assert session.state == "completed"
 
 
@@ -246,9 +247,7 @@ def test_a_loop_that_is_interrupted_closes_the_sessions_that_are_open() -> None:
     assert cli.running == 0
 
 
-async def _cancelled_after(
-    steps: int, scenario: Awaitable[None], *, again: bool = False
-) -> bool:
+async def _cancelled_after(steps: int, scenario: Awaitable[None], *, again: bool = False) -> bool:
     """Let the loop go round `steps` times, then cancel; tells whether it was done by then."""
     task = asyncio.ensure_future(scenario)
     for _ in range(steps):

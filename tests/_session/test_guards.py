@@ -51,7 +51,9 @@ async def use_bash(**options: Any) -> tuple[Ran, str, list[Any]]:
     return ran, told, await entries_of(session)
 
 
-async def test_without_an_approver_what_the_cli_asks_is_denied_and_says_how_to_register_one() -> None:
+async def test_without_an_approver_what_the_cli_asks_is_denied_and_says_how_to_register_one() -> (
+    None
+):
     ran, told, _ = await use_bash()
 
     assert ran.inputs == []

@@ -43,7 +43,11 @@ async def test_a_line_without_a_secret_is_kept_as_it_was_written() -> None:
     async with opened(ScriptedCLI(), **SECRETS) as session:
         turn = await session.send("nothing to hide")
         await turn
-    (line,) = [e.line for e in await entries_of(session) if b"nothing to hide" in e.line and e.kind is Kind.SENT]
+    (line,) = [
+        e.line
+        for e in await entries_of(session)
+        if b"nothing to hide" in e.line and e.kind is Kind.SENT
+    ]
 
     assert json.loads(line)["uuid"] == turn.uuid
 
@@ -57,9 +61,7 @@ async def test_an_answer_of_ours_that_the_cli_says_back_is_redacted_too() -> Non
     async with opened(cli, functions=[fetch], **SECRETS) as session:
         await (await session.send("go"))
     control = [
-        entry.line
-        for entry in await entries_of(session)
-        if entry.kind in (Kind.SENT, Kind.CONTROL)
+        entry.line for entry in await entries_of(session) if entry.kind in (Kind.SENT, Kind.CONTROL)
     ]
 
     assert any(b"the key is [redacted]" in line for line in control)

@@ -202,7 +202,9 @@ async def test_a_cli_that_is_too_old_is_refused_with_both_versions() -> None:
     assert peer.was_killed
 
 
-async def test_the_handshake_carries_hooks_and_servers_and_is_answered_while_they_are_set_up() -> None:
+async def test_the_handshake_carries_hooks_and_servers_and_is_answered_while_they_are_set_up() -> (
+    None
+):
     hooks = Hooks()
     hooks.on(PreToolUse, "Bash", timeout=7)(lambda _: None)
 

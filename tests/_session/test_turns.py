@@ -154,9 +154,7 @@ async def test_frames_of_a_background_agent_stay_with_the_prompt_that_started_it
     async with opened(FramePeer(play).transport) as session:
         first, second = await session.send("one"), await session.send("two")
         settled = [await first, await second]
-        of_second = [
-            message.text async for message in second if isinstance(message, Assistant)
-        ]
+        of_second = [message.text async for message in second if isinstance(message, Assistant)]
 
     assert [each.text for each in settled] == ["started it", "second answer"]
     assert of_second == ["second answer"]

@@ -123,7 +123,7 @@ SESSION: list[Case] = [
     Case("timeout", lambda session: session.call(SetModel(model="x"), timeout=0)),
     Case("subtype", lambda session: session.control("")),
     Case("model", lambda session: session.set_model("")),
-    Case("permission_mode", lambda session: session.set_permission_mode("yolo")),
+    Case("mode", lambda session: session.set_permission_mode("yolo")),
     Case("after", lambda session: session.messages(after=-1)),
     Case("after", lambda session: session.journal(after="now")),
     Case("after", lambda session: session.raw(after=None)),

@@ -177,49 +177,57 @@ async def test_a_prompt_that_a_hook_stops_or_stumbles_over_reaches_no_model(
 who: contextvars.ContextVar[str] = contextvars.ContextVar("who", default="nobody")
 
 
+threads: set[str] = set()
+"""Where `add` ran."""
+
+
+@tool
+def add(a: float, b: float) -> float:
+    """Add two numbers."""
+    threads.add(threading.current_thread().name)
+    return a + b
+
+
+@tool
+async def whoami() -> str:
+    """Tell for whom this runs."""
+    await asyncio.sleep(0)
+    return who.get()
+
+
+@tool
+def whoami_in_a_thread() -> str:
+    """Tell the same from a plain function."""
+    return who.get()
+
+
+@tool
+def broken() -> str:
+    """Fail."""
+    raise ValueError("no luck")
+
+
+def plain(word: str = "hey") -> dict[str, Any]:
+    """Shout a word."""
+    return {"shout": word.upper()}
+
+
+def round_for(name: str) -> Step:
+    return calls(
+        call("mcp__functions__add", a=2, b=3, id_=f"{name}_add"),
+        call("mcp__functions__whoami", id_=f"{name}_async"),
+        call("mcp__functions__whoami_in_a_thread", id_=f"{name}_sync"),
+        call("mcp__functions__broken", id_=f"{name}_broken"),
+        call("mcp__functions__plain", word="ho", id_=f"{name}_plain"),
+        call("mcp__functions__add", a="two", b=3, id_=f"{name}_bad"),
+    )
+
+
 async def test_functions_run_without_asking_in_the_context_of_their_prompt(
     scripted: MakeScripted,
 ) -> None:
-    threads: set[str] = set()
-
-    @tool
-    def add(a: float, b: float) -> float:
-        """Add two numbers."""
-        threads.add(threading.current_thread().name)
-        return a + b
-
-    @tool
-    async def whoami() -> str:
-        """Tell for whom this runs."""
-        await asyncio.sleep(0)
-        return who.get()
-
-    @tool
-    def whoami_in_a_thread() -> str:
-        """Tell the same from a plain function."""
-        return who.get()
-
-    @tool
-    def broken() -> str:
-        """Fail."""
-        raise ValueError("no luck")
-
-    def plain(word: str = "hey") -> dict[str, Any]:
-        """Shout a word."""
-        return {"shout": word.upper()}
-
     def ask(*_: Any) -> Any:
         raise AssertionError("functions are not asked for")
-
-    def round_for(name: str) -> Step:
-        return calls(
-            call("mcp__functions__add", a=2, b=3, id_=f"{name}_add"),
-            call("mcp__functions__whoami", id_=f"{name}_async"),
-            call("mcp__functions__whoami_in_a_thread", id_=f"{name}_sync"),
-            call("mcp__functions__broken", id_=f"{name}_broken"),
-            call("mcp__functions__plain", word="ho", id_=f"{name}_plain"),
-            call("mcp__functions__add", a="two", b=3, id_=f"{name}_bad"),
-        )
 
     agent, model = scripted(
         when("Ann", round_for("Ann"), say("done")),

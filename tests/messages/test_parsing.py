@@ -161,8 +161,8 @@ def test_any_object_is_a_message(frame: Frame) -> None:
 @given(text=ANY_TEXT)
 def test_lone_surrogates_are_read_wherever_they_stand(text: str) -> None:
     frame = sample("assistant")
-    frame["message"]["content"] = [{"type": "text", "text": text}, {"type": text}]
-    frame[text] = text
+    frame["message"]["content"] = [{"type": "text", "text": text}, {"type": text}, {text: text}]
+    frame["message"][text] = frame[text] = text
 
     message = parse_message(json.dumps(frame).encode())
 

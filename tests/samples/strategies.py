@@ -12,7 +12,7 @@ from tests.samples import Frame, lines, traces
 
 __all__ = ["ANY_JSON", "ANY_TEXT", "broken_frames", "chunks", "every_break", "shapes"]
 
-ANY_TEXT = st.text(st.characters(), max_size=12)
+ANY_TEXT = st.text(st.characters(), max_size=12) | st.sampled_from(["\ud800", "a\udfffb"])
 """Any text that JavaScript can hold, lone surrogates included."""
 
 SCALARS = (
@@ -62,6 +62,13 @@ def places(value: Any, depth: int = 4) -> Iterator[Path]:
             yield from ((key, *rest) for rest in places(inner, depth - 1))
 
 
+def at(value: Any, place: Path) -> Any:
+    """What stands at `place`."""
+    for step in place:
+        value = value[step]
+    return value
+
+
 def replaced(frame: Any, place: Path, *values: Any) -> Any:
     """`frame` with something else at `place`, or nothing there; the rest is shared."""
     step, *rest = place
@@ -102,7 +109,9 @@ def broken_frames(draw: st.DrawFn, whole: list[Frame]) -> Frame:
             case "retype":
                 frame = replaced(frame, place, draw(ANY_JSON))
             case _:
-                frame = {**frame, draw(ANY_TEXT): draw(ANY_JSON)}
+                inside = [place for place in found if isinstance(at(frame, place), dict)]
+                where = draw(st.sampled_from([(), *inside]))
+                frame = replaced(frame, (*where, draw(ANY_TEXT)), draw(ANY_JSON))
     return frame
 
 

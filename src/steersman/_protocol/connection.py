@@ -34,7 +34,7 @@ from steersman._values import read_leniently
 from steersman._wire.codec import Response, Route, encode, route, unpack
 from steersman._wire.framing import DEFAULT_LIMIT, LineFramer, Oversize
 from steersman.control import Answer, Verb
-from steersman.errors import RequestRefused, RequestTimeout
+from steersman.errors import RequestLost, RequestRefused, RequestTimeout
 from steersman.hooks import HookEvent
 from steersman.journal import Kind
 from steersman.permissions import CanUseTool
@@ -267,6 +267,14 @@ class Connection:
                 self.cancel(each),
             )
             for each, pending in late
+        ]
+
+    def lose(self) -> list[Answered]:
+        """The CLI is gone: what we asked of it will not be answered."""
+        lost, self._pending = self._pending, {}
+        return [
+            Answered(each, RequestLost(pending.operation, "the CLI went away"))
+            for each, pending in lost.items()
         ]
 
     def answer(self, request_id: str, response: Any) -> bytes:

@@ -23,7 +23,7 @@ from steersman._session.readers import Growth
 from steersman._session.stderr import StderrTail
 from steersman._wire.launch import Plan, hook_id, redacted
 from steersman.control import Answer, Verb
-from steersman.errors import ChannelClosed, Evidence, RequestError, RequestLost
+from steersman.errors import ChannelClosed, Evidence, RequestError
 from steersman.journal import Entry, Journal, Kind
 from steersman.journal.redaction import Redactor, secrets_in
 from steersman.options import Options
@@ -142,9 +142,8 @@ class Link:
         self.first_byte.set()
         if self._alarm is not None:
             self._alarm.cancel()
-        for request_id, waiting in self._waiting.items():
-            if not waiting.done():
-                waiting.set_exception(RequestLost(request_id, "the CLI went away"))
+        for lost in self.connection.lose():
+            self._on_answer(lost)
         if not self.gone.done():
             self.gone.set_result(status)
         self._listener.link_ended(status)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -93,6 +93,13 @@ class Control:
             error_code="unsupported_request",
         )
 
+    def connect(self, names: Iterable[str]) -> bool:
+        """Begin to set up servers; the first turn waits for them. Tells whether one is new."""
+        new = [name for name in names if name not in self._servers]
+        for name in new:
+            self._ready.append(self._tasks.start(self._servers.add(name).connect()))
+        return bool(new)
+
     def _initialize(self, request_id: Any, request: Request) -> None:
         try:
             self._hooks.registered = read_hooks(request.get("hooks"))
@@ -101,13 +108,10 @@ class Control:
             return
         if request.get("jsonSchema") is not None:
             self._tools.json_schema = request["jsonSchema"]
-        new = [name for name in request.get("sdkMcpServers") or () if name not in self._servers]
         answer = self._greeting(request)
-        if not new:
+        if not self.connect(request.get("sdkMcpServers") or ()):
             self._greet(request_id, answer)
             return
-        for name in new:
-            self._ready.append(self._tasks.start(self._servers.add(name).connect()))
         # The servers are greeted first, but their answers are not waited for.
         self._ready.append(self._tasks.start(self._greet_soon(request_id, answer)))
 

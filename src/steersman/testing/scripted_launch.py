@@ -42,6 +42,8 @@ class Settings:
     tool_timeout: float | None
     connect_timeout: float
     json_schema: Mapping[str, Any] | None
+    sdk_servers: tuple[str, ...]
+    """Servers of the host that stand in `--mcp-config`; others are named by `initialize`."""
 
 
 def read_launch(launch: Launch) -> Settings:
@@ -70,6 +72,7 @@ def read_launch(launch: Launch) -> Settings:
         tool_timeout=None if timeout is None else int(timeout) / 1000,
         connect_timeout=int(launch.env.get("MCP_TIMEOUT", "30000")) / 1000,
         json_schema=json.loads(flags["--json-schema"]) if "--json-schema" in flags else None,
+        sdk_servers=_sdk_servers(flags.get("--mcp-config")),
     )
 
 
@@ -100,6 +103,18 @@ def _rules(text: str | None) -> tuple[str, ...]:
         else:
             rules[-1] += character
     return tuple(rule for rule in rules if rule)
+
+
+def _sdk_servers(config: str | None) -> tuple[str, ...]:
+    """The host's own servers; one without a name is dropped without a word."""
+    if config is None or not config.lstrip().startswith("{"):
+        return ()
+    servers: dict[str, Any] = json.loads(config).get("mcpServers", {})
+    return tuple(
+        key
+        for key, server in servers.items()
+        if server.get("type") == "sdk" and server.get("name")
+    )
 
 
 def _permissions(settings: str | None) -> Mapping[str, Any]:

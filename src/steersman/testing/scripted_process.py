@@ -74,6 +74,8 @@ class ScriptedProcess:
         faults = self._stage.faults
         if self._reach("first byte") and faults.exit_at is None:
             wire.write_stderr(faults.stderr.encode())
+        if not (self._is_mute or self._is_leaving):
+            self._control.connect(self._output.settings.sdk_servers)
 
     def data_received(self, data: bytes) -> None:
         """Read what the host wrote."""
@@ -174,7 +176,7 @@ class ScriptedProcess:
         if self._input_is_over and (self._turns.is_idle or self._tasks.were_taken):
             self.exit(1 if self._results.last_was_error else 0)
 
-    def _crashed(self, error: Exception) -> None:
+    def _crashed(self, error: BaseException) -> None:
         self.exit(CRASHED, "".join(traceback.format_exception(error)))
 
     def _reach(self, phase: StartPhase) -> bool:

@@ -12,7 +12,7 @@ __all__ = ["Tasks"]
 class Tasks:
     """Starts tasks and ends them all; one that raises is reported."""
 
-    def __init__(self, on_crash: Callable[[Exception], None]) -> None:
+    def __init__(self, on_crash: Callable[[BaseException], None]) -> None:
         self.were_taken = False
         """Somebody else has cancelled one of them, as a loop does that shuts down."""
         self._on_crash = on_crash
@@ -21,7 +21,7 @@ class Tasks:
 
     def start(self, doing: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run `doing` in a task of its own."""
-        task = asyncio.get_running_loop().create_task(self._guard(doing))
+        task = asyncio.get_running_loop().create_task(doing)
         self._running.add(task)
         task.add_done_callback(self._ended)
         return task
@@ -40,15 +40,11 @@ class Tasks:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
-        if task.cancelled() and task not in self._stopped:
-            self.were_taken = True
-        self._stopped.discard(task)
-
-    async def _guard(self, doing: Coroutine[Any, Any, None]) -> None:
-        try:
-            await doing
-        except Exception as error:  # noqa: BLE001 - a bug of ours, or of a script; the CLI dies of it
+        if task.cancelled():
+            self.were_taken |= task not in self._stopped
+        elif (error := task.exception()) is not None:
             self._on_crash(error)
+        self._stopped.discard(task)
 
 
 def _current() -> asyncio.Task[Any] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
 from collections.abc import Mapping
@@ -114,6 +115,7 @@ class ToolRunner:
         self._permissions = permissions
         self._servers = servers
         self._open_asks = 0
+        self._unanswered: list[ToolCall] = []
 
     @property
     def names(self) -> list[str]:
@@ -145,6 +147,11 @@ class ToolRunner:
         server, tool = found
         shown = tool.replace("_", " ").capitalize()
         return {"display_name": shown, "server_display_name": server.name, "tool_name": tool}
+
+    def take_unanswered(self) -> list[ToolCall]:
+        """The calls whose permission was still open when they were interrupted."""
+        taken, self._unanswered = self._unanswered, []
+        return taken
 
     async def run(self, call: ToolCall) -> ToolOutcome:
         """All that happens to one call."""
@@ -202,6 +209,9 @@ class ToolRunner:
         except HostRefused as error:
             text = f"Tool permission request failed: {error}"
             return _refused(text, {"decision": "reject", "source": "config"})
+        except asyncio.CancelledError:
+            self._unanswered.append(call)
+            raise
         except HostGone:
             text = "Tool permission stream closed before response received"
             return _refused(text, {"decision": "reject", "source": "config"})

@@ -100,6 +100,8 @@ class Turn:
         blocks = self._reply.abort()
         history = self._shared.history
         history.add_answer(blocks)
+        for call in self._shared.tools.take_unanswered():
+            self._deny(call)
         for call in list(self._open_calls.values()):
             self._tell_result(call, rejected())
         history.add_results(self._results)
@@ -231,14 +233,17 @@ class Turn:
         else:
             outcome = await self._shared.tools.run(call)
         if outcome.was_denied:
-            named = {"tool_name": call.name, "tool_use_id": call.id}
-            self._denials.append({**named, "tool_input": call.input})
+            self._deny(call)
         self._outcomes.append(outcome)
         if outcome.is_deferred:
             del self._open_calls[call.id]
             self._deferred = call
         else:
             self._tell_result(call, outcome)
+
+    def _deny(self, call: ToolCall) -> None:
+        named = {"tool_name": call.name, "tool_use_id": call.id}
+        self._denials.append({**named, "tool_input": call.input})
 
     def _tell_result(self, call: ToolCall, outcome: ToolOutcome) -> None:
         self._open_calls.pop(call.id, None)

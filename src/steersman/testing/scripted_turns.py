@@ -43,6 +43,8 @@ class TurnLoop:
     def submit(self, prompt: Prompt) -> None:
         """Begin with a prompt, or queue it behind the turn under way."""
         if not self._queue.add(prompt):
+            if self.is_idle:
+                self._output.state("idle")
             return
         if self._turn is None:
             self._output.state("running")
@@ -86,6 +88,8 @@ class TurnLoop:
         while turn is not None:
             playing = self._playing = self._tasks.start(turn.play())
             await asyncio.wait([playing])
+            if not playing.cancelled() and playing.exception() is not None:
+                return
             was_stopped = playing.cancelled()
             if was_stopped:
                 turn.abort()
