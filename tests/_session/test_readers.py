@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from steersman.testing.scripted_cli import ScriptedCLI
 from tests._session.peers import Frame, FramePeer, lifecycle, opened, result, state, text
 
 MANY = 20_000
+FLOOD = b"".join(json.dumps(text(f"message {n}", f"msg_{n}")).encode() + b"\n" for n in range(MANY))
 SMALL = 200_000
 """Bytes of journal that hold only a small part of `MANY` messages."""
 
@@ -22,7 +24,7 @@ def flood(peer: FramePeer, frame: Frame) -> None:
     """Say very much, then ask; end the turn when the answer has come."""
     if frame["type"] == "user":
         peer.say(state("running"), lifecycle(frame["uuid"], "started"))
-        peer.say(*(text(f"message {n}", f"msg_{n}") for n in range(MANY)))
+        peer.wire.write(FLOOD)
         question = {"subtype": "can_use_tool", "tool_name": "Bash", "input": {"command": "ls"}}
         peer.say({"type": "control_request", "request_id": "ask-1", "request": question})
     elif frame["type"] == "control_response":

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import steersman
-from steersman import Agent, Hooks, Options, Session, Toolbox, tool
+from steersman import Agent, Allow, Deny, Hooks, Options, Session, Toolbox, tool
 from steersman.control import SetModel
 from steersman.errors import UsageError
 from steersman.hooks import PreToolUse
@@ -21,6 +21,9 @@ from steersman.options import StartupLimits
 from steersman.ports import Channel, Launch, Receiver
 from steersman.testing.script import Script
 from steersman.testing.scripted_cli import ScriptedCLI
+from steersman.transports.command import CommandTransport
+from steersman.transports.locate import locate
+from steersman.transports.subprocess import SubprocessTransport
 
 Deed = Callable[[Any], Any]
 
@@ -104,11 +107,23 @@ STARTERS: list[Case] = [
     Case("handler", lambda to: Agent(functions=[generator], transport=to)),
     Case("mcp_servers key", lambda to: Agent(mcp_servers={"a b": {"command": "x"}}, transport=to)),
     Case("allowed_tools[0]", lambda to: Agent(allowed_tools=["Read,Bash"], transport=to)),
+    Case(
+        "extra_args key", lambda to: Agent(extra_args={"session-id": "x"}, transport=to).session()
+    ),
     Case("startup.spawn", lambda _: StartupLimits(spawn=0)),
     Case("event", lambda _: Hooks().on("PreToolUse")),  # type: ignore[arg-type]
     Case("matcher", lambda _: Hooks().on(PreToolUse, 1)),  # type: ignore[arg-type]
     Case("timeout", lambda _: Hooks().on(PreToolUse, timeout=-1)),
     Case("callback", lambda _: Hooks().on(PreToolUse)("print")),  # type: ignore[arg-type]
+    Case("python", lambda _: SubprocessTransport(python=5)),  # type: ignore[arg-type]
+    Case("prefix", lambda _: CommandTransport("ssh host")),  # type: ignore[arg-type]
+    Case("prefix", lambda _: CommandTransport(())),
+    Case("explicit", lambda _: locate(5)),  # type: ignore[arg-type]
+    Case("updated_input", lambda _: Allow(5)),  # type: ignore[arg-type]
+    Case("message", lambda _: Deny(5)),  # type: ignore[arg-type]
+    Case("read_only", lambda _: tool("a", "b", {}, read_only="x")(print)),  # type: ignore[call-overload]
+    Case("input_schema", lambda _: tool("a", "b", 5)(print)),  # type: ignore[call-overload]
+    Case("handler", lambda _: tool(5)),  # type: ignore[call-overload]
     Case("name", lambda _: tool("no spaces", "x", {})(print)),
     Case("tools", lambda _: Toolbox("box", [1])),  # type: ignore[list-item]
     Case("line", lambda _: parse_message(b"[]")),
@@ -118,12 +133,21 @@ SESSION: list[Case] = [
     Case("prompt", lambda session: session.send("")),
     Case("prompt", lambda session: session.send(5)),
     Case("prompt[0]", lambda session: session.send([{}])),
+    Case("prompt[0]['text']", lambda session: session.send([{"type": "text", "text": len}])),
+    Case("query", lambda session: session.send("hi", query=3)),
     Case("text", lambda session: session.command("compact")),
+    Case("turn", lambda session: session.interrupt(turn=5)),
+    Case("also_queued", lambda session: session.interrupt(also_queued="all")),
     Case("verb", lambda session: session.call("interrupt")),
     Case("timeout", lambda session: session.call(SetModel(model="x"), timeout=0)),
+    Case("verb", lambda session: session.call(SetModel(model=5))),  # type: ignore[arg-type]
     Case("subtype", lambda session: session.control("")),
+    Case("timeout", lambda session: session.control("mcp_status", timeout=-1)),
+    Case("fields['bad']", lambda session: session.control("mcp_status", bad=len)),
+    Case("mode", lambda session: session.set_permission_mode(None)),
     Case("model", lambda session: session.set_model("")),
     Case("mode", lambda session: session.set_permission_mode("yolo")),
+    Case("pick", lambda session: session.reading(5)),
     Case("after", lambda session: session.messages(after=-1)),
     Case("after", lambda session: session.journal(after="now")),
     Case("after", lambda session: session.raw(after=None)),

@@ -87,6 +87,8 @@ BRACKETS: list[Any] = [
     ["Bash(a)b"],
     ["(a)"],
     ["Bash(a\nb)"],
+    ["Bash(a)(b)"],
+    ["Bash(a), Write, Bash(b)"],
 ]
 PATHS: list[Any] = ["", 5, b"/x", "a\0b", "\ud800"]
 

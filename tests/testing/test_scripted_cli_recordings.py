@@ -23,8 +23,15 @@ RECORDED = re.compile(r"SCRIPT:(\[.*\])", re.DOTALL)
 
 AGREEING = [
     "api_400",
+    "api_401",
+    "api_404_model",
     "api_529_gives_up",
+    "api_max_tokens",
+    "api_refusal",
+    "control_unknown_and_malformed",
+    "handshake_bare",
     "handshake_one_sdk_server",
+    "hook_continue_false",
     "hook_interrupt_pending",
     "hook_pre_defer",
     "interrupt_bash",
@@ -32,7 +39,6 @@ AGREEING = [
     "interrupt_idle",
     "interrupt_mid_stream",
     "max_turns",
-    "mcp_tool_interrupted",
     "multi_turn_tools",
     "partial_messages",
     "perm_allow",
@@ -46,6 +52,9 @@ AGREEING = [
     "queue_priority_now",
     "queue_two_messages",
     "replay_user_messages",
+    "session_resume_fork_continue.1new",
+    "session_resume_fork_continue.2resume",
+    "session_resume_fork_continue.4fork",
     "set_model",
     "structured_output",
     "user_duplicate_uuid",
@@ -163,7 +172,8 @@ def read_step(recorded: dict[str, Any]) -> Step:
     if failure is not None:
         return fail(failure["status"], failure["message"], once=False)
     parts = [piece for block in recorded["blocks"] for piece in read_block(block, recorded)]
-    return step(*([stall()] if "pre" in recorded else []), *parts)
+    waiting = [stall()] if "pre" in recorded else []
+    return step(*waiting, *parts, stop_reason=recorded.get("stop"))
 
 
 def read_block(block: dict[str, Any], recorded: dict[str, Any]) -> list[Step]:

@@ -261,15 +261,17 @@ async def test_it_gets_only_the_three_pipes_and_no_strange_signals() -> None:
     os.set_inheritable(leaked, True)  # noqa: FBT003
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
     try:
-        _, files = await start(shell("echo /proc/$$/fd/*"))
-        _, masks = await start(Launch(("grep", "^Sig", "/proc/self/status"), env=ENV))
+        # Both channels are held: one that nobody holds is killed.
+        one, files = await start(shell("ls /proc/$$/fd; exit"))
+        two, masks = await start(Launch(("grep", "^Sig", "/proc/self/status"), env=ENV))
         await asyncio.gather(files.end(), masks.end())
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         os.close(leaked)
+        del one, two
 
     kept = dict(line.split(":\t") for line in masks.out.decode().splitlines())
-    assert [Path(name).name for name in files.out.decode().split()] == ["0", "1", "2"]
+    assert files.out.split() == [b"0", b"1", b"2"]
     assert int(kept["SigBlk"], 16) == 0
     # 32 and 33 are the C library's own; its posix_spawn leaves them ignored, nobody can undo it.
     assert int(kept["SigIgn"], 16) & ~(0b11 << 31) == 0
@@ -777,13 +779,15 @@ async def test_thirty_runs_leave_no_descriptor_open() -> None:
             await start(Launch(("/no/such/claude",)))
 
     await run()
+    gc.collect()
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
 
     for _ in range(30):
         await run()
     gc.collect()
 
-    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+    # Fewer, where another test's last descriptors were closed meanwhile.
+    assert len(os.listdir("/proc/self/fd")) <= before  # noqa: PTH208
 
 
 async def test_two_loops_in_two_threads_do_not_disturb_each_other() -> None:

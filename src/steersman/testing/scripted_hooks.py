@@ -60,6 +60,11 @@ class HookReply:
         return self.output.get("continue") is False
 
     @property
+    def note(self) -> str:
+        """What it wants the person to know."""
+        return str(self.output.get("systemMessage") or "")
+
+    @property
     def block_reason(self) -> str | None:
         """Why the action must not happen, if it must not."""
         if self.output.get("decision") == "block":
@@ -103,7 +108,10 @@ class HookRunner:
         asked_for = tool_use_id or new_id()
         replies = await asyncio.gather(*(self._call(each, given, asked_for) for each in fitting))
         for reply in replies:
-            self._tell(event, tool_name, reply)
+            # What is about a tool is told together with its result.
+            if reply.note and not tool_name:
+                content = f"{event} says: {reply.note}"
+                self._output.system("informational", content=content, level="notice")
         return replies
 
     async def _call(
@@ -131,11 +139,6 @@ class HookRunner:
         )
         reason = '[callback]: failed; blocking because onFailure is "block"'
         return HookReply({}, reason, blocks=hook.blocks_on_failure)
-
-    def _tell(self, event: str, tool_name: str, reply: HookReply) -> None:
-        if message := reply.output.get("systemMessage"):
-            who = f"{event}:{tool_name}" if tool_name else event
-            self._output.system("informational", content=f"{who} says: {message}", level="notice")
 
     def _common(self, event: str) -> dict[str, Any]:
         settings = self._output.settings

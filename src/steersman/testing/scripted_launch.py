@@ -111,9 +111,7 @@ def _sdk_servers(config: str | None) -> tuple[str, ...]:
         return ()
     servers: dict[str, Any] = json.loads(config).get("mcpServers", {})
     return tuple(
-        key
-        for key, server in servers.items()
-        if server.get("type") == "sdk" and server.get("name")
+        key for key, server in servers.items() if server.get("type") == "sdk" and server.get("name")
     )
 
 

@@ -24,6 +24,7 @@ FINAL_STATUSES = frozenset({400, 403, 404, 413, 422})
 RETRY_NAMES: Mapping[int, str] = {
     401: "authentication_failed",
     403: "authentication_failed",
+    404: "model_not_found",
     429: "rate_limit",
     529: "overloaded",
 }
@@ -77,7 +78,7 @@ class ApiFailure:
     @property
     def error(self) -> str:
         """The CLI's word for it, when it gives up."""
-        return "server_error" if self.status == OVERLOADED else self.retry_name
+        return "server_error" if self.status in (None, OVERLOADED) else self.retry_name
 
     @property
     def text(self) -> str:

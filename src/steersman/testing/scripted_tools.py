@@ -80,6 +80,9 @@ class ToolOutcome:
     interrupts_turn: bool = False
     is_deferred: bool = False
     structured_output: Any = None
+    is_wrong_output: bool = False
+    notes: tuple[str, ...] = ()
+    """What hooks want the person to know."""
 
     def block(self, call_id: str) -> dict[str, Any]:
         """The `tool_result` block."""
@@ -160,6 +163,11 @@ class ToolRunner:
         if call.name not in self.names:
             return _misused(call.name, f"Error: No such tool available: {call.name}")
         replies = await self._fire("PreToolUse", call)
+        outcome = await self._run_unless_refused(call, replies)
+        notes = _notes("PreToolUse", call, replies)
+        return replace(outcome, notes=(*notes, *outcome.notes))
+
+    async def _run_unless_refused(self, call: ToolCall, replies: list[HookReply]) -> ToolOutcome:
         verdict = verdict_of(call.name, replies)
         if verdict.decision == "defer":
             return ToolOutcome("", is_deferred=True)
@@ -296,7 +304,8 @@ class ToolRunner:
         problems = misfits(call.input, self.json_schema) if self._stage.checks_output else []
         if problems:
             text = f"Output does not match required schema: {', '.join(problems)}"
-            return ToolOutcome(text, is_error=True, value=f"Error: {text}")
+            value = f"Error: {text}"
+            return ToolOutcome(text, is_error=True, value=value, is_wrong_output=True)
         text = "Structured output provided successfully"
         return ToolOutcome(text, value=text, structured_output=call.input)
 
@@ -319,6 +328,7 @@ class ToolRunner:
                 contexts = (*contexts, reply.block_reason)
         return replace(
             outcome,
+            notes=_notes("PostToolUse", call, replies),
             contexts=(*contexts, *_contexts(replies)),
             stops_turn=outcome.stops_turn or any(reply.stops for reply in replies),
         )
@@ -363,6 +373,14 @@ def _has_valid_input(answer: dict[str, Any]) -> bool:
 def _contexts(replies: list[HookReply]) -> tuple[str, ...]:
     found = (reply.specific.get("additionalContext") for reply in replies)
     return tuple(str(each) for each in found if each)
+
+
+def _notes(event: str, call: ToolCall, replies: list[HookReply]) -> tuple[str, ...]:
+    return tuple(
+        f"{event}:{call.name} says: {reply.note}"
+        for reply in replies
+        if reply.note and not reply.stops
+    )
 
 
 def _echo(given: dict[str, Any]) -> str:

@@ -1,0 +1,116 @@
+"""One round of a turn: the model is asked once, and its tools run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from steersman.testing.request import ModelRequest
+from steersman.testing.scripted_ending import Ending
+from steersman.testing.scripted_history import History
+from steersman.testing.scripted_output import Frame, Output
+from steersman.testing.scripted_reply import ApiFailure, Block, Reply, Said
+from steersman.testing.scripted_tools import ToolCall, ToolOutcome, ToolRunner, rejected
+
+__all__ = ["Round"]
+
+
+class Round:
+    """What one answer of the model brings about."""
+
+    def __init__(self, output: Output, history: History, tools: ToolRunner, ending: Ending) -> None:
+        self.outcomes: list[ToolOutcome] = []
+        self.deferred: ToolCall | None = None
+        self._output = output
+        self._history = history
+        self._tools = tools
+        self._ending = ending
+        self._open: dict[str, ToolCall] = {}
+        self._results: list[Block] = []
+        self._batch: _Batch | None = None
+
+    @property
+    def has_open_tools(self) -> bool:
+        """Whether a tool runs, or is about to."""
+        return bool(self._open)
+
+    async def play(self, reply: Reply, request: ModelRequest) -> Said | ApiFailure:
+        """Hear the answer and run its tools, each as soon as its block is there."""
+        async with asyncio.TaskGroup() as tasks:
+            self._batch = _Batch(tasks, self._run, self._tools.is_safe_beside_others)
+            said = await reply.play(request)
+            if isinstance(said, Said):
+                self._history.add_answer(said.blocks)
+        self._history.add_results(self._results)
+        self._history.add_reminders(
+            [text for outcome in self.outcomes for text in outcome.contexts]
+        )
+        return said
+
+    def take_block(self, block: Block) -> Frame:
+        """Start the tool that a finished block calls; gives what its frame tells about it."""
+        if block["type"] != "tool_use":
+            return {}
+        assert self._batch is not None
+        call = ToolCall(block["id"], block["name"], block["input"])
+        self._open[call.id] = call
+        self._batch.start(call)
+        meta = self._tools.meta_of(call.name)
+        return {"tool_use_meta": [{"id": call.id, **meta}]} if meta else {}
+
+    def abort(self, said: list[Block]) -> None:
+        """Tell that the tools that are still open were rejected; `said` was said before."""
+        self._history.add_answer(said)
+        for call in self._tools.take_unanswered():
+            self._ending.deny(call)
+        for call in list(self._open.values()):
+            self._tell(call, rejected())
+        self._history.add_results(self._results)
+
+    async def _run(self, call: ToolCall) -> None:
+        if any(each.interrupts_turn for each in self.outcomes):
+            outcome = rejected()
+        else:
+            outcome = await self._tools.run(call)
+        if outcome.was_denied:
+            self._ending.deny(call)
+        self.outcomes.append(outcome)
+        if outcome.is_deferred:
+            self.deferred = self._open.pop(call.id)
+        else:
+            self._tell(call, outcome)
+
+    def _tell(self, call: ToolCall, outcome: ToolOutcome) -> None:
+        self._open.pop(call.id, None)
+        for note in outcome.notes:
+            self._output.system("informational", content=note, level="notice")
+        block = outcome.block(call.id)
+        self._results.append(block)
+        meta = {"tool_result_meta": [{"id": call.id, **outcome.meta}]} if outcome.meta else {}
+        self._output.user([block], tool_use_result=outcome.value, **meta)
+
+
+class _Batch:
+    """The tools of one answer: each begins as soon as it may run beside those before it."""
+
+    def __init__(
+        self,
+        tasks: asyncio.TaskGroup,
+        run: Callable[[ToolCall], Coroutine[Any, Any, None]],
+        is_safe: Callable[[str], bool],
+    ) -> None:
+        self._tasks = tasks
+        self._run = run
+        self._is_safe = is_safe
+        self._started: list[tuple[bool, asyncio.Task[None]]] = []
+
+    def start(self, call: ToolCall) -> None:
+        is_safe = self._is_safe(call.name)
+        before = [task for safe, task in self._started if not (safe and is_safe)]
+        self._started.append((is_safe, self._tasks.create_task(self._run_after(before, call))))
+
+    async def _run_after(self, before: list[asyncio.Task[None]], call: ToolCall) -> None:
+        if before:
+            await asyncio.wait(before)
+        await self._run(call)
