@@ -26,6 +26,7 @@ AGREEING = [
     "api_401",
     "api_404_model",
     "api_529_gives_up",
+    "api_bad_tool_json",
     "api_max_tokens",
     "api_refusal",
     "control_unknown_and_malformed",
@@ -178,7 +179,7 @@ def read_step(recorded: dict[str, Any]) -> Step:
 
 def read_block(block: dict[str, Any], recorded: dict[str, Any]) -> list[Step]:
     if block["t"] == "tool":
-        return [call(block["name"], block["input"])]
+        return [call(block["name"], block.get("raw", block["input"]))]
     if block["t"] == "thinking":
         return [think(block["text"])]
     text = block["text"]
