@@ -117,10 +117,13 @@ async def test_cancelled_twice_in_a_row_nothing_is_left_either(scenario: Scenari
 async def test_leaving_the_block_with_an_error_closes_and_raises_it() -> None:
     cli = busy()
 
-    with pytest.raises(ZeroDivisionError):
+    async def stumble() -> None:
         async with opened(cli) as session:
             await session.send("go")
             raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await stumble()
 
     await _quiet(cli)
 
@@ -267,5 +270,5 @@ async def _cancelled_after(steps: int, scenario: Awaitable[None], *, again: bool
 async def _quiet(cli: ScriptedCLI) -> None:
     """Wait until nothing but the test itself runs."""
     async with asyncio.timeout(5):
-        while cli.running or len(asyncio.all_tasks()) > 1:
+        while cli.running or len(asyncio.all_tasks()) > 1:  # noqa: ASYNC110 - nobody tells
             await asyncio.sleep(0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from steersman.ports import Channel, Launch
@@ -209,14 +210,18 @@ async def test_a_suspended_peer_neither_hears_nor_is_heard() -> None:
 
 
 async def test_a_suspended_peer_can_be_ended() -> None:
-    for end in (lambda channel: channel.kill(), lambda channel: channel.close(0.01)):
+    ends: list[tuple[Callable[[Channel], None], int]] = [
+        (lambda channel: channel.kill(), -9),
+        (lambda channel: channel.close(0.01), -15),
+    ]
+    for end, status in ends:
         ear, channel = await connect(Mouth())
         await rounds()
         channel.suspend()
         end(channel)
         async with asyncio.timeout(5):
             await ear.gone.wait()
-        assert ear.heard[-1] in (-9, -15)
+        assert ear.heard[-1] == status
 
 
 async def test_it_has_no_process_id() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from steersman.agent import Agent
 from steersman.errors import ChannelClosed, ReaderLagged, UsageError
 from steersman.journal import Kind, Lagged
 from steersman.messages import Assistant
@@ -168,8 +169,6 @@ async def test_the_journal_tells_both_directions_and_our_own_decisions() -> None
 
 
 async def test_a_session_that_has_not_started_has_nothing_to_read() -> None:
-    from steersman.agent import Agent
-
     session = Agent(transport=ScriptedCLI()).session()
 
     with pytest.raises(ChannelClosed, match="not started"):

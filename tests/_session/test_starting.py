@@ -69,7 +69,8 @@ async def test_a_cli_that_is_mute_in_a_turn_has_started_and_can_be_closed() -> N
 async def test_a_transport_that_never_opens_is_given_up_as_well() -> None:
     class Stuck:
         async def open(self, launch: Launch, receiver: Receiver) -> Channel:
-            return await asyncio.get_running_loop().create_future()
+            await asyncio.get_running_loop().create_future()
+            raise AssertionError
 
     error, _ = await failed_start(Stuck(), startup=BRIEF)
 

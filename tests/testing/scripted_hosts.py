@@ -134,20 +134,13 @@ async def hosted(
 
 
 def _kind(frame: Frame) -> str:
-    match frame:
-        case {"type": "system", "subtype": "session_state_changed", "state": state}:
-            return str(state)
-        case {"type": "system", "subtype": subtype}:
-            return str(subtype)
-        case {"type": "command_lifecycle", "command_uuid": uuid, "state": state}:
-            return f"{uuid} {state}"
-        case {"type": "control_request", "request": {"subtype": subtype}}:
-            return str(subtype)
-        case {"type": "stream_event", "event": {"type": kind}}:
-            return str(kind)
-        case {"type": "user", "isReplay": True}:
-            return "replay"
-        case {"type": kind}:
-            return str(kind)
-        case _:
-            return "?"
+    """The word that tells most about a frame."""
+    kinds = {
+        "system": lambda: frame.get("state") or frame["subtype"],
+        "command_lifecycle": lambda: f"{frame['command_uuid']} {frame['state']}",
+        "control_request": lambda: frame["request"]["subtype"],
+        "stream_event": lambda: frame["event"]["type"],
+        "user": lambda: "replay" if frame.get("isReplay") else "user",
+    }
+    kind = str(frame["type"])
+    return str(kinds[kind]()) if kind in kinds else kind

@@ -201,36 +201,69 @@ def shape_of(frames: list[Frame]) -> Iterator[tuple[str, ...]]:
 
 
 def signature(frame: Frame) -> tuple[Any, ...]:
-    match frame:
-        case {"type": "stream_event", "event": {"type": "content_block_delta"}}:
-            # How a text was cut into pieces is the model's business.
-            return ()
-        case {"type": "stream_event", "event": {"type": kind}}:
-            return ("stream_event", kind, "abandoned_blocks" in frame)
-        case {"type": "system", "subtype": subtype}:
-            told = (frame.get("state"), frame.get("status"), frame.get("attempt"))
-            return () if subtype in UNSPOKEN else ("system", subtype, *told)
-        case {"type": "assistant", "message": {"content": [{"type": kind}]}}:
-            marks = (frame.get("aborted"), frame.get("error"), "user_message_uuids" in frame)
-            return ("assistant", kind, *marks)
-        case {"type": "user", "message": {"content": [{"type": kind, **block}]}}:
-            return ("user", kind, bool(block.get("is_error")), frame.get("isSynthetic"))
-        case {"type": "user"}:
-            return ("user", "prompt", frame.get("isReplay"))
-        case {"type": "result", "subtype": subtype}:
-            named = ("is_error", "terminal_reason", "stop_reason", "num_turns", "result_index")
-            rest = (len(frame["permission_denials"]), frame.get("user_message_uuids"))
-            structured = frame.get("structured_output")
-            return ("result", subtype, *(frame.get(name) for name in named), *rest, structured)
-        case {"type": "command_lifecycle", "command_uuid": uuid, "state": state}:
-            return ("lifecycle", uuid, state)
-        case {"type": "control_request", "request": {"message": {"method": method}}}:
-            return ("control_request", "mcp_message", method)
-        case {"type": "control_request", "request": {"subtype": subtype}}:
-            return ("control_request", subtype)
-        case {"type": "control_response", "response": response}:
-            return ("control_response", response["subtype"], response.get("error_code"))
-        case {"type": kind}:
-            return (kind,)
+    kind = frame["type"]
+    found = SIGNATURES.get(kind, lambda _: ())(frame)
+    return () if found is None else (kind, *found)
+
+
+Signature = tuple[Any, ...] | None
+"""None: the frame does not count."""
+
+
+def of_partial(frame: Frame) -> Signature:
+    kind = frame["event"]["type"]
+    # How a text was cut into pieces is the model's business.
+    return None if kind == "content_block_delta" else (kind, "abandoned_blocks" in frame)
+
+
+def of_system(frame: Frame) -> Signature:
+    told = (frame.get("state"), frame.get("status"), frame.get("attempt"))
+    return None if frame["subtype"] in UNSPOKEN else (frame["subtype"], *told)
+
+
+def of_assistant(frame: Frame) -> Signature:
+    (block,) = frame["message"]["content"]
+    marks = (frame.get("aborted"), frame.get("error"), "user_message_uuids" in frame)
+    return (block["type"], *marks)
+
+
+def of_user(frame: Frame) -> Signature:
+    content = frame["message"]["content"]
+    if isinstance(content, str):
+        return ("prompt", frame.get("isReplay"))
+    (block,) = content
+    return (block["type"], bool(block.get("is_error")), frame.get("isSynthetic"))
+
+
+def of_result(frame: Frame) -> Signature:
+    named = ("subtype", "is_error", "terminal_reason", "stop_reason", "num_turns", "result_index")
+    also = ("user_message_uuids", "structured_output")
+    denials = len(frame["permission_denials"])
+    return (*(frame.get(name) for name in (*named, *also)), denials)
+
+
+def of_request(frame: Frame) -> Signature:
+    match frame["request"]:
+        case {"subtype": subtype, "message": {"method": method}}:
+            return (subtype, method)
+        case {"subtype": subtype}:
+            return (subtype,)
         case _:
-            return ("?",)
+            return ()
+
+
+def of_response(frame: Frame) -> Signature:
+    response = frame["response"]
+    return (response["subtype"], response.get("error_code"))
+
+
+SIGNATURES: dict[str, Callable[[Frame], Signature]] = {
+    "stream_event": of_partial,
+    "system": of_system,
+    "assistant": of_assistant,
+    "user": of_user,
+    "result": of_result,
+    "command_lifecycle": lambda frame: (frame["command_uuid"], frame["state"]),
+    "control_request": of_request,
+    "control_response": of_response,
+}

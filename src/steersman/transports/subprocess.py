@@ -83,6 +83,8 @@ class SubprocessTransport:
             pid = await watcher.start
         except BaseException:
             child.kill()
+            for end in (ours, out, err):
+                end.close()
             await asyncio.wait([watcher.end], timeout=KILL_PATIENCE)
             raise
         pump = _Pump(loop, receiver, ours, out, err)
