@@ -20,9 +20,11 @@ LIMIT = 5.0
 
 
 @asynccontextmanager
-async def opened(transport: Transport, **options: Any) -> AsyncIterator[Session]:
-    """A session that is closed at the end, and never takes longer than `LIMIT`."""
-    async with asyncio.timeout(LIMIT), Agent(transport=transport, **options).session() as session:
+async def opened(
+    transport: Transport, *, limit: float = LIMIT, **options: Any
+) -> AsyncIterator[Session]:
+    """A session that is closed at the end, and never takes longer than `limit`."""
+    async with asyncio.timeout(limit), Agent(transport=transport, **options).session() as session:
         yield session
 
 

@@ -8,7 +8,7 @@ import pytest
 from steersman.errors import ChannelClosed, RequestTimeout
 from steersman.messages import Assistant
 from steersman.permissions import Allow, PermissionContext
-from steersman.testing.script import Script, call, say, stall
+from steersman.testing.script import Script, call, say, stall, when
 from steersman.testing.scripted_cli import Faults, ScriptedCLI
 from tests._session.peers import FramePeer, opened
 
@@ -239,3 +239,22 @@ async def test_a_closed_session_cannot_be_interrupted() -> None:
 
     with pytest.raises(ChannelClosed, match="closed"):
         await session.interrupt()
+
+
+@pytest.mark.parametrize("rounds", range(12))
+async def test_an_interrupt_never_stops_the_turn_behind_the_one_that_is_meant(rounds: int) -> None:
+    """Wherever the first turn stands when the interrupt comes."""
+    scenes = (when("one", say("a") + stall()), when("two", say("b") + stall() + say("c")))
+    cli = ScriptedCLI(Script(*scenes))
+
+    async with opened(cli) as session:
+        first, second = await session.send("one"), await session.send("two")
+        for _ in range(rounds):
+            await asyncio.sleep(0)
+        receipt = await first.interrupt()
+        await cli.release()
+        settled = [await first, await second]
+
+    assert receipt.still_queued == [second.uuid]
+    assert [each.outcome for each in settled] == ["interrupted", "completed"]
+    assert settled[1].text == "bc"

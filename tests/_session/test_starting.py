@@ -14,6 +14,7 @@ from steersman.errors import (
     LaunchError,
     NotLoggedIn,
     OptionRefused,
+    ProtocolViolation,
     ResumeNotFound,
     SessionInUse,
     StartupError,
@@ -156,7 +157,7 @@ async def test_what_stands_on_stdout_instead_of_the_protocol_is_shown() -> None:
 
     error, _ = await failed_start(ScriptedCLI(faults=faults))
 
-    assert type(error) is StartupExited
+    assert type(error) is ProtocolViolation
     assert "Welcome to the corporate proxy!" in error.what
 
 

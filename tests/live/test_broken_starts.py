@@ -19,6 +19,7 @@ from steersman.errors import (
     CliNotFound,
     NotLoggedIn,
     OptionRefused,
+    ProtocolViolation,
     ResumeNotFound,
     SessionInUse,
     StartupExited,
@@ -81,6 +82,7 @@ STOCK: Mapping[str, Broken] = {
 
 STAND_INS: Mapping[str, Broken] = {
     "exit before init": Broken(
+        ProtocolViolation,
         StartupExited,
         ("ended before it was ready", "out of order"),
         script="echo out of order >&2; exit 3",
@@ -92,7 +94,7 @@ STAND_INS: Mapping[str, Broken] = {
         StartupExited, ("signal 9",), script="sleep 60 & kill -9 $$", status=-9
     ),
     "garbage, then the end": Broken(
-        StartupExited, ("Segmentation",), script="echo Segmentation fault; exit 139", status=139
+        ProtocolViolation, ("Segmentation",), script="echo Segmentation fault; exit 139", status=139
     ),
     "garbage, then silence": Broken(
         StartupTimeout,

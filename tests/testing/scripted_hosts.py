@@ -135,7 +135,7 @@ async def hosted(
 
 def _kind(frame: Frame) -> str:
     """The word that tells most about a frame."""
-    kinds = {
+    kinds: dict[str, Callable[[], Any]] = {
         "system": lambda: frame.get("state") or frame["subtype"],
         "command_lifecycle": lambda: f"{frame['command_uuid']} {frame['state']}",
         "control_request": lambda: frame["request"]["subtype"],

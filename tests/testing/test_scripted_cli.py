@@ -387,6 +387,21 @@ async def test_lines_may_come_in_any_pieces() -> None:
     assert result["result"] == "Echo: caf\u00e9"
 
 
+async def test_a_tool_may_bring_the_whole_cli_down() -> None:
+    def crash(_given: dict[str, Any]) -> str:
+        cli.exit(134, "Aborted (core dumped)")
+        return "never seen"
+
+    cli = ScriptedCLI(Script(call("Read")), tools={"Read": crash})
+    async with hosted(cli) as host:
+        host.prompt("hello")
+        left_with = await host.gone()
+
+    assert (left_with, cli.exits) == (134, [134])
+    assert "core dumped" in host.stderr
+    assert "result" not in host.kinds()
+
+
 # What a test gets
 
 

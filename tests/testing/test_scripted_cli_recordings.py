@@ -202,7 +202,9 @@ def shape_of(frames: list[Frame]) -> Iterator[tuple[str, ...]]:
 
 def signature(frame: Frame) -> tuple[Any, ...]:
     kind = frame["type"]
-    found = SIGNATURES.get(kind, lambda _: ())(frame)
+    if kind not in SIGNATURES:
+        return (kind,)
+    found = SIGNATURES[kind](frame)
     return () if found is None else (kind, *found)
 
 

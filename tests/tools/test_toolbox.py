@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from steersman.errors import UsageError
+from steersman.errors import ToolExecutionError, UsageError
 from steersman.ports import Caller, JsonObject, ToolServer
 from steersman.tools import Tool, Toolbox, ToolContext, ToolError, error_result, tool
 
@@ -192,7 +192,9 @@ async def test_a_failing_tool_is_logged_and_the_model_reads_a_short_text(
     (record,) = caplog.records
     assert (record.name, record.levelno) == ("steersman.tools", logging.ERROR)
     assert record.exc_info is not None
-    assert record.exc_info[0] is ValueError
+    failure = record.exc_info[1]
+    assert isinstance(failure, ToolExecutionError)
+    assert isinstance(failure.__cause__, ValueError)
 
 
 async def test_a_class_that_fails_while_it_is_read_is_a_failure_of_the_tool() -> None:

@@ -8,6 +8,7 @@ from steersman.errors import (
     Evidence,
     NotLoggedIn,
     OptionRefused,
+    ProtocolViolation,
     ResumeNotFound,
     SessionInUse,
     StartupExited,
@@ -49,7 +50,11 @@ def why_it_exited(said: str, evidence: Evidence, noise: str = "") -> SteersmanEr
     if evidence.status is not None and evidence.status < 0:
         what = f"the CLI was killed by signal {-evidence.status} before it was ready"
         return StartupExited(what, hint="was it out of memory?", evidence=evidence)
+    if noise and not first:
+        return ProtocolViolation(
+            f"what runs there does not speak the protocol: on stdout it wrote {noise!r}, and ended",
+            hint="check that cli_path, or STEERSMAN_CLI, names the Claude Code CLI",
+            evidence=evidence,
+        )
     what = f"the CLI ended before it was ready{': ' + first if first else ', without a word'}"
-    if noise:
-        what += f"; on stdout it wrote {noise!r}"
     return StartupExited(what, hint="run the command by hand to see more", evidence=evidence)

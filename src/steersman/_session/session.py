@@ -102,7 +102,10 @@ class Session:
     # Life
 
     async def start(self) -> Self:
-        """Run the CLI and greet it. Raises `LaunchError`, `StartupError` or `NotLoggedIn`."""
+        """Run the CLI and greet it.
+
+        Raises `LaunchError`, `StartupError`, `NotLoggedIn` or `ProtocolViolation`.
+        """
         if self._works is not None:
             raise UsageError("session", self, "a session that was not started before")
         works = self._works = self._build()

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from steersman.errors import ToolExecutionError
 from steersman.ports import JsonObject
 from steersman.tools.context import ToolContext
 from steersman.tools.definition import Tool
@@ -73,9 +74,11 @@ def _is_being_cancelled() -> bool:
 
 
 def _report(tool: Tool[..., Any], error: BaseException) -> JsonObject:
-    logger.error("tool %r failed", tool.name, exc_info=error)
     reason = ": ".join(filter(None, (type(error).__name__, _shorten(str(error)))))
-    return _failed(f"tool {tool.name!r} failed: {reason}")
+    failure = ToolExecutionError(tool.name, reason)
+    failure.__cause__ = error
+    logger.error("tool %r failed", tool.name, exc_info=failure)
+    return _failed(failure.what)
 
 
 def _failed(text: str) -> JsonObject:
