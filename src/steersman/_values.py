@@ -10,10 +10,13 @@ from msgspec import Struct
 
 from steersman import _json
 
-__all__ = ["Wire", "read", "read_leniently"]
+__all__ = ["MISFITS", "Wire", "read", "read_leniently"]
 
 # Where a value keeps what it was read from: a line, or an object inside another one's line.
 SOURCE = "source"
+
+MISFITS = (msgspec.ValidationError, RecursionError, UnicodeEncodeError)
+"""What `msgspec.convert` raises; the last for a lone surrogate in a key or a tag."""
 
 WireT = TypeVar("WireT", bound="Wire")
 
@@ -78,7 +81,7 @@ def _fitting(wanted: Any, found: Any, otherwise: Callable[[Any], list[Any]]) -> 
     """`found` as `wanted`, or what `otherwise` makes of it: one value or none."""
     try:
         return [msgspec.convert(found, wanted)]
-    except (msgspec.ValidationError, RecursionError):
+    except MISFITS:
         return otherwise(found)
 
 

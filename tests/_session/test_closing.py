@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from steersman.agent import Agent
+from steersman.errors import SteersmanError
 from steersman.permissions import Allow, PermissionContext
 from steersman.testing.script import Script, call, say, stall
 from steersman.testing.scripted_cli import Faults, ScriptedCLI
@@ -112,6 +113,27 @@ async def test_cancelled_twice_in_a_row_nothing_is_left_either(scenario: Scenari
             completed = await _cancelled_after(steps, scenario(cli), again=True)
             await _quiet(cli)
             steps += 1
+
+
+@pytest.mark.parametrize(
+    "scenario", [hold_a_session, send_and_interrupt, ask_once, run_once, leave_it_open]
+)
+async def test_whenever_the_cli_dies_nobody_hangs_and_nothing_is_left(
+    scenario: Scenario, caplog: pytest.LogCaptureFixture
+) -> None:
+    steps, completed = 0, False
+
+    async with asyncio.timeout(60):
+        while not completed:
+            cli = busy()
+            completed = await _dies_after(steps, cli, scenario(cli))
+            await _quiet(cli)
+            steps += 1
+            assert steps < MOST_STEPS
+
+    gc.collect()
+    assert steps > 10
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
 async def test_leaving_the_block_with_an_error_closes_and_raises_it() -> None:
@@ -264,6 +286,21 @@ async def _cancelled_after(steps: int, scenario: Awaitable[None], *, again: bool
         task.cancel()
     await asyncio.wait([task])
     assert was_done or task.cancelled() or task.exception() is None
+    return was_done
+
+
+async def _dies_after(steps: int, cli: ScriptedCLI, scenario: Awaitable[None]) -> bool:
+    """Let the loop go round `steps` times, then end the CLI; tells whether it was done by then."""
+    task = asyncio.ensure_future(scenario)
+    for _ in range(steps):
+        if task.done():
+            break
+        await asyncio.sleep(0)
+    was_done = task.done()
+    cli.exit(7, "the end")
+    async with asyncio.timeout(5):
+        await asyncio.wait([task])
+    assert isinstance(task.exception(), SteersmanError | None)
     return was_done
 
 

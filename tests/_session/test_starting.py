@@ -10,6 +10,7 @@ import pytest
 
 from steersman.agent import Agent, Session
 from steersman.errors import (
+    ChannelClosed,
     CliTooOld,
     LaunchError,
     NotLoggedIn,
@@ -202,6 +203,34 @@ async def test_a_cli_that_is_too_old_is_refused_with_both_versions() -> None:
     assert isinstance(error, CliTooOld)
     assert (error.found, error.required) == ("1.0.128 (Claude Code)", "2.1.0")
     assert peer.was_killed
+
+
+async def test_a_cli_that_exits_right_behind_its_answer_has_not_started() -> None:
+    def play(peer: FramePeer, frame: Frame) -> None:
+        if frame["type"] == "control_request":
+            peer.say(answer_to(frame, {"claude_code_version": "2.1.325"}))
+            peer.wire.write_stderr(b"Segmentation fault")
+            peer.wire.exit(139)
+
+    error, _ = await failed_start(FramePeer(play, greets=False).transport)
+
+    assert type(error) is StartupExited
+    assert error.evidence.status == 139
+
+
+async def test_closing_a_session_that_is_starting_is_told_as_such() -> None:
+    cli = ScriptedCLI(faults=Faults(mute_at="initialize"))
+    session = Agent(transport=cli, close_grace=0.01).session()
+
+    async with asyncio.timeout(5):
+        starting = asyncio.ensure_future(session.start())
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        await session.aclose()
+        with pytest.raises(ChannelClosed, match="closed while it was starting"):
+            await starting
+
+    assert cli.running == 0
 
 
 async def test_the_handshake_carries_hooks_and_servers_and_is_answered_while_they_are_set_up() -> (

@@ -82,7 +82,6 @@ STOCK: Mapping[str, Broken] = {
 
 STAND_INS: Mapping[str, Broken] = {
     "exit before init": Broken(
-        ProtocolViolation,
         StartupExited,
         ("ended before it was ready", "out of order"),
         script="echo out of order >&2; exit 3",

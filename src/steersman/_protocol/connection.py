@@ -30,7 +30,7 @@ from steersman._protocol.events import (
     Withdrawn,
 )
 from steersman._protocol.turns import TurnBook
-from steersman._values import read_leniently
+from steersman._values import MISFITS, read_leniently
 from steersman._wire.codec import Response, Route, encode, route, unpack
 from steersman._wire.framing import DEFAULT_LIMIT, LineFramer, Oversize
 from steersman.control import Answer, Verb
@@ -172,8 +172,8 @@ class Connection:
                     return self._tool(request_id, msgspec.convert(request, _McpMessage))
                 case _:
                     return [Unanswerable(request_id, f"unsupported request {subtype!r}")]
-        except (msgspec.ValidationError, RecursionError) as error:
-            return [Unanswerable(request_id, f"{subtype} cannot be read: {error}")]
+        except MISFITS as error:
+            return [Unanswerable(request_id, f"{subtype} cannot be read: {type(error).__name__}")]
 
     def _hook(self, request_id: str, asked: _HookCallback) -> Event:
         event = self._hooks.get(asked.callback_id)

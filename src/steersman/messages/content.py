@@ -10,7 +10,7 @@ from typing import Any, cast
 import msgspec
 
 from steersman import _json
-from steersman._values import Wire
+from steersman._values import MISFITS, Wire
 
 __all__ = [
     "Block",
@@ -93,6 +93,6 @@ def read_blocks(found: Any) -> list[list[Block]]:
 def _read_block(found: Any) -> Block:
     try:
         return cast("Block", msgspec.convert(found, KnownBlock))
-    except (msgspec.ValidationError, RecursionError):
+    except MISFITS:
         kind = found.get("type") if _json.is_object(found) else None
         return UnknownBlock(type=kind if isinstance(kind, str) else "")

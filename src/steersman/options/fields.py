@@ -199,9 +199,7 @@ _CHECKS: Mapping[str, checks.Check] = {
     "settings": checks.optional(
         checks.must_be(
             "a path, a text of JSON, or a mapping",
-            lambda given: (
-                isinstance(given, Path | Mapping) or (isinstance(given, str) and given != "")
-            ),
+            lambda given: isinstance(given, Mapping) or checks.is_path_or_json(given),
             private=True,
         )
     ),
