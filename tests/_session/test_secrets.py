@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from steersman.errors import CliExited, StartupExited
+from steersman.errors import CliExited, ProtocolViolation, StartupExited
 from steersman.journal import Kind
 from steersman.testing.script import Script, call, say, stall
 from steersman.testing.scripted_cli import Faults, ScriptedCLI
@@ -96,7 +96,7 @@ async def test_a_secret_stands_in_no_error_of_a_running_session_either() -> None
 async def test_a_secret_on_stdout_that_is_noise_is_not_shown() -> None:
     faults = Faults(noise=f"key={KEY}\n".encode(), exit_at="initialize")
 
-    with pytest.raises(StartupExited) as raised:
+    with pytest.raises(ProtocolViolation) as raised:
         async with opened(ScriptedCLI(faults=faults), **SECRETS):
             pass
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman._wire.environment import ALWAYS, INHERITED, environment
+from steersman._wire.environment import ALWAYS, INHERITED, MARKS, environment
 
 HOST = {
     "PATH": "/usr/bin",
@@ -91,8 +91,8 @@ def test_names_and_patterns_add_to_the_list() -> None:
     }
 
 
-def test_true_is_everything_but_the_mark_of_a_surrounding_session() -> None:
-    everything = {name: value for name, value in HOST.items() if name != "CLAUDECODE"}
+def test_true_is_everything_but_the_marks_of_a_surrounding_session() -> None:
+    everything = {name: value for name, value in HOST.items() if name not in MARKS}
 
     assert environment(HOST, inherit=True, added={}) == {**everything, **ALWAYS}
 

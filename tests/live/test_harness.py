@@ -208,9 +208,17 @@ def test_nothing_is_sent_through_the_proxies() -> None:
             proxy.accept()
 
 
+def target_of(link: Path) -> list[str]:
+    try:
+        return [str(link.readlink())]
+    except FileNotFoundError:
+        # Closed while we looked.
+        return []
+
+
 def remote_addresses(pid: int) -> set[str]:
     """The far ends of the TCP connections that a process has open."""
-    links = [str(each.readlink()) for each in Path(f"/proc/{pid}/fd").iterdir()]
+    links = [link for each in Path(f"/proc/{pid}/fd").iterdir() for link in target_of(each)]
     sockets = {link.removeprefix("socket:[").rstrip("]") for link in links if "socket:" in link}
     tables = [Path(f"/proc/{pid}/net/{name}").read_text() for name in ("tcp", "tcp6")]
     rows = [line.split() for table in tables for line in table.splitlines()[1:]]

@@ -145,8 +145,8 @@ class Session:
     def aclose(self) -> Coroutine[Any, Any, None]:
         """End the session and see the CLI's whole tree gone.
 
-        Begins at the call, not at the first await: cancelling the wait, or never waiting at all,
-        does not keep the CLI alive. May be called any number of times.
+        Begins at the call, not at the first await, so that cancelling the wait does not keep the
+        CLI alive. May be called any number of times; `abandon()` is for those who do not wait.
         """
         self.abandon()
         return self._see_it_gone()

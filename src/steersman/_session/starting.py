@@ -12,6 +12,7 @@ from steersman._session.link import Link
 from steersman._wire.launch import MINIMUM_VERSION, Plan
 from steersman.control import Initialized
 from steersman.errors import (
+    ChannelClosed,
     CliTooOld,
     LaunchError,
     RequestError,
@@ -51,6 +52,10 @@ async def _spawn(link: Link, transport: Transport, limit: float) -> None:
     except LaunchError as error:
         error.evidence = link.evidence("launch")
         raise
+    except Exception as error:
+        raise LaunchError(
+            f"the transport failed: {error!r}", evidence=link.evidence("launch")
+        ) from error
 
 
 async def _greet(link: Link, plan: Plan, limits: StartupLimits) -> Initialized:
@@ -67,6 +72,8 @@ async def _greet(link: Link, plan: Plan, limits: StartupLimits) -> Initialized:
         ) from error
     finally:
         link.forget(request_id)
+    if link.gone.done():
+        raise _why_it_exited(link, link.gone.result())
     return _checked(link, cast("Initialized", greeted))
 
 
@@ -101,6 +108,8 @@ def _too_slow(link: Link, phase: str, limit: float) -> StartupTimeout:
 
 
 def _why_it_exited(link: Link, status: int) -> SteersmanError:
+    if link.is_closing:
+        return ChannelClosed("this session was closed while it was starting")
     results = [entry.message for entry in link.journal.after(0) if entry.kind is Kind.MESSAGE]
     said = "\n".join(
         error for result in results if isinstance(result, Result) for error in result.errors

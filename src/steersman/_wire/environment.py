@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 
 from steersman.errors import UsageError
 
-__all__ = ["ALWAYS", "INHERITED", "PROTOCOL", "environment"]
+__all__ = ["ALWAYS", "INHERITED", "MARKS", "PROTOCOL", "environment"]
 
 Inherited = bool | tuple[str, ...] | None
 """All, nothing, these names beside the table's, or the table's alone."""
@@ -66,6 +66,24 @@ _NEEDS_A_CLOUD: Mapping[str, tuple[str, ...]] = {
 }
 """Cloud credentials open much else: they come along only with the switch that needs them."""
 
+MARKS = frozenset(
+    {
+        "AI_AGENT",
+        "CLAUDECODE",
+        "CLAUDE_CODE_CHILD_SESSION",
+        "CLAUDE_CODE_ENTRYPOINT",
+        "CLAUDE_CODE_EXECPATH",
+        "CLAUDE_CODE_MESSAGING_SOCKET",
+        "CLAUDE_CODE_MESSAGING_TOKEN",
+        "CLAUDE_CODE_SESSION_ATTENDED",
+        "CLAUDE_CODE_SESSION_ID",
+        "CLAUDE_CODE_SSE_PORT",
+        "CLAUDE_EFFORT",
+        "CLAUDE_PID",
+    }
+)
+"""What a surrounding Claude Code session sets; the inner one would behave oddly with it."""
+
 PROTOCOL: Mapping[str, str] = {
     # Turn settlement needs to know when the CLI is idle.
     "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1",
@@ -91,8 +109,7 @@ def environment(
 
 
 def _may_pass(name: str, switches: Mapping[str, str], inherit: Inherited) -> bool:
-    # The marks of a surrounding Claude Code session would make the inner one behave oddly.
-    if name == "CLAUDECODE" or inherit is False:
+    if name in MARKS or inherit is False:
         return False
     if inherit is True or (inherit and _fits(name, inherit)):
         return True

@@ -1,0 +1,259 @@
+"""Faults for any stage: a transport that makes another one's CLI misbehave, by plan.
+
+`FaultyTransport(inner, plan)` stands between a session and a CLI in memory, a scripted one or the
+stock one, and does what a `FaultPlan` says. Knows lines and the ports; nothing of the protocol.
+"""
+
+from __future__ import annotations
+
+import weakref
+
+from steersman.ports import Channel, Launch, Receiver, Transport
+from steersman.testing.fault_flow import Flow
+from steersman.testing.fault_host import FullDisk, SlowReader, cancelled_after, rounds
+from steersman.testing.fault_kinds import (
+    CloseOutput,
+    Corrupt,
+    Delay,
+    DelayInput,
+    Drop,
+    Duplicate,
+    Exit,
+    Fault,
+    InputFault,
+    Join,
+    Kill,
+    LineFault,
+    Noise,
+    Piece,
+    ProcessFault,
+    Split,
+    SplitInput,
+    StderrFlood,
+    Suspend,
+    Truncate,
+    Wait,
+)
+from steersman.testing.fault_plan import HARMLESS, KINDS, FaultPlan
+from steersman.testing.fault_time import JumpingClock, Standstill, VirtualClockLoop
+
+__all__ = [
+    "HARMLESS",
+    "KINDS",
+    "CloseOutput",
+    "Corrupt",
+    "Delay",
+    "DelayInput",
+    "Drop",
+    "Duplicate",
+    "Exit",
+    "Fault",
+    "FaultPlan",
+    "FaultyTransport",
+    "FullDisk",
+    "Join",
+    "JumpingClock",
+    "Kill",
+    "Noise",
+    "SlowReader",
+    "Split",
+    "SplitInput",
+    "Standstill",
+    "StderrFlood",
+    "Suspend",
+    "Truncate",
+    "VirtualClockLoop",
+    "cancelled_after",
+    "rounds",
+]
+
+STDERR_CHUNK = 64 * 1024
+
+
+class FaultyTransport:
+    """Runs a CLI on another transport, and makes it misbehave.
+
+    The first process meets the first plan, the second one the second, and so on; those that come
+    after the last plan run undisturbed.
+    """
+
+    def __init__(self, inner: Transport, *plans: FaultPlan) -> None:
+        self.happened: list[Fault] = []
+        """The faults so far, in the order in which they struck."""
+        self._inner = inner
+        self._plans = list(plans)
+
+    async def open(self, launch: Launch, receiver: Receiver) -> Channel:
+        """Start the CLI; its faults begin with its first line."""
+        faults = self._plans.pop(0).faults if self._plans else ()
+        tap = _Tap(receiver, _Schedule(faults, self.happened))
+        channel = FaultyChannel(await self._inner.open(launch, tap), tap)
+        tap.attach(channel)
+        return channel
+
+
+class FaultyChannel:
+    """The way to a CLI that misbehaves; what is written may take its time."""
+
+    def __init__(self, inner: Channel, tap: _Tap) -> None:
+        self._inner = inner
+        self._tap = tap
+        self._input = Flow(inner.write)
+        self._written = 0
+
+    @property
+    def pid(self) -> int | None:
+        """The CLI's process id."""
+        return self._inner.pid
+
+    def write(self, data: bytes) -> None:
+        """Hand it over, by way of the faults that wait for it."""
+        self._written += 1
+        pieces: list[Piece] = [data]
+        for fault in self._tap.schedule.due(self._written, data, InputFault):
+            pieces = _changed(pieces, fault)
+        self._input.put(*pieces)
+
+    def end_input(self) -> None:
+        """Close stdin behind what is on its way."""
+        self._input.put(self._inner.end_input)
+
+    def suspend(self) -> None:
+        """Stop the tree."""
+        self._inner.suspend()
+
+    def resume(self) -> None:
+        """Let the tree run on, whoever has stopped it."""
+        self._inner.resume()
+        self._tap.resumed()
+
+    def close(self, grace: float) -> None:
+        """End it in order; what is on its way is written first."""
+        self._input.flush()
+        self._inner.close(grace)
+
+    def kill(self) -> None:
+        """End it."""
+        self._input.drop()
+        self._inner.kill()
+
+
+class _Schedule:
+    """The faults that have not struck yet."""
+
+    def __init__(self, faults: tuple[Fault, ...], happened: list[Fault]) -> None:
+        self._ahead = list(faults)
+        self._happened = happened
+
+    def due(
+        self, number: int, line: bytes, *kinds: type[LineFault | InputFault | ProcessFault]
+    ) -> list[Fault]:
+        """Those that strike now; each strikes once."""
+        found = [
+            each for each in self._ahead if isinstance(each, kinds) and _is_at(each, number, line)
+        ]
+        for fault in found:
+            self._ahead.remove(fault)
+        self._happened += found
+        return found
+
+
+class _Tap:
+    """Stands where the receiver would: counts lines, and lets faults strike."""
+
+    def __init__(self, receiver: Receiver, schedule: _Schedule) -> None:
+        self.schedule = schedule
+        self._receiver = receiver
+        self._output = Flow(receiver.data_received)
+        self._tail = b""
+        self._lines = 0
+        self._is_mute = False
+        self._is_stopped = False
+        self._status: int | None = None
+        # Weak, so that a channel that nobody holds can still end its tree.
+        self._channel: weakref.ref[FaultyChannel] | None = None
+
+    def attach(self, channel: FaultyChannel) -> None:
+        self._channel = weakref.ref(channel)
+
+    # The receiver
+
+    def data_received(self, data: bytes) -> None:
+        *lines, self._tail = (self._tail + data).split(b"\n")
+        plain = b""
+        for line in lines:
+            pieces = self._struck(line + b"\n")
+            if pieces == [line + b"\n"]:
+                plain += line + b"\n"
+            else:
+                self._output.put(plain, *pieces)
+                plain = b""
+        self._output.put(plain)
+
+    def stderr_received(self, data: bytes) -> None:
+        self._receiver.stderr_received(data)
+
+    def exited(self, status: int) -> None:
+        # What a process that is stopped would have said, it has not said.
+        if self._is_stopped:
+            self._output.drop()
+        elif not self._is_mute:
+            self._output.put(self._tail)
+        told = status if self._status is None else self._status
+        self._output.put(lambda: self._receiver.exited(told))
+
+    def _struck(self, line: bytes) -> list[Piece]:
+        self._lines += 1
+        pieces: list[Piece] = [line]
+        for fault in self.schedule.due(self._lines, line, LineFault, ProcessFault):
+            if isinstance(fault, ProcessFault):
+                fault.strike(self)
+            else:
+                pieces = _changed(pieces, fault)
+        return [] if self._is_mute else pieces
+
+    # The target
+
+    def kill(self, status: int | None = None) -> None:
+        self._is_mute = True
+        self._status = status
+        self._do("kill")
+
+    def suspend(self, wait: Wait | None) -> None:
+        self._is_stopped = True
+        self._do("suspend")
+        if wait is None:
+            self._output.put(self._output.hold)
+        else:
+            self._output.put(wait, lambda: self._do("resume"))
+
+    def flood(self, size: int) -> None:
+        for start in range(0, size, STDERR_CHUNK):
+            self._receiver.stderr_received(b"!" * min(STDERR_CHUNK, size - start))
+
+    def mute(self) -> None:
+        self._is_mute = True
+
+    def resumed(self) -> None:
+        if self._is_stopped:
+            self._is_stopped = False
+            self._output.release()
+
+    def _do(self, deed: str) -> None:
+        channel = None if self._channel is None else self._channel()
+        if channel is not None:
+            getattr(channel, deed)()
+
+
+def _is_at(fault: Fault, number: int, line: bytes) -> bool:
+    return fault.at == number or (isinstance(fault.at, str) and fault.at.encode() in line)
+
+
+def _changed(pieces: list[Piece], fault: Fault) -> list[Piece]:
+    """What a fault leaves of the bytes that another one left."""
+    assert not isinstance(fault, ProcessFault)
+    return [
+        changed
+        for piece in pieces
+        for changed in (fault.change(piece) if isinstance(piece, bytes) else (piece,))
+    ]
