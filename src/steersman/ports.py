@@ -15,12 +15,21 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from steersman.permissions import Decision, PermissionContext
+from steersman.permissions import (
+    Decision,
+    DialogAnswer,
+    Elicitation,
+    ElicitationAnswer,
+    PermissionContext,
+    UserDialog,
+)
 
 __all__ = [
     "Approver",
     "Caller",
     "Channel",
+    "DialogHandler",
+    "ElicitationHandler",
     "FileArgument",
     "JsonObject",
     "Launch",
@@ -162,4 +171,22 @@ class Approver(Protocol):
         self, tool_name: str, tool_input: dict[str, Any], context: PermissionContext, /
     ) -> Decision | Awaitable[Decision]:
         """Answer the CLI's question."""
+        ...
+
+
+class ElicitationHandler(Protocol):
+    """Answers an MCP server's question to the person; raising, or anything else, declines."""
+
+    def __call__(
+        self, elicitation: Elicitation, /
+    ) -> ElicitationAnswer | Awaitable[ElicitationAnswer]:
+        """Say what the person said."""
+        ...
+
+
+class DialogHandler(Protocol):
+    """Shows a dialog of the CLI's; raising is told to the CLI as an error."""
+
+    def __call__(self, dialog: UserDialog, /) -> DialogAnswer | Awaitable[DialogAnswer]:
+        """Say what the person did."""
         ...

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from steersman._protocol.connection import Connection
 from steersman._protocol.events import (
     Answered,
+    DialogAsked,
+    ElicitationAsked,
     Event,
     HookAsked,
     LineDropped,
@@ -36,7 +38,7 @@ from tests.samples.strategies import ANY_JSON, ANY_TEXT, broken_frames, chunks, 
 
 SHAPES = shapes()
 REQUESTS = [frame for frame in SHAPES if frame["type"] == "control_request"]
-ASKED = (PermissionAsked, HookAsked, ToolCalled, Unanswerable)
+ASKED = (PermissionAsked, ElicitationAsked, DialogAsked, HookAsked, ToolCalled, Unanswerable)
 SPOKEN = [trace for trace in traces() if frames(trace)]
 
 Dialogues = {trace: with_uuids(trace) for trace in SPOKEN}
@@ -327,7 +329,11 @@ def test_every_recorded_request_gives_the_event_of_its_kind(trace: str) -> None:
     conn, stream = open_connection(Dialogues[trace])
     requests = [frame for frame in frames(trace) if frame["type"] == "control_request"]
     hooks = hooks_of(Dialogues[trace])
-    kinds = {"can_use_tool": PermissionAsked, "mcp_message": ToolCalled}
+    kinds = {
+        "can_use_tool": PermissionAsked,
+        "elicitation": ElicitationAsked,
+        "mcp_message": ToolCalled,
+    }
 
     asked = [event for event in conn.receive(stream) if isinstance(event, ASKED)]
 

@@ -11,13 +11,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from steersman import _json
 from steersman._protocol.events import (
     Answered,
+    DialogAsked,
+    ElicitationAsked,
     Event,
     HookAsked,
     LineDropped,
@@ -30,16 +32,18 @@ from steersman._protocol.events import (
     Withdrawn,
 )
 from steersman._protocol.turns import TurnBook
-from steersman._values import MISFITS, read_leniently
+from steersman._values import MISFITS, Wire, read_leniently
 from steersman._wire.codec import Response, Route, encode, route, unpack
 from steersman._wire.framing import DEFAULT_LIMIT, LineFramer, Oversize
 from steersman.control import Answer, Verb
 from steersman.errors import RequestLost, RequestRefused, RequestTimeout
 from steersman.hooks import HookEvent
 from steersman.journal import Kind
-from steersman.permissions import CanUseTool
+from steersman.permissions import CanUseTool, Elicitation, UserDialog
 
 __all__ = ["Connection"]
+
+WireT = TypeVar("WireT", bound=Wire)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,19 +165,24 @@ class Connection:
 
     def _ask(self, request_id: str, request: Any) -> list[Event]:
         subtype = request.get("subtype") if _json.is_object(request) else None
+        event: Event = Unanswerable(request_id, f"unsupported request {subtype!r}")
         try:
             match subtype:
                 case "can_use_tool":
-                    question = msgspec.convert(request, CanUseTool).came_from(request)
-                    return [PermissionAsked(request_id, question)]
+                    event = PermissionAsked(request_id, _typed(CanUseTool, request))
+                case "elicitation":
+                    event = ElicitationAsked(request_id, _typed(Elicitation, request))
+                case "request_user_dialog":
+                    event = DialogAsked(request_id, _typed(UserDialog, request))
                 case "hook_callback":
-                    return [self._hook(request_id, msgspec.convert(request, _HookCallback))]
+                    event = self._hook(request_id, msgspec.convert(request, _HookCallback))
                 case "mcp_message":
                     return self._tool(request_id, msgspec.convert(request, _McpMessage))
                 case _:
-                    return [Unanswerable(request_id, f"unsupported request {subtype!r}")]
+                    pass
         except MISFITS as error:
-            return [Unanswerable(request_id, f"{subtype} cannot be read: {type(error).__name__}")]
+            event = Unanswerable(request_id, f"{subtype} cannot be read: {type(error).__name__}")
+        return [event]
 
     def _hook(self, request_id: str, asked: _HookCallback) -> Event:
         event = self._hooks.get(asked.callback_id)
@@ -291,6 +300,11 @@ class Connection:
         line = encode({"type": "control_response", "response": {**body, "request_id": request_id}})
         del self._asked[request_id]
         return line
+
+
+def _typed(cls: type[WireT], request: dict[str, Any]) -> WireT:
+    """A question that must have the fields it cannot be answered without."""
+    return msgspec.convert(request, cls).came_from(request)
 
 
 def _answer_of(pending: _Pending, response: Response) -> Answer | RequestRefused:

@@ -10,10 +10,12 @@ from steersman.control import Answer
 from steersman.errors import RequestError
 from steersman.hooks import HookEvent
 from steersman.journal import Kind
-from steersman.permissions import CanUseTool
+from steersman.permissions import CanUseTool, Elicitation, UserDialog
 
 __all__ = [
     "Answered",
+    "DialogAsked",
+    "ElicitationAsked",
     "Event",
     "HookAsked",
     "LineDropped",
@@ -57,6 +59,22 @@ class PermissionAsked:
 
     request_id: str
     question: CanUseTool
+
+
+@dataclass(frozen=True, slots=True)
+class ElicitationAsked:
+    """An MCP server wants something of the person."""
+
+    request_id: str
+    elicitation: Elicitation
+
+
+@dataclass(frozen=True, slots=True)
+class DialogAsked:
+    """The CLI wants a dialog shown."""
+
+    request_id: str
+    dialog: UserDialog
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +152,8 @@ Event = (
     MessageArrived
     | Answered
     | PermissionAsked
+    | ElicitationAsked
+    | DialogAsked
     | HookAsked
     | ToolCalled
     | Unanswerable

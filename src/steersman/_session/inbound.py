@@ -9,18 +9,40 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from steersman._protocol.events import HookAsked, PermissionAsked, ToolCalled, Unanswerable
+from steersman._protocol.events import (
+    DialogAsked,
+    ElicitationAsked,
+    HookAsked,
+    PermissionAsked,
+    ToolCalled,
+    Unanswerable,
+)
 from steersman.hooks import HookEvent, PreToolUse, Registered, Reply, UserPromptSubmit, deny
-from steersman.permissions import Allow, Decision, Deny, PermissionContext
-from steersman.ports import Approver, Caller, JsonObject, ToolServer
+from steersman.permissions import (
+    Allow,
+    Decision,
+    Deny,
+    DialogAnswer,
+    ElicitationAnswer,
+    PermissionContext,
+)
+from steersman.ports import (
+    Approver,
+    Caller,
+    DialogHandler,
+    ElicitationHandler,
+    JsonObject,
+    ToolServer,
+)
 
-__all__ = ["Asked", "Desk", "Refused"]
+__all__ = ["Asked", "Desk", "People", "Refused"]
 
-Asked = PermissionAsked | HookAsked | ToolCalled | Unanswerable
+Asked = PermissionAsked | ElicitationAsked | DialogAsked | HookAsked | ToolCalled | Unanswerable
 
 log = logging.getLogger("steersman.session")
 
@@ -34,18 +56,27 @@ class Refused(Exception):
     """The answer is an error, with this text."""
 
 
+@dataclass(frozen=True, slots=True)
+class People:
+    """Whoever answers what only a person, or a policy in its place, can answer."""
+
+    approver: Approver | None = None
+    elicited: ElicitationHandler | None = None
+    shown: DialogHandler | None = None
+
+
 class Desk:
     """Finds the answer to whatever the CLI asks."""
 
     def __init__(
         self,
-        approver: Approver | None,
+        people: People,
         hooks: Mapping[str, Registered],
         servers: Mapping[str, ToolServer],
         callers: Callable[[str], Caller],
         report: Callable[[str, BaseException | str], None],
     ) -> None:
-        self._approver = approver
+        self._people = people
         self._hooks = hooks
         self._servers = servers
         self._callers = callers
@@ -56,6 +87,10 @@ class Desk:
         match asked:
             case PermissionAsked():
                 return await self._decide(asked, session_id)
+            case ElicitationAsked():
+                return await self._elicit(asked)
+            case DialogAsked():
+                return await self._show(asked)
             case HookAsked():
                 return await self._call_hook(asked)
             case ToolCalled():
@@ -64,12 +99,12 @@ class Desk:
                 raise Refused(asked.reason)
 
     async def _decide(self, asked: PermissionAsked, session_id: str) -> Decision:
-        if self._approver is None:
+        if self._people.approver is None:
             return Deny(NO_APPROVER)
         question = asked.question
         context = PermissionContext(asked.request_id, session_id, question)
         try:
-            decided = self._approver(question.tool_name, question.input, context)
+            decided = self._people.approver(question.tool_name, question.input, context)
             decision = await decided if inspect.isawaitable(decided) else decided
         except Exception as error:  # noqa: BLE001 - the caller's own code; whatever it was, deny
             self._report("can_use_tool", error)
@@ -84,6 +119,27 @@ class Desk:
             return decision if decision.updated_input is not None else _with_input(decision, given)
         self._report("can_use_tool", f"returned {type(decision).__name__}, not Allow or Deny")
         return Deny("Denied: the permission callback did not return a decision.")
+
+    async def _elicit(self, asked: ElicitationAsked) -> ElicitationAnswer:
+        if self._people.elicited is None:
+            return ElicitationAnswer("decline")
+        try:
+            given = self._people.elicited(asked.elicitation)
+            answer = await given if inspect.isawaitable(given) else given
+        except Exception as error:  # noqa: BLE001 - the caller's own code; nobody has agreed
+            self._report("on_elicitation", error)
+            return ElicitationAnswer("decline")
+        return answer if _is_answer(answer) else ElicitationAnswer("decline")
+
+    async def _show(self, asked: DialogAsked) -> DialogAnswer:
+        if self._people.shown is None:
+            raise Refused("this program shows no dialogs; its author can pass on_user_dialog=...")
+        try:
+            given = self._people.shown(asked.dialog)
+            return await given if inspect.isawaitable(given) else given
+        except Exception as error:
+            self._report("on_user_dialog", error)
+            raise Refused(f"the dialog failed: {type(error).__name__}") from error
 
     async def _call_hook(self, asked: HookAsked) -> Any:
         hook = self._hooks[asked.callback_id]
@@ -110,6 +166,10 @@ class Desk:
             return _rpc_error(number, f"the tool server failed: {type(error).__name__}")
         # Notifications too must be answered, or the CLI waits until a timeout.
         return reply if reply is not None else {"jsonrpc": "2.0", "result": {}}
+
+
+def _is_answer(given: object) -> bool:
+    return isinstance(given, ElicitationAnswer)
 
 
 def _is_reply(given: object) -> bool:

@@ -12,6 +12,8 @@ from typing import Any, Literal, Self, TypeVar
 import msgspec
 
 from steersman._protocol.events import (
+    DialogAsked,
+    ElicitationAsked,
     Event,
     HookAsked,
     PermissionAsked,
@@ -24,7 +26,7 @@ from steersman._protocol.events import (
 )
 from steersman._session.handlers import Handlers
 from steersman._session.identity import new_uuid
-from steersman._session.inbound import Desk
+from steersman._session.inbound import Desk, People
 from steersman._session.ledger import Ledger
 from steersman._session.link import Link
 from steersman._session.prompts import Prompt, content_of
@@ -128,7 +130,12 @@ class Session:
         options = self.options
         link = Link(self._plan, options, self)
         hooks = {hook_id(n): hook for n, hook in enumerate(options.hooks)}
-        desk = Desk(options.can_use_tool, hooks, self._servers, self._caller, self._report_fault)
+        people = People(
+            options.can_use_tool,
+            getattr(options, "on_elicitation", None),
+            getattr(options, "on_user_dialog", None),
+        )
+        desk = Desk(people, hooks, self._servers, self._caller, self._report_fault)
         return _Works(link, Handlers(desk, link), Ledger(link, options.request_timeout))
 
     async def __aenter__(self) -> Self:
@@ -407,7 +414,14 @@ class Session:
         assert self._works is not None
         ledger, handlers = self._works.ledger, self._works.handlers
         match event:
-            case PermissionAsked() | HookAsked() | ToolCalled() | Unanswerable():
+            case (
+                PermissionAsked()
+                | ElicitationAsked()
+                | DialogAsked()
+                | HookAsked()
+                | ToolCalled()
+                | Unanswerable()
+            ):
                 handlers.start(event, ledger.context())
             case Withdrawn(request_id):
                 handlers.withdraw(request_id)

@@ -1,8 +1,9 @@
-"""May this tool run? The question and the two answers."""
+"""What the CLI asks a person or a policy, and the answers."""
 
-from __future__ import annotations
+from steersman.permissions import decisions, questions
+from steersman.permissions.decisions import *
+from steersman.permissions.questions import *
 
-from steersman.permissions.decisions import Allow, Decision, Deny
-from steersman.permissions.questions import CanUseTool, PermissionContext
-
-__all__ = ["Allow", "CanUseTool", "Decision", "Deny", "PermissionContext"]
+__all__: list[str] = []
+__all__ += decisions.__all__
+__all__ += questions.__all__

@@ -1,15 +1,15 @@
-"""The two answers to a permission question, in the shape the CLI reads."""
+"""The answers to what the CLI asks, in the shape it reads."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 
 from steersman._json import is_mapping, is_sequence
 from steersman.errors import UsageError
 
-__all__ = ["Allow", "Decision", "Deny"]
+__all__ = ["Allow", "Decision", "Deny", "DialogAnswer", "ElicitationAnswer"]
 
 
 class Allow(
@@ -50,3 +50,23 @@ class Deny(
 
 
 Decision = Allow | Deny
+
+
+class ElicitationAnswer(Struct, frozen=True, omit_defaults=True):
+    """What the person said to a server: `accept` with content, `decline`, or `cancel`."""
+
+    action: Literal["accept", "decline", "cancel"]
+    content: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.action not in ("accept", "decline", "cancel"):
+            raise UsageError("action", self.action, "one of accept, decline, cancel")
+        if not (self.content is None or is_mapping(self.content)):
+            raise UsageError("content", self.content, "a mapping, or None")
+
+
+class DialogAnswer(Struct, frozen=True, omit_defaults=True):
+    """What the person did with a dialog."""
+
+    behavior: str
+    result: Any = None

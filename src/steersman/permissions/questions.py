@@ -1,4 +1,4 @@
-"""What the CLI asks before a tool runs."""
+"""What the CLI asks: may a tool run, what does a person say to a server or to a dialog."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from steersman._values import Wire
 
-__all__ = ["CanUseTool", "PermissionContext"]
+__all__ = ["CanUseTool", "Elicitation", "PermissionContext", "UserDialog"]
 
 
 class CanUseTool(Wire, frozen=True, kw_only=True, tag_field="subtype", tag="can_use_tool"):
@@ -16,14 +16,36 @@ class CanUseTool(Wire, frozen=True, kw_only=True, tag_field="subtype", tag="can_
     tool_name: str
     input: dict[str, Any]
     tool_use_id: str = ""
+    title: str = ""
     display_name: str = ""
     description: str = ""
+    mcp_server: dict[str, Any] | None = None
     permission_suggestions: list[dict[str, Any]] = []
     blocked_path: str | None = None
     decision_reason: str | None = None
     decision_reason_type: str | None = None
     agent_id: str | None = None
     requires_user_interaction: bool = False
+
+
+class Elicitation(Wire, frozen=True, kw_only=True, tag_field="subtype", tag="elicitation"):
+    """An MCP server wants something of the person: a form filled in, or a page opened."""
+
+    mcp_server_name: str
+    message: str = ""
+    mode: str = "form"
+    requested_schema: dict[str, Any] | None = None
+    property_order: list[str] = []
+    url: str | None = None
+    elicitation_id: str | None = None
+
+
+class UserDialog(Wire, frozen=True, kw_only=True, tag_field="subtype", tag="request_user_dialog"):
+    """The CLI wants a dialog shown, of a kind that `supported_dialog_kinds` promised."""
+
+    dialog_kind: str
+    payload: Any = None
+    tool_use_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

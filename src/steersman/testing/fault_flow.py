@@ -81,8 +81,9 @@ class Flow:
             self.release()
 
     def _join(self) -> None:
-        chunk = b""
-        while self._waiting and isinstance(self._waiting[0], bytes):
-            chunk += self._waiting.popleft()  # type: ignore[operator]
-        if chunk:
-            self._waiting.appendleft(chunk)
+        chunks: list[bytes] = []
+        while self._waiting and isinstance(first := self._waiting[0], bytes):
+            chunks.append(first)
+            self._waiting.popleft()
+        if chunks:
+            self._waiting.appendleft(b"".join(chunks))

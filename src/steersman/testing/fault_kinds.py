@@ -157,7 +157,7 @@ class Drop(LineFault):
 
     loses: ClassVar[bool] = True
 
-    def change(self, line: bytes) -> tuple[Piece, ...]:
+    def change(self, line: bytes) -> tuple[Piece, ...]:  # noqa: ARG002 - whatever it says
         """Nothing is left."""
         return ()
 

@@ -43,9 +43,7 @@ class _ImpatientSelector(selectors.DefaultSelector):
         super().__init__()
         self._skip = skip
 
-    def select(
-        self, timeout: float | None = None
-    ) -> list[tuple[selectors.SelectorKey, selectors._EventMask]]:
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         ready = super().select(0)
         if not ready and (timeout is None or timeout > 0):
             self._skip(timeout)

@@ -7,6 +7,8 @@ stock one, and does what a `FaultPlan` says. Knows lines and the ports; nothing 
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
+from typing import TypeVar
 
 from steersman.ports import Channel, Launch, Receiver, Transport
 from steersman.testing.fault_flow import Flow
@@ -67,6 +69,8 @@ __all__ = [
     "rounds",
 ]
 
+FaultT = TypeVar("FaultT", bound=Fault)
+
 STDERR_CHUNK = 64 * 1024
 
 
@@ -110,7 +114,7 @@ class FaultyChannel:
         """Hand it over, by way of the faults that wait for it."""
         self._written += 1
         pieces: list[Piece] = [data]
-        for fault in self._tap.schedule.due(self._written, data, InputFault):
+        for fault in self._tap.schedule.at_write(self._written, data):
             pieces = _changed(pieces, fault)
         self._input.put(*pieces)
 
@@ -142,18 +146,22 @@ class _Schedule:
     """The faults that have not struck yet."""
 
     def __init__(self, faults: tuple[Fault, ...], happened: list[Fault]) -> None:
-        self._ahead = list(faults)
+        self._lines = [each for each in faults if not isinstance(each, InputFault)]
+        self._writes = [each for each in faults if isinstance(each, InputFault)]
         self._happened = happened
 
-    def due(
-        self, number: int, line: bytes, *kinds: type[LineFault | InputFault | ProcessFault]
-    ) -> list[Fault]:
-        """Those that strike now; each strikes once."""
-        found = [
-            each for each in self._ahead if isinstance(each, kinds) and _is_at(each, number, line)
-        ]
+    def at_line(self, number: int, line: bytes) -> list[LineFault | ProcessFault]:
+        """Those that strike at a line from the CLI; each strikes once."""
+        return self._take(self._lines, number, line)
+
+    def at_write(self, number: int, data: bytes) -> list[InputFault]:
+        """Those that strike at a write to the CLI."""
+        return self._take(self._writes, number, data)
+
+    def _take(self, ahead: list[FaultT], number: int, data: bytes) -> list[FaultT]:
+        found = [each for each in ahead if _is_at(each, number, data)]
         for fault in found:
-            self._ahead.remove(fault)
+            ahead.remove(fault)
         self._happened += found
         return found
 
@@ -172,23 +180,30 @@ class _Tap:
         self._status: int | None = None
         # Weak, so that a channel that nobody holds can still end its tree.
         self._channel: weakref.ref[FaultyChannel] | None = None
+        self._owed: list[_Deed] = []
 
     def attach(self, channel: FaultyChannel) -> None:
+        """Learn how to reach the process; some faults may be due already."""
         self._channel = weakref.ref(channel)
+        for deed in self._owed:
+            deed(channel)
 
     # The receiver
 
     def data_received(self, data: bytes) -> None:
         *lines, self._tail = (self._tail + data).split(b"\n")
-        plain = b""
-        for line in lines:
-            pieces = self._struck(line + b"\n")
-            if pieces == [line + b"\n"]:
-                plain += line + b"\n"
+        untouched = b""
+        for bare in lines:
+            line = bare + b"\n"
+            self._lines += 1
+            faults = self.schedule.at_line(self._lines, line)
+            if faults:
+                self._say(untouched)
+                self._say(*self._struck(line, faults))
+                untouched = b""
             else:
-                self._output.put(plain, *pieces)
-                plain = b""
-        self._output.put(plain)
+                untouched += line
+        self._say(untouched)
 
     def stderr_received(self, data: bytes) -> None:
         self._receiver.stderr_received(data)
@@ -197,35 +212,38 @@ class _Tap:
         # What a process that is stopped would have said, it has not said.
         if self._is_stopped:
             self._output.drop()
-        elif not self._is_mute:
-            self._output.put(self._tail)
+        else:
+            self._say(self._tail)
         told = status if self._status is None else self._status
         self._output.put(lambda: self._receiver.exited(told))
 
-    def _struck(self, line: bytes) -> list[Piece]:
-        self._lines += 1
+    def _say(self, *pieces: Piece) -> None:
+        if not self._is_mute:
+            self._output.put(*pieces)
+
+    def _struck(self, line: bytes, faults: list[LineFault | ProcessFault]) -> list[Piece]:
         pieces: list[Piece] = [line]
-        for fault in self.schedule.due(self._lines, line, LineFault, ProcessFault):
+        for fault in faults:
             if isinstance(fault, ProcessFault):
                 fault.strike(self)
             else:
                 pieces = _changed(pieces, fault)
-        return [] if self._is_mute else pieces
+        return pieces
 
     # The target
 
     def kill(self, status: int | None = None) -> None:
         self._is_mute = True
         self._status = status
-        self._do("kill")
+        self._do(lambda channel: channel.kill())
 
     def suspend(self, wait: Wait | None) -> None:
         self._is_stopped = True
-        self._do("suspend")
+        self._do(lambda channel: channel.suspend())
         if wait is None:
             self._output.put(self._output.hold)
         else:
-            self._output.put(wait, lambda: self._do("resume"))
+            self._output.put(wait, lambda: self._do(lambda channel: channel.resume()))
 
     def flood(self, size: int) -> None:
         for start in range(0, size, STDERR_CHUNK):
@@ -235,23 +253,27 @@ class _Tap:
         self._is_mute = True
 
     def resumed(self) -> None:
+        """Somebody let it run on."""
         if self._is_stopped:
             self._is_stopped = False
             self._output.release()
 
-    def _do(self, deed: str) -> None:
-        channel = None if self._channel is None else self._channel()
-        if channel is not None:
-            getattr(channel, deed)()
+    def _do(self, deed: _Deed) -> None:
+        if self._channel is None:
+            self._owed.append(deed)
+        elif (channel := self._channel()) is not None:
+            deed(channel)
 
 
-def _is_at(fault: Fault, number: int, line: bytes) -> bool:
-    return fault.at == number or (isinstance(fault.at, str) and fault.at.encode() in line)
+_Deed = Callable[[FaultyChannel], None]
 
 
-def _changed(pieces: list[Piece], fault: Fault) -> list[Piece]:
+def _is_at(fault: Fault, number: int, data: bytes) -> bool:
+    return fault.at == number or (isinstance(fault.at, str) and fault.at.encode() in data)
+
+
+def _changed(pieces: list[Piece], fault: LineFault | InputFault) -> list[Piece]:
     """What a fault leaves of the bytes that another one left."""
-    assert not isinstance(fault, ProcessFault)
     return [
         changed
         for piece in pieces

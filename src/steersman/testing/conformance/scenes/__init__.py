@@ -1,0 +1,1 @@
+"""The pieces that are played, by the sections of the protocol that they prove."""

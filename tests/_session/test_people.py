@@ -1,0 +1,77 @@
+"""Questions that only a person can answer, beside permissions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from steersman._protocol.events import DialogAsked, ElicitationAsked
+from steersman._session.inbound import Desk, People, Refused
+from steersman.errors import UsageError
+from steersman.permissions import DialogAnswer, Elicitation, ElicitationAnswer, UserDialog
+
+COLOUR = ElicitationAsked("q", Elicitation(mcp_server_name="paint", message="Which colour?"))
+TRUST = DialogAsked("q", UserDialog(dialog_kind="trust", payload={"path": "/workspace"}))
+
+
+def desk(faults: list[str] | None = None, **people: Any) -> Desk:
+    told = [] if faults is None else faults
+    return Desk(People(**people), {}, {}, lambda _: None, lambda where, _: told.append(where))  # type: ignore[arg-type, return-value]
+
+
+async def test_a_server_is_told_what_the_person_said() -> None:
+    async def answer(elicitation: Elicitation) -> ElicitationAnswer:
+        return ElicitationAnswer("accept", {"colour": elicitation.mcp_server_name})
+
+    said = await desk(elicited=answer).answer(COLOUR, "s")
+
+    assert said == ElicitationAnswer("accept", {"colour": "paint"})
+
+
+async def test_with_nobody_to_ask_a_server_is_declined() -> None:
+    assert await desk().answer(COLOUR, "s") == ElicitationAnswer("decline")
+
+
+@pytest.mark.parametrize("given", [None, {"action": "accept"}, "yes", True])
+async def test_what_is_no_answer_declines(given: object) -> None:
+    assert await desk(elicited=lambda _: given).answer(COLOUR, "s") == ElicitationAnswer("decline")
+
+
+async def test_a_handler_that_raises_declines_and_is_reported() -> None:
+    faults: list[str] = []
+
+    def fail(_: Elicitation) -> ElicitationAnswer:
+        raise KeyError("form")
+
+    said = await desk(faults, elicited=fail).answer(COLOUR, "s")
+
+    assert (said, faults) == (ElicitationAnswer("decline"), ["on_elicitation"])
+
+
+async def test_a_dialog_is_shown_by_its_handler() -> None:
+    shown = await desk(shown=lambda dialog: DialogAnswer("ok", dialog.payload)).answer(TRUST, "s")
+
+    assert shown == DialogAnswer("ok", {"path": "/workspace"})
+
+
+async def test_a_dialog_that_nobody_shows_is_refused_and_says_how_to_show_it() -> None:
+    with pytest.raises(Refused, match="on_user_dialog"):
+        await desk().answer(TRUST, "s")
+
+
+async def test_a_dialog_that_fails_is_refused_and_reported() -> None:
+    faults: list[str] = []
+
+    def fail(_: UserDialog) -> DialogAnswer:
+        raise KeyError("screen")
+
+    with pytest.raises(Refused, match="KeyError"):
+        await desk(faults, shown=fail).answer(TRUST, "s")
+    assert faults == ["on_user_dialog"]
+
+
+@pytest.mark.parametrize("fields", [{"action": "maybe"}, {"action": "accept", "content": 5}])
+def test_an_answer_that_no_server_understands_cannot_be_made(fields: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        ElicitationAnswer(**fields)

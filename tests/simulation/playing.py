@@ -1,0 +1,232 @@
+"""Plays a scenario in virtual time, and keeps what there is to know about the run."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from collections.abc import AsyncIterator, Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+from steersman.agent import Agent, Session, Turn
+from steersman.errors import SteersmanError
+from steersman.journal import Entry, Lagged, TurnResult
+from steersman.testing.faults import (
+    FaultyTransport,
+    SlowReader,
+    VirtualClockLoop,
+    cancelled_after,
+    rounds,
+)
+from steersman.testing.scripted_cli import ScriptedCLI
+from tests.simulation.house import House
+from tests.simulation.scenarios import Action, Scenario
+
+__all__ = ["Run", "play"]
+
+LIMIT = 3000.0
+"""Virtual seconds for a whole run; what is bounded at all is bounded far below."""
+PATIENCE = 300.0
+"""Virtual seconds that a patient host waits for its turns."""
+QUIET = 300
+"""Rounds within which all that runs beside us must have ended."""
+
+
+@dataclass
+class Run:
+    """What came of a scenario."""
+
+    scenario: Scenario
+    house: House
+    cli: ScriptedCLI
+    transport: FaultyTransport
+    session: Session
+    failure: BaseException | None = None
+    """What escaped from the session: always a bug."""
+    startup_error: SteersmanError | None = None
+    turns: dict[int, Turn] = field(default_factory=dict[int, Turn])
+    results: dict[int, TurnResult] = field(default_factory=dict[int, TurnResult])
+    texts: dict[int, str] = field(default_factory=dict[int, str])
+    """What the pieces of each turn make together, read after the end."""
+    journals: list[list[Entry | Lagged]] = field(default_factory=list[list[Entry | Lagged]])
+    """What those who read all of the journal have read; the last one read it after the end."""
+    surprises: list[str] = field(default_factory=list[str])
+    """Exceptions of the wrong kind, warnings, complaints of the event loop."""
+    left: list[str] = field(default_factory=list[str])
+    """What is still there when everything should be gone."""
+    took: float = 0.0
+
+    @property
+    def entries(self) -> list[Entry | Lagged]:
+        """The journal."""
+        return self.journals[-1] if self.journals else []
+
+    @property
+    def has_lagged(self) -> bool:
+        """Whether some of the journal is gone."""
+        return any(isinstance(each, Lagged) for each in self.entries)
+
+
+def play(scenario: Scenario) -> Run:
+    """Run it, on a loop of its own."""
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        with asyncio.Runner(loop_factory=VirtualClockLoop) as runner:
+            run = _new_run(scenario)
+            loop = runner.get_loop()
+            loop.set_exception_handler(lambda _, told: run.surprises.append(_complaint(told)))
+            try:
+                runner.run(_Player(run).play())
+            except Exception as error:  # noqa: BLE001 - whatever it is, the seed must be told
+                run.failure = error
+            run.took = loop.time()
+    run.surprises += [str(each.message) for each in warned]
+    return run
+
+
+def _new_run(scenario: Scenario) -> Run:
+    house = House()
+    cli = ScriptedCLI(scenario.script, tools={"Bash": house.bash})
+    transport = FaultyTransport(cli, scenario.plan)
+    agent = Agent(
+        transport=transport,
+        functions=[house.note],
+        can_use_tool=house.approve,
+        journal_memory=scenario.journal_memory,
+        include_partial_messages=scenario.partials,
+        close_grace=scenario.grace,
+        **({"hooks": house.hooks} if scenario.has_hooks else {}),
+    )
+    return Run(scenario, house, cli, transport, agent.session())
+
+
+def _complaint(told: dict[str, Any]) -> str:
+    return f"{told.get('message')}: {told.get('exception')!r}"
+
+
+class _Player:
+    """The host: does one thing after the other, and some of them beside the others."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._session = run.session
+        self._beside: list[asyncio.Task[Any]] = []
+
+    async def play(self) -> None:
+        async with asyncio.timeout(LIMIT):
+            try:
+                await self._session.start()
+            except SteersmanError as error:
+                self._run.startup_error = error
+            else:
+                await self._converse()
+            await self._look_back()
+        await self._see_all_gone()
+
+    async def _converse(self) -> None:
+        self._start(self._read_journal(0))
+        for action in self._run.scenario.actions:
+            await self._act(action)
+            await rounds(action.pause)
+        if self._run.scenario.is_patient and self._run.turns:
+            waits = [asyncio.ensure_future(turn.result()) for turn in self._run.turns.values()]
+            await asyncio.wait(waits, timeout=PATIENCE)
+            for each in waits:
+                each.cancel()
+        await self._session.aclose()
+        if self._beside:
+            await asyncio.wait(self._beside)
+        self._run.surprises += [
+            f"{each.get_name()} raised {error!r}"
+            for each in self._beside
+            if not each.cancelled() and (error := each.exception())
+        ]
+
+    async def _act(self, action: Action) -> None:
+        turn = None if action.prompt is None else self._run.turns.get(action.prompt)
+        match action.deed:
+            case "send":
+                await self._send(action)
+            case "nap":
+                await asyncio.sleep(action.seconds)
+            case "wait" if turn is not None:
+                self._start(self._bounded(action, turn.result()))
+            case "interrupt":
+                self._start(self._bounded(action, self._session.interrupt(turn=turn)))
+            case "interrupt all":
+                doing = self._session.interrupt(turn=turn, also_queued=True)
+                self._start(self._bounded(action, doing))
+            case "ask":
+                self._start(self._bounded(action, self._session.set_model("opus")))
+            case "read":
+                stream = self._session.messages() if turn is None else turn.text()
+                self._start(self._bounded(action, _read(stream, action.dawdles)))
+                self._start(self._read_journal(action.dawdles))
+            case _:
+                pass
+
+    async def _send(self, action: Action) -> None:
+        assert action.prompt is not None
+        prompt = self._run.scenario.prompts[action.prompt - 1]
+        sending = self._session.send(f"{prompt.mark} please", query=prompt.query)
+        turn = await self._bounded(action, sending)
+        if turn is not None:
+            self._run.turns[action.prompt] = turn
+
+    async def _bounded(self, action: Action, doing: Coroutine[Any, Any, Any]) -> Any:
+        """Do it, perhaps be cancelled; an error of the session's own kind is no surprise."""
+        try:
+            if action.patience is None:
+                return await doing
+            return await cancelled_after(action.patience, doing)
+        except SteersmanError:
+            return None
+
+    async def _read_journal(self, dawdles: int) -> None:
+        stream = SlowReader(self._session.journal(), rounds=dawdles)
+        self._run.journals.append([each async for each in stream])
+
+    def _start(self, doing: Coroutine[Any, Any, Any]) -> None:
+        self._beside.append(asyncio.ensure_future(doing))
+
+    async def _look_back(self) -> None:
+        for number, turn in self._run.turns.items():
+            if turn.is_settled:
+                self._run.results[number] = await turn
+                self._run.texts[number] = await _text(turn)
+        await self._read_journal(0)
+
+    async def _see_all_gone(self) -> None:
+        for _ in range(QUIET):
+            if len(asyncio.all_tasks()) == 1 and not self._run.cli.running:
+                break
+            await asyncio.sleep(0)
+        self._run.left += _left_of(self._run)
+
+
+async def _read(stream: AsyncIterator[Any], dawdles: int) -> list[Any]:
+    return [each async for each in SlowReader(stream, rounds=dawdles)]
+
+
+async def _text(turn: Turn) -> str:
+    try:
+        return "".join([piece async for piece in turn.text()])
+    except SteersmanError as lagged:
+        return f"({type(lagged).__name__})"
+
+
+def _left_of(run: Run) -> list[str]:
+    """Tasks, processes, requests and timers that nobody will come back for."""
+    tasks = [each for each in asyncio.all_tasks() if each is not asyncio.current_task()]
+    found = [f"task {each.get_coro()!r}" for each in tasks]
+    found += [f"{run.cli.running} processes"] * bool(run.cli.running)
+    timers: list[asyncio.TimerHandle] = asyncio.get_running_loop()._scheduled  # type: ignore[attr-defined]
+    # The bound of the run itself is behind us.
+    found += [f"timer {each!r}" for each in timers if not each.cancelled()]
+    works = run.session._works
+    if works is not None:
+        open_ = works.link.connection.open_requests | works.link.connection.pending
+        found += [f"open request {each}" for each in sorted(open_)]
+        found += [f"forgotten answer {each}" for each in works.link._waiting]
+        found += [f"handler {each}" for each in works.handlers._running]
+    return found
