@@ -14,7 +14,7 @@ from steersman.agent import Agent
 from steersman.errors import SteersmanError
 from steersman.permissions import Allow, PermissionContext
 from steersman.testing.script import Script, call, say, stall
-from steersman.testing.scripted_cli import Faults, ScriptedCLI
+from steersman.testing.scripted.cli import Faults, ScriptedCLI
 from tests._session.peers import opened
 
 MOST_STEPS = 400

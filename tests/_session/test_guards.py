@@ -14,7 +14,7 @@ from steersman.hooks import deny as stop_tool
 from steersman.journal import Kind
 from steersman.permissions import Allow, Deny, PermissionContext
 from steersman.testing.script import Script, call, say
-from steersman.testing.scripted_cli import ScriptedCLI
+from steersman.testing.scripted.cli import ScriptedCLI
 from tests._session.peers import Frame, FramePeer, entries_of, opened
 
 

@@ -9,7 +9,7 @@ from steersman.errors import ChannelClosed, RequestTimeout
 from steersman.messages import Assistant
 from steersman.permissions import Allow, PermissionContext
 from steersman.testing.script import Script, call, say, stall, when
-from steersman.testing.scripted_cli import Faults, ScriptedCLI
+from steersman.testing.scripted.cli import Faults, ScriptedCLI
 from tests._session.peers import FramePeer, opened
 
 

@@ -11,7 +11,7 @@ import pytest
 from steersman.agent import Agent
 from steersman.errors import BadOutput, NoOutput, TurnFailed, UsageError
 from steersman.testing.script import Script, call, fail, say
-from steersman.testing.scripted_cli import ScriptedCLI
+from steersman.testing.scripted.cli import ScriptedCLI
 
 
 @dataclass

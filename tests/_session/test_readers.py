@@ -13,7 +13,7 @@ from steersman.journal import Kind, Lagged
 from steersman.messages import Assistant
 from steersman.permissions import Allow, PermissionContext
 from steersman.testing.script import Script, say, stall
-from steersman.testing.scripted_cli import ScriptedCLI
+from steersman.testing.scripted.cli import ScriptedCLI
 from tests._session.peers import Frame, FramePeer, lifecycle, opened, result, state, text
 
 MANY = 20_000

@@ -16,7 +16,7 @@ from steersman.errors import (
     UsageError,
 )
 from steersman.testing.script import Script, call, say, stall
-from steersman.testing.scripted_cli import Faults, ScriptedCLI
+from steersman.testing.scripted.cli import Faults, ScriptedCLI
 from tests._session.peers import Frame, FramePeer, answer_to, entries_of, opened
 
 MUTE = Faults(unanswered=frozenset({"set_model", "side_question"}))
@@ -170,7 +170,7 @@ async def test_a_cli_that_leaves_in_the_middle_fails_the_turn_and_says_why() -> 
     assert cause is settled[1].cause is later.value
     assert (cause.evidence.status, cause.evidence.stderr_tail) == (7, "out of luck")
     assert cause.evidence.phase == "turn"
-    assert settled[0].text == ""
+    assert settled[0].text == "half"
     assert state == "failed"
 
 

@@ -9,7 +9,7 @@ import pytest
 from steersman.errors import CliExited, ProtocolViolation, StartupExited
 from steersman.journal import Kind
 from steersman.testing.script import Script, call, say, stall
-from steersman.testing.scripted_cli import Faults, ScriptedCLI
+from steersman.testing.scripted.cli import Faults, ScriptedCLI
 from tests._session.peers import Frame, FramePeer, entries_of, opened
 
 KEY = "sk-ant-canary-0123456789"

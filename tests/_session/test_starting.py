@@ -27,7 +27,7 @@ from steersman.errors import (
 from steersman.hooks import Hooks, PreToolUse
 from steersman.options import StartupLimits
 from steersman.ports import Channel, Launch, Receiver
-from steersman.testing.scripted_cli import Faults, ScriptedCLI, StartPhase
+from steersman.testing.scripted.cli import Faults, ScriptedCLI, StartPhase
 from tests._session.peers import Frame, FramePeer, answer_to
 
 BRIEF = StartupLimits(spawn=0.02, first_byte=0.02, initialize=0.02)

@@ -8,7 +8,7 @@ from steersman.hooks import Hooks, PreToolUse
 from steersman.messages import Assistant, Init, Result
 from steersman.permissions import Allow, PermissionContext
 from steersman.testing.script import Script, call, cut, fail, say, stall, when
-from steersman.testing.scripted_cli import ScriptedCLI
+from steersman.testing.scripted.cli import ScriptedCLI
 from tests._session.peers import (
     Frame,
     FramePeer,

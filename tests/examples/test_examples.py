@@ -9,7 +9,7 @@ import pytest
 from examples import approve, calculator, hello
 from steersman import Agent
 from steersman.testing.script import Script, Step, call, calls, say
-from steersman.testing.scripted_cli import ScriptedCLI
+from steersman.testing.scripted.cli import ScriptedCLI
 from tests.examples.offline import ROOT, run_offline
 
 

@@ -20,7 +20,7 @@ from steersman.messages import parse_message
 from steersman.options import StartupLimits
 from steersman.ports import Channel, Launch, Receiver
 from steersman.testing.script import Script
-from steersman.testing.scripted_cli import ScriptedCLI
+from steersman.testing.scripted.cli import ScriptedCLI
 from steersman.transports.command import CommandTransport
 from steersman.transports.locate import locate
 from steersman.transports.subprocess import SubprocessTransport

@@ -16,6 +16,7 @@ __all__ = ["INVARIANTS", "broken"]
 
 MARK = re.compile(r"<p(\d)[.>]")
 LAGGED = "(ReaderLagged)"
+BLOCKED = "UserPromptSubmit operation blocked"
 GARBLING = (Corrupt, Drop, Duplicate, Truncate)
 
 
@@ -92,7 +93,9 @@ def every_text_belongs_to_its_prompt(run: Run) -> Iterator[str]:
 def an_undisturbed_turn_says_all_that_the_model_said(run: Run) -> Iterator[str]:
     for number, result in run.results.items():
         prompt = run.scenario.prompts[number - 1]
-        if _is_disturbed(run) or prompt.traits or result.outcome != "completed":
+        # A prompt whose hook is lost because the session closes is blocked, and completes so.
+        is_blocked = result.answer.startswith(BLOCKED)
+        if _is_disturbed(run) or prompt.traits or is_blocked or not result.is_success:
             continue
         if result.text != prompt.text:
             yield f"<p{number}> says {result.text!r}, not {prompt.text!r}"

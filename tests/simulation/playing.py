@@ -18,7 +18,7 @@ from steersman.testing.faults import (
     cancelled_after,
     rounds,
 )
-from steersman.testing.scripted_cli import ScriptedCLI
+from steersman.testing.scripted.cli import ScriptedCLI
 from tests.simulation.house import House
 from tests.simulation.scenarios import Action, Scenario
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -33,6 +33,26 @@ VERDICTS = ("allow", "deny", "raise", "nonsense", "slow", "guarded", "broken", "
 """How the approver and the hook take a command; see `house`."""
 MANNERS = ("quick", "slow", "raise", "hang")
 """How a Python tool behaves."""
+
+MARKS = (
+    '"subtype":"can_use_tool"',
+    '"subtype":"hook_callback"',
+    '"method":"tools/call"',
+    '"method":"tools/list"',
+    '"method":"notifications/cancelled"',
+    '"type":"control_cancel_request"',
+    '"type":"control_response"',
+    '"type":"assistant"',
+    '"type":"result"',
+    '"abandoned_blocks"',
+    '"isReplay":true',
+    '"state":"started"',
+    '"state":"completed"',
+    '"state":"cancelled"',
+    '"state":"idle"',
+    '"text_delta"',
+)
+"""Lines that much depends on."""
 
 
 @dataclass(frozen=True)
@@ -141,9 +161,9 @@ def _plan(dice: random.Random, seed: int) -> FaultPlan:
         case 0:
             return FaultPlan(seed, among=())
         case 1:
-            return FaultPlan(seed, among=HARMLESS, lines=lines, most=8)
+            return FaultPlan(seed, among=HARMLESS, lines=lines, most=8, marks=MARKS)
         case _:
-            return FaultPlan(seed, lines=lines)
+            return FaultPlan(seed, lines=lines, marks=MARKS)
 
 
 # --- The model --------------------------------------------------------------------------
@@ -231,7 +251,7 @@ def _actions(dice: random.Random, prompts: int) -> list[Action]:
 
 
 def _action(dice: random.Random, sent: int) -> Action:
-    deed = dice.choice(("interrupt", "interrupt all", "ask", "read", "read", "wait", "nap"))
+    deed = dice.choices(tuple(ODDS), tuple(ODDS.values()))[0]
     about = dice.randint(1, sent) if sent and deed != "ask" and dice.random() < 0.6 else None
     patience = None if dice.random() < 0.7 else dice.randint(0, 30)
     return Action(
@@ -242,6 +262,16 @@ def _action(dice: random.Random, sent: int) -> Action:
         seconds=dice.choice((0.0, 0.05, 1.0, 40.0)),
         dawdles=dice.choice((0, 0, 1, 7)),
     )
+
+
+ODDS: Mapping[Deed, int] = {
+    "interrupt": 1,
+    "interrupt all": 1,
+    "ask": 2,
+    "read": 4,
+    "wait": 2,
+    "nap": 2,
+}
 
 
 def _pause(dice: random.Random) -> int:

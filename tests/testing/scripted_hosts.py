@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from steersman.ports import Channel, Launch
-from steersman.testing.scripted_cli import ScriptedCLI
+from steersman.testing.scripted.cli import ScriptedCLI
 
 __all__ = ["Frame", "Host", "hosted"]
 

@@ -8,7 +8,7 @@ import pytest
 
 from steersman.ports import Launch
 from steersman.testing.script import Script, Usage, call, calls, cut, fail, say, stall, think
-from steersman.testing.scripted_cli import Faults, ScriptedCLI
+from steersman.testing.scripted.cli import Faults, ScriptedCLI
 from tests.testing.scripted_hosts import Host, hosted
 
 PARTIALS = "--include-partial-messages"

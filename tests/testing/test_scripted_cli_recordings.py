@@ -16,7 +16,7 @@ import pytest
 from steersman.ports import Launch
 from steersman.testing.request import ModelRequest
 from steersman.testing.script import Script, Step, call, echo, fail, say, stall, step, think
-from steersman.testing.scripted_cli import ScriptedCLI
+from steersman.testing.scripted.cli import ScriptedCLI
 from tests.samples import TRACES, Frame, dialogue
 
 RECORDED = re.compile(r"SCRIPT:(\[.*\])", re.DOTALL)

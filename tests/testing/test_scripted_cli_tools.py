@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from steersman.testing.script import Script, call, calls, say
-from steersman.testing.scripted_cli import ScriptedCLI
-from steersman.testing.scripted_permissions import is_harmless
-from steersman.testing.scripted_schema import misfits
+from steersman.testing.scripted.cli import ScriptedCLI
+from steersman.testing.scripted.permissions import is_harmless
+from steersman.testing.scripted.schema import misfits
 from tests.testing.scripted_hosts import Frame, Host, hosted
 
 ASKING = "--permission-prompt-tool=stdio"

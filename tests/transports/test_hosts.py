@@ -21,6 +21,9 @@ import asyncio, os, signal, sys, threading, time
 from steersman.ports import FileArgument, Launch
 from steersman.transports.subprocess import SubprocessTransport
 
+# A test run in the background ignores it, and hands that on.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 class Collector:
     def __init__(self):
         self.out = b""

@@ -36,7 +36,7 @@ class Handlers:
         """Begin to answer `asked`, in the context of the turn that it belongs to."""
         task = _start_task(self._answer(asked), context)
         self._running[asked.request_id] = (asked, task)
-        task.add_done_callback(lambda _: self._running.pop(asked.request_id, None))
+        task.add_done_callback(lambda task: self._ended(asked, task))
 
     def withdraw(self, request_id: str) -> None:
         """Nobody waits for this answer any more."""
@@ -61,14 +61,19 @@ class Handlers:
             line = connection.answer(asked.request_id, response)
         except Refused as refused:
             line = connection.refuse(asked.request_id, str(refused))
-        except asyncio.CancelledError:
-            # Where the CLI took back a tool call, it still counts the request as open.
-            self._send(connection.refuse(asked.request_id, "cancelled"))
-            raise
         except Exception as error:  # noqa: BLE001 - such as an answer that no JSON can say
             self._link.fault(type(asked).__name__, error)
             line = connection.refuse(asked.request_id, f"unanswerable: {type(error).__name__}")
         self._send(line)
+
+    def _ended(self, asked: Asked, task: asyncio.Task[None]) -> None:
+        running = self._running.get(asked.request_id)
+        if running is not None and running[1] is task:
+            del self._running[asked.request_id]
+        if task.cancelled():
+            # Not in the task, which may be cancelled before its first step. Where the CLI took back
+            # a tool call, it still counts the request as open.
+            self._send(self._link.connection.refuse(asked.request_id, "cancelled"))
 
     def _send(self, line: bytes) -> None:
         if self._link.is_open:

@@ -67,7 +67,7 @@ class Ledger:
         for turn in taken:
             self._queue.remove(turn)
             turn.was_interrupted = turn is meant
-            self._settle(turn, _end_of(turn, None, cancelled=True))
+            self._settle(turn, self._end_of(turn, None, cancelled=True))
         return [turn.uuid for turn in taken]
 
     def began(self, uuid: str) -> None:
@@ -106,9 +106,10 @@ class Ledger:
         result = None if settled.result is None else parse_message(settled.result)
         if isinstance(result, Result):
             cost, self._cost_of_result = self._cost_of_result, 0.0
-            self._settle(turn, _result_of(turn, result, self._text_of(turn), cost))
+            text = self._text_of(turn) if turn.is_broken else turn.transcript.text
+            self._settle(turn, _result_of(turn, result, text, cost))
         else:
-            self._settle(turn, _end_of(turn, None, cancelled=settled.was_cancelled))
+            self._settle(turn, self._end_of(turn, None, cancelled=settled.was_cancelled))
         self.send_next()
 
     def withdrawn(self, uuid: str) -> None:
@@ -123,16 +124,29 @@ class Ledger:
         self._turns.clear()
         self._queue.clear()
         for turn in left:
-            self._settle(turn, _end_of(turn, cause, cancelled=cause is None))
+            self._settle(turn, self._end_of(turn, cause, cancelled=cause is None))
 
     def _text_of(self, turn: Turn) -> str:
-        """What `turn.text()` gives: a stream that broke off and went on otherwise is part of it."""
+        """What `turn.text()` gives: a stream that broke off is part of it."""
         journal = self._link.journal
-        if not turn.is_broken or journal.lost_after(turn.begins_after):
+        if journal.lost_after(turn.begins_after):
             return turn.transcript.text
         stream = TextStream()
         entries = journal.after(turn.begins_after, most=journal.last_seq)
         return "".join(stream.feed(entry) for entry in entries if turn.uuid in entry.turns)
+
+    def _end_of(self, turn: Turn, cause: SteersmanError | None, *, cancelled: bool) -> TurnResult:
+        """How a turn ended that no result names."""
+        outcome: Outcome = "failed" if cause is not None else "completed"
+        if cancelled:
+            outcome = "interrupted" if turn.was_interrupted else "cancelled"
+        return TurnResult(
+            uuid=turn.uuid,
+            outcome=outcome,
+            text=self._text_of(turn),
+            answer=turn.transcript.answer,
+            cause=cause,
+        )
 
     def _settle(self, turn: Turn, result: TurnResult) -> None:
         self._link.note(Kind.SETTLED, (turn.uuid,), outcome=result.outcome)
@@ -153,20 +167,6 @@ class Ledger:
 
     def _turns_of(self, entry: Entry) -> list[Turn]:
         return [self._turns[uuid] for uuid in entry.turns if uuid in self._turns]
-
-
-def _end_of(turn: Turn, cause: SteersmanError | None, *, cancelled: bool) -> TurnResult:
-    """How a turn ended that no result names."""
-    outcome: Outcome = "failed" if cause is not None else "completed"
-    if cancelled:
-        outcome = "interrupted" if turn.was_interrupted else "cancelled"
-    return TurnResult(
-        uuid=turn.uuid,
-        outcome=outcome,
-        text=turn.transcript.text,
-        answer=turn.transcript.answer,
-        cause=cause,
-    )
 
 
 def _result_of(turn: Turn, result: Result, text: str, cost: float) -> TurnResult:

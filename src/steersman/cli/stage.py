@@ -13,7 +13,7 @@ from steersman.errors import CliNotFound
 from steersman.testing.model import ScriptedModel
 from steersman.testing.sandbox import CliSandbox, find_stock_cli
 from steersman.testing.script import Script
-from steersman.testing.scripted_cli import ScriptedCLI
+from steersman.testing.scripted.cli import ScriptedCLI
 from steersman.transports.locate import locate
 
 __all__ = ["Stage", "embedded", "find_program", "real", "stock"]

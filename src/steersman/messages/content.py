@@ -1,21 +1,31 @@
 """Content blocks: the pieces a message is made of.
 
-To add a block, write its class here and name it in `KnownBlock`.
+To add a block, write its class here (or in `server_tools`, if the API made it) and name it in
+`KnownBlock`.
 """
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
 from steersman import _json
 from steersman._values import MISFITS, Wire
+from steersman.messages.server_tools import ServerBlock
+
+if TYPE_CHECKING:
+    from steersman.messages.builtin import ToolInput
 
 __all__ = [
     "Block",
+    "CompactionBlock",
+    "ContainerUploadBlock",
+    "DocumentBlock",
+    "FallbackBlock",
     "ImageBlock",
     "RedactedThinkingBlock",
+    "SearchResultBlock",
     "TextBlock",
     "ThinkingBlock",
     "ToolResultBlock",
@@ -28,6 +38,7 @@ class TextBlock(Wire, frozen=True, kw_only=True, tag="text"):
     """Plain prose."""
 
     text: str = ""
+    citations: list[dict[str, Any]] | None = None
 
 
 class ThinkingBlock(Wire, frozen=True, kw_only=True, tag="thinking"):
@@ -50,6 +61,17 @@ class ToolUseBlock(Wire, frozen=True, kw_only=True, tag="tool_use"):
     name: str = ""
     input: dict[str, Any] = {}
 
+    def typed(self) -> ToolInput | dict[str, Any]:
+        """The input as the class of its tool, such as `BashInput`; `input` if it is not built in.
+
+        What does not fit is its default there; `raw` of the typed input has it as it came.
+        """
+        # The classes of a hundred tools are not for those who never ask for one.
+        from steersman.messages.builtin import typed_input  # noqa: PLC0415
+
+        found = typed_input(self.name, self.input)
+        return found if isinstance(found, dict) else found.came_from((self, ("input",)))
+
 
 class ToolResultBlock(Wire, frozen=True, kw_only=True, tag="tool_result"):
     """What a tool gave back."""
@@ -65,6 +87,40 @@ class ImageBlock(Wire, frozen=True, kw_only=True, tag="image"):
     source: dict[str, Any] = {}
 
 
+class DocumentBlock(Wire, frozen=True, kw_only=True, tag="document"):
+    """A document, inline or by reference."""
+
+    source: dict[str, Any] = {}
+    title: str | None = None
+    context: str | None = None
+    citations: dict[str, Any] | None = None
+
+
+class SearchResultBlock(Wire, frozen=True, kw_only=True, tag="search_result"):
+    """Something found, given to the model so that it can cite it."""
+
+    source: str = ""
+    title: str = ""
+    content: list[dict[str, Any]] = []
+    citations: dict[str, Any] | None = None
+
+
+class ContainerUploadBlock(Wire, frozen=True, kw_only=True, tag="container_upload"):
+    """A file put where the API runs code."""
+
+    file_id: str = ""
+
+
+class CompactionBlock(Wire, frozen=True, kw_only=True, tag="compaction"):
+    """The API summed up what was said before."""
+
+    content: str | None = None
+
+
+class FallbackBlock(Wire, frozen=True, kw_only=True, tag="fallback"):
+    """From here on another model answers; `raw` has the whole."""
+
+
 class UnknownBlock(Wire, frozen=True, kw_only=True):
     """A block newer than this release; `raw` has it whole."""
 
@@ -72,7 +128,18 @@ class UnknownBlock(Wire, frozen=True, kw_only=True):
 
 
 KnownBlock = (
-    TextBlock | ThinkingBlock | RedactedThinkingBlock | ToolUseBlock | ToolResultBlock | ImageBlock
+    TextBlock
+    | ThinkingBlock
+    | RedactedThinkingBlock
+    | ToolUseBlock
+    | ToolResultBlock
+    | ImageBlock
+    | DocumentBlock
+    | SearchResultBlock
+    | ContainerUploadBlock
+    | CompactionBlock
+    | FallbackBlock
+    | ServerBlock
 )
 Block = KnownBlock | UnknownBlock
 """Every block, told apart by `type`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from steersman.testing.fault_kinds import (
     CloseOutput,
@@ -30,6 +30,8 @@ USUAL_LINES = 60
 """About as many as a turn with two tools has."""
 MOST = 4
 """Faults in one plan, unless told otherwise."""
+MARKED = 0.5
+"""How many of the faults are aimed at a mark, where there are marks."""
 
 _BYTES = (0x00, 0x22, 0x5C, 0x7B, 0x7D, 0xFF)
 """Those that hurt JSON most, and one that is not UTF-8."""
@@ -41,13 +43,14 @@ _NOISE = (
     b"[1, 2]",
     b"\xff\xfe\x00",
     b'{"type": "no such type"}',
-    b'{"type": "result"}',
     b'{"type": "control_request"}',
     b'{"type": "control_response", "response": 5}',
     b'{"type": "control_cancel_request", "request_id": "nobody"}',
 )
 
-_Draw = Callable[[random.Random, int], Fault]
+At = int | str
+
+_Draw = Callable[[random.Random, At], Fault]
 
 _DRAWS: Mapping[type[Fault], _Draw] = {
     Delay: lambda dice, at: Delay(at, dice.randint(1, 20), dice.choice((0.0, 0.0, 0.5, 5.0))),
@@ -77,8 +80,8 @@ HARMLESS: tuple[type[Fault], ...] = (Delay, Join, Split, Noise, DelayInput, Spli
 class FaultPlan:
     """What goes wrong, the same on every run.
 
-    `FaultPlan(17)` draws up to `most` faults of the kinds `among`, within the first `lines`;
-    `FaultPlan(17, Kill(30))` is exactly that.
+    `FaultPlan(17)` draws up to `most` faults of the kinds `among`, within the first `lines`, or
+    at lines that contain one of `marks`; `FaultPlan(17, Kill(30))` is exactly that.
     """
 
     def __init__(
@@ -88,9 +91,14 @@ class FaultPlan:
         among: Iterable[type[Fault]] = KINDS,
         lines: int = USUAL_LINES,
         most: int = MOST,
+        marks: Sequence[str] = (),
     ) -> None:
         self.seed = seed
-        self.faults = faults or _drawn(random.Random(seed), tuple(among), lines, most)  # noqa: S311
+        dice = random.Random(seed)  # noqa: S311 - for tests, and the same on every run
+        self.faults = faults or tuple(
+            _DRAWS[kind](dice, at)
+            for kind, at in _choices(dice, tuple(among), _places(dice, lines, most, marks))
+        )
 
     @property
     def is_harmless(self) -> bool:
@@ -109,15 +117,20 @@ class FaultPlan:
         return f"<{self}>"
 
 
-def _drawn(
-    dice: random.Random, kinds: tuple[type[Fault], ...], lines: int, most: int
-) -> tuple[Fault, ...]:
-    """One fault at most for a line, in the order of the lines."""
-    count = min(dice.randint(0, most), lines) if kinds else 0
-    places = sorted(dice.sample(range(1, lines + 1), count))
-    return tuple(_DRAWS[dice.choice(kinds)](dice, at) for at in places)
+def _choices(
+    dice: random.Random, kinds: Sequence[type[Fault]], places: Iterable[At]
+) -> Iterator[tuple[type[Fault], At]]:
+    return ((dice.choice(kinds), at) for at in places if kinds)
 
 
-def _early(at: int) -> int:
+def _places(dice: random.Random, lines: int, most: int, marks: Sequence[str]) -> list[At]:
+    """No line twice, in the order of the lines; some of them are known by what they say."""
+    count = dice.randint(0, min(most, lines))
+    marked = sum(dice.random() < MARKED for _ in range(count)) if marks else 0
+    named: list[At] = [*dice.sample(marks, min(marked, len(marks)))]
+    return [*sorted(dice.sample(range(1, lines + 1), count - len(named))), *named]
+
+
+def _early(at: At) -> At:
     """Hosts write less than CLIs."""
-    return 1 + at // 4
+    return 1 + at // 4 if isinstance(at, int) else at

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from steersman.testing.scripted_output import Output
+from steersman.testing.scripted.output import Output
 
 __all__ = ["Results"]
 

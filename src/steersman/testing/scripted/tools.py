@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from steersman.testing.scripted_hooks import HookReply, HookRunner, Verdict, verdict_of
-from steersman.testing.scripted_host import Host, HostGone, HostRefused
-from steersman.testing.scripted_mcp import McpServers
-from steersman.testing.scripted_output import Output
-from steersman.testing.scripted_permissions import Permissions
-from steersman.testing.scripted_schema import misfits
-from steersman.testing.scripted_stage import FakeTool, Stage
+from steersman.testing.scripted.hooks import HookReply, HookRunner, Verdict, verdict_of
+from steersman.testing.scripted.host import Host, HostGone, HostRefused
+from steersman.testing.scripted.mcp import McpServers
+from steersman.testing.scripted.output import Output
+from steersman.testing.scripted.permissions import Permissions
+from steersman.testing.scripted.schema import misfits
+from steersman.testing.scripted.stage import FakeTool, Stage
 
 __all__ = ["BUILT_IN", "STRUCTURED_OUTPUT", "ToolCall", "ToolOutcome", "ToolRunner", "rejected"]
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from steersman import _json
-from steersman.testing.scripted_launch import Settings
+from steersman.testing.scripted.launch import Settings
 from steersman.transports.memory import Wire
 
 __all__ = ["Frame", "Output", "new_id"]

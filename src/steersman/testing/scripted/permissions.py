@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from steersman.testing.scripted_launch import Settings
+from steersman.testing.scripted.launch import Settings
 
 __all__ = ["MODES", "Permissions", "is_harmless"]
 

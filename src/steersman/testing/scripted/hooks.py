@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from steersman.testing.scripted_host import Host, HostGone, HostRefused
-from steersman.testing.scripted_output import Output, new_id
+from steersman.testing.scripted.host import Host, HostGone, HostRefused
+from steersman.testing.scripted.output import Output, new_id
 from steersman.tools.plain import is_array, is_object
 
 __all__ = ["HookReply", "HookRunner", "Registration", "Verdict", "read_hooks", "verdict_of"]

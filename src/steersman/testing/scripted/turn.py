@@ -7,17 +7,17 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 
-from steersman.testing.scripted_ending import Ending
-from steersman.testing.scripted_history import History
-from steersman.testing.scripted_hooks import HookReply, HookRunner
-from steersman.testing.scripted_ledger import Ledger, Model
-from steersman.testing.scripted_output import Frame, Output, uuid_fields
-from steersman.testing.scripted_queue import Prompt, PromptQueue, joined_content
-from steersman.testing.scripted_reply import ApiFailure, Block, Reply, Said
-from steersman.testing.scripted_results import Results
-from steersman.testing.scripted_round import Round
-from steersman.testing.scripted_stage import Stage
-from steersman.testing.scripted_tools import ToolRunner
+from steersman.testing.scripted.ending import Ending
+from steersman.testing.scripted.history import History
+from steersman.testing.scripted.hooks import HookReply, HookRunner
+from steersman.testing.scripted.ledger import Ledger, Model
+from steersman.testing.scripted.output import Frame, Output, uuid_fields
+from steersman.testing.scripted.queue import Prompt, PromptQueue, joined_content
+from steersman.testing.scripted.reply import ApiFailure, Block, Reply, Said
+from steersman.testing.scripted.results import Results
+from steersman.testing.scripted.round import Round
+from steersman.testing.scripted.stage import Stage
+from steersman.testing.scripted.tools import ToolRunner
 
 __all__ = ["Shared", "Turn"]
 

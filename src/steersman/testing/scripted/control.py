@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from steersman.testing.scripted_hooks import HookRunner, read_hooks
-from steersman.testing.scripted_ledger import Model, resolve_model
-from steersman.testing.scripted_mcp import McpServers
-from steersman.testing.scripted_output import Output
-from steersman.testing.scripted_permissions import MODES, Permissions
-from steersman.testing.scripted_tasks import Tasks
-from steersman.testing.scripted_tools import ToolRunner
-from steersman.testing.scripted_turns import TurnLoop
+from steersman.testing.scripted.hooks import HookRunner, read_hooks
+from steersman.testing.scripted.ledger import Model, resolve_model
+from steersman.testing.scripted.mcp import McpServers
+from steersman.testing.scripted.output import Output
+from steersman.testing.scripted.permissions import MODES, Permissions
+from steersman.testing.scripted.tasks import Tasks
+from steersman.testing.scripted.tools import ToolRunner
+from steersman.testing.scripted.turns import TurnLoop
 
 __all__ = ["AGENTS", "CAPABILITIES", "COMMANDS", "VERSION", "Control", "Reach"]
 

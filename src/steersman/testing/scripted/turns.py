@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from steersman.testing.scripted_host import Host
-from steersman.testing.scripted_queue import Prompt
-from steersman.testing.scripted_tasks import Tasks
-from steersman.testing.scripted_turn import Shared, Turn
+from steersman.testing.scripted.host import Host
+from steersman.testing.scripted.queue import Prompt
+from steersman.testing.scripted.tasks import Tasks
+from steersman.testing.scripted.turn import Shared, Turn
 
 __all__ = ["TurnLoop"]
 

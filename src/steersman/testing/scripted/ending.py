@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from steersman.testing.scripted_ledger import Ledger
-from steersman.testing.scripted_output import Frame, Output, new_id, uuid_fields
-from steersman.testing.scripted_queue import Prompt
-from steersman.testing.scripted_reply import ApiFailure
-from steersman.testing.scripted_results import Results
-from steersman.testing.scripted_tools import ToolCall
+from steersman.testing.scripted.ledger import Ledger
+from steersman.testing.scripted.output import Frame, Output, new_id, uuid_fields
+from steersman.testing.scripted.queue import Prompt
+from steersman.testing.scripted.reply import ApiFailure
+from steersman.testing.scripted.results import Results
+from steersman.testing.scripted.tools import ToolCall
 
 __all__ = ["Ending"]
 

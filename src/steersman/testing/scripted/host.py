@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from steersman.testing.scripted_output import Output, new_id
+from steersman.testing.scripted.output import Output, new_id
 
 __all__ = ["Host", "HostGone", "HostRefused"]
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from steersman.testing.request import ModelRequest
 from steersman.testing.script import Script, Stall, Step
-from steersman.testing.scripted_output import new_id
+from steersman.testing.scripted.output import new_id
 from steersman.testing.stream import with_ids
 
 __all__ = ["FakeTool", "Faults", "Stage", "StartPhase"]

@@ -10,9 +10,9 @@ from typing import Any, cast
 
 from steersman.testing.request import ModelRequest
 from steersman.testing.script import Cut, Fail, Stall, Step
-from steersman.testing.scripted_ledger import Ledger
-from steersman.testing.scripted_output import Frame, Output, new_id
-from steersman.testing.scripted_stage import Stage
+from steersman.testing.scripted.ledger import Ledger
+from steersman.testing.scripted.output import Frame, Output, new_id
+from steersman.testing.scripted.stage import Stage
 from steersman.testing.stream import ERROR_TYPES, stream_of, whole_message
 
 __all__ = ["ApiFailure", "Block", "Reply", "Said"]

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from steersman.testing.scripted_host import Host, HostGone, HostRefused
-from steersman.testing.scripted_launch import Settings
+from steersman.testing.scripted.host import Host, HostGone, HostRefused
+from steersman.testing.scripted.launch import Settings
 
 __all__ = ["McpResult", "McpServer", "McpServers"]
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 from steersman import _json
 from steersman._wire.framing import LineFramer
 from steersman.ports import Launch
-from steersman.testing.scripted_control import (
+from steersman.testing.scripted.control import (
     AGENTS,
     CAPABILITIES,
     COMMANDS,
@@ -19,21 +19,21 @@ from steersman.testing.scripted_control import (
     Control,
     Reach,
 )
-from steersman.testing.scripted_history import History
-from steersman.testing.scripted_hooks import HookRunner
-from steersman.testing.scripted_host import Host
-from steersman.testing.scripted_launch import read_launch
-from steersman.testing.scripted_ledger import Ledger, Model, resolve_model
-from steersman.testing.scripted_mcp import McpServers
-from steersman.testing.scripted_output import Output, uuid_fields
-from steersman.testing.scripted_permissions import Permissions
-from steersman.testing.scripted_queue import PRIORITIES, Prompt, PromptQueue
-from steersman.testing.scripted_results import Results
-from steersman.testing.scripted_stage import Stage, StartPhase
-from steersman.testing.scripted_tasks import Tasks
-from steersman.testing.scripted_tools import ToolRunner
-from steersman.testing.scripted_turn import Shared
-from steersman.testing.scripted_turns import TurnLoop
+from steersman.testing.scripted.history import History
+from steersman.testing.scripted.hooks import HookRunner
+from steersman.testing.scripted.host import Host
+from steersman.testing.scripted.launch import read_launch
+from steersman.testing.scripted.ledger import Ledger, Model, resolve_model
+from steersman.testing.scripted.mcp import McpServers
+from steersman.testing.scripted.output import Output, uuid_fields
+from steersman.testing.scripted.permissions import Permissions
+from steersman.testing.scripted.queue import PRIORITIES, Prompt, PromptQueue
+from steersman.testing.scripted.results import Results
+from steersman.testing.scripted.stage import Stage, StartPhase
+from steersman.testing.scripted.tasks import Tasks
+from steersman.testing.scripted.tools import ToolRunner
+from steersman.testing.scripted.turn import Shared
+from steersman.testing.scripted.turns import TurnLoop
 from steersman.transports.memory import Wire
 
 __all__ = ["ScriptedProcess"]

@@ -1,0 +1,97 @@
+"""A Claude Code CLI in the same process, played by a script.
+
+Speaks the whole stream-json control protocol, as recorded from the stock CLI 2.1.325, and takes
+milliseconds. It is a transport: `Agent(transport=ScriptedCLI(script))`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from steersman.ports import Channel, Launch, Receiver
+from steersman.testing.request import ModelRequest
+from steersman.testing.script import Script
+from steersman.testing.scripted.process import ScriptedProcess
+from steersman.testing.scripted.stage import FakeTool, Faults, Stage, StartPhase
+from steersman.transports.memory import MemoryTransport
+
+__all__ = ["FakeTool", "Faults", "ScriptedCLI", "StartPhase"]
+
+PATIENCE = 5.0
+"""How long its waits last, unless told otherwise."""
+
+
+class ScriptedCLI:
+    """Runs a script's model behind the CLI's protocol; every session gets a process of its own.
+
+    Tools of the host are really called. Built-in ones are played by `tools`, or echo their input.
+    Without a script the model echoes the prompt.
+    """
+
+    def __init__(
+        self,
+        script: Script | None = None,
+        *,
+        tools: Mapping[str, FakeTool] | None = None,
+        faults: Faults | None = None,
+        checks_output: bool = True,
+        retry_pace: float = 0.0,
+    ) -> None:
+        """`checks_output=False` lets structured output pass that does not fit its schema.
+
+        `retry_pace` says how much of the delay between two requests to the API is really waited.
+        """
+        self.script = script or Script()
+        self.launches: list[Launch] = []
+        """How it was run, once for each session."""
+        self.exits: list[int] = []
+        """How its processes ended by themselves."""
+        self._stage = Stage(
+            self.script,
+            tools or {},
+            faults or Faults(),
+            checks_output=checks_output,
+            retry_pace=retry_pace,
+        )
+        self._processes: list[ScriptedProcess] = []
+
+    async def open(self, launch: Launch, receiver: Receiver) -> Channel:
+        """Run another process."""
+        process = ScriptedProcess(self._stage, self.exits.append)
+        self.launches.append(launch)
+        self._processes.append(process)
+        return await MemoryTransport(process).open(launch, receiver)
+
+    @property
+    def asked(self) -> list[ModelRequest]:
+        """The requests to the model so far."""
+        return self._stage.asked
+
+    @property
+    def received(self) -> list[dict[str, Any]]:
+        """The frames that hosts wrote so far."""
+        return self._stage.received
+
+    @property
+    def running(self) -> int:
+        """How many of its processes are still there."""
+        return sum(not process.is_gone for process in self._processes)
+
+    async def wait_for_request(self, count: int = 1, timeout: float = PATIENCE) -> ModelRequest:
+        """Wait for the request number `count` to the model. Raises `TimeoutError`."""
+        return await self._stage.wait_for_request(count, timeout)
+
+    async def wait_for_stall(self, timeout: float = PATIENCE) -> None:
+        """Wait until the model stalls. Raises `TimeoutError`."""
+        await self._stage.wait_for_stall(timeout)
+
+    async def release(self, timeout: float = PATIENCE) -> None:
+        """Wait until the model stalls, then let all that stalls go on. Raises `TimeoutError`."""
+        await self._stage.wait_for_stall(timeout)
+        self._stage.release()
+
+    def exit(self, status: int = 1, stderr: str = "") -> None:
+        """Make every process end now, as if it had crashed."""
+        for process in self._processes:
+            process.exit(status, stderr)

@@ -1,0 +1,218 @@
+"""A CLI that is played from a recording.
+
+Gets tracks of a journal file, one for each start. Where they come from, and what to do about a
+drift, is the caller's business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from steersman.errors import LaunchError
+from steersman.journal.files import Track
+from steersman.ports import Channel, Launch, Receiver
+from steersman.transports.drifts import Absent, Drift, Drifted
+from steersman.transports.memory import MemoryTransport, Wire
+from steersman.transports.tapes import Said, Tape
+
+__all__ = ["Clean", "ReplayTransport"]
+
+Clean = Callable[[bytes], bytes]
+
+PATIENCE = 5.0
+"""Seconds that a tape waits for the next line of the host's."""
+
+DRIFTED = 3
+"""The exit status of a CLI whose host left the tape."""
+
+BREATHS = 5
+"""Rounds of the event loop in which a host can take up a question before it is taken back."""
+
+
+def _as_it_is(_launch: Launch) -> Clean:
+    return lambda line: line
+
+
+def _no_options(_launch: Launch) -> tuple[str, ...] | None:
+    return None
+
+
+@dataclass(slots=True)
+class ReplayTransport:
+    """Plays one track after the other, a new one for each start.
+
+    In mode `stub` only prompts are compared with the tape; in mode `verify` everything that the
+    host says is. At the first drift the CLI ends, saying so on stderr.
+    """
+
+    tracks: Sequence[Track]
+    mode: Literal["stub", "verify"] = "stub"
+    patience: float | None = PATIENCE
+    """How long to wait for a line of the host's that the tape goes on with; `None` is for ever."""
+    pace: float = 0.0
+    """How much of the time between two lines of the CLI's is really waited."""
+    keep_going: bool = False
+    """Collect what differs and play on, as if the recorded line had come."""
+    clean: Callable[[Launch], Clean] = _as_it_is
+    """Gives what takes secrets out of a line, as was done when it was recorded."""
+    options_of: Callable[[Launch], tuple[str, ...] | None] = _no_options
+    """Gives what a track's header would say about a launch; `None` is not compared."""
+    drifts: list[Drift] = field(default_factory=list[Drift], init=False)
+    """What came otherwise, so far."""
+    started: int = field(default=0, init=False)
+
+    async def open(self, launch: Launch, receiver: Receiver) -> Channel:
+        if self.started >= len(self.tracks):
+            raise LaunchError(
+                f"this recording holds {len(self.tracks)} starts of a CLI, and here is one more",
+                hint="record it again",
+            )
+        track = self.tracks[self.started]
+        self.started += 1
+        tape = Tape(
+            track,
+            _session_id(launch),
+            compares_all=self.mode == "verify",
+            clean=self.clean(launch),
+        )
+        player = _Player(tape, self, self._other_options(track, launch))
+        return await MemoryTransport(player).open(launch, receiver)
+
+    def check(self) -> None:
+        """Raise `Drifted` if something came otherwise than it was recorded."""
+        if self.drifts:
+            raise Drifted(self.drifts)
+
+    def _other_options(self, track: Track, launch: Launch) -> Drift | None:
+        given = self.options_of(launch)
+        if self.mode == "stub" or given is None or given == track.header.options:
+            return None
+        what = "the options differ from the tape"
+        return Drift(what, [*track.header.options], [*given], track=track.header.track)
+
+
+class _Player:
+    """Says what the tape has, as fast as the host writes what it needs."""
+
+    def __init__(self, tape: Tape, settings: ReplayTransport, drift: Drift | None) -> None:
+        self._tape = tape
+        self._settings = settings
+        self._drift = drift
+        self._wire: Wire | None = None
+        self._unfinished = b""
+        self._timer: asyncio.Handle | None = None
+        self._held: Said | None = None
+        self._breaths = 0
+        self._last_at: float | None = None
+        self._input_is_over = False
+        self._is_over = False
+
+    # What the host does
+
+    def connected(self, launch: Launch, wire: Wire) -> None:  # noqa: ARG002 - the peer's shape
+        self._wire = wire
+        if self._drift is not None:
+            self._report(self._drift)
+        self._play()
+
+    def data_received(self, data: bytes) -> None:
+        *lines, self._unfinished = (self._unfinished + data).split(b"\n")
+        for line in lines:
+            drift = self._tape.hear(line) if line.strip() and not self._is_over else None
+            if drift is not None:
+                # A line that the tape does not have gets no answer from it.
+                self._report(drift, must_end=drift.recorded is Absent.NOTHING)
+        self._play()
+
+    def input_ended(self) -> None:
+        self._input_is_over = True
+        self._tape.end_input()
+        self._play()
+
+    def killed(self) -> None:
+        self._is_over = True
+        self._cancel_timer()
+
+    # What the tape does
+
+    def _play(self) -> None:
+        self._cancel_timer()
+        while not self._is_over:
+            said = self._tape.peek()
+            if said is None:
+                self._rest()
+                return
+            if self._holds_back(said):
+                return
+            self._tape.pop()
+            self._say(said)
+
+    def _say(self, said: Said) -> None:
+        assert self._wire is not None
+        self._last_at = said.at
+        self._wire.write(said.stdout)
+        self._wire.write_stderr(said.stderr)
+        if said.status is not None:
+            self._is_over = True
+            self._wire.exit(said.status)
+
+    def _holds_back(self, said: Said) -> bool:
+        """Wait before `said`, if it is not yet time for it."""
+        loop = asyncio.get_running_loop()
+        passed = 0.0 if self._last_at is None else said.at - self._last_at
+        if self._settings.pace * passed > 0 and self._held != said:
+            self._held = said
+            self._timer = loop.call_later(self._settings.pace * passed, self._play)
+            return True
+        if said.takes_back and self._breaths < BREATHS:
+            self._breaths += 1
+            self._timer = loop.call_soon(self._play)
+            return True
+        self._breaths = 0
+        return False
+
+    def _rest(self) -> None:
+        """Nothing to say until the host writes: it has so much time for it."""
+        missing = self._tape.waits_for()
+        if self._input_is_over:
+            if missing is not None and self._settings.mode == "verify":
+                self._settings.drifts.append(missing)
+            self._exit(0)
+        elif missing is not None and self._settings.patience is not None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(self._settings.patience, self._lose_patience, missing)
+
+    def _lose_patience(self, missing: Drift) -> None:
+        what = f"{missing.what}, and nothing came for {self._settings.patience:g} s"
+        late = Drift(what, missing.recorded, seq=missing.seq, track=missing.track)
+        self._report(late, must_end=True)
+
+    def _report(self, drift: Drift, *, must_end: bool = False) -> None:
+        assert self._wire is not None
+        self._settings.drifts.append(drift)
+        if must_end or not self._settings.keep_going:
+            self._wire.write_stderr(f"replay: {drift}\n".encode())
+            self._exit(DRIFTED)
+
+    def _exit(self, status: int) -> None:
+        assert self._wire is not None
+        self._is_over = True
+        self._cancel_timer()
+        self._wire.exit(status)
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def _session_id(launch: Launch) -> str | None:
+    """The conversation that the host means to have, as far as it says so."""
+    for flag in ("--session-id=", "--resume="):
+        for token in launch.argv:
+            if isinstance(token, str) and token.startswith(flag):
+                return token.removeprefix(flag)
+    return None
