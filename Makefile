@@ -8,13 +8,14 @@ PY := .venv/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check -qq --retries 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format types imports bench clean
+.PHONY: help demo test test-real parity lint format types imports bench clean
 
 help:
 	@echo "make demo     a conversation in the terminal; costs nothing, reaches no network"
 	@echo "make test     the whole test suite, on the stock CLI, offline"
 	@echo "make lint     ruff, as CI runs it         make format   ruff, mending what it can"
 	@echo "make types    mypy and pyright, strict    make imports  who may import whom"
+	@echo "make parity   write docs/parity.md anew    make test-real  a few tests with your own login (costs)"
 	@echo "make bench    what an import costs        make clean    remove what was made here"
 
 demo: .venv/ready-demo
@@ -22,6 +23,12 @@ demo: .venv/ready-demo
 
 test: .venv/ready-dev
 	@$(PY) -m pytest -q -n auto $(PYTEST_ARGS)
+
+test-real: .venv/ready-dev
+	@STEERSMAN_REAL=1 $(PY) -m pytest -q tests/real $(PYTEST_ARGS)
+
+parity: .venv/ready-dev
+	@$(PY) scripts/parity.py
 
 lint: .venv/ready-dev
 	@$(PY) -m ruff check .

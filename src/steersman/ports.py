@@ -59,6 +59,8 @@ class Launch:
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """The whole environment of the CLI; nothing is added to it."""
     cwd: str | None = None
+    user: str | None = None
+    """The name of the user to run it as; needs the right to become them."""
     files: Mapping[str, bytes] = field(default_factory=dict[str, bytes], repr=False)
     """Written with mode 0600 before the start, removed when the CLI's tree is gone."""
 

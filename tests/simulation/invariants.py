@@ -16,6 +16,7 @@ __all__ = ["INVARIANTS", "broken"]
 
 MARK = re.compile(r"<p(\d)[.>]")
 LAGGED = "(ReaderLagged)"
+CENT = 1e-9
 BLOCKED = "UserPromptSubmit operation blocked"
 GARBLING = (Corrupt, Drop, Duplicate, Truncate)
 
@@ -43,6 +44,18 @@ def nothing_surprises(run: Run) -> Iterator[str]:
         yield f"it took {run.took:g} s"
 
 
+def closing_is_bounded(run: Run) -> Iterator[str]:
+    """By the transport's ladder and the time that handlers get to clean up, whatever happens."""
+    if run.closing_took > 4 * run.scenario.grace + 10:
+        yield f"it took {run.closing_took:g} s"
+
+
+def the_costs_add_up(run: Run) -> Iterator[str]:
+    costs = sum(result.cost_usd for result in run.results.values())
+    if not _is_disturbed(run) and abs(costs - run.session.cost_usd) > CENT:
+        yield f"the turns cost {costs:g}, the session {run.session.cost_usd:g}"
+
+
 # --- Turns ------------------------------------------------------------------------------
 
 
@@ -64,7 +77,8 @@ def every_turn_settles_once(run: Run) -> Iterator[str]:
 def every_prompt_goes_out_once(run: Run) -> Iterator[str]:
     sent = Counter(each["uuid"] for each in run.cli.received if each.get("type") == "user")
     yield from (f"{uuid} was sent {times} times" for uuid, times in sent.items() if times > 1)
-    unknown = set(sent) - {turn.uuid for turn in run.turns.values()}
+    held = run.scenario.style == "session"
+    unknown = set(sent) - {turn.uuid for turn in run.turns.values()} if held else set[str]()
     yield from (f"{uuid} is nobody's" for uuid in unknown)
 
 
@@ -133,7 +147,8 @@ def _possible_outcomes(run: Run, number: int) -> set[str]:
         possible |= {"cancelled"}
     # Closed before its end, or behind one that has none.
     endless = {each.number for each in run.scenario.prompts if "never ends" in each.traits}
-    if not run.scenario.is_patient or endless & {*range(1, number + 1)}:
+    is_closed = not run.scenario.is_patient or any(each.deed == "close" for each in actions)
+    if is_closed or endless & {*range(1, number + 1)}:
         possible |= {"cancelled", "interrupted"}
     # What is lost may be the result; what kills is told as the cause.
     if _is_disturbed(run):
@@ -163,7 +178,7 @@ def the_phases_are_a_path_in_the_table(run: Run) -> Iterator[str]:
 
 
 def the_session_is_over(run: Run) -> Iterator[str]:
-    if not run.session.phase.is_over:
+    if run.session.last_seq and not run.session.phase.is_over:
         yield f"it is {run.session.phase}"
     if run.startup_error is not None and run.session.phase is not Phase.FAILED:
         yield f"it did not start, and is {run.session.phase}"
@@ -211,6 +226,8 @@ def no_tool_runs_twice(run: Run) -> Iterator[str]:
 INVARIANTS: Sequence[Callable[[Run], Iterator[str]]] = (
     nothing_is_left,
     nothing_surprises,
+    closing_is_bounded,
+    the_costs_add_up,
     every_turn_settles,
     every_turn_settles_once,
     every_prompt_goes_out_once,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import warnings
 from collections.abc import AsyncIterator, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +29,7 @@ LIMIT = 3000.0
 """Virtual seconds for a whole run; what is bounded at all is bounded far below."""
 PATIENCE = 300.0
 """Virtual seconds that a patient host waits for its turns."""
+AFTERMATH = 5
 QUIET = 300
 """Rounds within which all that runs beside us must have ended."""
 
@@ -40,6 +42,7 @@ class Run:
     house: House
     cli: ScriptedCLI
     transport: FaultyTransport
+    agent: Agent
     session: Session
     failure: BaseException | None = None
     """What escaped from the session: always a bug."""
@@ -54,7 +57,15 @@ class Run:
     """Exceptions of the wrong kind, warnings, complaints of the event loop."""
     left: list[str] = field(default_factory=list[str])
     """What is still there when everything should be gone."""
+    was_cancelled: bool = False
+    """Whether the start was."""
     took: float = 0.0
+    closing_took: float = 0.0
+
+    @property
+    def has_started(self) -> bool:
+        """Whether there was a session to talk to."""
+        return not self.was_cancelled and self.startup_error is None
 
     @property
     def entries(self) -> list[Entry | Lagged]:
@@ -97,7 +108,7 @@ def _new_run(scenario: Scenario) -> Run:
         close_grace=scenario.grace,
         **({"hooks": house.hooks} if scenario.has_hooks else {}),
     )
-    return Run(scenario, house, cli, transport, agent.session())
+    return Run(scenario, house, cli, transport, agent, agent.session())
 
 
 def _complaint(told: dict[str, Any]) -> str:
@@ -114,26 +125,51 @@ class _Player:
 
     async def play(self) -> None:
         async with asyncio.timeout(LIMIT):
-            try:
-                await self._session.start()
-            except SteersmanError as error:
-                self._run.startup_error = error
+            if self._run.scenario.style == "session":
+                await self._hold_session()
             else:
-                await self._converse()
-            await self._look_back()
+                await self._ask_once()
         await self._see_all_gone()
+
+    async def _ask_once(self) -> None:
+        """`agent.query()` or `agent.run()`; nobody holds the session."""
+        scenario, agent = self._run.scenario, self._run.agent
+        prompt = f"{scenario.prompts[0].mark} please"
+        asking = (
+            agent.run(prompt)
+            if scenario.style == "run"
+            else _read_some(agent.query(prompt), scenario.most)
+        )
+        # Nothing bounds a model that never answers but the one who asks.
+        patience = scenario.patience
+        doing = asking if patience is None else cancelled_after(patience, asking)
+        with suppress(SteersmanError, TimeoutError):
+            async with asyncio.timeout(PATIENCE):
+                await doing
+
+    async def _hold_session(self) -> None:
+        starting, patience = self._session.start(), self._run.scenario.patience
+        try:
+            if patience is None:
+                await starting
+            elif await cancelled_after(patience, starting) is None:
+                self._run.was_cancelled = True
+        except SteersmanError as error:
+            self._run.startup_error = error
+        if self._run.has_started:
+            await self._converse()
+        if self._session._works is not None:
+            await self._look_back()
 
     async def _converse(self) -> None:
         self._start(self._read_journal(0))
         for action in self._run.scenario.actions:
             await self._act(action)
             await rounds(action.pause)
-        if self._run.scenario.is_patient and self._run.turns:
-            waits = [asyncio.ensure_future(turn.result()) for turn in self._run.turns.values()]
-            await asyncio.wait(waits, timeout=PATIENCE)
-            for each in waits:
-                each.cancel()
+        await self._wait_for_turns()
+        begun = asyncio.get_running_loop().time()
         await self._session.aclose()
+        self._run.closing_took = asyncio.get_running_loop().time() - begun
         if self._beside:
             await asyncio.wait(self._beside)
         self._run.surprises += [
@@ -141,6 +177,14 @@ class _Player:
             for each in self._beside
             if not each.cancelled() and (error := each.exception())
         ]
+
+    async def _wait_for_turns(self) -> None:
+        if not (self._run.scenario.is_patient and self._run.turns):
+            return
+        waits = [asyncio.ensure_future(turn.result()) for turn in self._run.turns.values()]
+        await asyncio.wait(waits, timeout=PATIENCE)
+        for each in waits:
+            each.cancel()
 
     async def _act(self, action: Action) -> None:
         turn = None if action.prompt is None else self._run.turns.get(action.prompt)
@@ -151,11 +195,10 @@ class _Player:
                 await asyncio.sleep(action.seconds)
             case "wait" if turn is not None:
                 self._start(self._bounded(action, turn.result()))
-            case "interrupt":
-                self._start(self._bounded(action, self._session.interrupt(turn=turn)))
-            case "interrupt all":
-                doing = self._session.interrupt(turn=turn, also_queued=True)
-                self._start(self._bounded(action, doing))
+            case "interrupt" | "interrupt all":
+                self._start(self._bounded(action, self._interrupt(action, turn)))
+            case "close":
+                self._start(self._bounded(action, self._session.aclose()))
             case "ask":
                 self._start(self._bounded(action, self._session.set_model("opus")))
             case "read":
@@ -172,6 +215,12 @@ class _Player:
         turn = await self._bounded(action, sending)
         if turn is not None:
             self._run.turns[action.prompt] = turn
+
+    async def _interrupt(self, action: Action, turn: Turn | None) -> None:
+        also_queued = action.deed == "interrupt all"
+        await self._session.interrupt(turn=turn, also_queued=also_queued)
+        if turn is not None and not turn.is_settled:
+            self._run.surprises.append(f"<p{action.prompt}> is open after its interrupt")
 
     async def _bounded(self, action: Action, doing: Coroutine[Any, Any, Any]) -> Any:
         """Do it, perhaps be cancelled; an error of the session's own kind is no surprise."""
@@ -201,11 +250,21 @@ class _Player:
             if len(asyncio.all_tasks()) == 1 and not self._run.cli.running:
                 break
             await asyncio.sleep(0)
+        # What the last of them has said is still on its way.
+        await rounds(AFTERMATH)
         self._run.left += _left_of(self._run)
 
 
 async def _read(stream: AsyncIterator[Any], dawdles: int) -> list[Any]:
     return [each async for each in SlowReader(stream, rounds=dawdles)]
+
+
+async def _read_some(query: AsyncIterator[Any], most: int) -> None:
+    seen = 0
+    async for _ in query:
+        seen += 1
+        if seen == most:
+            break
 
 
 async def _text(turn: Turn) -> str:

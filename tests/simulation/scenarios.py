@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from steersman.testing.faults import HARMLESS, FaultPlan
@@ -27,7 +27,10 @@ __all__ = ["Action", "Deed", "PromptPlan", "Scenario", "Trait", "draw"]
 
 Trait = Literal["fails", "never ends", "interrupts itself"]
 
-Deed = Literal["send", "interrupt", "interrupt all", "ask", "read", "wait", "nap"]
+Deed = Literal["send", "interrupt", "interrupt all", "ask", "read", "wait", "nap", "close"]
+
+Style = Literal["session", "query", "run"]
+"""How the host uses the agent; the latter two send only the first prompt."""
 
 VERDICTS = ("allow", "deny", "raise", "nonsense", "slow", "guarded", "broken", "hang", "stop")
 """How the approver and the hook take a command; see `house`."""
@@ -117,7 +120,12 @@ class Scenario:
     journal_memory: int
     grace: float
     """Seconds that a CLI gets to end by itself."""
-    partials: bool = field(default=False)
+    partials: bool
+    style: Style
+    patience: int | None
+    """Rounds after which the start, or the one-shot, is cancelled."""
+    most: int
+    """Messages after which somebody who reads a query leaves."""
 
     @property
     def script(self) -> Script:
@@ -132,7 +140,8 @@ class Scenario:
                 f"  {self.plan}",
                 *(f"  prompt {each}" for each in self.prompts),
                 *(f"  host: {each}" for each in self.actions),
-                f"  host: {close}; hooks: {self.has_hooks}; memory: {self.journal_memory}",
+                f"  host: {close} ({self.style}, patience {self.patience}, most {self.most})",
+                f"  hooks: {self.has_hooks}; memory: {self.journal_memory}; grace: {self.grace:g}",
             )
         )
 
@@ -151,6 +160,9 @@ def draw(seed: int) -> Scenario:
         journal_memory=dice.choice((1 << 26, 1 << 26, 1 << 26, 20_000)),
         grace=dice.choice((0.0, 1.0, 5.0)),
         partials=dice.random() < 0.5,
+        style=dice.choices(("session", "query", "run"), (8, 1, 1))[0],
+        patience=dice.randint(0, 100) if dice.random() < 0.1 else None,
+        most=dice.choice((1, 5, 20, 1000)),
     )
 
 
@@ -265,12 +277,13 @@ def _action(dice: random.Random, sent: int) -> Action:
 
 
 ODDS: Mapping[Deed, int] = {
-    "interrupt": 1,
-    "interrupt all": 1,
-    "ask": 2,
-    "read": 4,
-    "wait": 2,
-    "nap": 2,
+    "interrupt": 4,
+    "interrupt all": 3,
+    "ask": 6,
+    "read": 12,
+    "wait": 6,
+    "nap": 6,
+    "close": 1,
 }
 
 

@@ -106,7 +106,7 @@ def test_a_guard_whose_host_is_not_its_parent_starts_nothing(tmp_path: Path) -> 
     assert min(control, command, report, status) > 4
     pid = os.posix_spawn(
         sys.executable,
-        [sys.executable, "-I", "-S", guard.__file__, "1", "", "", "/bin/touch", str(mark)],
+        [sys.executable, "-I", "-S", guard.__file__, "1", "", "", "", "/bin/touch", str(mark)],
         {},
         file_actions=actions,
     )

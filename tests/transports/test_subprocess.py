@@ -6,11 +6,13 @@ import errno
 import gc
 import hashlib
 import os
+import pwd
 import random
 import signal
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -279,6 +281,27 @@ async def test_it_gets_only_the_three_pipes_and_no_strange_signals() -> None:
     assert int(kept["SigBlk"], 16) == 0
     # 32 and 33 are the C library's own; its posix_spawn leaves them ignored, nobody can undo it.
     assert int(kept["SigIgn"], 16) & ~(0b11 << 31) == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
+async def test_it_can_run_as_another_user_who_alone_can_read_the_files() -> None:
+    launch = replace(
+        shell('id -u; stat -c "%u %a" "$1" "$(dirname "$1")"', FileArgument("", "secret")),
+        files={"secret": b"x"},
+        user="nobody",
+    )
+
+    channel, told = await start(launch)
+    await told.end()
+
+    number = pwd.getpwnam("nobody").pw_uid
+    assert told.out.decode().split("\n")[:3] == [str(number), f"{number} 600", f"{number} 700"]
+    del channel
+
+
+async def test_a_user_that_nobody_knows_is_refused() -> None:
+    with pytest.raises(UsageError, match="user: got 'no-such-user'"):
+        await start(replace(shell("true"), user="no-such-user"))
 
 
 # --- failing to start -----------------------------------------------------------------------------

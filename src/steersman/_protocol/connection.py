@@ -157,8 +157,8 @@ class Connection:
     def _on_question(self, found: Route, line: bytes) -> list[Event]:
         arrived = MessageArrived(line, Kind.CONTROL, ())
         request_id = found.request_id
-        if request_id is None:
-            # Nobody to answer to; the line stays in the journal.
+        if request_id is None or request_id in self._asked:
+            # Nobody to answer to, or somebody is at it already; the line stays in the journal.
             return [arrived]
         self._asked[request_id] = None
         return [arrived, *self._ask(request_id, unpack(found.request))]

@@ -228,15 +228,16 @@ class Session:
     # Prompts
 
     async def send(self, prompt: Prompt, *, query: bool = True) -> Turn:
-        """Send `prompt`, word by word as it is, and hold its turn.
+        """Send `prompt`, word for word as it is, and hold its turn.
 
         Returns once it is written, or queued behind another: the CLI gets one prompt at a time.
         With `query=False` the text is only added to the conversation, for the next prompt.
         """
         if not isinstance(query, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("query", query, "True or False")
-        # Verbatim: without this mark the CLI runs slash commands and reads files named by `@`.
-        fields: dict[str, Any] = {"client_composed": True}
+        # Without this mark the CLI runs slash commands and reads files named by `@`.
+        is_verbatim = getattr(self.options, "verbatim_prompts", True)
+        fields: dict[str, Any] = {"client_composed": True} if is_verbatim else {}
         return self._send(content_of(prompt), fields if query else {**fields, "shouldQuery": False})
 
     async def command(self, text: str) -> Turn:

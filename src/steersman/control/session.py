@@ -2,53 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
 from msgspec import field
 
+from steersman.control.checks import Text
 from steersman.control.verbs import Answer, Verb
 
 __all__ = [
+    "BinaryVersion",
     "CancelAsyncMessage",
-    "Initialize",
-    "Initialized",
+    "EndSession",
+    "GenerateSessionTitle",
+    "GetBinaryVersion",
+    "GetPlan",
     "Interrupt",
     "InterruptReceipt",
-    "McpMessage",
-    "ModelSet",
-    "PermissionModeSet",
-    "SetModel",
-    "SetPermissionMode",
+    "PlanFound",
+    "RenameSession",
+    "SessionTitle",
+    "SetColor",
+    "SetHasSubscribers",
+    "SideAnswer",
+    "SideQuestion",
     "Withdrawn",
 ]
-
-
-class Initialized(Answer, frozen=True, kw_only=True):
-    """What this CLI is and can do."""
-
-    commands: list[dict[str, Any]] = []
-    agents: list[dict[str, Any]] = []
-    models: list[dict[str, Any]] = []
-    account: dict[str, Any] = {}
-    output_style: str = field(default="", name="output_style")
-    pid: int | None = None
-    claude_code_version: str = field(default="", name="claude_code_version")
-    current_permission_mode: str = field(default="", name="current_permission_mode")
-    capabilities: list[str] = []
-    hook_on_failure_supported: bool = field(default=False, name="hook_on_failure_supported")
-
-
-class Initialize(Verb[Initialized], frozen=True, kw_only=True, tag="initialize"):
-    """Open the conversation: hooks, tool servers, prompts, agents."""
-
-    ANSWER: ClassVar[type[Answer]] = Initialized
-
-    hooks: dict[str, list[dict[str, Any]]] | None = None
-    agents: dict[str, Any] | None = None
-    sdk_mcp_servers: list[str] | None = field(default=None, name="sdkMcpServers")
-    json_schema: dict[str, Any] | None = field(default=None, name="jsonSchema")
-    system_prompt: list[str] | None = field(default=None, name="systemPrompt")
-    append_system_prompt: str | None = field(default=None, name="appendSystemPrompt")
 
 
 class InterruptReceipt(Answer, frozen=True, kw_only=True):
@@ -62,38 +41,11 @@ class Interrupt(Verb[InterruptReceipt], frozen=True, kw_only=True, tag="interrup
     """Stop the turn under way."""
 
     ANSWER: ClassVar[type[Answer]] = InterruptReceipt
+    FIELD_CAPABILITIES: ClassVar[Mapping[str, str]] = {
+        "cancel_queued": "interrupt_cancel_queued_v1"
+    }
 
     cancel_queued: bool = False
-
-
-class ModelSet(Answer, frozen=True, kw_only=True):
-    """The model that the name stands for."""
-
-    model: str = ""
-
-
-class SetModel(Verb[ModelSet], frozen=True, kw_only=True, tag="set_model"):
-    """Use another model from the next API call on; a wrong name shows only then."""
-
-    ANSWER: ClassVar[type[Answer]] = ModelSet
-
-    model: str | None
-
-
-class PermissionModeSet(Answer, frozen=True, kw_only=True):
-    """The mode now in force."""
-
-    mode: str = ""
-
-
-class SetPermissionMode(
-    Verb[PermissionModeSet], frozen=True, kw_only=True, tag="set_permission_mode"
-):
-    """Ask more, ask less, or plan only."""
-
-    ANSWER: ClassVar[type[Answer]] = PermissionModeSet
-
-    mode: str
 
 
 class Withdrawn(Answer, frozen=True, kw_only=True):
@@ -107,11 +59,92 @@ class CancelAsyncMessage(Verb[Withdrawn], frozen=True, kw_only=True, tag="cancel
 
     ANSWER: ClassVar[type[Answer]] = Withdrawn
 
-    message_uuid: str
+    message_uuid: Text
 
 
-class McpMessage(Verb[Answer], frozen=True, kw_only=True, tag="mcp_message"):
-    """Pass a notification from a tool server in this process to the CLI."""
+class RenameSession(Verb[Answer], frozen=True, kw_only=True, tag="rename_session"):
+    """Give the conversation a title."""
 
-    server_name: str
-    message: dict[str, Any]
+    title: Text
+    source: Literal["remote", "host"] | None = None
+    session_id: Text | None = None
+    """Only to be sure: refused if another conversation is under way."""
+
+
+class SetColor(Verb[Answer], frozen=True, kw_only=True, tag="set_color"):
+    """Give the conversation a colour; declared, and refused by every CLI seen over stdio."""
+
+    color: Text
+
+
+class SetHasSubscribers(Verb[Answer], frozen=True, kw_only=True, tag="set_has_subscribers"):
+    """Say whether somebody looks on, so that pieces of text are sent at once or in bundles."""
+
+    has_subscribers: bool
+
+
+class BinaryVersion(Answer, frozen=True, kw_only=True):
+    """Which CLI this is."""
+
+    version: str = ""
+    build_time: str = ""
+
+
+class GetBinaryVersion(Verb[BinaryVersion], frozen=True, kw_only=True, tag="get_binary_version"):
+    """Ask which CLI this is."""
+
+    ANSWER: ClassVar[type[Answer]] = BinaryVersion
+
+
+class SideAnswer(Answer, frozen=True, kw_only=True):
+    """What the model says to a side question."""
+
+    response: str | None = None
+    synthetic: bool = False
+    """The CLI wrote it, not the model."""
+
+
+class SideQuestion(Verb[SideAnswer], frozen=True, kw_only=True, tag="side_question"):
+    """Ask the model something about the conversation that is not to become part of it."""
+
+    ANSWER: ClassVar[type[Answer]] = SideAnswer
+    TIMEOUT: ClassVar[float | None] = 300.0
+
+    question: Text
+
+
+class SessionTitle(Answer, frozen=True, kw_only=True):
+    """A title; nothing if the model gave none that can be used."""
+
+    title: str | None = None
+
+
+class GenerateSessionTitle(
+    Verb[SessionTitle], frozen=True, kw_only=True, tag="generate_session_title"
+):
+    """Have the model find a title for what is described."""
+
+    ANSWER: ClassVar[type[Answer]] = SessionTitle
+    TIMEOUT: ClassVar[float | None] = 120.0
+
+    description: Text
+    persist: bool | None = None
+    """Whether the conversation is to be called so from now on."""
+
+
+class PlanFound(Answer, frozen=True, kw_only=True):
+    """The plan of plan mode, if there is one."""
+
+    exists: bool = False
+
+
+class GetPlan(Verb[PlanFound], frozen=True, kw_only=True, tag="get_plan"):
+    """Ask for the plan that was written in plan mode."""
+
+    ANSWER: ClassVar[type[Answer]] = PlanFound
+
+
+class EndSession(Verb[Answer], frozen=True, kw_only=True, tag="end_session"):
+    """Have the CLI end by itself; `session.aclose()` is the better way."""
+
+    reason: str | None = None

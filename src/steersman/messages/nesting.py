@@ -7,12 +7,12 @@ of its field in `READERS`, and calls `adopt_inside` in `adopt`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from steersman import _json
 from steersman._values import Wire, read_leniently
 
-__all__ = ["Reader", "adopt_inside", "many", "named", "one"]
+__all__ = ["Reader", "adopt_inside", "by_tag", "many", "named", "one"]
 
 Reader = Callable[[Any], list[Any]]
 """What is made of a field that does not fit its type: a list with the value, or an empty one."""
@@ -35,6 +35,11 @@ def named(cls: type[Wire]) -> Reader:
         if _json.is_object(found)
         else []
     )
+
+
+def by_tag(union: Any) -> dict[str, type[Wire]]:
+    """Make the table of a union: the CLI's word to the class."""
+    return {str(cls.__struct_config__.tag): cls for cls in get_args(union)}
 
 
 def adopt_inside(parent: Wire) -> None:

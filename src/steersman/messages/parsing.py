@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
@@ -10,8 +10,13 @@ from msgspec import Struct
 from steersman import _json
 from steersman._values import Wire, read
 from steersman.errors import UsageError
-from steersman.messages.system import SystemMessage
+from steersman.messages.hook_runs import HookMessage
+from steersman.messages.limits import LimitMessage
+from steersman.messages.nesting import by_tag
+from steersman.messages.notes import NoteMessage
+from steersman.messages.system import SystemMessage, SystemWire
 from steersman.messages.tasks import TaskMessage
+from steersman.messages.transcripts import TranscriptMessage
 from steersman.messages.turns import TurnMessage
 
 __all__ = ["Message", "UnknownMessage", "parse_message"]
@@ -24,15 +29,21 @@ class UnknownMessage(Wire, frozen=True, kw_only=True):
     subtype: str | None = None
 
 
-Message = TurnMessage | SystemMessage | TaskMessage | UnknownMessage
+KnownMessage = (
+    TurnMessage
+    | SystemMessage
+    | NoteMessage
+    | LimitMessage
+    | TaskMessage
+    | HookMessage
+    | TranscriptMessage
+)
+Message = KnownMessage | UnknownMessage
+"""Every message, told apart by `type`; those of type `system` by `subtype`."""
 
-
-def _by_tag(union: Any) -> dict[str, type[Wire]]:
-    return {str(cls.__struct_config__.tag): cls for cls in get_args(union)}
-
-
-_BY_TYPE = _by_tag(TurnMessage)
-_BY_SUBTYPE = _by_tag(SystemMessage | TaskMessage)
+_KNOWN = by_tag(KnownMessage)
+_BY_TYPE = {tag: cls for tag, cls in _KNOWN.items() if not issubclass(cls, SystemWire)}
+_BY_SUBTYPE = {tag: cls for tag, cls in _KNOWN.items() if issubclass(cls, SystemWire)}
 
 
 class _Kind(Struct):

@@ -1,26 +1,41 @@
-"""System messages: the CLI speaking about itself. Told apart by `subtype`.
+"""System messages: the CLI speaking about itself and its session. Told apart by `subtype`.
 
-To add one, write its class here (or in the file of its topic) and name it in the union below.
+To add one, write its class in the file of its topic and name it in that file's union:
+
+    system      what the session is made of, and what it is doing
+    notes       what a person should be told
+    limits      what the API refuses: retries, rate limits, refusals, logins
+    tasks       subagents and background work
+    hook_runs   hooks that are commands
+    transcripts what is written to disk, or was lost
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from msgspec import field
 
 from steersman._values import Wire
+from steersman.messages.nesting import Reader, adopt_inside, many
 
 __all__ = [
-    "ApiRetry",
+    "CommandsChanged",
     "CompactBoundary",
-    "Informational",
+    "ControlRequestProgress",
+    "ElicitationComplete",
     "Init",
     "PermissionDenied",
+    "PluginInstall",
     "SessionStateChanged",
+    "SessionTitleChanged",
+    "SlashCommand",
     "Status",
     "SystemMessage",
     "SystemWire",
+    "ThinkingTokens",
+    "WorkerShuttingDown",
 ]
 
 
@@ -40,12 +55,19 @@ class Init(SystemWire, frozen=True, kw_only=True, tag="init"):
     mcp_servers: list[dict[str, Any]] = []
     permission_mode: str = field(default="", name="permissionMode")
     slash_commands: list[str] = []
+    terminal_slash_commands: list[str] = []
     agents: list[str] = []
     skills: list[str] = []
     plugins: list[dict[str, Any]] = []
+    plugin_errors: list[dict[str, Any]] = []
     claude_code_version: str = ""
     api_key_source: str = field(default="", name="apiKeySource")
     output_style: str = ""
+    betas: list[str] = []
+    effort: str | None = None
+    view_mode: str | None = None
+    fast_mode_state: str | None = None
+    fast_mode_disabled_reason: str | None = None
     capabilities: list[str] = []
 
 
@@ -53,6 +75,13 @@ class SessionStateChanged(SystemWire, frozen=True, kw_only=True, tag="session_st
     """The CLI went idle, started running, or waits for us."""
 
     state: str = ""
+    sdk_host_only: bool = False
+
+
+class SessionTitleChanged(SystemWire, frozen=True, kw_only=True, tag="session_title_changed"):
+    """The session has another title."""
+
+    title: str = ""
 
 
 class Status(SystemWire, frozen=True, kw_only=True, tag="status"):
@@ -68,16 +97,48 @@ class CompactBoundary(SystemWire, frozen=True, kw_only=True, tag="compact_bounda
     """History before this point was summed up."""
 
     compact_metadata: dict[str, Any] = {}
+    logical_parent_uuid: str | None = None
 
 
-class ApiRetry(SystemWire, frozen=True, kw_only=True, tag="api_retry"):
-    """The API failed; the CLI will try again."""
+class ThinkingTokens(SystemWire, frozen=True, kw_only=True, tag="thinking_tokens"):
+    """How much the model has thought so far, by estimate."""
 
-    attempt: int = 0
-    max_retries: int = 0
-    retry_delay_ms: float = 0
+    estimated_tokens: int = 0
+    estimated_tokens_delta: int = 0
+    user_message_uuid: str | None = None
+
+
+class SlashCommand(Wire, frozen=True, kw_only=True, rename="camel"):
+    """A command that a prompt may begin with."""
+
+    name: str = ""
+    description: str = ""
+    argument_hint: str = ""
+    aliases: list[str] | None = None
+    builtin: bool | None = None
+
+
+class CommandsChanged(SystemWire, frozen=True, kw_only=True, tag="commands_changed"):
+    """These are the slash commands now, all of them."""
+
+    READERS: ClassVar[Mapping[str, Reader]] = {"commands": many(SlashCommand)}
+
+    commands: list[SlashCommand] = []
+
+    def adopt(self) -> None:
+        """Each stands in `commands`."""
+        adopt_inside(self)
+
+
+class ControlRequestProgress(SystemWire, frozen=True, kw_only=True, tag="control_request_progress"):
+    """A control request that takes long is under way, or tries again."""
+
+    request_id: str = ""
+    status: str = ""
+    attempt: int | None = None
+    max_retries: int | None = None
+    retry_delay_ms: float | None = None
     error_status: int | None = None
-    error: str = ""
 
 
 class PermissionDenied(SystemWire, frozen=True, kw_only=True, tag="permission_denied"):
@@ -86,22 +147,43 @@ class PermissionDenied(SystemWire, frozen=True, kw_only=True, tag="permission_de
     tool_name: str = ""
     tool_use_id: str = ""
     message: str = ""
+    agent_id: str | None = None
+    decision_reason_type: str | None = None
+    decision_reason: str | None = None
 
 
-class Informational(SystemWire, frozen=True, kw_only=True, tag="informational"):
-    """A note for the person: a hook that failed, a prompt that was blocked."""
+class ElicitationComplete(SystemWire, frozen=True, kw_only=True, tag="elicitation_complete"):
+    """What a tool server asked for in a browser is done."""
 
-    content: str = ""
-    level: str = ""
-    tag: str | None = None
+    mcp_server_name: str = ""
+    elicitation_id: str = ""
+
+
+class PluginInstall(SystemWire, frozen=True, kw_only=True, tag="plugin_install"):
+    """A plugin is being installed, is installed, or is not."""
+
+    status: str = ""
+    name: str | None = None
+    error: str | None = None
+
+
+class WorkerShuttingDown(SystemWire, frozen=True, kw_only=True, tag="worker_shutting_down"):
+    """The machine that hosts the CLI is about to go."""
+
+    reason: str = ""
 
 
 SystemMessage = (
     Init
     | SessionStateChanged
+    | SessionTitleChanged
     | Status
     | CompactBoundary
-    | ApiRetry
+    | ThinkingTokens
+    | CommandsChanged
+    | ControlRequestProgress
     | PermissionDenied
-    | Informational
+    | ElicitationComplete
+    | PluginInstall
+    | WorkerShuttingDown
 )

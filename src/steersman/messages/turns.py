@@ -1,9 +1,12 @@
-"""Messages of a turn: what was said, what was answered, how it ended. Told apart by `type`."""
+"""Messages of a turn: what was said, what was answered, how it ended. Told apart by `type`.
+
+To add one, write its class here and name it in the union below.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import field
 
@@ -16,25 +19,51 @@ from steersman.messages.content import (
     adopt_blocks,
     read_blocks,
 )
+from steersman.messages.nesting import Reader, adopt_inside, named, one
+from steersman.messages.usage import ContextUsage, ModelUsage, Usage, UsageReport
+
+if TYPE_CHECKING:
+    from steersman.messages.streaming import ApiEvent
 
 __all__ = [
     "Assistant",
     "AssistantBody",
     "CommandLifecycle",
+    "ConversationReset",
+    "DeferredToolUse",
+    "MessageOrigin",
+    "PromptSuggestion",
     "Result",
     "StreamEvent",
     "ToolProgress",
+    "ToolUseSummary",
     "TurnMessage",
-    "Usage",
     "User",
     "UserBody",
 ]
 
 
+class MessageOrigin(Wire, frozen=True, kw_only=True, rename="camel"):
+    """Who a prompt came from, when it was not the one who opened the session."""
+
+    kind: str = ""
+    server: str | None = None
+    from_: str | None = field(default=None, name="from")
+    from_mode: str | None = None
+    name: str | None = None
+    from_session: str | None = None
+    sender_task_id: str | None = None
+    body: Any = None
+    verified_peer_pid: int | None = None
+    subkind: str | None = None
+    fire_reason: str | None = None
+    run_id: str | None = None
+
+
 class UserBody(Wire, frozen=True, kw_only=True):
     """The inside of a `User` message."""
 
-    READERS: ClassVar[Mapping[str, Callable[[Any], list[Any]]]] = {"content": read_blocks}
+    READERS: ClassVar[Mapping[str, Reader]] = {"content": read_blocks}
 
     content: str | list[KnownBlock] = ""
     role: str = "user"
@@ -47,6 +76,8 @@ class UserBody(Wire, frozen=True, kw_only=True):
 class User(Wire, frozen=True, kw_only=True, tag="user"):
     """Something said to the model, by a person, by a tool, or by the CLI itself."""
 
+    READERS: ClassVar[Mapping[str, Reader]] = {"origin": one(MessageOrigin)}
+
     message: UserBody = field(default_factory=UserBody)
     session_id: str = ""
     parent_tool_use_id: str | None = None
@@ -54,11 +85,25 @@ class User(Wire, frozen=True, kw_only=True, tag="user"):
     is_replay: bool = field(default=False, name="isReplay")
     is_synthetic: bool = field(default=False, name="isSynthetic")
     tool_use_result: Any = None
+    """The tool's own object, a text on error; `typed_output` makes it the tool's class."""
+    tool_result_meta: list[dict[str, Any]] = []
+    priority: str | None = None
+    origin: MessageOrigin | None = None
+    should_query: bool | None = field(default=None, name="shouldQuery")
+    timestamp: str | None = None
+    client_composed: Any = None
+    pasted_content: Any = None
+    inline_pastes: Any = None
+    file_attachments: Any = None
     agent_id: str | None = None
+    subagent_type: str | None = None
+    task_description: str | None = None
 
     def adopt(self) -> None:
-        """The body stands in `message`."""
+        """The body stands in `message`, who sent it in `origin`."""
         self.message.came_from((self, ("message",)))
+        if self.origin is not None:
+            self.origin.came_from((self, ("origin",)))
 
     @property
     def content(self) -> str | list[Block]:
@@ -66,19 +111,10 @@ class User(Wire, frozen=True, kw_only=True, tag="user"):
         return self.message.content  # type: ignore[return-value]  # lenient reading adds UnknownBlock
 
 
-class Usage(Wire, frozen=True, kw_only=True):
-    """Tokens."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_creation_input_tokens: int = 0
-    cache_read_input_tokens: int = 0
-
-
 class AssistantBody(Wire, frozen=True, kw_only=True):
     """The inside of an `Assistant` message."""
 
-    READERS: ClassVar[Mapping[str, Callable[[Any], list[Any]]]] = {"content": read_blocks}
+    READERS: ClassVar[Mapping[str, Reader]] = {"content": read_blocks}
 
     content: list[KnownBlock] = []
     id: str = ""
@@ -95,20 +131,39 @@ class AssistantBody(Wire, frozen=True, kw_only=True):
 class Assistant(Wire, frozen=True, kw_only=True, tag="assistant"):
     """Something the model said: one finished block of its message."""
 
+    READERS: ClassVar[Mapping[str, Reader]] = {
+        "context_usage": one(ContextUsage),
+        "usage_report": one(UsageReport),
+    }
+
     message: AssistantBody = field(default_factory=AssistantBody)
     session_id: str = ""
     parent_tool_use_id: str | None = None
     uuid: str | None = None
+    request_id: str | None = None
+    user_message_uuid: str | None = None
     user_message_uuids: list[str] = []
+    resume_reason: str | None = None
+    resumed_from_incomplete_thinking: bool | None = None
+    supersedes: Any = None
     agent_id: str | None = None
+    subagent_type: str | None = None
+    task_description: str | None = None
+    timestamp: str | None = None
     aborted: bool = False
     error: str | None = None
     is_api_error_message: bool = False
     api_error_status: int | None = None
+    context_usage: ContextUsage | None = None
+    usage_report: UsageReport | None = None
 
     def adopt(self) -> None:
-        """The body stands in `message`."""
+        """The body stands in `message`; reports on usage are rare."""
         self.message.came_from((self, ("message",)))
+        if self.context_usage is not None:
+            self.context_usage.came_from((self, ("context_usage",)))
+        if self.usage_report is not None:
+            self.usage_report.came_from((self, ("usage_report",)))
 
     @property
     def content(self) -> list[Block]:
@@ -134,6 +189,27 @@ class StreamEvent(Wire, frozen=True, kw_only=True, tag="stream_event"):
     parent_tool_use_id: str | None = None
     uuid: str | None = None
     api_message_id: str | None = None
+    ttft_ms: float | None = None
+    user_message_uuid: str | None = None
+    user_message_uuids: list[str] | None = None
+    resume_reason: str | None = None
+    abandoned_blocks: dict[str, Any] | None = None
+    """On the last event of a stream that broke: the blocks to take back."""
+
+    def typed(self) -> ApiEvent:
+        """The event as its class, such as `ContentBlockDelta`."""
+        # Most read the text of a turn, and never an event by its class.
+        from steersman.messages.streaming import read_event  # noqa: PLC0415
+
+        return read_event(self.event).came_from((self, ("event",)))
+
+
+class DeferredToolUse(Wire, frozen=True, kw_only=True):
+    """A tool that a hook put off: the turn ended before it."""
+
+    id: str = ""
+    name: str = ""
+    input: dict[str, Any] = {}
 
 
 class Result(Wire, frozen=True, kw_only=True, tag="result"):
@@ -142,34 +218,71 @@ class Result(Wire, frozen=True, kw_only=True, tag="result"):
     `subtype: success` does not mean success: an API failure is a success with `is_error`.
     """
 
+    READERS: ClassVar[Mapping[str, Reader]] = {
+        "model_usage": named(ModelUsage),
+        "deferred_tool_use": one(DeferredToolUse),
+        "origin": one(MessageOrigin),
+    }
+
     subtype: str = ""
     is_error: bool = False
     session_id: str = ""
     uuid: str | None = None
     result: str | None = None
     structured_output: Any = None
+    deferred_tool_use: DeferredToolUse | None = None
+    permission_denials: list[dict[str, Any]] = []
+    local_command: str | None = None
+    # How it ended.
     stop_reason: str | None = None
     terminal_reason: str | None = None
     startup_failure_reason: str | None = None
+    invalid_config_file: Any = None
     errors: list[str] = []
     api_error_status: int | None = None
+    # Whose it is.
+    origin: MessageOrigin | None = None
+    user_message_uuid: str | None = None
+    user_message_uuids: list[str] = []
+    resume_reason: str | None = None
+    result_index: int | None = None
+    queued_turn_count: int | None = None
+    # What it took.
     num_turns: int = 0
-    duration_ms: int = 0
-    duration_api_ms: int = 0
-    ttft_ms: int | None = None
     total_cost_usd: float | None = None
     """Cumulative for the CLI's process."""
     usage: Usage = field(default_factory=Usage)
-    model_usage: dict[str, Any] = field(default_factory=dict[str, Any], name="modelUsage")
+    model_usage: dict[str, ModelUsage] = field(
+        default_factory=dict[str, ModelUsage], name="modelUsage"
+    )
     model_usage_since_last_result: dict[str, Any] = {}
-    permission_denials: list[dict[str, Any]] = []
-    user_message_uuids: list[str] = []
-    origin: dict[str, Any] | None = None
-    result_index: int | None = None
+    credential_expires_at: Any = None
+    fast_mode_state: str | None = None
+    fast_mode_disabled_reason: str | None = None
+    # How long it took, and where the time went.
+    duration_ms: int = 0
+    duration_api_ms: int = 0
+    ttft_ms: int | None = None
+    ttft_stream_ms: float | None = None
+    time_to_request_ms: float | None = None
+    time_to_request_from_spawn_ms: float | None = None
+    time_origin_ms: float | None = None
+    request_sent_wall_ms: float | None = None
+    first_content_frame_ms: float | None = None
+    first_stream_post_ms: float | None = None
+    first_stream_post_ack_ms: float | None = None
+    first_stream_post_queue_wait_ms: float | None = None
+    first_stream_post_queued_behind: float | None = None
+    first_stream_post_wall_ms: float | None = None
+    first_text_post_ms: float | None = None
+    first_text_post_queue_wait_ms: float | None = None
+    first_text_post_queued_behind: float | None = None
+    first_text_post_wall_ms: float | None = None
+    warm_spare_claimed: bool | None = None
 
     def adopt(self) -> None:
-        """Tokens stand in `usage`."""
-        self.usage.came_from((self, ("usage",)))
+        """Tokens stand in `usage` and, by model, in `modelUsage`."""
+        adopt_inside(self)
 
 
 class ToolProgress(Wire, frozen=True, kw_only=True, tag="tool_progress"):
@@ -179,7 +292,22 @@ class ToolProgress(Wire, frozen=True, kw_only=True, tag="tool_progress"):
     tool_name: str = ""
     parent_tool_use_id: str | None = None
     elapsed_time_seconds: float | None = None
+    task_id: str | None = None
+    heartbeat: bool | None = None
+    subagent_type: str | None = None
+    subagent_retry: Any = None
     session_id: str = ""
+    uuid: str | None = None
+
+
+class ToolUseSummary(Wire, frozen=True, kw_only=True, tag="tool_use_summary"):
+    """What the tools before it did, in a few words."""
+
+    summary: str = ""
+    preceding_tool_use_ids: list[str] = []
+    timestamp: str | None = None
+    session_id: str = ""
+    uuid: str | None = None
 
 
 class CommandLifecycle(Wire, frozen=True, kw_only=True, tag="command_lifecycle"):
@@ -187,7 +315,41 @@ class CommandLifecycle(Wire, frozen=True, kw_only=True, tag="command_lifecycle")
 
     command_uuid: str = ""
     state: str = ""
+    wakeup_source: str | None = None
+    scheduled_for: Any = None
+    ran_ahead: Any = None
     session_id: str = ""
+    uuid: str | None = None
 
 
-TurnMessage = User | Assistant | StreamEvent | Result | ToolProgress | CommandLifecycle
+class PromptSuggestion(Wire, frozen=True, kw_only=True, tag="prompt_suggestion"):
+    """What the person might say next; comes after the result."""
+
+    suggestion: str = ""
+    session_id: str = ""
+    uuid: str | None = None
+
+
+class ConversationReset(Wire, frozen=True, kw_only=True, tag="conversation_reset"):
+    """All was forgotten, by `/clear`; running totals begin again at zero."""
+
+    new_conversation_id: str = ""
+    trigger: str | None = None
+    user_message_uuid: str | None = None
+    timestamp: str | None = None
+    session_id: str = ""
+    """The one that was reset; the next message has the new one."""
+    uuid: str | None = None
+
+
+TurnMessage = (
+    User
+    | Assistant
+    | StreamEvent
+    | Result
+    | ToolProgress
+    | ToolUseSummary
+    | CommandLifecycle
+    | PromptSuggestion
+    | ConversationReset
+)

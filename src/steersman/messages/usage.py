@@ -1,4 +1,4 @@
-"""What it took: tokens and money."""
+"""What it took: tokens, money, and room in the context window."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec import field
 
 from steersman._values import Wire
 
-__all__ = ["ModelUsage", "Usage"]
+__all__ = ["ContextUsage", "ModelUsage", "Usage", "UsageReport"]
 
 
 class Usage(Wire, frozen=True, kw_only=True):
@@ -40,4 +40,26 @@ class ModelUsage(Wire, frozen=True, kw_only=True, rename="camel"):
     max_output_tokens: int = 0
     canonical_model: str | None = None
     provider: str | None = None
-    cost_basis: Any = None
+    cost_basis: str | None = None
+
+
+class ContextUsage(Wire, frozen=True, kw_only=True):
+    """What fills the context window."""
+
+    model: str = ""
+    total_tokens: int = 0
+    raw_max_tokens: int = 0
+    percentage: float = 0.0
+    over_limit: Any = None
+    categories: list[dict[str, Any]] = []
+    mcp_tools: list[dict[str, Any]] = []
+    memory_files: list[dict[str, Any]] = []
+    agents: list[dict[str, Any]] = []
+    skills: Any = None
+
+
+class UsageReport(Wire, frozen=True, kw_only=True):
+    """The session's cost and what is left of the plan's limits."""
+
+    session: dict[str, Any] = {}
+    rate_limits: Any = None

@@ -298,6 +298,8 @@ class Script:
 
     def __init__(self, *steps: Answer | Scene, strict: bool = False) -> None:
         self.strict = strict
+        self.steps = steps
+        self.branches: list[Scene] = []
         self.surprises: list[str] = []
         """What went wrong in the script itself: steps that raised, requests with no step."""
         self._main = _Track("step", [each for each in steps if not isinstance(each, Scene)])
@@ -316,6 +318,7 @@ class Script:
         script back, to be chained.
         """
         name = f"branch({label(match)}) step"
+        self.branches.append(Scene(match, steps))
         self._branches.append(_Track(name, list(steps), asked_first(match)))
         return self
 
@@ -329,11 +332,23 @@ class Script:
             self._refused[request.position] = taken
         return taken + echo(request) if taken.only_waits else taken
 
+    def pass_over(self, request: ModelRequest) -> None:
+        """Count the step for `request` as taken: somebody else has answered it."""
+        if request.position in self._refused:
+            return
+        answer = self._next(request, kind_of(request))
+        if isinstance(answer, Step) and answer.is_final_failure:
+            self._refused[request.position] = answer
+
+    @property
+    def not_reached(self) -> list[str]:
+        """The steps that wait, one for each order of steps that was not played to its end."""
+        tracks = [self._main, *self._scenes, *self._branches]
+        return [track.not_reached for track in tracks if track.has_more]
+
     def assert_complete(self) -> None:
         """Raise `AssertionError` naming the steps not reached and what went wrong."""
-        tracks = [self._main, *self._scenes, *self._branches]
-        open_ends = [track.not_reached for track in tracks if track.has_more]
-        if complaints := [*self.surprises, *open_ends]:
+        if complaints := [*self.surprises, *self.not_reached]:
             raise AssertionError("; ".join(complaints))
 
     def _next(self, request: ModelRequest, kind: Kind) -> Answer:

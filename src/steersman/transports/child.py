@@ -76,6 +76,8 @@ class Order:
     pipes: tuple[End, End, End]
     """The CLI's ends of stdin, stdout and stderr; closed here once the guard has them."""
     python: str = sys.executable
+    user: tuple[int, ...] = ()
+    """Whom the CLI runs as: the numbers of the user, the group, and the further groups."""
 
 
 class Rung(enum.IntEnum):
@@ -260,7 +262,7 @@ class Child:
             return
         try:
             for name, content in self._order.files.items():
-                _write_private(Path(self._order.directory, name), content)
+                _write_private(Path(self._order.directory, name), content, self._order.user)
         except OSError as error:
             self._failure = ("files", error)
             self.kill_now()
@@ -291,7 +293,8 @@ def _spawn_guard(order: Order, control: End, status: End) -> int:
     own = {name: os.environ[name] for name in LOADER_NAMES if name in os.environ}
     passed = {guard.ENV_PREFIX + name: value for name, value in order.env.items()}
     script = (order.python, "-I", "-S", "-B", "-c", BOOT, guard.__file__)
-    told = (str(os.getpid()), order.directory or "", order.cwd or "", *order.argv)
+    user = " ".join(map(str, order.user))
+    told = (str(os.getpid()), order.directory or "", order.cwd or "", user, *order.argv)
     return os.posix_spawn(
         order.python,
         [*script, *told],
@@ -306,7 +309,9 @@ def _kill_group(group: int) -> None:
         os.killpg(group, signal.SIGKILL)
 
 
-def _write_private(path: Path, content: bytes) -> None:
+def _write_private(path: Path, content: bytes, user: tuple[int, ...]) -> None:
     number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    if user:
+        os.fchown(number, user[0], user[1])
     with open(number, "wb") as file:  # noqa: PTH123 - it is open already
         file.write(content)

@@ -76,6 +76,8 @@ class CommandTransport:
             return await self.inner.open(
                 replace(launch, argv=(*self.prefix, *launch.argv)), receiver
             )
+        if launch.user is not None:
+            raise UsageError("user", launch.user, "None: let the prefix change it (`sudo -u ...`)")
         word = os.urandom(12).hex()
         script = preamble(launch, self.program, self.env, word)
         door = _Door(receiver, word.encode())

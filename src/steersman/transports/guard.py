@@ -1,6 +1,6 @@
 """Stands between the host and one CLI, and answers for the CLI's whole tree.
 
-A script of its own: `python -I -S guard.py HOST DIRECTORY CWD ARGV...`. It inherits the CLI's
+A script of its own: `python -I -S guard.py HOST DIRECTORY CWD USER ARGV...`. It inherits the CLI's
 stdin, stdout and stderr as 0, 1 and 2 and hands them on untouched; 3 brings commands, 4 takes
 reports. The CLI's environment comes in its own, each name behind `ENV_PREFIX`.
 
@@ -56,8 +56,8 @@ HOST_DIED = signal.SIGUSR1
 
 def main() -> None:
     """Run one CLI; never returns."""
-    host, directory, cwd, *argv = sys.argv[1:]
-    guard = Guard(int(host), directory, cwd, argv)
+    host, directory, cwd, user, *argv = sys.argv[1:]
+    guard = Guard(int(host), directory, cwd, user, argv)
     try:
         guard.prepare()
         guard.serve()
@@ -71,10 +71,12 @@ def main() -> None:
 class Guard:
     """One CLI and everything below it."""
 
-    def __init__(self, host: int, directory: str, cwd: str, argv: list[str]) -> None:
+    def __init__(self, host: int, directory: str, cwd: str, user: str, argv: list[str]) -> None:
         self.host = host
         self.directory = directory
         self.cwd = cwd
+        self.user = [int(number) for number in user.split()]
+        """Whom the CLI runs as: the numbers of the user, the group, and the further groups."""
         self.argv = argv
         self.cli = 0
         self.status: int | None = None
@@ -93,6 +95,8 @@ class Guard:
         self.is_subreaper = prctl(PR_SET_CHILD_SUBREAPER, 1)
         if self.directory:
             os.mkdir(self.directory, 0o700)
+            if self.user:
+                os.chown(self.directory, self.user[0], self.user[1])
         self.report("ready")
 
     def serve(self) -> None:
@@ -127,7 +131,7 @@ class Guard:
         self.started, failure = os.pipe()
         self.cli = os.fork()
         if not self.cli:
-            become_cli(self.cwd, self.argv, failure)
+            become_cli(self.cwd, self.user, self.argv, failure)
         os.close(failure)
         # Ours would keep the CLI's pipes open after its end, and its directory in use.
         nowhere = os.open(os.devnull, os.O_RDWR)
@@ -199,7 +203,7 @@ class Guard:
             pass
 
 
-def become_cli(cwd: str, argv: list[str], failure: int) -> None:
+def become_cli(cwd: str, user: list[int], argv: list[str], failure: int) -> None:
     """In the forked child: turn into the CLI, or say why not; never returns."""
     stage = "exec"
     try:
@@ -209,6 +213,13 @@ def become_cli(cwd: str, argv: list[str], failure: int) -> None:
         if os.getppid() != guard:
             os._exit(127)
         restore_signals()
+        stage = "user"
+        if user:
+            os.setgroups(user[1:])
+            os.setgid(user[1])
+            os.setuid(user[0])
+            # The kernel forgets it when the user changes.
+            prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         stage = "cwd"
         if cwd:
             os.chdir(cwd)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from steersman.errors import LaunchError
@@ -103,8 +103,8 @@ class _Player:
         self._drift = drift
         self._wire: Wire | None = None
         self._unfinished = b""
-        self._timer: asyncio.Handle | None = None
-        self._held: Said | None = None
+        self._pause: asyncio.Handle | None = None
+        self._alarm: asyncio.Handle | None = None
         self._breaths = 0
         self._last_at: float | None = None
         self._input_is_over = False
@@ -133,46 +133,45 @@ class _Player:
         self._play()
 
     def killed(self) -> None:
-        self._is_over = True
-        self._cancel_timer()
+        self._end()
 
     # What the tape does
 
     def _play(self) -> None:
-        self._cancel_timer()
-        while not self._is_over:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        while not self._is_over and self._pause is None:
             said = self._tape.peek()
             if said is None:
                 self._rest()
                 return
-            if self._holds_back(said):
-                return
-            self._tape.pop()
-            self._say(said)
+            if not self._pauses_before(said):
+                self._tape.pop()
+                self._say(said)
 
     def _say(self, said: Said) -> None:
         assert self._wire is not None
+        self._breaths = 0
         self._last_at = said.at
         self._wire.write(said.stdout)
         self._wire.write_stderr(said.stderr)
         if said.status is not None:
-            self._is_over = True
-            self._wire.exit(said.status)
+            self._exit(said.status)
 
-    def _holds_back(self, said: Said) -> bool:
-        """Wait before `said`, if it is not yet time for it."""
+    def _pauses_before(self, said: Said) -> bool:
         loop = asyncio.get_running_loop()
-        passed = 0.0 if self._last_at is None else said.at - self._last_at
-        if self._settings.pace * passed > 0 and self._held != said:
-            self._held = said
-            self._timer = loop.call_later(self._settings.pace * passed, self._play)
-            return True
-        if said.takes_back and self._breaths < BREATHS:
+        passed = said.at - (said.at if self._last_at is None else self._last_at)
+        if self._settings.pace * passed > 0:
+            self._last_at = said.at
+            self._pause = loop.call_later(self._settings.pace * passed, self._go_on)
+        elif said.takes_back and self._breaths < BREATHS:
             self._breaths += 1
-            self._timer = loop.call_soon(self._play)
-            return True
-        self._breaths = 0
-        return False
+            self._pause = loop.call_soon(self._go_on)
+        return self._pause is not None
+
+    def _go_on(self) -> None:
+        self._pause = None
+        self._play()
 
     def _rest(self) -> None:
         """Nothing to say until the host writes: it has so much time for it."""
@@ -183,12 +182,11 @@ class _Player:
             self._exit(0)
         elif missing is not None and self._settings.patience is not None:
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(self._settings.patience, self._lose_patience, missing)
+            self._alarm = loop.call_later(self._settings.patience, self._lose_patience, missing)
 
     def _lose_patience(self, missing: Drift) -> None:
         what = f"{missing.what}, and nothing came for {self._settings.patience:g} s"
-        late = Drift(what, missing.recorded, seq=missing.seq, track=missing.track)
-        self._report(late, must_end=True)
+        self._report(replace(missing, what=what), must_end=True)
 
     def _report(self, drift: Drift, *, must_end: bool = False) -> None:
         assert self._wire is not None
@@ -199,14 +197,14 @@ class _Player:
 
     def _exit(self, status: int) -> None:
         assert self._wire is not None
-        self._is_over = True
-        self._cancel_timer()
+        self._end()
         self._wire.exit(status)
 
-    def _cancel_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+    def _end(self) -> None:
+        self._is_over = True
+        for timer in (self._pause, self._alarm):
+            if timer is not None:
+                timer.cancel()
 
 
 def _session_id(launch: Launch) -> str | None:

@@ -48,6 +48,7 @@ KILL_PATIENCE = 10.0
 HINTS = {
     "guard": "check the interpreter, SubprocessTransport(python=...), and the limits on processes",
     "files": "check the temporary directory (TMPDIR)",
+    "user": "run this program as root, or leave user= out",
 }
 
 
@@ -69,6 +70,7 @@ class SubprocessTransport:
         loop = asyncio.get_running_loop()
         directory = _private_path(self.files_in) if launch.files else None
         argv = resolve(launch, directory)
+        user = numbers_of(launch.user)
         watcher = _LoopWatcher(loop, argv[0], launch.cwd)
         try:
             (stdin, ours), (out, stdout), (err, stderr) = pipe(), pipe(), pipe()
@@ -77,7 +79,9 @@ class SubprocessTransport:
             raise launch_error("guard", error, argv[0], launch.cwd) from error
         _enlarge(out)
         ends = (stdin, stdout, stderr)
-        order = Order(argv, launch.env, launch.cwd, directory, launch.files, ends, self.python)
+        order = Order(
+            argv, launch.env, launch.cwd, directory, launch.files, ends, self.python, user
+        )
         child = supervisor.spawn(order, watcher)
         try:
             pid = await watcher.start
@@ -140,6 +144,20 @@ def resolve(launch: Launch, directory: str | None) -> tuple[str, ...]:
         if "/" in name or name in ("", ".", ".."):
             raise UsageError("files", name, "a plain file name")
     return tuple(_word(part, launch.files, directory) for part in launch.argv)
+
+
+def numbers_of(user: str | None) -> tuple[int, ...]:
+    """The numbers under which a user runs: their own, their group's, and their further groups'."""
+    if user is None:
+        return ()
+    import pwd  # noqa: PLC0415 - nearly nobody needs it
+
+    try:
+        found = pwd.getpwnam(user)
+    except KeyError:
+        raise UsageError("user", user, "the name of a user of this machine") from None
+    groups = os.getgrouplist(user, found.pw_gid)
+    return (found.pw_uid, found.pw_gid, *(each for each in groups if each != found.pw_gid))
 
 
 def launch_error(stage: str, error: Exception, program: str, cwd: str | None) -> LaunchError:

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+from steersman._json import is_array, is_object
 from steersman.testing.scripted.host import Host, HostGone, HostRefused
 from steersman.testing.scripted.output import Output, new_id
-from steersman.tools.plain import is_array, is_object
 
 __all__ = ["HookReply", "HookRunner", "Registration", "Verdict", "read_hooks", "verdict_of"]
 

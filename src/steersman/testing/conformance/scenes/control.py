@@ -138,7 +138,7 @@ def bypass_is_refused_unless_launched_for(seen: tuple[RawCli, Answered]) -> Any:
     return seen[1]["bypassPermissions"].get("subtype")
 
 
-@other_modes.must("7", "error")
+@other_modes.feature("7", "error", absent="success", without="we refuse such a mode ourselves")
 def unknown_modes_are_refused(seen: tuple[RawCli, Answered]) -> Any:
     """A mode that nobody knows is refused."""
     return seen[1]["no-such-mode"].get("subtype")

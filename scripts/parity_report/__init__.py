@@ -1,0 +1,1 @@
+"""The parity report: `catalogue` + `ours` + `evidence` → `rows` → `page`."""

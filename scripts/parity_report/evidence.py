@@ -1,0 +1,339 @@
+"""Which test exercises what, read from the sources of the tests.
+
+Sources go in, marks come out. A mark is a word for something a test touches in code:
+
+    steersman.messages.system.Status    a class or function of ours, whatever it was imported as
+    option:max_turns                    an option, given to something that takes options
+    .set_model                          an attribute of anything
+    text:system/status                  a text that stands in the code
+
+Comments, docstrings and annotations touch nothing. A test also touches what its fixtures, helpers
+and tables touch.
+"""
+
+from __future__ import annotations
+
+import ast
+import pkgutil
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from types import ModuleType
+from typing import Any, get_args
+
+__all__ = ["Evidence", "Test", "mark_of", "union_members"]
+
+NO_EVIDENCE = ("tests/house/", "tests/samples/")
+"""Rules that look at everything, and samples, exercise nothing."""
+
+ONLY_CHECKED = "tests/options/"
+"""That a value is accepted or refused does not show what an option does."""
+
+TAKE_OPTIONS = frozenset({"Agent", "Options", "query", "replace", "run", "session", "start"})
+NOT_RUN = frozenset({"skip", "xfail"})
+VARIABLE = re.compile(r"\b[A-Z][A-Z0-9_]{2,}\b")
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Spot = tuple[str, str]
+"""The path of a module and a name that it defines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """A test function."""
+
+    path: str
+    name: str
+    line: int
+    is_live: bool
+
+    def __str__(self) -> str:
+        return f"{self.path}::{self.name}"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Every test with its marks; `sources` are texts by path from the root of the repository."""
+
+    sources: Mapping[str, str]
+
+    def best(self, marks: Iterable[str], near: str = "") -> Test | None:
+        """The test that shows best: on the real CLI, by itself, in the folder `near`."""
+        found = [each for mark in marks for each in self._tests.get(mark, [])]
+
+        def rank(each: tuple[bool, Test]) -> tuple[Any, ...]:
+            is_direct, test = each
+            far = not test.path.startswith(near)
+            return (not test.is_live, not is_direct, far, test.path, test.line)
+
+        return min(found, key=rank)[1] if found else None
+
+    @cached_property
+    def _modules(self) -> dict[str, _Module]:
+        return {path: _Module(path, ast.parse(text)) for path, text in self.sources.items()}
+
+    @cached_property
+    def _tests(self) -> dict[str, list[tuple[bool, Test]]]:
+        found: dict[str, list[tuple[bool, Test]]] = {}
+        for module in self._modules.values():
+            for function in module.tests():
+                test = Test(module.path, function.name, function.lineno, module.is_live(function))
+                own = self._marks((module.path, function.name))
+                for mark in self._reached((module.path, function.name)):
+                    if not (mark.startswith("option:") and test.path.startswith(ONLY_CHECKED)):
+                        found.setdefault(mark, []).append((mark in own, test))
+        return found
+
+    def _reached(self, start: Spot) -> set[str]:
+        """The marks of a definition and of all that it uses from the tests."""
+        seen, waiting = {start}, [start]
+        while waiting:
+            spot = waiting.pop()
+            new = [each for each in self._used(spot) if each not in seen]
+            seen.update(new)
+            waiting += new
+        return {mark for spot in seen for mark in self._marks(spot)}
+
+    def _used(self, spot: Spot) -> list[Spot]:
+        module = self._modules[spot[0]]
+        names = {name for node in module.defined[spot[1]] for name in _names_in(node)}
+        homes = [self._home(module, name) for name in sorted(names)]
+        return [home for home in homes if home is not None]
+
+    def _home(self, module: _Module, name: str) -> Spot | None:
+        """Where the tests define `name`: here, where it is imported from, or in a conftest."""
+        if name in module.defined:
+            return module.path, name
+        dotted, _, last = module.imports.get(name, "").rpartition(".")
+        folder = module.path.rpartition("/")[0]
+        for path, known in (
+            (f"{dotted.replace('.', '/')}.py", last),
+            (f"{dotted.replace('.', '/')}/__init__.py", last),
+            (f"{folder}/conftest.py", name),
+            ("tests/conftest.py", name),
+        ):
+            if path in self._modules and known in self._modules[path].defined:
+                return path, known
+        return None
+
+    def _marks(self, spot: Spot) -> frozenset[str]:
+        if spot not in self._marked:
+            module = self._modules[spot[0]]
+            nodes = module.defined[spot[1]]
+            self._marked[spot] = frozenset(
+                mark for node in nodes for mark in module.marks(node, self._takers)
+            )
+        return self._marked[spot]
+
+    @cached_property
+    def _marked(self) -> dict[Spot, frozenset[str]]:
+        return {}
+
+    @cached_property
+    def _takers(self) -> frozenset[str]:
+        """Functions that pass on what they are given by name."""
+        trees = [each.tree for each in self._modules.values()]
+        return TAKE_OPTIONS | {
+            definition.name
+            for tree in trees
+            for definition in tree.body
+            if isinstance(definition, Function)
+            and any(isinstance(each, Function) and each.args.kwarg for each in ast.walk(definition))
+        }
+
+
+@dataclass(frozen=True)
+class _Module:
+    """One file of tests."""
+
+    path: str
+    tree: ast.Module
+    imports: dict[str, str] = field(init=False, default_factory=dict[str, str])
+    """What each imported name stands for."""
+    defined: dict[str, list[ast.stmt]] = field(
+        init=False, default_factory=dict[str, list[ast.stmt]]
+    )
+
+    def __post_init__(self) -> None:
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                self.imports.update(_imported(node))
+        for statement in self.tree.body:
+            for name in _defined_by(statement):
+                self.defined.setdefault(name, []).append(statement)
+
+    def tests(self) -> Iterator[Function]:
+        """What pytest would run and count."""
+        if self.path.startswith(NO_EVIDENCE):
+            return
+        for node in self.tree.body:
+            if isinstance(node, Function) and node.name.startswith("test_"):
+                if not NOT_RUN.intersection(_markers(node.decorator_list)):
+                    yield node
+
+    def is_live(self, function: Function) -> bool:
+        """Whether it runs the stock CLI."""
+        everywhere = [
+            each.value
+            for each in self.defined.get("pytestmark", [])
+            if isinstance(each, ast.Assign | ast.AnnAssign) and each.value is not None
+        ]
+        is_marked = "live" in _markers([*function.decorator_list, *everywhere])
+        return is_marked or self.path.startswith("tests/live/")
+
+    def has_tables(self, takers: frozenset[str]) -> bool:
+        """Whether options are given by the keys of a mapping somewhere in this file."""
+        calls = [each for each in ast.walk(self.tree) if isinstance(each, ast.Call)]
+        return any(
+            keyword.arg is None and _last_name(each.func) in takers
+            for each in calls
+            for keyword in each.keywords
+        )
+
+    def marks(self, statement: ast.stmt, takers: frozenset[str]) -> Iterator[str]:
+        """What the code of one definition touches itself."""
+        has_tables = self.has_tables(takers)
+        for node in _code_of(statement):
+            match node:
+                case ast.Name() | ast.Attribute():
+                    yield from self._named(node)
+                case ast.Call():
+                    yield from self._called(node, takers)
+                case ast.Constant(value=str() as text):
+                    yield f"text:{text}"
+                    yield from (f"text:{word}" for word in VARIABLE.findall(text))
+                case ast.Dict(keys=keys) if has_tables:
+                    yield from _option_marks(keys)
+                case ast.Tuple(elts=[first, *_]) if has_tables:
+                    yield from _option_marks([first])
+                case _:
+                    pass
+
+    def _named(self, node: ast.Name | ast.Attribute) -> Iterator[str]:
+        if isinstance(node, ast.Attribute):
+            yield f".{node.attr}"
+        dotted = self._dotted(node)
+        if dotted.startswith("steersman."):
+            yield from _marks_of_dotted(dotted)
+
+    def _called(self, node: ast.Call, takers: frozenset[str]) -> Iterator[str]:
+        name = _last_name(node.func)
+        dotted = self._dotted(node.func)
+        is_foreign = dotted != "" and not dotted.startswith(("steersman.", "tests."))
+        if name in takers and (not is_foreign or name == "replace"):
+            yield from (f"option:{each.arg}" for each in node.keywords if each.arg)
+        if name == "get_args":
+            for each in node.args:
+                yield from _members_of(self._dotted(part) for part in ast.walk(each))
+
+    def _dotted(self, node: ast.AST) -> str:
+        if isinstance(node, ast.Name):
+            return self.imports.get(node.id, "")
+        if isinstance(node, ast.Attribute):
+            before = self._dotted(node.value)
+            return f"{before}.{node.attr}" if before else ""
+        return ""
+
+
+def mark_of(thing: object) -> str:
+    """The mark of a class or function, wherever it is imported from."""
+    return f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', '')}"
+
+
+def union_members(union: object) -> list[type]:
+    """The classes that a union is made of."""
+    return [each for each in get_args(union) if isinstance(each, type)]
+
+
+@cache
+def _resolved(dotted: str) -> object:
+    try:
+        return pkgutil.resolve_name(dotted)
+    except (ImportError, AttributeError):
+        return None
+
+
+def _marks_of_dotted(dotted: str) -> list[str]:
+    thing = _resolved(dotted)
+    is_named = hasattr(thing, "__qualname__") and not isinstance(thing, ModuleType)
+    return [mark_of(thing)] if is_named else []
+
+
+def _members_of(dotted: Iterable[str]) -> Iterator[str]:
+    """A test that goes through a union exercises each of its members."""
+    for each in dotted:
+        if each.startswith("steersman."):
+            yield from map(mark_of, union_members(_resolved(each)))
+
+
+def _option_marks(nodes: Iterable[ast.expr | None]) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield f"option:{node.value}"
+
+
+def _imported(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
+    if isinstance(node, ast.ImportFrom):
+        return {each.asname or each.name: f"{node.module}.{each.name}" for each in node.names}
+    return {
+        each.asname or each.name.partition(".")[0]: (
+            each.name if each.asname else each.name.partition(".")[0]
+        )
+        for each in node.names
+    }
+
+
+def _defined_by(statement: ast.stmt) -> list[str]:
+    match statement:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return [name]
+        case ast.Assign(targets=targets):
+            return [each.id for each in targets if isinstance(each, ast.Name)]
+        case ast.AnnAssign(target=ast.Name(id=name)) | ast.AugAssign(target=ast.Name(id=name)):
+            return [name]
+        case _:
+            return []
+
+
+def _markers(nodes: Iterable[ast.expr]) -> set[str]:
+    return {
+        part.attr for node in nodes for part in ast.walk(node) if isinstance(part, ast.Attribute)
+    }
+
+
+def _last_name(node: ast.expr) -> str:
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case _:
+            return ""
+
+
+def _names_in(statement: ast.stmt) -> Iterator[str]:
+    """The names it reads, and its parameters, which may be fixtures."""
+    for node in _code_of(statement):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg
+
+
+def _code_of(node: ast.AST) -> Iterator[ast.AST]:
+    """Every node below, but for annotations and docstrings."""
+    yield node
+    silent = {id(each) for each in _annotations_of(node)}
+    for child in ast.iter_child_nodes(node):
+        is_docstring = isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)
+        if id(child) not in silent and not is_docstring:
+            yield from _code_of(child)
+
+
+def _annotations_of(node: ast.AST) -> list[ast.expr | None]:
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            return [node.returns]
+        case ast.arg() | ast.AnnAssign():
+            return [node.annotation]
+        case _:
+            return []

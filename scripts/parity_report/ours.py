@@ -1,0 +1,186 @@
+"""What steersman has, found by looking at it.
+
+Nothing here is a list of names: a class that is added is found, one that is removed is gone.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import importlib
+import inspect
+import pkgutil
+import textwrap
+from collections.abc import Iterator
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import steersman
+from scripts.parity_report.evidence import union_members
+from steersman import control, hooks, messages
+from steersman._wire.launch import ROWS
+from steersman.agent import Agent, Session, Turn
+from steersman.options import Options
+
+__all__ = [
+    "blocks",
+    "dotted_name",
+    "events",
+    "field_names",
+    "find",
+    "inbound",
+    "messages_by_kind",
+    "methods_that_call",
+    "option_names",
+    "public",
+    "tagged",
+    "texts_in_source",
+    "verbs",
+]
+
+NOT_SURFACE = ("steersman.cli", "steersman.testing")
+
+
+def option_names() -> set[str]:
+    """Options that a caller may set and that say how they reach the CLI."""
+    return {each.name for each in dataclasses.fields(Options)} & ROWS.keys()
+
+
+def verbs() -> dict[str, type]:
+    """Verb classes by the CLI's word."""
+    return {_tag(each): each for each in _descendants(control.Verb) if _tag(each)}
+
+
+def inbound() -> dict[str, type]:
+    """Classes for what the CLI asks of us, by its word."""
+    return {
+        _tag(each): each
+        for each in _public_classes()
+        if _tag_field(each) == "subtype"
+        and each.__module__.startswith(("steersman.permissions", "steersman.control"))
+        and not issubclass(each, control.Verb)
+    }
+
+
+def messages_by_kind() -> dict[str, type]:
+    """Message classes by type, or by `system/subtype`."""
+    found = union_members(messages.Message)
+    return {
+        f"system/{_tag(each)}" if _tag_field(each) == "subtype" else _tag(each): each
+        for each in found
+        if _tag(each)
+    }
+
+
+def blocks() -> dict[str, type]:
+    """Content blocks by type."""
+    return {_tag(each): each for each in union_members(messages.Block) if _tag(each)}
+
+
+def tagged(room: str) -> dict[str, type]:
+    """Every tagged class of a room by its tag."""
+    home = f"steersman.{room}."
+    return {_tag(each): each for each in _public_classes() if each.__module__.startswith(home)}
+
+
+def events() -> dict[str, type]:
+    """Hook events by the CLI's name."""
+    return {_tag(each): each for each in _descendants(hooks.HookEvent) if _tag(each)}
+
+
+@cache
+def public() -> dict[str, list[object]]:
+    """Classes and functions of the public modules, by name."""
+    found: dict[str, list[object]] = {}
+    for module in _public_modules():
+        for name, thing in vars(module).items():
+            is_ours = getattr(thing, "__module__", "") == module.__name__
+            if is_ours and not name.startswith("_") and hasattr(thing, "__qualname__"):
+                found.setdefault(name, []).append(thing)
+    return found
+
+
+def find(name: str) -> object | None:
+    """The public class or function of that name, or the method of a session, agent or turn."""
+    for owner in (Session, Agent, Turn):
+        if hasattr(owner, name):
+            return vars(owner).get(name) or getattr(owner, name)
+    return next(iter(public().get(name, [])), None)
+
+
+def dotted_name(thing: Any) -> str:
+    """The shortest public path under which `thing` can be imported."""
+    module, name = str(thing.__module__), str(thing.__qualname__)
+    parts = module.split(".")
+    for size in range(1, len(parts)):
+        shorter = ".".join(parts[:size])
+        if getattr(importlib.import_module(shorter), name.partition(".")[0], None) is not None:
+            return f"{shorter}.{name}"
+    return f"{module}.{name}"
+
+
+def field_names(cls: type) -> set[str]:
+    """The fields of a wire class, as the CLI writes them."""
+    return set(getattr(cls, "__struct_encode_fields__", ()))
+
+
+def methods_that_call(verb: type, word: str) -> list[str]:
+    """The methods of a session that put this verb, or are named for it."""
+    own = [name for name in vars(Session) if not name.startswith("_")]
+    return [name for name in own if name == word or verb.__name__ in _names_in(Session, name)]
+
+
+@cache
+def texts_in_source() -> frozenset[str]:
+    """Every text in the code of the package."""
+    texts: set[str] = set()
+    for module in _modules():
+        nodes = ast.walk(ast.parse(inspect.getsource(module)))
+        texts.update(
+            each.value
+            for each in nodes
+            if isinstance(each, ast.Constant) and isinstance(each.value, str)
+        )
+    return frozenset(texts)
+
+
+@cache
+def _names_in(owner: type, name: str) -> frozenset[str]:
+    thing = vars(owner)[name]
+    if not inspect.isfunction(thing):
+        return frozenset()
+    nodes = ast.walk(ast.parse(textwrap.dedent(inspect.getsource(thing))))
+    called = [each.func for each in nodes if isinstance(each, ast.Call)]
+    return frozenset(each.id for each in called if isinstance(each, ast.Name))
+
+
+def _modules() -> Iterator[ModuleType]:
+    for found in pkgutil.walk_packages(steersman.__path__, "steersman."):
+        if not found.name.startswith(NOT_SURFACE):
+            yield importlib.import_module(found.name)
+
+
+def _public_modules() -> list[ModuleType]:
+    return [each for each in _modules() if "._" not in each.__name__]
+
+
+def _public_classes() -> list[type]:
+    return [each for things in public().values() for each in things if isinstance(each, type)]
+
+
+def _descendants(cls: type) -> Iterator[type]:
+    for each in cls.__subclasses__():
+        if each.__module__.startswith("steersman."):
+            yield each
+            yield from _descendants(each)
+
+
+def _tag(cls: type) -> str:
+    config = getattr(cls, "__struct_config__", None)
+    return str(config.tag) if config is not None and config.tag is not None else ""
+
+
+def _tag_field(cls: type) -> str:
+    config = getattr(cls, "__struct_config__", None)
+    return str(config.tag_field) if config is not None else ""

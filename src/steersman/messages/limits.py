@@ -1,0 +1,109 @@
+"""What the API does not give, for now or at all: retries, rate limits, refusals, logins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import field
+
+from steersman._values import Wire
+from steersman.messages.nesting import adopt_inside
+from steersman.messages.system import SystemWire
+
+__all__ = [
+    "ApiRetry",
+    "AuthStatus",
+    "LimitMessage",
+    "ModelRefusalFallback",
+    "ModelRefusalNoFallback",
+    "RateLimitEvent",
+    "RateLimitInfo",
+]
+
+
+class ApiRetry(SystemWire, frozen=True, kw_only=True, tag="api_retry"):
+    """The API failed; the CLI will try again."""
+
+    attempt: int = 0
+    max_retries: int = 0
+    retry_delay_ms: float = 0
+    error_status: int | None = None
+    error: str = ""
+    no_response: bool | None = None
+
+
+class RateLimitInfo(Wire, frozen=True, kw_only=True, rename="camel"):
+    """How much of a plan's limit is used, and when it is whole again."""
+
+    status: str = ""
+    resets_at: float | None = None
+    """Seconds since 1970."""
+    rate_limit_type: str | None = None
+    utilization: float | None = None
+    overage_status: str | None = None
+    overage_resets_at: float | None = None
+    overage_disabled_reason: str | None = None
+    is_using_overage: bool | None = None
+    overage_in_use: bool | None = None
+    overage_enabled: bool | None = None
+    surpassed_threshold: float | None = None
+    limit_scope: Any = None
+    error_code: str | None = None
+    can_user_purchase_credits: bool | None = None
+    has_chargeable_saved_payment_method: bool | None = None
+
+
+class RateLimitEvent(Wire, frozen=True, kw_only=True, tag="rate_limit_event"):
+    """A limit of the plan comes near, is reached, or is past."""
+
+    rate_limit_info: RateLimitInfo = field(default_factory=RateLimitInfo)
+    session_id: str = ""
+    uuid: str | None = None
+
+    def adopt(self) -> None:
+        """The numbers stand in `rate_limit_info`."""
+        adopt_inside(self)
+
+
+class ModelRefusalFallback(SystemWire, frozen=True, kw_only=True, tag="model_refusal_fallback"):
+    """One model refused and another answers; what was retracted must no longer be shown."""
+
+    trigger: str = ""
+    direction: str = ""
+    scope: str | None = None
+    original_model: str = ""
+    fallback_model: str = ""
+    request_id: str | None = None
+    api_refusal_category: str | None = None
+    api_refusal_explanation: str | None = None
+    retracted_message_uuids: list[str] = []
+    refused_user_message_uuid: str | None = None
+    content: str = ""
+
+
+class ModelRefusalNoFallback(
+    SystemWire, frozen=True, kw_only=True, tag="model_refusal_no_fallback"
+):
+    """The model refused, and no other is there to answer."""
+
+    original_model: str = ""
+    request_id: str | None = None
+    api_refusal_category: str | None = None
+    api_refusal_explanation: str | None = None
+    refused_user_message_uuid: str | None = None
+    content: str = ""
+
+
+class AuthStatus(Wire, frozen=True, kw_only=True, tag="auth_status"):
+    """A login is under way, or has failed."""
+
+    is_authenticating: bool = field(default=False, name="isAuthenticating")
+    output: list[str] = []
+    error: str | None = None
+    session_id: str = ""
+    uuid: str | None = None
+
+
+LimitMessage = (
+    ApiRetry | RateLimitEvent | ModelRefusalFallback | ModelRefusalNoFallback | AuthStatus
+)

@@ -1,0 +1,205 @@
+"""What must not stand in a cassette, and how it is taken out.
+
+Lines in, the same lines without secrets out, or a list of the secrets. By pattern wherever they
+stand; by name, and by how random they look, where secrets are kept: variables, headers, fields.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from steersman import _json
+from steersman.journal.redaction import MARK, SHORTEST
+
+__all__ = ["RULES", "Rule", "Scrubber", "Span"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A pattern for texts that must not be written down, and what stands there instead.
+
+    Where it has a group called `secret`, only that is replaced.
+    """
+
+    name: str
+    pattern: str
+    replacement: str = MARK
+
+    def spans(self, text: str) -> Iterator[Span]:
+        """Where it applies."""
+        for found in re.finditer(self.pattern, text):
+            start, end = found.span("secret" if "secret" in found.groupdict() else 0)
+            if text[start:end] != self.replacement:
+                yield Span(start, end, self)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A piece of a text that a rule applies to."""
+
+    start: int
+    end: int
+    rule: Rule
+
+
+_NAMES = (
+    r"(?:proxy-)?authorization|(?:[\w-]*[-_])?api[-_]?key|[\w-]*secret[-_]?(?:access[-_]?)?key"
+    r"|(?:client|app|shared|webhook)[-_]?secret|private[-_]?key|passwd|password|passphrase"
+    r"|(?:access|auth|refresh|bearer|oauth|id|session|csrf)[-_]?token|(?:set-)?cookie"
+)
+"""Names whose value is a secret, wherever they stand."""
+
+RULES: tuple[Rule, ...] = (
+    Rule("Anthropic key", r"\bsk-ant-[\w-]{8,}"),
+    Rule("API key", r"\bsk-(?:proj-|live-|test-)?[A-Za-z0-9]{20,}"),
+    Rule("AWS access key", r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
+    Rule("GitHub token", r"\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_\w{40,})"),
+    Rule("Slack token", r"\bxox[abeprs]-[A-Za-z0-9-]{10,}"),
+    Rule("Google key", r"\bAIza[\w-]{35}"),
+    Rule("JSON web token", r"\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}"),
+    Rule(
+        "private key",
+        r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
+    ),
+    Rule("password in a URL", r"\b[a-z][a-z0-9+.-]*://[^\s/:@\"']+:(?P<secret>[^\s/@\"']{3,})@"),
+    Rule(
+        "authorization header",
+        r"(?i)\b(?:proxy-)?authorization[\"']?\s*[:=]\s*[\"']?(?:(?:bearer|basic|token)\s+)?"
+        r"(?P<secret>[\w.~+/=-]{8,})",
+    ),
+    Rule("bearer token", r"(?i)\bbearer\s+(?P<secret>(?=[\w.~+/=-]*\d)[\w.~+/=-]{16,})"),
+    Rule(
+        "secret in a field",
+        rf"(?i)[\"'](?:{_NAMES})[\"']\s*:\s*[\"'](?P<secret>[^\s\"'\\$\[<{{][^\s\"'\\]{{5,}})",
+    ),
+    Rule(
+        "secret in a variable",
+        r"\b[A-Z][A-Z0-9_]*(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)[A-Z0-9_]*="
+        r"[\"']?(?P<secret>[^\s\"'$\[<{\\][^\s\"'\\]{7,})",
+    ),
+    Rule(
+        "secret in a header",
+        r"(?i)\b(?:x-api-key|cookie)\s*:\s*(?P<secret>[^\s\"'\[$][^\s\"']{5,})",
+    ),
+)
+"""Keys and tokens of the usual makers, and values that stand where secrets stand."""
+
+_SECRET_FIELD = re.compile(_NAMES, re.IGNORECASE)
+_SECRET_VARIABLE = re.compile(r"key|token|secret|passw|credential|auth|cookie", re.IGNORECASE)
+_HOLDERS = frozenset({"env", "environment", "headers", "http_headers"})
+
+BY_NAME = Rule("secret by its name", "")
+BY_LOOKS = Rule("random value among variables or headers", "")
+
+SHORTEST_RANDOM = 20
+MOST_ORDERLY = 3.6
+"""Bits per character; words and paths have less, keys have more."""
+
+_RANDOM = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[\w+/=.~-]+")
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+
+
+class Scrubber:
+    """Finds secrets in lines, and takes them out."""
+
+    def __init__(self, rules: Sequence[Rule] = RULES, secrets: Iterable[str] = ()) -> None:
+        """`secrets` are those that are known word by word."""
+        known = sorted({each for each in secrets if len(each) >= SHORTEST}, key=len, reverse=True)
+        self._rules = (*(Rule("known secret", re.escape(each)) for each in known), *rules)
+
+    def line(self, line: bytes) -> bytes:
+        """`line` without secrets; the same object when there is none in it."""
+        try:
+            value = _json.loads(line)
+        except ValueError:
+            text = line.decode("utf-8", "surrogateescape")
+            cleaned = self.text(text)
+            return line if cleaned == text else cleaned.encode("utf-8", "surrogateescape")
+        cleaned = self.value(value)
+        return line if cleaned == value else _json.dumps(cleaned)
+
+    def value(self, value: Any, place: str = "", *, is_held: bool = False) -> Any:
+        """A decoded value without secrets; `place` is the name that it stands under."""
+        if isinstance(value, str):
+            return replaced(value, self._spans_at(value, place, is_held=is_held))
+        if _json.is_object(value):
+            holds = is_held or place in _HOLDERS
+            return {
+                self.text(name): self.value(each, name, is_held=holds)
+                for name, each in value.items()
+            }
+        if _json.is_array(value):
+            return [self.value(each, place, is_held=is_held) for each in value]
+        return value
+
+    def text(self, text: str) -> str:
+        """`text` without secrets."""
+        return replaced(text, self.spans(text))
+
+    def spans(self, text: str) -> list[Span]:
+        """Where there are secrets in `text`, in order; none overlaps another."""
+        found = [span for rule in self._rules for span in rule.spans(text)]
+        return _apart(found)
+
+    def found_in(self, value: Any, place: str = "", *, is_held: bool = False) -> Iterator[_Find]:
+        """The secrets inside a decoded value, each with its rule."""
+        if isinstance(value, str):
+            for span in self._spans_at(value, place, is_held=is_held):
+                yield span.rule, value[span.start : span.end]
+        elif _json.is_object(value):
+            holds = is_held or place in _HOLDERS
+            for name, each in value.items():
+                yield from self.found_in(name)
+                yield from self.found_in(each, name, is_held=holds)
+        elif _json.is_array(value):
+            for each in value:
+                yield from self.found_in(each, place, is_held=is_held)
+
+    def _spans_at(self, text: str, place: str, *, is_held: bool) -> list[Span]:
+        spans = self.spans(text)
+        if spans or not _may_be_secret(text):
+            return spans
+        if _SECRET_FIELD.fullmatch(place) or (is_held and _SECRET_VARIABLE.search(place)):
+            return [Span(0, len(text), BY_NAME)]
+        return [Span(0, len(text), BY_LOOKS)] if is_held and _looks_random(text) else []
+
+
+_Find = tuple[Rule, str]
+
+
+def replaced(text: str, spans: Iterable[Span]) -> str:
+    """`text` with what the rules say in place of the spans."""
+    parts, end = list[str](), 0
+    for span in spans:
+        parts += [text[end : span.start], span.rule.replacement]
+        end = span.end
+    return "".join((*parts, text[end:])) if parts else text
+
+
+def _apart(spans: list[Span]) -> list[Span]:
+    """In order, and of those that overlap the first, made long enough for all."""
+    apart: list[Span] = []
+    for span in sorted(spans, key=lambda each: (each.start, -each.end)):
+        if apart and span.start < apart[-1].end:
+            first = apart.pop()
+            span = Span(first.start, max(first.end, span.end), first.rule)  # noqa: PLW2901
+        apart.append(span)
+    return apart
+
+
+def _may_be_secret(text: str) -> bool:
+    """Whether it can be one at all: not a reference to one, nor what is left of one."""
+    return len(text) >= SHORTEST and MARK not in text and not text.startswith(("$", "{", "<"))
+
+
+def _looks_random(text: str) -> bool:
+    if len(text) < SHORTEST_RANDOM or not _RANDOM.fullmatch(text) or _UUID.fullmatch(text):
+        return False
+    counts = Counter(text).values()
+    bits = -sum(count / len(text) * math.log2(count / len(text)) for count in counts)
+    return bits > MOST_ORDERLY and not text.startswith("/")
