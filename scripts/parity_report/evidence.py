@@ -4,6 +4,7 @@ Sources go in, marks come out. A mark is a word for something a test touches in 
 
     steersman.messages.system.Status    a class or function of ours, whatever it was imported as
     option:max_turns                    an option, given to something that takes options
+    name:steersman._wire.launch.ROWS    the same by the path it was imported from; tables, too
     .set_model                          an attribute of anything
     text:system/status                  a text that stands in the code
 
@@ -20,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from types import ModuleType
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 __all__ = ["Evidence", "Test", "mark_of", "union_members"]
 
@@ -31,6 +32,7 @@ ONLY_CHECKED = "tests/options/"
 """That a value is accepted or refused does not show what an option does."""
 
 TAKE_OPTIONS = frozenset({"Agent", "Options", "query", "replace", "run", "session", "start"})
+GO_THROUGH = frozenset({"get_args", "items", "list", "parametrize", "sorted", "values"})
 NOT_RUN = frozenset({"skip", "xfail"})
 VARIABLE = re.compile(r"\b[A-Z][A-Z0-9_]{2,}\b")
 
@@ -60,14 +62,16 @@ class Evidence:
 
     def best(self, marks: Iterable[str], near: str = "") -> Test | None:
         """The test that shows best: on the real CLI, by itself, in the folder `near`."""
-        found = [each for mark in marks for each in self._tests.get(mark, [])]
+        found = [(mark, *each) for mark in marks for each in self._tests.get(mark, [])]
 
-        def rank(each: tuple[bool, Test]) -> tuple[Any, ...]:
-            is_direct, test = each
-            far = not test.path.startswith(near)
-            return (not test.is_live, not is_direct, far, test.path, test.line)
+        def rank(each: tuple[str, bool, Test]) -> tuple[Any, ...]:
+            mark, is_direct, test = each
+            is_far = not test.path.startswith(near)
+            # An option that is refused does less than one that is taken.
+            is_bad = mark.startswith("option:") and ".raises" in self._marks((test.path, test.name))
+            return (not test.is_live, is_bad, not is_direct, is_far, test.path, test.line)
 
-        return min(found, key=rank)[1] if found else None
+        return min(found, key=rank)[2] if found else None
 
     @cached_property
     def _modules(self) -> dict[str, _Module]:
@@ -167,10 +171,11 @@ class _Module:
         """What pytest would run and count."""
         if self.path.startswith(NO_EVIDENCE):
             return
-        for node in self.tree.body:
-            if isinstance(node, Function) and node.name.startswith("test_"):
-                if not NOT_RUN.intersection(_markers(node.decorator_list)):
-                    yield node
+        functions = (each for each in self.tree.body if isinstance(each, Function))
+        for each in functions:
+            is_run = NOT_RUN.isdisjoint(_markers(each.decorator_list))
+            if each.name.startswith("test_") and is_run:
+                yield each
 
     def is_live(self, function: Function) -> bool:
         """Whether it runs the stock CLI."""
@@ -182,18 +187,19 @@ class _Module:
         is_marked = "live" in _markers([*function.decorator_list, *everywhere])
         return is_marked or self.path.startswith("tests/live/")
 
-    def has_tables(self, takers: frozenset[str]) -> bool:
-        """Whether options are given by the keys of a mapping somewhere in this file."""
+    @cached_property
+    def unpacking(self) -> frozenset[str]:
+        """What is called with the keys of a mapping as names, somewhere in this file."""
         calls = [each for each in ast.walk(self.tree) if isinstance(each, ast.Call)]
-        return any(
-            keyword.arg is None and _last_name(each.func) in takers
+        return frozenset(
+            _last_name(each.func)
             for each in calls
-            for keyword in each.keywords
+            if any(keyword.arg is None for keyword in each.keywords)
         )
 
     def marks(self, statement: ast.stmt, takers: frozenset[str]) -> Iterator[str]:
         """What the code of one definition touches itself."""
-        has_tables = self.has_tables(takers)
+        has_tables = not takers.isdisjoint(self.unpacking)
         for node in _code_of(statement):
             match node:
                 case ast.Name() | ast.Attribute():
@@ -215,6 +221,7 @@ class _Module:
             yield f".{node.attr}"
         dotted = self._dotted(node)
         if dotted.startswith("steersman."):
+            yield f"name:{dotted}"
             yield from _marks_of_dotted(dotted)
 
     def _called(self, node: ast.Call, takers: frozenset[str]) -> Iterator[str]:
@@ -223,9 +230,11 @@ class _Module:
         is_foreign = dotted != "" and not dotted.startswith(("steersman.", "tests."))
         if name in takers and (not is_foreign or name == "replace"):
             yield from (f"option:{each.arg}" for each in node.keywords if each.arg)
-        if name == "get_args":
-            for each in node.args:
-                yield from _members_of(self._dotted(part) for part in ast.walk(each))
+        # A test that goes through a union, or a table of classes, exercises each of them.
+        if name in GO_THROUGH:
+            receiver = node.func.value if isinstance(node.func, ast.Attribute) else node
+            for part in ast.walk(ast.List([receiver, *node.args])):
+                yield from map(mark_of, _members(_resolved(self._dotted(part))))
 
     def _dotted(self, node: ast.AST) -> str:
         if isinstance(node, ast.Name):
@@ -248,6 +257,8 @@ def union_members(union: object) -> list[type]:
 
 @cache
 def _resolved(dotted: str) -> object:
+    if not dotted.startswith("steersman."):
+        return None
     try:
         return pkgutil.resolve_name(dotted)
     except (ImportError, AttributeError):
@@ -260,11 +271,14 @@ def _marks_of_dotted(dotted: str) -> list[str]:
     return [mark_of(thing)] if is_named else []
 
 
-def _members_of(dotted: Iterable[str]) -> Iterator[str]:
-    """A test that goes through a union exercises each of its members."""
-    for each in dotted:
-        if each.startswith("steersman."):
-            yield from map(mark_of, union_members(_resolved(each)))
+def _members(thing: object) -> list[type]:
+    """The classes in a union, a mapping's values, or a sequence."""
+    if isinstance(thing, Mapping):
+        thing = tuple(cast("Mapping[object, object]", thing).values())
+    if isinstance(thing, list | tuple | set | frozenset):
+        things = cast("Iterable[object]", thing)
+        return [each for each in things if isinstance(each, type)]
+    return union_members(thing)
 
 
 def _option_marks(nodes: Iterable[ast.expr | None]) -> Iterator[str]:

@@ -11,7 +11,7 @@ import importlib
 import inspect
 import pkgutil
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -24,11 +24,11 @@ from steersman.agent import Agent, Session, Turn
 from steersman.options import Options
 
 __all__ = [
+    "PEOPLE",
     "blocks",
     "dotted_name",
     "events",
     "field_names",
-    "find",
     "inbound",
     "messages_by_kind",
     "methods_that_call",
@@ -40,6 +40,8 @@ __all__ = [
 ]
 
 NOT_SURFACE = ("steersman.cli", "steersman.testing")
+PEOPLE = (Session, Agent, Turn)
+"""Whose methods are verbs."""
 
 
 def option_names() -> set[str]:
@@ -49,7 +51,7 @@ def option_names() -> set[str]:
 
 def verbs() -> dict[str, type]:
     """Verb classes by the CLI's word."""
-    return {_tag(each): each for each in _descendants(control.Verb) if _tag(each)}
+    return _by_tag(_descendants(control.Verb))
 
 
 def inbound() -> dict[str, type]:
@@ -57,9 +59,7 @@ def inbound() -> dict[str, type]:
     return {
         _tag(each): each
         for each in _public_classes()
-        if _tag_field(each) == "subtype"
-        and each.__module__.startswith(("steersman.permissions", "steersman.control"))
-        and not issubclass(each, control.Verb)
+        if _tag_field(each) == "subtype" and each.__module__.startswith("steersman.permissions.")
     }
 
 
@@ -75,18 +75,18 @@ def messages_by_kind() -> dict[str, type]:
 
 def blocks() -> dict[str, type]:
     """Content blocks by type."""
-    return {_tag(each): each for each in union_members(messages.Block) if _tag(each)}
+    return _by_tag(union_members(messages.Block))
 
 
 def tagged(room: str) -> dict[str, type]:
     """Every tagged class of a room by its tag."""
     home = f"steersman.{room}."
-    return {_tag(each): each for each in _public_classes() if each.__module__.startswith(home)}
+    return _by_tag(each for each in _public_classes() if each.__module__.startswith(home))
 
 
 def events() -> dict[str, type]:
     """Hook events by the CLI's name."""
-    return {_tag(each): each for each in _descendants(hooks.HookEvent) if _tag(each)}
+    return _by_tag(_descendants(hooks.HookEvent))
 
 
 @cache
@@ -101,23 +101,13 @@ def public() -> dict[str, list[object]]:
     return found
 
 
-def find(name: str) -> object | None:
-    """The public class or function of that name, or the method of a session, agent or turn."""
-    for owner in (Session, Agent, Turn):
-        if hasattr(owner, name):
-            return vars(owner).get(name) or getattr(owner, name)
-    return next(iter(public().get(name, [])), None)
-
-
 def dotted_name(thing: Any) -> str:
     """The shortest public path under which `thing` can be imported."""
     module, name = str(thing.__module__), str(thing.__qualname__)
     parts = module.split(".")
-    for size in range(1, len(parts)):
-        shorter = ".".join(parts[:size])
-        if getattr(importlib.import_module(shorter), name.partition(".")[0], None) is not None:
-            return f"{shorter}.{name}"
-    return f"{module}.{name}"
+    homes = (".".join(parts[:size]) for size in range(1, len(parts)))
+    found = [each for each in homes if getattr(importlib.import_module(each), name, None) is thing]
+    return f"{found[0] if found else module}.{name}"
 
 
 def field_names(cls: type) -> set[str]:
@@ -126,9 +116,11 @@ def field_names(cls: type) -> set[str]:
 
 
 def methods_that_call(verb: type, word: str) -> list[str]:
-    """The methods of a session that put this verb, or are named for it."""
+    """The method of a session that is named for this verb, or else those that put it."""
     own = [name for name in vars(Session) if not name.startswith("_")]
-    return [name for name in own if name == word or verb.__name__ in _names_in(Session, name)]
+    if word in own:
+        return [word]
+    return [name for name in own if verb.__name__ in _names_in(Session, name)]
 
 
 @cache
@@ -169,11 +161,16 @@ def _public_classes() -> list[type]:
     return [each for things in public().values() for each in things if isinstance(each, type)]
 
 
-def _descendants(cls: type) -> Iterator[type]:
-    for each in cls.__subclasses__():
+def _descendants(cls: Any) -> Iterator[type]:
+    below: list[type] = cls.__subclasses__()
+    for each in below:
         if each.__module__.startswith("steersman."):
             yield each
             yield from _descendants(each)
+
+
+def _by_tag(classes: Iterable[type]) -> dict[str, type]:
+    return {_tag(each): each for each in classes if _tag(each)}
 
 
 def _tag(cls: type) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any, Self, TypeVar, overload
 
@@ -15,7 +16,7 @@ from steersman.errors import BadOutput, NoOutput, TurnFailed, UsageError
 from steersman.journal import TurnResult
 from steersman.messages import Message
 from steersman.options import Options, options_from
-from steersman.ports import ToolServer, Transport
+from steersman.ports import Clock, ToolServer, Transport
 from steersman.tools.output import Shape, shape_of
 from steersman.tools.toolbox import Toolbox
 from steersman.transports.locate import locate
@@ -33,8 +34,14 @@ class Agent:
     """A configuration that opens sessions. Keyword fields are the fields of `Options`."""
 
     def __init__(
-        self, options: Options | None = None, *, transport: Transport | None = None, **fields: Any
+        self,
+        options: Options | None = None,
+        *,
+        transport: Transport | None = None,
+        clock: Clock = time.time,
+        **fields: Any,
     ) -> None:
+        self._clock = clock
         self.options = options_from(options, fields)
         self._transport = _checked(transport)
         # Built here, so that a function that cannot be a tool is told of before anything runs.
@@ -51,6 +58,7 @@ class Agent:
             _plan(options, servers, program or locate(options.cli_path)),
             chosen or SubprocessTransport(),
             servers,
+            self._clock,
         )
 
     async def start(
@@ -211,13 +219,10 @@ def _plan(options: Options, servers: Mapping[str, ToolServer], program: str) -> 
 
 def _servers_of(options: Options) -> dict[str, ToolServer]:
     """The tool servers that live in this process, by key."""
-    servers = {
-        key: server
-        for key, server in options.mcp_servers.items()
-        if not isinstance(server, Mapping)
-    }
+    given = options.mcp_servers if isinstance(options.mcp_servers, Mapping) else {}
+    servers = {key: server for key, server in given.items() if not isinstance(server, Mapping)}
     if options.functions:
-        if FUNCTIONS in options.mcp_servers:
+        if FUNCTIONS in given:
             raise UsageError(
                 "mcp_servers key", FUNCTIONS, f"another key: {FUNCTIONS!r} is that of functions="
             )

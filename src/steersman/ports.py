@@ -28,6 +28,7 @@ __all__ = [
     "Approver",
     "Caller",
     "Channel",
+    "Clock",
     "DialogHandler",
     "ElicitationHandler",
     "FileArgument",
@@ -39,6 +40,9 @@ __all__ = [
 ]
 
 JsonObject = Mapping[str, Any]
+
+Clock = Callable[[], float]
+"""Seconds since the epoch. It may jump, so it only dates entries; nothing is ever timed by it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,7 +140,7 @@ SESSION: list[Case] = [
     Case("also_queued", lambda session: session.interrupt(also_queued="all")),
     Case("verb", lambda session: session.call("interrupt")),
     Case("timeout", lambda session: session.call(SetModel(model="x"), timeout=0)),
-    Case("verb", lambda session: session.call(SetModel(model=5))),  # type: ignore[arg-type]
+    Case("model", lambda session: session.call(SetModel(model=5))),  # type: ignore[arg-type]
     Case("subtype", lambda session: session.control("")),
     Case("timeout", lambda session: session.control("mcp_status", timeout=-1)),
     Case("fields['bad']", lambda session: session.control("mcp_status", bad=len)),

@@ -46,13 +46,13 @@ async def test_much_of_everything_starts_with_a_short_command_line(scripted: Mak
 
     async with asyncio.timeout(2 * LIMIT), agent.session() as session:
         size = argv_size(session)
-        known = {each["name"] for each in session.initialized.agents}
+        known = {each.name for each in session.initialized.agents}
         result = await (await session.send("go"))
         status = await session.control("mcp_status")
 
     assert size < ARGV
     assert set(agents) <= known
-    assert {each["name"] for each in status["mcpServers"]} == set(servers)
+    assert {each.name for each in status["mcpServers"]} == set(servers)
     assert (result.outcome, result.text) == ("completed", "brief")
     assert prompt in model.asked[0].system
 

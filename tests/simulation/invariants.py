@@ -201,9 +201,9 @@ def the_journal_has_no_gap(run: Run) -> Iterator[str]:
 
 def all_readers_read_the_same(run: Run) -> Iterator[str]:
     """Those that lag see less, but nothing else."""
-    by_number = {each.seq: each for journal in run.journals for each in journal if _is_entry(each)}
+    by_number = {each.seq: each for journal in run.journals for each in _entries(journal)}
     for journal in run.journals:
-        if any(_is_entry(each) and by_number[each.seq] is not each for each in journal):
+        if any(by_number[each.seq] is not each for each in _entries(journal)):
             yield "two readers were given two entries under one number"
 
 
@@ -256,9 +256,9 @@ def _is_garbled(run: Run) -> bool:
     return any(isinstance(fault, GARBLING) for fault in run.transport.happened)
 
 
-def _is_entry(each: Entry | Lagged) -> bool:
-    return isinstance(each, Entry)
+def _entries(journal: Sequence[Entry | Lagged]) -> list[Entry]:
+    return [each for each in journal if isinstance(each, Entry)]
 
 
 def _kept(run: Run) -> list[Entry]:
-    return [each for each in run.entries if isinstance(each, Entry)]
+    return _entries(run.entries)

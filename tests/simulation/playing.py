@@ -11,9 +11,11 @@ from typing import Any
 
 from steersman.agent import Agent, Session, Turn
 from steersman.errors import SteersmanError
+from steersman.hooks import Hooks
 from steersman.journal import Entry, Lagged, TurnResult
 from steersman.testing.faults import (
     FaultyTransport,
+    JumpingClock,
     SlowReader,
     VirtualClockLoop,
     cancelled_after,
@@ -29,7 +31,7 @@ LIMIT = 3000.0
 """Virtual seconds for a whole run; what is bounded at all is bounded far below."""
 PATIENCE = 300.0
 """Virtual seconds that a patient host waits for its turns."""
-AFTERMATH = 5
+POLL = 0.1
 QUIET = 300
 """Rounds within which all that runs beside us must have ended."""
 
@@ -106,7 +108,8 @@ def _new_run(scenario: Scenario) -> Run:
         journal_memory=scenario.journal_memory,
         include_partial_messages=scenario.partials,
         close_grace=scenario.grace,
-        **({"hooks": house.hooks} if scenario.has_hooks else {}),
+        hooks=house.hooks if scenario.has_hooks else Hooks(),
+        clock=JumpingClock(scenario.jumps),
     )
     return Run(scenario, house, cli, transport, agent, agent.session())
 
@@ -246,12 +249,14 @@ class _Player:
         await self._read_journal(0)
 
     async def _see_all_gone(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE):
+                while self._run.transport.running:  # noqa: ASYNC110 - nobody tells
+                    await asyncio.sleep(POLL)
         for _ in range(QUIET):
-            if len(asyncio.all_tasks()) == 1 and not self._run.cli.running:
+            if len(asyncio.all_tasks()) == 1:
                 break
             await asyncio.sleep(0)
-        # What the last of them has said is still on its way.
-        await rounds(AFTERMATH)
         self._run.left += _left_of(self._run)
 
 
@@ -279,6 +284,7 @@ def _left_of(run: Run) -> list[str]:
     tasks = [each for each in asyncio.all_tasks() if each is not asyncio.current_task()]
     found = [f"task {each.get_coro()!r}" for each in tasks]
     found += [f"{run.cli.running} processes"] * bool(run.cli.running)
+    found += ["a process whose end was not told"] * bool(run.transport.running)
     timers: list[asyncio.TimerHandle] = asyncio.get_running_loop()._scheduled  # type: ignore[attr-defined]
     # The bound of the run itself is behind us.
     found += [f"timer {each!r}" for each in timers if not each.cancelled()]

@@ -1,4 +1,4 @@
-"""What happens in one run of the simulation, drawn from a seed: prompts, a model, a host, faults."""
+"""What happens in one run, drawn from a seed: prompts, a model, a host, faults."""
 
 from __future__ import annotations
 
@@ -124,6 +124,8 @@ class Scenario:
     style: Style
     patience: int | None
     """Rounds after which the start, or the one-shot, is cancelled."""
+    jumps: Mapping[int, float]
+    """By how many seconds the host's clock is set, at which reading."""
     most: int
     """Messages after which somebody who reads a query leaves."""
 
@@ -162,6 +164,7 @@ def draw(seed: int) -> Scenario:
         partials=dice.random() < 0.5,
         style=dice.choices(("session", "query", "run"), (8, 1, 1))[0],
         patience=dice.randint(0, 100) if dice.random() < 0.1 else None,
+        jumps={dice.randint(1, 100): dice.choice((-86_400.0, -1.0, 3600.0)) for _ in range(2)},
         most=dice.choice((1, 5, 20, 1000)),
     )
 

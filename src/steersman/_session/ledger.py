@@ -104,12 +104,16 @@ class Ledger:
         if turn is None:
             return
         result = None if settled.result is None else parse_message(settled.result)
-        if isinstance(result, Result):
+        # Closed under a prompt that had not reached the model: the CLI calls that a success.
+        is_cut_off = self._link.is_closing and isinstance(result, Result) and not result.num_turns
+        if isinstance(result, Result) and not is_cut_off:
             cost, self._cost_of_result = self._cost_of_result, 0.0
             text = self._text_of(turn) if turn.is_broken else turn.transcript.text
             self._settle(turn, _result_of(turn, result, text, cost))
         else:
-            self._settle(turn, self._end_of(turn, None, cancelled=settled.was_cancelled))
+            self._settle(
+                turn, self._end_of(turn, None, cancelled=settled.was_cancelled or is_cut_off)
+            )
         self.send_next()
 
     def withdrawn(self, uuid: str) -> None:

@@ -27,7 +27,7 @@ from steersman.errors import ChannelClosed, Evidence, RequestError
 from steersman.journal import Entry, Journal, Kind
 from steersman.journal.redaction import Redactor, secrets_in
 from steersman.options import Options
-from steersman.ports import Channel, Transport
+from steersman.ports import Channel, Clock, Transport
 
 __all__ = ["Link", "Listener"]
 
@@ -55,7 +55,9 @@ class Listener(Protocol):
 class Link:
     """One CLI process: its channel, its side of the protocol, and the journal of both."""
 
-    def __init__(self, plan: Plan, options: Options, listener: Listener) -> None:
+    def __init__(
+        self, plan: Plan, options: Options, listener: Listener, clock: Clock = time.time
+    ) -> None:
         self.journal = Journal(options.journal_memory)
         self.growth = Growth()
         self.connection = Connection(
@@ -70,6 +72,7 @@ class Link:
         self.first_byte = asyncio.Event()
         self.gone: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._plan = plan
+        self._clock = clock
         self._on_stderr = options.stderr
         self._listener = listener
         self._channel: Channel | None = None
@@ -137,7 +140,9 @@ class Link:
                 self.fault("stderr callback", error)
 
     def exited(self, status: int) -> None:
-        """Learn that it is all over."""
+        """Learn that it is all over; the first word counts."""
+        if self.growth.has_ended:
+            return
         self._take(self.connection.receive(b""))
         self.first_byte.set()
         if self._alarm is not None:
@@ -150,7 +155,7 @@ class Link:
         self.growth.end()
 
     def _take(self, events: list[Event]) -> None:
-        now = time.time()
+        now = self._clock()
         for event in events:
             if type(event) is MessageArrived:
                 self._on_message(event, now)
@@ -196,13 +201,13 @@ class Link:
             return
         if self._channel is None or not self.is_open:
             raise ChannelClosed("this session is closed", hint="open another session")
-        self.journal.append(time.time(), Kind.SENT, self.redactor.line(line.rstrip(b"\n")), turns)
+        self.journal.append(self._clock(), Kind.SENT, self.redactor.line(line.rstrip(b"\n")), turns)
         self._channel.write(line)
         self.growth.wake()
 
     def note(self, kind: Kind, turns: tuple[str, ...] = (), **details: Any) -> None:
         """Write down something that is not a line."""
-        self.journal.append(time.time(), kind, turns=turns, details=details)
+        self.journal.append(self._clock(), kind, turns=turns, details=details)
         self.growth.wake()
 
     def fault(self, where: str, error: BaseException | str) -> None:

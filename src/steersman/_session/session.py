@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -56,7 +57,7 @@ from steersman.errors import (
 from steersman.journal import Entry, Kind, Lagged, Move, Phase, step
 from steersman.messages import Message
 from steersman.options import Options, PermissionMode, checks
-from steersman.ports import Caller, JsonObject, ToolServer, Transport
+from steersman.ports import Caller, Clock, JsonObject, ToolServer, Transport
 
 __all__ = ["Session", "State"]
 
@@ -64,6 +65,9 @@ T = TypeVar("T")
 AnswerT = TypeVar("AnswerT")
 
 log = logging.getLogger("steersman.session")
+
+LOST = -9
+"""The status of a CLI whose end nobody told us."""
 
 State = Literal[
     "idle",
@@ -90,12 +94,14 @@ class Session:
         plan: Plan,
         transport: Transport,
         servers: Mapping[str, ToolServer],
+        clock: Clock = time.time,
     ) -> None:
         self.options = options
         self.phase = Phase.IDLE
         self._plan = plan
         self._transport = transport
         self._servers = servers
+        self._clock = clock
         self._works: _Works | None = None
         self._initialized: Initialized | None = None
         self._cause: SteersmanError | None = None
@@ -128,7 +134,7 @@ class Session:
 
     def _build(self) -> _Works:
         options = self.options
-        link = Link(self._plan, options, self)
+        link = Link(self._plan, options, self, self._clock)
         hooks = {hook_id(n): hook for n, hook in enumerate(options.hooks)}
         people = People(
             options.can_use_tool,
@@ -173,8 +179,10 @@ class Session:
         works = self._works
         if works is None or not works.link.was_opened:
             return
-        # The ladder is the transport's: this bound is only for a transport that lost its way.
         await asyncio.wait([works.link.gone], timeout=3 * self.options.close_grace + 10)
+        if not works.link.gone.done():
+            # The ladder is the transport's, and it has lost its way: nobody shall wait for it.
+            works.link.exited(LOST)
         await works.handlers.wait(self.options.close_grace)
         keeper, self._keeper = self._keeper, None
         if keeper is not None:

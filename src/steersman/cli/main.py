@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TextIO
 
-from steersman.cli import demo
+from steersman.cli import cassette, conform, demo
 from steersman.cli.screen import Screen, screen_for
 from steersman.errors import SteersmanError
 
@@ -26,6 +26,8 @@ REAL_WARNING = (
 def main(arguments: Sequence[str] | None = None, stdin: TextIO = sys.stdin) -> int:
     """Run the command; gives its exit status."""
     chosen = parser().parse_args(arguments)
+    if "run" in chosen:
+        return int(chosen.run(chosen))
     screen = screen_for(sys.stdout)
     if chosen.real and not (chosen.yes or _confirms(screen, stdin)):
         return 1
@@ -46,6 +48,8 @@ def parser() -> argparse.ArgumentParser:
         prog="steersman", description="Drive the stock Claude Code CLI from Python."
     )
     commands = parser.add_subparsers(required=True, metavar="command")
+    cassette.add_command(commands)
+    conform.add_command(commands)
     shown = commands.add_parser(
         "demo", help="a conversation in the terminal, offline and at no cost"
     )

@@ -17,7 +17,7 @@ from msgspec.structs import FieldInfo
 from steersman import _json
 from steersman.errors import UsageError
 
-__all__ = ["Amount", "Count", "Milliseconds", "Text", "ToolName", "check", "fields_of"]
+__all__ = ["Amount", "Count", "Milliseconds", "Text", "ToolName", "UiUri", "check", "fields_of"]
 
 Text = Annotated[str, Meta(min_length=1, description="a text that is not empty")]
 Count = Annotated[int, Meta(ge=0, le=2**53, description="a whole number, 0 or more")]
@@ -29,6 +29,7 @@ ToolName = Annotated[
     str,
     Meta(pattern=r"^mcp__.+__.", description="a tool's full name, such as mcp__calc__add"),
 ]
+UiUri = Annotated[str, Meta(pattern=r"^ui://.", description="an address that begins with ui://")]
 
 MISFITS = (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError)
 

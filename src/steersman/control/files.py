@@ -92,7 +92,10 @@ class SuggestedFiles(Answer, frozen=True, kw_only=True):
 
 
 class FileSuggestions(Verb[SuggestedFiles], frozen=True, kw_only=True, tag="file_suggestions"):
-    """Ask which files someone may mean who types `@` and this."""
+    """Ask which files someone may mean who types `@` and this; nothing gives the nearest ones.
+
+    The CLI gathers names from the first question on: at first there may be no suggestions.
+    """
 
     ANSWER: ClassVar[type[Answer]] = SuggestedFiles
 

@@ -59,7 +59,8 @@ class Initialized(Answer, frozen=True, kw_only=True):
 class Initialize(Verb[Initialized], frozen=True, kw_only=True, tag="initialize"):
     """Open the conversation: hooks, tool servers, prompts, agents.
 
-    A session sends it by itself. Sent again, it replaces the hooks and asks open questions anew.
+    A session sends it by itself. Sent again, its hooks replace the earlier ones, guards included;
+    without any those stay.
     """
 
     ANSWER: ClassVar[type[Answer]] = Initialized

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from msgspec import field
 
-from steersman.control.checks import Milliseconds, Text, ToolName
+from steersman.control.checks import Milliseconds, Text, ToolName, UiUri
 from steersman.control.verbs import Answer, Part, Readers, Verb, many
 
 __all__ = [
@@ -110,7 +110,11 @@ class McpServersSet(Answer, frozen=True, kw_only=True):
 
 
 class McpSetServers(Verb[McpServersSet], frozen=True, kw_only=True, tag="mcp_set_servers"):
-    """Replace the tool servers that were named at the start or by this verb."""
+    """Replace the tool servers in this process, and those that this verb has added before.
+
+    External servers that were named at the start stay. Servers in this process that are not named
+    again are gone.
+    """
 
     ANSWER: ClassVar[type[Answer]] = McpServersSet
     TIMEOUT: ClassVar[float | None] = 120.0
@@ -122,7 +126,8 @@ class McpSetServers(Verb[McpServersSet], frozen=True, kw_only=True, tag="mcp_set
 class McpCallResult(Answer, frozen=True, kw_only=True):
     """What a tool gave back."""
 
-    content: list[dict[str, Any]] = []
+    content: str | list[dict[str, Any]] = ""
+    """The text that the model would read; blocks, as the tool made them, if it was not for it."""
     structured_content: dict[str, Any] | None = None
     meta: dict[str, Any] = field(default_factory=dict[str, Any], name="_meta")
     staging: dict[str, Any] = {}
@@ -146,8 +151,9 @@ class McpCall(Verb[McpCallResult], frozen=True, kw_only=True, tag="mcp_call"):
     timeout_ms: Milliseconds | None = None
     expires_at: str | None = None
     result_not_for_model: bool = False
+    """Have the blocks in `content`, not a text."""
     check_permissions: bool = False
-    """Apply the session's rules, as if the model had called."""
+    """Ask whoever approves tools, as if the model had called."""
     input_files: list[dict[str, str]] | None = None
     output_files: list[dict[str, str]] | None = None
 
@@ -183,7 +189,7 @@ class McpReadResource(Verb[McpResource], frozen=True, kw_only=True, tag="mcp_rea
     CAPABILITY: ClassVar[str | None] = "mcp_read_resource_v1"
 
     server_name: Text = field(name="serverName")
-    uri: Text
+    uri: UiUri
 
 
 class McpMessage(Verb[Answer], frozen=True, kw_only=True, tag="mcp_message"):

@@ -136,6 +136,8 @@ class PlanFound(Answer, frozen=True, kw_only=True):
     """The plan of plan mode, if there is one."""
 
     exists: bool = False
+    content: str = ""
+    path: str = ""
 
 
 class GetPlan(Verb[PlanFound], frozen=True, kw_only=True, tag="get_plan"):
@@ -145,6 +147,9 @@ class GetPlan(Verb[PlanFound], frozen=True, kw_only=True, tag="get_plan"):
 
 
 class EndSession(Verb[Answer], frozen=True, kw_only=True, tag="end_session"):
-    """Have the CLI end by itself; `session.aclose()` is the better way."""
+    """Have the CLI end by itself; `session.aclose()` is the better way.
+
+    A session takes the end for a crash, because it did not begin to close.
+    """
 
     reason: str | None = None

@@ -229,11 +229,13 @@ def _read_loosely(line: bytes) -> _Line:
     """For texts with lone surrogates, which msgspec does not read; empty if it is no record."""
     try:
         found = _json.loads(line)
-        frame = found.pop("frame", None)
-        if frame is not None:
-            found["text"] = _json.dumps(frame).decode()
+    except ValueError:
+        return _Line()
+    if _json.is_object(found) and "frame" in found:
+        found["text"] = _json.dumps(found.pop("frame")).decode()
+    try:
         return msgspec.convert(found, _Line)
-    except (ValueError, AttributeError, msgspec.ValidationError):
+    except msgspec.ValidationError:
         return _Line()
 
 

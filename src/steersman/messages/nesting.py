@@ -6,8 +6,8 @@ of its field in `READERS`, and calls `adopt_inside` in `adopt`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, cast, get_args
+from collections.abc import Callable, Iterable
+from typing import Any, cast
 
 from steersman import _json
 from steersman._values import Wire, read_leniently
@@ -37,9 +37,9 @@ def named(cls: type[Wire]) -> Reader:
     )
 
 
-def by_tag(union: Any) -> dict[str, type[Wire]]:
-    """Make the table of a union: the CLI's word to the class."""
-    return {str(cls.__struct_config__.tag): cls for cls in get_args(union)}
+def by_tag(classes: Iterable[type[Wire]]) -> dict[str, type[Wire]]:
+    """Make a table: the CLI's word to the class."""
+    return {str(cls.__struct_config__.tag): cls for cls in classes}
 
 
 def adopt_inside(parent: Wire) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import msgspec
 from msgspec import Struct
 
 from steersman import _json
-from steersman._values import Wire, read
+from steersman._values import SOURCE, Wire, read
 from steersman.errors import UsageError
 from steersman.messages.hook_runs import HookMessage
 from steersman.messages.limits import LimitMessage
@@ -19,7 +19,10 @@ from steersman.messages.tasks import TaskMessage
 from steersman.messages.transcripts import TranscriptMessage
 from steersman.messages.turns import TurnMessage
 
-__all__ = ["Message", "UnknownMessage", "parse_message"]
+__all__ = ["Message", "UnknownMessage", "from_json", "parse_message", "to_json"]
+
+# Where a message keeps the line it came on; `raw` gives up its own when it is decoded.
+LINE = "line"
 
 
 class UnknownMessage(Wire, frozen=True, kw_only=True):
@@ -41,9 +44,9 @@ KnownMessage = (
 Message = KnownMessage | UnknownMessage
 """Every message, told apart by `type`; those of type `system` by `subtype`."""
 
-_KNOWN = by_tag(KnownMessage)
-_BY_TYPE = {tag: cls for tag, cls in _KNOWN.items() if not issubclass(cls, SystemWire)}
-_BY_SUBTYPE = {tag: cls for tag, cls in _KNOWN.items() if issubclass(cls, SystemWire)}
+_CLASSES: tuple[type[Wire], ...] = get_args(KnownMessage)
+_BY_TYPE = by_tag(cls for cls in _CLASSES if not issubclass(cls, SystemWire))
+_BY_SUBTYPE = by_tag(cls for cls in _CLASSES if issubclass(cls, SystemWire))
 
 
 class _Kind(Struct):
@@ -62,11 +65,24 @@ def parse_message(line: bytes | dict[str, Any]) -> Message:
     if isinstance(line, dict):
         line = _json.dumps(line)
     try:
-        return cast("Message", read(_class_of(line), line))
+        message = cast("Message", read(_class_of(line), line))
     except _json.TooDeep:
-        return UnknownMessage(type="too deep").came_from({})
+        message = UnknownMessage(type="too deep").came_from({})
     except ValueError:
         raise UsageError("line", line, "one JSON object") from None
+    vars(message)[LINE] = line
+    return message
+
+
+def to_json(message: Message) -> bytes:
+    """The line that `message` came on, byte for byte; of one made by hand, its fields."""
+    line = vars(message).get(LINE)
+    return line if isinstance(line, bytes) else _json.dumps(_plain(message))
+
+
+def from_json(line: bytes) -> Message:
+    """The message that `to_json` wrote: equal to the one it was given, with the same `raw`."""
+    return parse_message(line)
 
 
 def _class_of(line: bytes) -> type[Wire]:
@@ -85,3 +101,20 @@ def _loose_kind(found: Any) -> _Kind:
     words = [found.get(key) for key in ("type", "subtype")]
     kind, subtype = (word if isinstance(word, str) else None for word in words)
     return _Kind(kind or "", subtype)
+
+
+def _plain(value: Any) -> Any:
+    """What stands for `value` on the wire; what came over it is given back as it was."""
+    if _json.is_array(value):
+        return [_plain(each) for each in value]
+    if _json.is_object(value):
+        return {name: _plain(each) for name, each in value.items()}
+    if not isinstance(value, Wire):
+        return value
+    if SOURCE in vars(value):
+        return value.raw
+    config = value.__struct_config__
+    words = {config.tag_field: config.tag} if config.tag_field else {}
+    names = zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True)
+    system = {"type": "system"} if isinstance(value, SystemWire) else {}
+    return {**system, **words, **{wire: _plain(getattr(value, name)) for wire, name in names}}

@@ -7,7 +7,7 @@ To add an event or a delta, write its class here and name it in its union.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, cast, get_args
 
 import msgspec
 
@@ -80,12 +80,7 @@ class UnknownDelta(Wire, frozen=True, kw_only=True):
 
 
 KnownDelta = (
-    TextDelta
-    | InputJsonDelta
-    | CitationsDelta
-    | ThinkingDelta
-    | SignatureDelta
-    | CompactionDelta
+    TextDelta | InputJsonDelta | CitationsDelta | ThinkingDelta | SignatureDelta | CompactionDelta
 )
 Delta = KnownDelta | UnknownDelta
 
@@ -159,8 +154,8 @@ KnownEvent = (
 )
 ApiEvent = KnownEvent | UnknownEvent
 
-_EVENTS = by_tag(KnownEvent)
-_DELTAS = by_tag(KnownDelta)
+_EVENTS = by_tag(get_args(KnownEvent))
+_DELTAS = by_tag(get_args(KnownDelta))
 
 
 def read_event(found: dict[str, Any]) -> ApiEvent:

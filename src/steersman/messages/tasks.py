@@ -75,7 +75,8 @@ class TaskProgress(SystemWire, frozen=True, kw_only=True, tag="task_progress"):
 
     def adopt(self) -> None:
         """The numbers stand in `usage`."""
-        adopt_inside(self)
+        if self.usage is not None:
+            self.usage.came_from((self, ("usage",)))
 
 
 class TaskUpdated(SystemWire, frozen=True, kw_only=True, tag="task_updated"):

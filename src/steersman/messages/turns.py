@@ -19,7 +19,7 @@ from steersman.messages.content import (
     adopt_blocks,
     read_blocks,
 )
-from steersman.messages.nesting import Reader, adopt_inside, named, one
+from steersman.messages.nesting import Reader, named, one
 from steersman.messages.usage import ContextUsage, ModelUsage, Usage, UsageReport
 
 if TYPE_CHECKING:
@@ -282,7 +282,13 @@ class Result(Wire, frozen=True, kw_only=True, tag="result"):
 
     def adopt(self) -> None:
         """Tokens stand in `usage` and, by model, in `modelUsage`."""
-        adopt_inside(self)
+        self.usage.came_from((self, ("usage",)))
+        for model, usage in self.model_usage.items():
+            usage.came_from((self, ("modelUsage", model)))
+        if self.deferred_tool_use is not None:
+            self.deferred_tool_use.came_from((self, ("deferred_tool_use",)))
+        if self.origin is not None:
+            self.origin.came_from((self, ("origin",)))
 
 
 class ToolProgress(Wire, frozen=True, kw_only=True, tag="tool_progress"):

@@ -78,11 +78,9 @@ class Recorder:
         """Run the CLI, and write down what it and its host say."""
         number, self._started = self._started, self._started + 1
         taping = _Taping(self, number, launch, receiver)
-        if self._inner is None:
-            channel = await SubprocessTransport().open(_located(launch), taping)
-        else:
-            channel = await self._inner.open(launch, taping)
-        return _TapedChannel(channel, taping)
+        inner = SubprocessTransport() if self._inner is None else self._inner
+        wanted = _located(launch) if self._inner is None else launch
+        return _TapedChannel(await inner.open(wanted, taping), taping)
 
     def finish(self, number: int, launch: Launch, records: list[Record]) -> None:
         """Write the file anew, with a track that has come to its end."""
@@ -93,7 +91,7 @@ class Recorder:
             replace(record, line=scrubber.line(line)) if record.line else record
             for record, line in zip(records, lines, strict=True)
         )
-        self._tracks[number] = b"".join(map(line_of, (header, *cleaned)))
+        self._tracks[number] = line_of(header) + b"".join(map(line_of, cleaned))
         try:
             _write(self.path, (self._tracks[each] for each in sorted(self._tracks)))
         except OSError:

@@ -16,7 +16,7 @@ from typing import Any
 from steersman import _json
 from steersman.journal.redaction import MARK, SHORTEST
 
-__all__ = ["RULES", "Rule", "Scrubber", "Span"]
+__all__ = ["RULES", "Found", "Rule", "Scrubber", "Span", "replaced"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +104,10 @@ _RANDOM = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[\w+/=.~-]+")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
+Found = tuple[Rule, str]
+"""A rule, and the secret that it found."""
+
+
 class Scrubber:
     """Finds secrets in lines, and takes them out."""
 
@@ -146,7 +150,7 @@ class Scrubber:
         found = [span for rule in self._rules for span in rule.spans(text)]
         return _apart(found)
 
-    def found_in(self, value: Any, place: str = "", *, is_held: bool = False) -> Iterator[_Find]:
+    def found_in(self, value: Any, place: str = "", *, is_held: bool = False) -> Iterator[Found]:
         """The secrets inside a decoded value, each with its rule."""
         if isinstance(value, str):
             for span in self._spans_at(value, place, is_held=is_held):
@@ -167,9 +171,6 @@ class Scrubber:
         if _SECRET_FIELD.fullmatch(place) or (is_held and _SECRET_VARIABLE.search(place)):
             return [Span(0, len(text), BY_NAME)]
         return [Span(0, len(text), BY_LOOKS)] if is_held and _looks_random(text) else []
-
-
-_Find = tuple[Rule, str]
 
 
 def replaced(text: str, spans: Iterable[Span]) -> str:

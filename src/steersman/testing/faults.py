@@ -84,16 +84,22 @@ class FaultyTransport:
     def __init__(self, inner: Transport, *plans: FaultPlan) -> None:
         self.happened: list[Fault] = []
         """The faults so far, in the order in which they struck."""
+        self.running = 0
+        """How many CLIs the session has not heard the end of."""
         self._inner = inner
         self._plans = list(plans)
 
     async def open(self, launch: Launch, receiver: Receiver) -> Channel:
         """Start the CLI; its faults begin with its first line."""
         faults = self._plans.pop(0).faults if self._plans else ()
-        tap = _Tap(receiver, _Schedule(faults, self.happened))
+        tap = _Tap(receiver, _Schedule(faults, self.happened), self._ended)
         channel = FaultyChannel(await self._inner.open(launch, tap), tap)
+        self.running += 1
         tap.attach(channel)
         return channel
+
+    def _ended(self) -> None:
+        self.running -= 1
 
 
 class FaultyChannel:
@@ -169,8 +175,9 @@ class _Schedule:
 class _Tap:
     """Stands where the receiver would: counts lines, and lets faults strike."""
 
-    def __init__(self, receiver: Receiver, schedule: _Schedule) -> None:
+    def __init__(self, receiver: Receiver, schedule: _Schedule, on_end: Callable[[], None]) -> None:
         self.schedule = schedule
+        self._on_end = on_end
         self._receiver = receiver
         self._output = Flow(receiver.data_received)
         self._tail = b""
@@ -215,7 +222,7 @@ class _Tap:
         else:
             self._say(self._tail)
         told = status if self._status is None else self._status
-        self._output.put(lambda: self._receiver.exited(told))
+        self._output.put(lambda: self._receiver.exited(told), self._on_end)
 
     def _say(self, *pieces: Piece) -> None:
         if not self._is_mute:

@@ -105,7 +105,8 @@ class Ids:
     def __init__(self) -> None:
         self._to_live = _Exchange()
         self._to_tape = _Exchange()
-        self._requests: dict[str, str] = {}
+        self._requests: dict[bytes, bytes] = {}
+        self._recorded: dict[str, str] = {}
 
     def learn(self, recorded: Frame, came: Frame) -> None:
         """Two lines mean the same: so do their ids."""
@@ -113,10 +114,8 @@ class Ids:
             case {"type": "user", "uuid": str(old)}, {"uuid": str(new)}:
                 self._pair(_json.dumps(old), _json.dumps(new))
             case {"type": "control_request", "request_id": str(old)}, {"request_id": str(new)}:
-                self._requests[new] = old
-                # Some hosts count 1, 2, 3: such an id means something only in its place.
-                for name in (b'"request_id":', b'"request_id": '):
-                    self._to_live.add(name + _json.dumps(old), name + _json.dumps(new))
+                self._recorded[new] = old
+                self._requests[_json.dumps(old)] = _json.dumps(new)
             case _:
                 pass
 
@@ -131,15 +130,24 @@ class Ids:
     def recorded(self, meaning: Meaning) -> Meaning:
         """What a meaning of this run is on the tape."""
         kind, word = meaning
-        return (kind, self._requests.get(word, word)) if kind == "cancel" else meaning
+        return (kind, self._recorded.get(word, word)) if kind == "cancel" else meaning
 
     def to_live(self, line: bytes) -> bytes:
         """A line of the tape for this run."""
-        return self._to_live.apply(line)
+        line = self._to_live.apply(line)
+        # Some hosts count 1, 2, 3: the id of a request means something only in its place.
+        return _REQUEST_ID.sub(self._name_request, line) if _ANSWER in line else line
 
     def to_tape(self, line: bytes) -> bytes:
         """A line of this run as the tape would have it."""
         return self._to_tape.apply(line)
+
+    def _name_request(self, found: re.Match[bytes]) -> bytes:
+        return found[1] + self._requests.get(found[2], found[2])
+
+
+_ANSWER = b'"control_response"'
+_REQUEST_ID = re.compile(rb'("request_id":\s*)("(?:[^"\\]|\\.)*")')
 
 
 class _Exchange:
@@ -151,9 +159,9 @@ class _Exchange:
 
     def add(self, old: bytes, new: bytes) -> None:
         self._table[old] = new
-        self._pattern = re.compile(b"|".join(map(re.escape, self._table)))
+        self._pattern = None
 
     def apply(self, line: bytes) -> bytes:
         if self._pattern is None:
-            return line
-        return self._pattern.sub(lambda found: self._table[found[0]], line)
+            self._pattern = re.compile(b"|".join(map(re.escape, self._table)))
+        return self._pattern.sub(lambda found: self._table[found[0]], line) if self._table else line

@@ -104,6 +104,9 @@ class _MemoryChannel:
             self._to_peer.put(self._peer.input_ended)
 
     def suspend(self) -> None:
+        if self._is_over:
+            # What is gone cannot be stopped; its last words and its exit are on their way.
+            return
         self._is_suspended = True
         self._to_peer.hold()
         self._to_receiver.hold()

@@ -65,6 +65,9 @@ class ReplayTransport:
     started: int = field(default=0, init=False)
 
     async def open(self, launch: Launch, receiver: Receiver) -> Channel:
+        if self.drifts and not self.keep_going:
+            # Whoever starts a CLI again that has ended must hear why it has.
+            raise LaunchError(f"this replay has left its tape: {self.drifts[0]}")
         if self.started >= len(self.tracks):
             raise LaunchError(
                 f"this recording holds {len(self.tracks)} starts of a CLI, and here is one more",

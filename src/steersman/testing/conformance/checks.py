@@ -55,6 +55,11 @@ class Scene(Generic[T]):
     play: Callable[[Stage], Awaitable[T]]
     checks: list[Check[T]] = field(default_factory=list[Check[T]])
 
+    @property
+    def names(self) -> list[str]:
+        """The names of its checks."""
+        return [check.name for check in self.checks]
+
     def must(self, section: str, expected: Any = True) -> Callable[[Look[T]], Look[T]]:
         """State something that we depend on."""
         return lambda look: self._add(look, Kind.MUST, section, expected)

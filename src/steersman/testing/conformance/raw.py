@@ -200,10 +200,14 @@ class RawCli:
                 await self._gone.wait()
         return self.status
 
-    async def end(self) -> int | None:
-        """Close its input and wait for it to end."""
+    def end_input(self) -> None:
+        """Close its input."""
         if self._channel is not None:
             self._channel.end_input()
+
+    async def end(self) -> int | None:
+        """Close its input and wait for it to end."""
+        self.end_input()
         return await self.gone()
 
     async def kill(self) -> None:

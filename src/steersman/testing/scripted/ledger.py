@@ -71,6 +71,7 @@ class Ledger:
         """The fields of a result that tell of usage; what comes now counts for the next one."""
         since, self._since = self._since, _Account()
         return {
+            **since.first_request,
             "total_cost_usd": self._total.cost,
             "usage": _usage_frame(since.tokens),
             "modelUsage": self._total.by_model(),
@@ -80,9 +81,13 @@ class Ledger:
 
 class _Account:
     def __init__(self) -> None:
+        self.first_request: dict[str, int] = {}
         self._models: dict[str, dict[str, int]] = {}
 
     def add(self, model: str, usage: Usage) -> None:
+        if not self._models:
+            kinds = ("input_tokens", "cache_read_input_tokens")
+            self.first_request = {f"first_request_{kind}": usage.get(kind, 0) for kind in kinds}
         used = self._models.setdefault(model, dict.fromkeys(KINDS, 0))
         for kind in KINDS:
             used[kind] += usage.get(kind, 0)
@@ -99,6 +104,9 @@ class _Account:
         return {
             model: {
                 **{KINDS[kind]: used[kind] for kind in KINDS},
+                "cacheCreationEphemeral1hInputTokens": 0,
+                "cacheCreationEphemeral5mInputTokens": 0,
+                "thinkingTokens": 0,
                 "webSearchRequests": 0,
                 "costUSD": _cost(model, used),
                 "contextWindow": 1_000_000,

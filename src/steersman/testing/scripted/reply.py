@@ -13,7 +13,7 @@ from steersman.testing.script import Cut, Fail, Stall, Step
 from steersman.testing.scripted.ledger import Ledger
 from steersman.testing.scripted.output import Frame, Output, new_id
 from steersman.testing.scripted.stage import Stage
-from steersman.testing.stream import ERROR_TYPES, stream_of, whole_message
+from steersman.testing.stream import ERROR_TYPES, stream_of, usage_of, whole_message
 
 __all__ = ["ApiFailure", "Block", "Reply", "Said"]
 
@@ -105,6 +105,8 @@ class _Message:
 
     id: str
     model: str
+    usage: Mapping[str, int]
+    """As far as it is known when it begins."""
     finished: list[Block] = field(default_factory=list[Block])
     current: Block | None = None
     written: str = ""
@@ -144,7 +146,7 @@ class _Message:
             "stop_sequence": None,
             "content": [block],
             "stop_reason": stop_reason,
-            "usage": {"input_tokens": 0, "output_tokens": 1},
+            "usage": dict(self.usage),
             "context_management": None,
         }
 
@@ -224,7 +226,7 @@ class Reply:
         self._abandon(message, told)
 
     async def _stream(self, step: Step, model: str) -> Said | ApiFailure:
-        message = _Message(new_id("msg"), model)
+        message = _Message(new_id("msg"), model, {**usage_of(step), "output_tokens": 1})
         stop_reason: str | None = None
         for happening in stream_of(step, model, message.id):
             match happening:
@@ -278,7 +280,7 @@ class Reply:
                 case _:
                     pass
         whole = whole_message(step, model, new_id("msg"))
-        message = _Message(whole["id"], model)
+        message = _Message(whole["id"], model, whole["usage"])
         for block in whole["content"]:
             message.finished.append(block)
             self._tell(message, block, whole["stop_reason"])

@@ -40,6 +40,7 @@ class Results:
                 "duration_api_ms": 0,
                 **fields,
                 "fast_mode_state": "off",
+                "fast_mode_disabled_reason": "sdk_opt_in_required",
                 "subagent_stats": NO_SUBAGENTS,
                 "safety_stops": 0,
                 "subtype": subtype,

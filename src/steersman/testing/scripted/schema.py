@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
-from steersman.tools.plain import is_array, is_object
+from steersman._json import is_array, is_object
 
 __all__ = ["misfits"]
 

@@ -70,6 +70,8 @@ class ToolOutcome:
 
     content: Any
     is_error: bool = False
+    tells_success: bool = False
+    """Its result says that it is no error, which most leave out."""
     value: Any = None
     """The tool's own object, or a text where it failed."""
     meta: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -86,7 +88,7 @@ class ToolOutcome:
 
     def block(self, call_id: str) -> dict[str, Any]:
         """The `tool_result` block."""
-        error = {"is_error": True} if self.is_error else {}
+        error = {"is_error": self.is_error} if self.is_error or self.tells_success else {}
         return {"tool_use_id": call_id, "type": "tool_result", "content": self.content, **error}
 
 
@@ -195,7 +197,8 @@ class ToolRunner:
             return _Permit(call.input, {"decision": "accept", "source": "hook"})
         wants_person = verdict.decision == "ask"
         if self._permissions.allows(call.name, call.input) and not wants_person:
-            source = {"decision": "accept", "source": "config", "reason_type": "rule"}
+            why = "subcommandResults" if call.name == "Bash" else "rule"
+            source = {"decision": "accept", "source": "config", "reason_type": why}
             return _Permit(call.input, source)
         if not self._output.settings.can_ask or self._permissions.mode == "dontAsk":
             text = (
@@ -283,7 +286,7 @@ class ToolRunner:
                 result = await server.call(tool, call.input, call.id)
             except HostGone:
                 return ToolOutcome(INTERRUPTED, is_error=True, value=f"Error: {INTERRUPTED}")
-            return ToolOutcome(result.content, result.is_error, result.value)
+            return ToolOutcome(result.content, result.is_error, value=result.value)
         return await self._play(call)
 
     async def _play(self, call: ToolCall) -> ToolOutcome:
@@ -295,8 +298,8 @@ class ToolRunner:
             return ToolOutcome(str(error), is_error=True, value=f"Error: {error}")
         text = given if isinstance(given, str) else json.dumps(given)
         if call.name == "Bash":
-            value = {"stdout": text, "stderr": "", "interrupted": False, "isImage": False}
-            return ToolOutcome(text or "(Bash completed with no output)", value=value)
+            shown = text or "(Bash completed with no output)"
+            return ToolOutcome(shown, value=_bash_value(text), tells_success=True)
         return ToolOutcome(text, value=given)
 
     def _take_structured_output(self, call: ToolCall) -> ToolOutcome:
@@ -381,6 +384,16 @@ def _notes(event: str, call: ToolCall, replies: list[HookReply]) -> tuple[str, .
         for reply in replies
         if reply.note and not reply.stops
     )
+
+
+def _bash_value(text: str) -> dict[str, Any]:
+    return {
+        "stdout": text,
+        "stderr": "",
+        "interrupted": False,
+        "isImage": False,
+        "noOutputExpected": False,
+    }
 
 
 def _echo(given: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from steersman.testing.conformance.checks import scene
-from steersman.testing.conformance.hosting import HOLD, Refusal, hold
+from steersman.testing.conformance.hosting import Refusal, hold
 from steersman.testing.conformance.raw import Frame, RawCli, asks
 from steersman.testing.conformance.stage import STREAM_JSON, Stage
 from steersman.testing.script import Step, call, calls, say
@@ -337,5 +337,3 @@ SCENES = (
     rule_for_the_project,
     question_to_the_person,
 )
-
-_ = HOLD

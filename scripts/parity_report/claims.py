@@ -1,0 +1,91 @@
+"""What of ours answers to an official name, and which marks show that a test exercises it."""
+
+from __future__ import annotations
+
+import pkgutil
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from scripts.parity_report import ours
+from scripts.parity_report.evidence import mark_of
+from scripts.parity_report.reasons import ELSEWHERE
+from steersman._wire.environment import ALWAYS, INHERITED, MARKS
+from steersman.options import Options
+
+__all__ = [
+    "Claim",
+    "class_claim",
+    "elsewhere_claim",
+    "member_claim",
+    "public_claim",
+    "resolved_claim",
+    "variable_claim",
+    "verb_claim",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Something of ours, and the marks of a test that exercises it."""
+
+    ours: str
+    marks: tuple[str, ...]
+
+
+def class_claim(cls: type | None) -> Claim | None:
+    """A class, if there is one."""
+    return None if cls is None else Claim(f"`{ours.dotted_name(cls)}`", (mark_of(cls),))
+
+
+def verb_claim(cls: type, word: str) -> Claim:
+    """A verb is exercised by its class or by the method of a session that puts it."""
+    methods = ours.methods_that_call(cls, word)
+    names = [ours.dotted_name(cls), *(f"steersman.Session.{each}" for each in methods)]
+    marks = (mark_of(cls), *(f".{each}" for each in methods))
+    return Claim(", ".join(f"`{each}`" for each in names), marks)
+
+
+def member_claim(owner: type, name: str) -> Claim:
+    """An option, or a method or property of something."""
+    dotted = f"{ours.dotted_name(owner)}.{name}"
+    return Claim(f"`{dotted}`", (f"option:{name}" if owner is Options else f".{name}",))
+
+
+def public_claim(*names: str) -> Claim | None:
+    """The public class or function of the first of `names` that is one."""
+    found = [each for name in names for each in ours.public().get(name, [])]
+    return Claim(f"`{ours.dotted_name(found[0])}`", (mark_of(found[0]),)) if found else None
+
+
+def resolved_claim(dotted: str) -> Claim | None:
+    """What stands at `dotted`, which may be a field or a property."""
+    owner_name, _, name = dotted.rpartition(".")
+    try:
+        owner, thing = pkgutil.resolve_name(owner_name), pkgutil.resolve_name(dotted)
+    except (ImportError, AttributeError):
+        return None
+    if isinstance(owner, type):
+        return member_claim(owner, name)
+    return Claim(f"`{dotted}`", (mark_of(thing),))
+
+
+def elsewhere_claim(key: str, word: str) -> Claim | None:
+    """What the hand-kept table names instead."""
+    found = ELSEWHERE.get(key, {}).get(word)
+    claim = None if found is None else resolved_claim(found.ours)
+    if found is None or claim is None:
+        return None
+    return Claim(claim.ours, found.marks or claim.marks)
+
+
+def variable_claim(name: str) -> Claim | None:
+    """What happens to an environment variable."""
+    marks = (f"text:{name}", f"option:{name}")
+    home = "name:steersman._wire.environment."
+    if name in ALWAYS:
+        return Claim("always set", (*marks, f"{home}ALWAYS"))
+    if name in MARKS:
+        return Claim("never passed on", (*marks, f"{home}MARKS"))
+    if any(fnmatchcase(name, pattern) for pattern in INHERITED):
+        return Claim("passed on", marks)
+    return Claim("set where it is needed", marks) if name in ours.texts_in_source() else None

@@ -1,0 +1,60 @@
+"""`python scripts/parity.py`: reads the checkout, writes the page, says what is wrong."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from scripts.parity_report.evidence import Evidence
+from scripts.parity_report.page import faults, page
+from scripts.parity_report.rows import Catalogue, Section, sections
+
+__all__ = ["CATALOGUE", "PAGE", "ROOT", "catalogue", "main", "report", "sources"]
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "parity.md"
+CATALOGUE = ROOT / "tests" / "samples" / "parity.json"
+
+
+def main(arguments: Sequence[str], made: Sequence[Section] | None = None) -> int:
+    """Write the page, or check it; the exit status says whether all is well.
+
+    The page is of this checkout, or of the sections that were `made` before.
+    """
+    parser = argparse.ArgumentParser(description="Write docs/parity.md, or check it.")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail when stale")
+    parser.add_argument("--page", type=Path, default=PAGE, help="another place for the page")
+    given = parser.parse_args(arguments)
+    found = report() if made is None else made
+    wrong = faults(found)
+    if given.check:
+        wrong += _staleness(given.page, page(found))
+    else:
+        given.page.write_text(page(found), encoding="utf-8")
+    sys.stdout.write("".join(f"{line}\n" for line in wrong))
+    return 1 if wrong else 0
+
+
+def report() -> list[Section]:
+    """Every section, from the checkout that this file stands in."""
+    return sections(catalogue(), Evidence(sources()))
+
+
+def sources() -> dict[str, str]:
+    """The tests, by their paths."""
+    paths = sorted((ROOT / "tests").rglob("*.py"))
+    return {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in paths}
+
+
+def catalogue() -> Catalogue:
+    """What both official SDKs declare."""
+    found: Catalogue = json.loads(CATALOGUE.read_text(encoding="utf-8"))
+    return found
+
+
+def _staleness(place: Path, wanted: str) -> list[str]:
+    is_fresh = place.exists() and place.read_text(encoding="utf-8") == wanted
+    return [] if is_fresh else [f"{place.name} is stale: run `make parity`"]

@@ -1,0 +1,105 @@
+"""Rows to a page of Markdown. The same rows give the same page."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from scripts.parity_report.rows import Row, Section, Status
+
+__all__ = ["counts", "faults", "page"]
+
+STATUSES: tuple[Status, ...] = ("live", "offline", "not", "untested", "unaccounted")
+
+INTRO = """\
+# Parity with the official SDKs
+
+What `claude-agent-sdk` for Python (0.2.182) and `@anthropic-ai/claude-agent-sdk` for TypeScript
+(0.3.325) declare, what steersman has for it, and the test that shows it. `make parity` writes this
+page from the code, from `tests/samples/parity.json` and from the sources of the tests; CI fails
+when it is stale. Do not edit it.
+
+How to read a row:
+
+- **ours, or why not** is what you import or set. Where there is nothing, it says why: needs login,
+  Windows, hosted only, JavaScript runtime, a later issue, not declared by the SDKs themselves, kept
+  as data, or done otherwise here.
+- **tested** is *live* when a test on the stock CLI exercises it (with a scripted model), *offline*
+  when only a test without the CLI does. Behind it stands one such test, of perhaps many.
+- **fields** counts the declared fields that have a name in our class; the others are in `raw`.
+
+A test exercises what its code names: a class, an option given to something that takes options, a
+method. Comments, docstrings and annotations do not count, nor do the rules in `tests/house`. What
+is here without a test, or is neither here nor explained, makes the report fail. Explanations are
+kept by hand in `scripts/parity_report/reasons.py`.
+"""
+
+
+def page(sections: Sequence[Section]) -> str:
+    """The whole page."""
+    parts = [INTRO, _summary(sections), *(_table(each) for each in sections)]
+    return "\n".join(parts)
+
+
+def counts(rows: Iterable[Row]) -> list[int]:
+    """How many rows there are, and how many of each status."""
+    found = Counter(row.status for row in rows)
+    return [found.total(), *(found[status] for status in STATUSES)]
+
+
+def faults(sections: Iterable[Section]) -> list[str]:
+    """Rows that may not stay as they are, one line each."""
+    return [
+        f"{section.key}: {' / '.join(filter(None, row.names))}: {_fault(row)}"
+        for section in sections
+        for row in section.rows
+        if row.status in ("untested", "unaccounted")
+    ]
+
+
+def _fault(row: Row) -> str:
+    if row.status == "untested":
+        return f"no test exercises {row.ours}"
+    return "neither here nor explained"
+
+
+def _summary(sections: Sequence[Section]) -> str:
+    every = [row for section in sections for row in section.rows]
+    table = [
+        *_head(["section", "declared", *STATUSES]),
+        *(
+            _line([f"[{each.title}](#{_anchor(each.title)})", *map(str, counts(each.rows))])
+            for each in sections
+        ),
+        _line(["all", *map(str, counts(every))]),
+    ]
+    return "\n".join(["## Summary", "", *table, ""])
+
+
+def _table(section: Section) -> str:
+    fields = ["fields"] if section.has_fields else []
+    lines = _head([*section.columns, "ours, or why not", *fields, "tested", "by"])
+    lines += [_line(_cells(row, has_fields=section.has_fields)) for row in section.rows]
+    beside = ["", f"Ours beside these: {', '.join(section.beside)}."] if section.beside else []
+    return "\n".join([f"## {section.title}", "", *lines, *beside, ""])
+
+
+def _cells(row: Row, *, has_fields: bool) -> Iterator[str]:
+    yield from row.names
+    yield row.ours or row.reason or "**unaccounted for**"
+    if has_fields:
+        yield row.fields
+    yield {"live": "live", "offline": "offline", "untested": "**untested**"}.get(row.status, "")
+    yield "" if row.test is None or not row.ours else f"`{row.test}`"
+
+
+def _head(columns: Sequence[str]) -> list[str]:
+    return [_line(columns), "|" + "---|" * len(columns)]
+
+
+def _line(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _anchor(title: str) -> str:
+    return title.lower().replace(" ", "-")

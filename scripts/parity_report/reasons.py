@@ -1,0 +1,198 @@
+"""Hand-kept: what we have under another name, and why we do not have the rest.
+
+Both are asked only when nothing of the official name is found, so an entry does no harm when the
+thing appears. An entry for something that nobody declares fails a test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["ALSO_SHOWN_BY", "ELSEWHERE", "KINDS", "REASONS", "WHOLE_SECTION", "Elsewhere"]
+
+KINDS = (
+    "needs login",
+    "Windows",
+    "hosted only",
+    "JavaScript runtime",
+    "later issue: ",
+    "not declared: ",
+    "kept as data: ",
+    "otherwise here: ",
+)
+"""How every reason begins."""
+
+HOOKS = "later issue: every hook event, with its reply"
+STORES = "later issue: session functions and stores"
+COMPAT = "later issue: the official names, in a module of their own"
+WARM = "later issue: many sessions, and processes kept warm"
+TRACES = "later issue: traces"
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """What we have instead: a dotted name of ours, and marks beside its own that show it."""
+
+    ours: str
+    marks: tuple[str, ...] = ()
+
+
+ELSEWHERE: Mapping[str, Mapping[str, Elsewhere]] = {
+    "options": {
+        "spawnClaudeCodeProcess": Elsewhere("steersman.ports.Transport", ("option:transport",)),
+        "abortController": Elsewhere("steersman.Turn.interrupt"),
+        "debug_stderr": Elsewhere("steersman.Options.stderr"),
+    },
+    "methods": {
+        "query()": Elsewhere("steersman.query"),
+        "startup()": Elsewhere("steersman.Session.start"),
+        "ClaudeSDKClient(options, transport)": Elsewhere("steersman.Agent"),
+        "connect": Elsewhere("steersman.Agent.start"),
+        "query": Elsewhere("steersman.Session.send"),
+        "receive_messages": Elsewhere("steersman.Session.messages"),
+        "receive_response": Elsewhere("steersman.Turn.messages"),
+        "disconnect": Elsewhere("steersman.Session.aclose"),
+        "__aenter__ / __aexit__": Elsewhere("steersman.Agent.session"),
+        "get_server_info": Elsewhere("steersman.Session.initialized"),
+        "supportedCommands": Elsewhere("steersman.Session.initialized", (".commands",)),
+        "supportedModels": Elsewhere("steersman.Session.initialized", (".models",)),
+        "supportedAgents": Elsewhere("steersman.Session.initialized", (".agents",)),
+        "accountInfo": Elsewhere("steersman.Session.initialized", (".account",)),
+    },
+    "control_requests": {
+        "hook_callback": Elsewhere("steersman.Hooks"),
+    },
+    "content_blocks": {
+        name: Elsewhere("steersman.StreamEvent", (f"text:{name}", f"text:stream_event/{name}"))
+        for name in (
+            "message_start",
+            "content_block_start",
+            "content_block_delta",
+            "content_block_stop",
+            "message_delta",
+            "message_stop",
+            "ping",
+            "text_delta",
+            "input_json_delta",
+            "citations_delta",
+            "thinking_delta",
+            "signature_delta",
+            "compaction_delta",
+        )
+    },
+    "errors": {
+        "ClaudeSDKError": Elsewhere("steersman.SteersmanError"),
+        "CLIConnectionError": Elsewhere("steersman.errors.ChannelError"),
+        "CLINotFoundError(CLIConnectionError)": Elsewhere("steersman.errors.CliNotFound"),
+        "ProcessError": Elsewhere("steersman.errors.CliExited"),
+        "ResultError(ProcessError)": Elsewhere("steersman.errors.TurnFailed"),
+        "bare Exception": Elsewhere("steersman.errors.RequestRefused"),
+        "ValueError / TypeError / FileNotFoundError / RuntimeError": Elsewhere(
+            "steersman.errors.UsageError"
+        ),
+        "Error + errorClass": Elsewhere("steersman.errors.Evidence"),
+        "ReferenceError + errorClass": Elsewhere("steersman.errors.CliNotExecutable"),
+        "result-level failures": Elsewhere("steersman.errors.TurnFailed"),
+    },
+}
+
+ALSO_SHOWN_BY: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "control_requests": {
+        "can_use_tool": ("option:can_use_tool",),
+        "elicitation": ("option:on_elicitation",),
+        "initialize": (".initialized",),
+        "request_user_dialog": ("option:on_user_dialog",),
+    },
+}
+
+REASONS: Mapping[str, Mapping[str, str]] = {
+    "options": {
+        "session_store": STORES,
+        "session_store_flush": STORES,
+        "load_timeout_ms": STORES,
+        "executable": "JavaScript runtime",
+        "executableArgs": "JavaScript runtime",
+    },
+    "methods": {
+        "prewarm()": WARM,
+        "reinitialize": "later issue: sessions that outlive their process",
+        "streamInput": "later issue: prompts from an async iterator",
+    },
+    "errors": {
+        "CLIJSONDecodeError": (
+            "otherwise here: a line that is no JSON is noise in the journal, and ends nothing"
+        ),
+        "MessageParseError": (
+            "otherwise here: a message that we do not know is an `UnknownMessage`, with its `raw`"
+        ),
+        "CanUseToolShadowedWarning(UserWarning)": (
+            "later issue: contradictory permissions, refused by name"
+        ),
+        "AbortError": "JavaScript runtime: here a cancelled task is `asyncio.CancelledError`",
+        "SpareProcess.claimed rejections": WARM,
+        "warnings": "JavaScript runtime: warnings of the Node process",
+        "DirectConnectError": "not declared: hosted sessions only",
+    },
+    "env": {
+        "CLAUDE_AGENT_SDK_VERSION": (
+            "otherwise here: it names a release of the official SDK, and we are none"
+        ),
+        "CLAUDE_CODE_SDK_READS_STARTUP_MARKS": WARM,
+        "CLAUDE_CODE_QUESTION_EXTENDED": "not declared: an undeclared key of toolConfig sets it",
+        "CLAUDE_CODE_QUESTION_OPTIONAL_DESCRIPTIONS": (
+            "not declared: an undeclared key of toolConfig sets it"
+        ),
+        "CLAUDE_CODE_SDK_HAS_OAUTH_REFRESH": "not declared: undeclared callbacks set it",
+        "CLAUDE_CODE_SDK_HAS_HOST_AUTH_REFRESH": "not declared: undeclared callbacks set it",
+        "CLAUDE_AGENT_SDK_DERIVED_CLIENT_APP": (
+            "not declared: no CLI that exists takes it, the SDK asks for version 999"
+        ),
+        "NODE_OPTIONS": "JavaScript runtime",
+        "DEBUG": "JavaScript runtime",
+        "DEBUG_CLAUDE_AGENT_SDK": "JavaScript runtime: the SDK's own debug file",
+        "PWD": "otherwise here: the working directory is set by the system, not by a variable",
+        "TRACEPARENT": TRACES,
+        "TRACESTATE": TRACES,
+        "CLAUDE_SECURESTORAGE_CONFIG_DIR": "Windows",
+        "CLAUDE_CODE_PROJECT_DIR_NAME": STORES,
+        "CLAUDE_CODE_SDK_READS_SESSION_STATE": (
+            "otherwise here: CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS asks for the same frames"
+        ),
+        "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS": (
+            "otherwise here: input stays open until the session is closed"
+        ),
+        "CLAUDE_CODE_STREAM_CLOSE_TIMEOUT": "otherwise here: the option `startup` has the limits",
+        "CLAUDE_AGENT_SDK_SKIP_VERSION_CHECK": (
+            "otherwise here: a CLI that is too old is an error, not a warning"
+        ),
+        "CLAUDE_AGENT_SDK_DISABLE_MCP_MANIFESTS": (
+            "otherwise here: no manifests are sent; the CLI asks in-process servers itself"
+        ),
+        "CLAUDE_CODE_RESUME_INTERRUPTED_TURN": "later issue: sessions that outlive their process",
+        "CLAUDE_CODE_RESUME_REASON": "later issue: sessions that outlive their process",
+    },
+    "content_blocks": {
+        "mid_conv_system": "kept as data: an `UnknownBlock`, with its `raw`",
+        "mcp_tool_listing": "not declared: only the API's own SDK types it; an `UnknownBlock` here",
+        "tool_reference": "kept as data: in the content of a `ToolResultBlock`",
+    },
+    "tools": {
+        "McpInput": "kept as data: any keys, so it stays a mapping",
+        "McpOutput": "kept as data: any keys, so it stays a mapping",
+    },
+}
+
+WHOLE_SECTION: Mapping[str, str] = {
+    "hooks": HOOKS,
+    "session_functions": STORES,
+    "env": "otherwise here: stays behind unless `env` or `inherit_env` names it",
+    "capabilities_live": (
+        "kept as data: told in the answer to initialize; nothing here hangs on it yet"
+    ),
+    "untyped_tools": "not declared: no type in sdk-tools.d.ts, so its input stays a mapping",
+    "python_all": COMPAT,
+    "python_types_not_exported": COMPAT,
+    "ts_exports": COMPAT,
+}
+"""For sections where one reason holds for all that is missing."""

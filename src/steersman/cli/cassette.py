@@ -1,0 +1,52 @@
+"""The command that looks after cassettes."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable
+from typing import Protocol
+
+from steersman.errors import UsageError
+from steersman.testing.cassette_lint import lint
+
+__all__ = ["Commands", "add_command", "lint_files"]
+
+CLEAN, LEAKING, UNREADABLE = 0, 1, 2
+
+
+class Commands(Protocol):
+    """Takes the commands of a parser; argparse has no public name for it."""
+
+    def add_parser(self, name: str, *, help: str) -> argparse.ArgumentParser:  # noqa: A002
+        """Add one."""
+        ...
+
+
+def add_command(commands: Commands) -> None:
+    """Say what may be written after `steersman cassette`."""
+    cassette = commands.add_parser("cassette", help="look after recorded conversations")
+    deeds = cassette.add_subparsers(required=True, metavar="deed")
+    linting = deeds.add_parser("lint", help="find secrets in cassettes; fails if there are any")
+    linting.add_argument("files", nargs="+", metavar="FILE")
+    linting.set_defaults(run=_lint)
+
+
+def _lint(chosen: argparse.Namespace) -> int:
+    return lint_files(chosen.files)
+
+
+def lint_files(paths: Iterable[str]) -> int:
+    """Print what looks like a secret; gives the command's exit status."""
+    status = CLEAN
+    for path in paths:
+        try:
+            findings = lint(path)
+        except UsageError as error:
+            print(f"steersman: {path}: {error}", file=sys.stderr)
+            status = UNREADABLE
+            continue
+        for finding in findings:
+            print(finding)
+        status = max(status, LEAKING if findings else CLEAN)
+    return status

@@ -1,0 +1,181 @@
+"""Which class a tool's input has, and which its output.
+
+To add a tool, write its classes in the file of their topic and give the tool a row here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from steersman import _json
+from steersman._values import MISFITS, read_leniently
+from steersman.messages.builtin import (
+    agents,
+    files,
+    hosted,
+    mcp,
+    people,
+    planning,
+    schedules,
+    shell,
+    todos,
+    web,
+)
+from steersman.messages.builtin.values import Part, ToolInput, ToolOutput
+
+__all__ = ["ALIASES", "INPUTS", "LISTS", "OUTPUTS", "typed_input", "typed_output"]
+
+INPUTS: Mapping[str, type[ToolInput]] = {
+    "Agent": agents.AgentInput,
+    "Artifact": hosted.ArtifactInput,
+    "AskUserQuestion": people.AskUserQuestionInput,
+    "Bash": shell.BashInput,
+    "ClaudeDesign": hosted.ClaudeDesignInput,
+    "CronCreate": schedules.CronCreateInput,
+    "CronDelete": schedules.CronDeleteInput,
+    "CronList": schedules.CronListInput,
+    "Edit": files.FileEditInput,
+    "EndConversation": people.EndConversationInput,
+    "EnterPlanMode": planning.EnterPlanModeInput,
+    "EnterWorktree": planning.EnterWorktreeInput,
+    "ExitPlanMode": planning.ExitPlanModeInput,
+    "ExitWorktree": planning.ExitWorktreeInput,
+    "Glob": files.GlobInput,
+    "Grep": files.GrepInput,
+    "LSP": files.LSPInput,
+    "ListAgents": agents.ListAgentsInput,
+    "ListMcpResourcesTool": mcp.ListMcpResourcesInput,
+    "Monitor": shell.MonitorInput,
+    "NotebookEdit": files.NotebookEditInput,
+    "OfferChromeSetup": people.OfferChromeSetupInput,
+    "PowerShell": shell.PowerShellInput,
+    "Projects": hosted.ProjectsInput,
+    "ProposeGoal": planning.ProposeGoalInput,
+    "PushNotification": people.PushNotificationInput,
+    "Read": files.FileReadInput,
+    "ReadMcpResourceDirTool": mcp.ReadMcpResourceDirInput,
+    "ReadMcpResourceTool": mcp.ReadMcpResourceInput,
+    "ReadNotifications": people.ReadNotificationsInput,
+    "RefreshMcpTools": mcp.RefreshMcpToolsInput,
+    "RemoteTrigger": schedules.RemoteTriggerInput,
+    "ReportFindings": planning.ReportFindingsInput,
+    "ScheduleWakeup": schedules.ScheduleWakeupInput,
+    "SendFeedback": people.SendFeedbackInput,
+    "SendMessage": agents.SendMessageInput,
+    "SendUserFile": people.SendUserFileInput,
+    "SendUserMessage": people.SendUserMessageInput,
+    "ShareOnboardingGuide": people.ShareOnboardingGuideInput,
+    "ShowOnboardingRolePicker": people.ShowOnboardingRolePickerInput,
+    "Skill": agents.SkillInput,
+    "SubagentHandback": agents.SubagentHandbackInput,
+    "TaskCreate": todos.TaskCreateInput,
+    "TaskGet": todos.TaskGetInput,
+    "TaskList": todos.TaskListInput,
+    "TaskStop": shell.TaskStopInput,
+    "TaskUpdate": todos.TaskUpdateInput,
+    "TodoWrite": todos.TodoWriteInput,
+    "ToolSearch": mcp.ToolSearchInput,
+    "WaitForMcpServers": mcp.WaitForMcpServersInput,
+    "WebFetch": web.WebFetchInput,
+    "WebSearch": web.WebSearchInput,
+    "Workflow": agents.WorkflowInput,
+    "Write": files.FileWriteInput,
+    "propose_skills": hosted.ProposeSkillsInput,
+}
+
+OUTPUTS: Mapping[str, type[ToolOutput]] = {
+    "Agent": agents.AgentOutput,
+    "Artifact": hosted.ArtifactOutput,
+    "AskUserQuestion": people.AskUserQuestionOutput,
+    "Bash": shell.BashOutput,
+    "ClaudeDesign": hosted.ClaudeDesignOutput,
+    "CronCreate": schedules.CronCreateOutput,
+    "CronDelete": schedules.CronDeleteOutput,
+    "CronList": schedules.CronListOutput,
+    "Edit": files.FileEditOutput,
+    "EnterPlanMode": planning.EnterPlanModeOutput,
+    "EnterWorktree": planning.EnterWorktreeOutput,
+    "ExitPlanMode": planning.ExitPlanModeOutput,
+    "ExitWorktree": planning.ExitWorktreeOutput,
+    "Glob": files.GlobOutput,
+    "Grep": files.GrepOutput,
+    "ListMcpResourcesTool": mcp.ListMcpResourcesOutput,
+    "Monitor": shell.MonitorOutput,
+    "NotebookEdit": files.NotebookEditOutput,
+    "OfferChromeSetup": people.OfferChromeSetupOutput,
+    "Projects": hosted.ProjectsOutput,
+    "ProposeGoal": planning.ProposeGoalOutput,
+    "PushNotification": people.PushNotificationOutput,
+    "Read": files.FileReadOutput,
+    "ReadMcpResourceDirTool": mcp.ReadMcpResourceDirOutput,
+    "ReadMcpResourceTool": mcp.ReadMcpResourceOutput,
+    "ReadNotifications": people.ReadNotificationsOutput,
+    "RefreshMcpTools": mcp.RefreshMcpToolsOutput,
+    "RemoteTrigger": schedules.RemoteTriggerOutput,
+    "ReportFindings": planning.ReportFindingsOutput,
+    "ScheduleWakeup": schedules.ScheduleWakeupOutput,
+    "SendFeedback": people.SendFeedbackOutput,
+    "ShowOnboardingRolePicker": people.ShowOnboardingRolePickerOutput,
+    "Skill": agents.SkillOutput,
+    "TaskCreate": todos.TaskCreateOutput,
+    "TaskGet": todos.TaskGetOutput,
+    "TaskList": todos.TaskListOutput,
+    "TaskStop": shell.TaskStopOutput,
+    "TaskUpdate": todos.TaskUpdateOutput,
+    "TodoWrite": todos.TodoWriteOutput,
+    "WebFetch": web.WebFetchOutput,
+    "WebSearch": web.WebSearchOutput,
+    "Workflow": agents.WorkflowOutput,
+    "Write": files.FileWriteOutput,
+    "propose_skills": hosted.ProposeSkillsOutput,
+}
+
+ALIASES: Mapping[str, str] = {
+    "Brief": "SendUserMessage",
+    "KillBash": "TaskStop",
+    "KillShell": "TaskStop",
+    "ListMcpResources": "ListMcpResourcesTool",
+    "ListPeers": "ListAgents",
+    "ReadMcpResource": "ReadMcpResourceTool",
+    "ReadMcpResourceDir": "ReadMcpResourceDirTool",
+    "Task": "Agent",
+}
+"""Older names of tools; `system/init` still says Task."""
+
+LISTS: Mapping[type[ToolOutput], str] = {
+    mcp.ListMcpResourcesOutput: "resources",
+    mcp.RefreshMcpToolsOutput: "servers",
+}
+"""Outputs that are a bare list, and the field that holds it."""
+
+PartT = TypeVar("PartT", bound=Part)
+
+
+def typed_input(tool_name: str, given: dict[str, Any]) -> ToolInput | dict[str, Any]:
+    """What `tool_name` was given, as its class; `given` itself if the tool is not built in."""
+    cls = INPUTS.get(ALIASES.get(tool_name, tool_name))
+    return given if cls is None else _read(cls, given)
+
+
+def typed_output(tool_name: str, value: Any) -> ToolOutput | Any:
+    """What `tool_name` gave back, such as `User.tool_use_result`, as its class.
+
+    `value` itself if the tool is not built in or declares nothing, and if it is a text: an error.
+    """
+    cls = OUTPUTS.get(ALIASES.get(tool_name, tool_name))
+    if cls is None:
+        return value
+    if _json.is_array(value) and cls in LISTS:
+        return _read(cls, {LISTS[cls]: value})
+    return _read(cls, value) if _json.is_object(value) else value
+
+
+def _read(cls: type[PartT], found: dict[str, Any]) -> PartT:
+    try:
+        value = msgspec.convert(found, cls)
+    except MISFITS:
+        value = read_leniently(cls, found)
+    return value.came_from(found)

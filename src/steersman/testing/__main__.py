@@ -1,0 +1,51 @@
+"""`python -m steersman.testing --script module:name`: a scripted CLI that speaks on stdio.
+
+What follows `--` are the flags of the CLI, as a host gives them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+from steersman.errors import UsageError
+from steersman.testing.scripted.control import VERSION
+from steersman.testing.scripted.minutes import Minutes
+from steersman.testing.scripted.source import load
+from steersman.testing.scripted.stdio import SharedStage, launch_of, serve
+
+USAGE = "usage: python -m steersman.testing --script PLACE [--minutes FILE] [-- FLAGS OF THE CLI]"
+MISUSED = 2
+
+
+def main(words: list[str]) -> int:
+    """Play the CLI; gives its exit status."""
+    own: dict[str, str] = {}
+    while len(words) > 1 and words[0] in ("--script", "--minutes"):
+        name, value, *words = words
+        own[name] = value
+    flags = words[1:] if words[:1] == ["--"] else words
+    if flags in (["--version"], ["-v"]):
+        sys.stdout.write(f"{VERSION} (Claude Code)\n")
+        return 0
+    if "--script" not in own:
+        sys.stderr.write(f"{USAGE}\n")
+        return MISUSED
+    # The terminal's Ctrl-C ends it as it would end any program, without a trace of Python.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        cli = load(own["--script"])
+    except UsageError as error:
+        sys.stderr.write(f"{error}\n")
+        return MISUSED
+    stage = cli._stage
+    if "--minutes" in own:
+        stage = SharedStage(stage, Minutes(Path(own["--minutes"])))
+    return asyncio.run(serve(stage, launch_of(flags, os.environ)))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

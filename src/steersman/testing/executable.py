@@ -1,0 +1,122 @@
+"""A scripted CLI as a program: a launcher for `cli_path=`, and what it was asked.
+
+`executable(script, directory)` writes the launcher. It runs `python -m steersman.testing`, which
+speaks the protocol on stdin and stdout as the stock CLI does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path, PosixPath
+
+from steersman import _json
+from steersman.testing.request import ModelRequest
+from steersman.testing.script import Answer, Scene, Script
+from steersman.testing.scripted.minutes import Minutes
+from steersman.testing.scripted.source import anchored, load, rewound
+from steersman.testing.scripted.written import written
+
+__all__ = ["Executable", "executable"]
+
+PATIENCE = 10.0
+"""How long its waits last, unless told otherwise."""
+POLL = 0.005
+"""How often a wait looks into the minutes."""
+
+LAUNCHER = """\
+#!/bin/sh
+# A scripted Claude Code CLI, made by steersman.testing.
+PYTHONPATH={path} exec {python} -P -m steersman.testing \\
+    --script {script} --minutes {minutes} -- "$@"
+"""
+
+
+class Executable(PosixPath):
+    """The path of a scripted CLI. Any number of processes may run it; they share its script."""
+
+    @property
+    def minutes(self) -> Path:
+        """What its processes write down."""
+        return Path(f"{self}.minutes")
+
+    @property
+    def script(self) -> str:
+        """Where its processes find the script."""
+        return Path(f"{self}.script").read_text(encoding="utf-8")
+
+    @property
+    def asked(self) -> list[ModelRequest]:
+        """The requests to the model so far, of all processes."""
+        return Minutes(self.minutes).asked
+
+    async def wait_for_request(self, count: int = 1, timeout: float = PATIENCE) -> ModelRequest:
+        """Wait for the request number `count` to the model. Raises `TimeoutError`."""
+        await _until(
+            lambda: len(self.asked) >= count, timeout, f"{count} requests to the model"
+        )
+        return self.asked[count - 1]
+
+    async def release(self, timeout: float = PATIENCE) -> None:
+        """Wait until the model stalls, then let all that stalls go on. Raises `TimeoutError`."""
+        minutes = Minutes(self.minutes)
+        await _until(lambda: minutes.stalled > 0, timeout, "a stall")
+        minutes.write({"release": True})
+
+    def assert_complete(self) -> None:
+        """Raise `AssertionError` naming the steps not reached and what went wrong."""
+        script = rewound(load(self.script).script)
+        minutes = Minutes(self.minutes)
+        for request in minutes.asked:
+            script.pass_over(request)
+        if complaints := [*minutes.surprises, *script.not_reached]:
+            raise AssertionError("; ".join(complaints))
+
+
+def executable(
+    script: str | Script | Answer | Scene | list[Answer | Scene],
+    directory: str | Path,
+    *,
+    name: str = "claude",
+    python: str = sys.executable,
+) -> Executable:
+    """Write a program into `directory` that plays `script` as the Claude Code CLI would.
+
+    A script with functions, or a `ScriptedCLI` with tools and faults, is given by its place:
+    `"module:name"` or `"path/to/file.py:name"`, also of a function that makes it. Steps without
+    functions may be given as they are. Raises `UsageError`.
+    """
+    program = Executable(directory, name).absolute()
+    place = anchored(script) if isinstance(script, str) else _write_steps(script, program)
+    load(place)
+    Path(f"{program}.script").write_text(place, encoding="utf-8")
+    program.minutes.write_bytes(b"")
+    program.write_text(_launcher(place, program.minutes, python), encoding="utf-8")
+    program.chmod(0o755)
+    return program
+
+
+def _write_steps(script: Script | Answer | Scene | list[Answer | Scene], program: Path) -> str:
+    if not isinstance(script, Script):
+        script = Script(*(script if isinstance(script, list) else [script]), strict=True)
+    place = f"{program}.json"
+    Path(place).write_bytes(_json.dumps({"strict": script.strict, "steps": written(script)}))
+    return place
+
+
+def _launcher(place: str, minutes: Path, python: str) -> str:
+    path = ":".join(str(Path(each).absolute()) for each in sys.path)
+    words = {"path": path, "python": python, "script": place, "minutes": str(minutes)}
+    return LAUNCHER.format_map({name: shlex.quote(word) for name, word in words.items()})
+
+
+async def _until(is_so: Callable[[], bool], timeout: float, what: str) -> None:
+    try:
+        async with asyncio.timeout(timeout):
+            # Another process writes the minutes, and sets no event here.
+            while not is_so():  # noqa: ASYNC110
+                await asyncio.sleep(POLL)
+    except TimeoutError:
+        raise TimeoutError(f"{what} did not come within {timeout:g} s") from None

@@ -1,0 +1,109 @@
+"""Where a scripted CLI that is a process finds its script: by name, in a file, or as JSON."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable
+from functools import reduce
+from pathlib import Path
+from types import ModuleType
+from typing import Any, cast
+
+from steersman import _json
+from steersman.errors import UsageError
+from steersman.testing.script import Answer, Scene, Script, Step
+from steersman.testing.scripted.cli import ScriptedCLI
+from steersman.testing.scripted.written import read_script
+
+__all__ = ["Performance", "anchored", "load", "rewound"]
+
+Performance = ScriptedCLI | Script | Step | Scene | list[Answer | Scene]
+"""What can be played."""
+
+PLACES = '"module:name", "path/to/file.py:name" or "path/to/steps.json"'
+
+
+def anchored(place: str) -> str:
+    """The same place, whatever the working directory will be. Raises `UsageError`."""
+    path, colon, name = place.rpartition(":")
+    if place.endswith(".json"):
+        return str(Path(place).absolute())
+    if not colon or not path or not name:
+        raise UsageError("script", place, PLACES)
+    return f"{Path(path).absolute()}:{name}" if path.endswith(".py") else place
+
+
+def load(place: str) -> ScriptedCLI:
+    """The CLI to play: a script, steps, a `ScriptedCLI`, or a function that gives one of those.
+
+    Raises `UsageError`.
+    """
+    if place.endswith(".json"):
+        found = _json.loads(_bytes_of(place))
+        strict = isinstance(found, dict) and bool(cast("dict[str, Any]", found).get("strict"))
+        steps = cast("dict[str, Any]", found)["steps"] if isinstance(found, dict) else found
+        return ScriptedCLI(read_script(steps, strict=strict))
+    where, _, name = place.rpartition(":")
+    module = _module_in(where) if where.endswith(".py") else _module_named(where)
+    try:
+        named = reduce(getattr, name.split("."), cast("Any", module))
+    except AttributeError as error:
+        raise UsageError("script", place, f"{PLACES} ({error})") from None
+    return _cli_of(_called(named), place)
+
+
+def rewound(script: Script) -> Script:
+    """The same script, at its beginning."""
+    fresh = Script(*script.steps, strict=script.strict)
+    for branch in script.branches:
+        fresh.branch(branch.match, *branch.steps)
+    return fresh
+
+
+def _cli_of(found: Any, place: str) -> ScriptedCLI:
+    match found:
+        case ScriptedCLI():
+            return found
+        case Script():
+            return ScriptedCLI(found)
+        case Step() | Scene():
+            return ScriptedCLI(Script(found, strict=True))
+        case list() | tuple():
+            return ScriptedCLI(Script(*cast("list[Any]", found), strict=True))
+        case _:
+            raise UsageError(
+                "script", place, "the place of a Script, steps, a ScriptedCLI, or a function"
+            )
+
+
+def _called(found: Any) -> Any:
+    is_played = isinstance(found, ScriptedCLI | Script | Step | Scene | list | tuple)
+    return cast("Callable[[], Any]", found)() if callable(found) and not is_played else found
+
+
+def _module_named(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise UsageError("script", name, f"a module that can be imported ({error})") from error
+
+
+def _module_in(path: str) -> ModuleType:
+    name = f"steersman_script_{Path(path).stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None or not Path(path).is_file():
+        raise UsageError("script", path, "a Python file")
+    module = importlib.util.module_from_spec(spec)
+    # Dataclasses and the like look their module up by its name.
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _bytes_of(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise UsageError("script", path, f"a file that can be read ({error.strerror})") from None

@@ -1,0 +1,140 @@
+"""A scripted CLI as a process: stdin and stdout instead of a wire in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from steersman.ports import FileArgument, Launch
+from steersman.testing.request import ModelRequest
+from steersman.testing.script import Stall, Step
+from steersman.testing.scripted.minutes import Minutes
+from steersman.testing.scripted.process import ScriptedProcess
+from steersman.testing.scripted.stage import Stage
+from steersman.transports.memory import Wire
+
+__all__ = ["SharedStage", "launch_of", "serve"]
+
+POLL = 0.01
+"""How often a stall looks whether the test has released it."""
+
+CHUNK = 256 * 1024
+FILES = ("--mcp-config", "--settings")
+"""Flags whose value may be the path of a file."""
+
+
+class SharedStage(Stage):
+    """A stage whose script several processes play together, by the minutes they keep."""
+
+    def __init__(self, own: Stage, minutes: Minutes) -> None:
+        super().__init__(
+            own.script,
+            own.tools,
+            own.faults,
+            checks_output=own.checks_output,
+            retry_pace=own.retry_pace,
+        )
+        self._minutes = minutes
+
+    def answer(self, request: ModelRequest) -> Step:
+        """Pass over what the other processes were answered, then answer."""
+        with self._minutes.held():
+            for note in self._minutes.news():
+                if "asked" in note:
+                    self.script.pass_over(ModelRequest(note["asked"]))
+            self.script.surprises.clear()
+            step = super().answer(request)
+            self._minutes.write({"asked": request.body, "surprises": self.script.surprises})
+            self._minutes.news()
+        return step
+
+    async def stall(self, stall: Stall) -> None:
+        """Wait for time to pass, or for a release that the test wrote down."""
+        before = self._minutes.releases
+        watching = asyncio.get_running_loop().create_task(self._watch(before))
+        self._minutes.write({"stalled": 1})
+        try:
+            await super().stall(stall)
+        finally:
+            watching.cancel()
+            self._minutes.write({"stalled": -1})
+
+    async def _watch(self, before: int) -> None:
+        while self._minutes.releases == before:
+            await asyncio.sleep(POLL)
+        self.release()
+
+
+def launch_of(arguments: Sequence[str], environ: Mapping[str, str]) -> Launch:
+    """How this process was launched; files that the command line names are read."""
+    argv: list[str | FileArgument] = ["claude"]
+    files: dict[str, bytes] = {}
+    for word in arguments:
+        flag, _, value = word.partition("=")
+        if flag in FILES and Path(value).is_file():
+            files[flag] = Path(value).read_bytes()
+            argv.append(FileArgument(f"{flag}=", flag))
+        else:
+            argv.append(word)
+    return Launch(tuple(argv), dict(environ), str(Path.cwd()), files)
+
+
+async def serve(stage: Stage, launch: Launch) -> int:
+    """Be a CLI until it ends; gives its exit status."""
+    status: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    process = ScriptedProcess(stage, lambda _: None)
+    process.connected(launch, _StdioWire(status))
+    _Stdin(process).watch()
+    return await status
+
+
+class _StdioWire(Wire):
+    """Says everything at once; a host that is gone is told nothing."""
+
+    def __init__(self, status: asyncio.Future[int]) -> None:
+        self._status = status
+
+    def write(self, data: bytes) -> None:
+        self._say(1, data)
+
+    def write_stderr(self, data: bytes) -> None:
+        self._say(2, data)
+
+    def exit(self, status: int) -> None:
+        if not self._status.done():
+            self._status.set_result(status)
+
+    def _say(self, descriptor: int, data: bytes) -> None:
+        rest = memoryview(data)
+        try:
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+        except BrokenPipeError:
+            self.exit(1)
+
+
+class _Stdin:
+    """Reads what the host writes, as it comes."""
+
+    def __init__(self, process: ScriptedProcess) -> None:
+        self._process = process
+        self._loop = asyncio.get_running_loop()
+
+    def watch(self) -> None:
+        try:
+            self._loop.add_reader(0, self._read)
+        except PermissionError:
+            # A file, not a pipe: it is always ready, so the system will not watch it.
+            while self._read():
+                pass
+
+    def _read(self) -> bool:
+        data = os.read(0, CHUNK)
+        if data:
+            self._process.data_received(data)
+        else:
+            self._loop.remove_reader(0)
+            self._process.input_ended()
+        return bool(data)

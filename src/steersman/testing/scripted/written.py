@@ -1,0 +1,145 @@
+"""Scripts ⇄ JSON, for a scripted CLI that is a process of its own. Pure.
+
+A script is an array of steps. A step is a part, `{"say": "Hello."}`, an array of parts, or
+`{"step": [...], "stop_reason": ..., "usage": {...}}`; `{"when": "word", "steps": [...]}` is a scene
+and `{"branch": "word", "steps": [...]}` a branch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+from typing import Any, cast
+
+from steersman._json import is_array, is_object
+from steersman.errors import UsageError
+from steersman.testing.script import (
+    Answer,
+    Cut,
+    Fail,
+    Part,
+    Scene,
+    Script,
+    Stall,
+    Step,
+    Text,
+    Thinking,
+    ToolUse,
+    Usage,
+    chunked,
+)
+
+__all__ = ["read_script", "written"]
+
+FORMS = "steps such as {'say': 'Hello.'}, arrays of them, or {'when': 'word', 'steps': [...]}"
+
+
+def written(script: Script) -> list[Any]:
+    """What can be read again. Raises `UsageError` for a function: it cannot be written down."""
+    scenes = [
+        _scene("when", each) if isinstance(each, Scene) else _step(each) for each in script.steps
+    ]
+    return [*scenes, *(_scene("branch", each) for each in script.branches)]
+
+
+def read_script(found: Any, *, strict: bool) -> Script:
+    """The script that was written. Raises `UsageError`."""
+    if not is_array(found):
+        raise UsageError("script", found, f"an array of {FORMS}")
+    branches = [each for each in found if is_object(each) and "branch" in each]
+    steps = [_read(each) for each in found if each not in branches]
+    script = Script(*steps, strict=strict)
+    for each in branches:
+        script.branch(str(each["branch"]), *_read_steps(each))
+    return script
+
+
+# Writing
+
+
+def _scene(kind: str, scene: Scene) -> dict[str, Any]:
+    if not isinstance(scene.match, str):
+        raise _unwritable(scene.match)
+    return {kind: scene.match, "steps": [_step(each) for each in scene.steps]}
+
+
+def _step(answer: Answer) -> Any:
+    if not isinstance(answer, Step):
+        raise _unwritable(answer)
+    parts = [_part(each) for each in answer.parts]
+    more: dict[str, Any] = {}
+    if answer.usage is not None:
+        more["usage"] = asdict(answer.usage)
+    if answer.stop_reason is not None:
+        more["stop_reason"] = answer.stop_reason
+    return {"step": parts, **more} if more else parts
+
+
+def _part(part: Part) -> dict[str, Any]:
+    match part:
+        case Text(chunks):
+            return {"say": "".join(chunks), "chunks": list(chunks)}
+        case Thinking(text, signature):
+            return {"think": text, "signature": signature}
+        case ToolUse(name, given, id_):
+            return {"call": name, "input": given, "id": id_}
+        case Fail():
+            return {"fail": part.status, **{name: getattr(part, name) for name in FAILURE}}
+        case Stall(seconds):
+            return {"stall": seconds}
+        case Cut():
+            return {"cut": True}
+
+
+FAILURE = ("message", "retry_after", "once")
+
+
+def _unwritable(function: Callable[..., Any]) -> UsageError:
+    return UsageError(
+        "script",
+        function,
+        "steps without functions",
+        hint='a process of its own finds functions by their place: "module:name" or "file.py:name"',
+    )
+
+
+# Reading
+
+
+def _read(found: Any) -> Answer | Scene:
+    if is_object(found) and "when" in found:
+        return Scene(str(found["when"]), tuple(_read_steps(found)))
+    return _read_step(found)
+
+
+def _read_steps(found: Mapping[str, Any]) -> Iterable[Step]:
+    return [_read_step(each) for each in found.get("steps", ())]
+
+
+def _read_step(found: Any) -> Step:
+    if is_array(found):
+        return Step(tuple(map(_read_part, found)))
+    if is_object(found) and "step" in found:
+        parts = cast("list[Any]", found["step"])
+        usage = Usage(**found["usage"]) if found.get("usage") else None
+        return Step(tuple(map(_read_part, parts)), usage, found.get("stop_reason"))
+    return Step((_read_part(found),))
+
+
+def _read_part(found: Any) -> Part:
+    match found:
+        case {"say": str(text), **more}:
+            return Text(chunked(text, cast("Any", more.get("chunks"))))
+        case {"think": str(text), **more}:
+            return Thinking(text, str(more.get("signature", "scripted-signature")))
+        case {"call": str(name), **more}:
+            return ToolUse(name, cast("Any", more.get("input") or {}), cast("Any", more.get("id")))
+        case {"fail": int(status), **more}:
+            given: dict[str, Any] = {"message": "scripted failure", **more}
+            return Fail(status, **given)
+        case {"stall": seconds}:
+            return Stall(None if seconds is None else float(cast("float", seconds)))
+        case {"cut": True}:
+            return Cut()
+        case _:
+            raise UsageError("script", found, FORMS)

@@ -1,0 +1,156 @@
+"""One script, three stages: a CLI in memory, one that is a process, and the stock one.
+
+Each gives agents that are wired to it, and answers the same questions about the model. What a
+script does on one of them it does on the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from steersman.agent import Agent
+from steersman.testing.executable import executable
+from steersman.testing.model import ScriptedModel
+from steersman.testing.request import ModelRequest
+from steersman.testing.sandbox import CliSandbox
+from steersman.testing.script import Script
+from steersman.testing.scripted.cli import ScriptedCLI
+
+__all__ = ["ExecutableStage", "MemoryStage", "Stage", "StockStage"]
+
+PATIENCE = 10.0
+"""How long the waits last, unless told otherwise."""
+
+
+class Stage(Protocol):
+    """Where a script is played."""
+
+    @property
+    def project(self) -> Path:
+        """The folder that the agents work in."""
+        ...
+
+    @property
+    def asked(self) -> list[ModelRequest]:
+        """The requests of the conversation and its subagents, so far."""
+        ...
+
+    def agent(self, *, env: Mapping[str, str] | None = None, **options: Any) -> Agent:
+        """An agent whose CLI plays here; `options` are the fields of `Options`."""
+        ...
+
+    async def wait_for_request(self, count: int = 1, timeout: float = PATIENCE) -> ModelRequest:
+        """Wait for the request number `count` to the model. Raises `TimeoutError`."""
+        ...
+
+    async def release(self, timeout: float = PATIENCE) -> None:
+        """Wait until the model stalls, then let all that stalls go on. Raises `TimeoutError`."""
+        ...
+
+    def assert_complete(self) -> None:
+        """Raise `AssertionError` naming the steps not reached and what went wrong."""
+        ...
+
+
+class MemoryStage:
+    """Plays in this process: milliseconds, and nothing is run."""
+
+    def __init__(self, cli: ScriptedCLI, project: str | Path = ".") -> None:
+        self.cli = cli
+        self.project = Path(project).absolute()
+
+    @property
+    def asked(self) -> list[ModelRequest]:
+        return self.cli.asked
+
+    def agent(self, *, env: Mapping[str, str] | None = None, **options: Any) -> Agent:
+        usual = {"cwd": self.project, "inherit_env": False, "env": dict(env or {})}
+        return Agent(transport=self.cli, **{**usual, **options})
+
+    async def wait_for_request(self, count: int = 1, timeout: float = PATIENCE) -> ModelRequest:
+        return await self.cli.wait_for_request(count, timeout)
+
+    async def release(self, timeout: float = PATIENCE) -> None:
+        await self.cli.release(timeout)
+
+    def assert_complete(self) -> None:
+        self.cli.script.assert_complete()
+
+
+class ExecutableStage:
+    """Plays in a process of its own: the whole way through pipes, without the stock CLI."""
+
+    def __init__(self, script: str | Script, directory: str | Path) -> None:
+        self.program = executable(script, directory)
+        self.project = Path(directory).absolute()
+
+    @property
+    def asked(self) -> list[ModelRequest]:
+        return self.program.asked
+
+    def agent(self, *, env: Mapping[str, str] | None = None, **options: Any) -> Agent:
+        usual = {"cwd": self.project, "inherit_env": False, "env": dict(env or {})}
+        return Agent(**{**usual, "cli_path": self.program, **options})
+
+    async def wait_for_request(self, count: int = 1, timeout: float = PATIENCE) -> ModelRequest:
+        return await self.program.wait_for_request(count, timeout)
+
+    async def release(self, timeout: float = PATIENCE) -> None:
+        await self.program.release(timeout)
+
+    def assert_complete(self) -> None:
+        self.program.assert_complete()
+
+
+class StockStage:
+    """Plays on the stock CLI, in a sandbox, with a scripted model on loopback.
+
+    Inside `with` only; leaving it ends the model and removes the sandbox.
+    """
+
+    def __init__(self, script: Script | None, cli: str | Path) -> None:
+        self.box = CliSandbox()
+        self.model = ScriptedModel(script)
+        self._cli = cli
+        self._open = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as opening:
+            opening.enter_context(self.box)
+            opening.enter_context(self.model)
+            self._open = opening.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._open.close()
+
+    @property
+    def project(self) -> Path:
+        return self.box.project
+
+    @property
+    def asked(self) -> list[ModelRequest]:
+        return self.model.asked
+
+    def agent(self, *, env: Mapping[str, str] | None = None, **options: Any) -> Agent:
+        safe = {"inherit_env": False, "cwd": self.project, "cli_path": self._cli}
+        return Agent(**{**safe, "env": self.box.env(self.model.url, env), **options})
+
+    async def wait_for_request(self, count: int = 1, timeout: float = PATIENCE) -> ModelRequest:
+        return await asyncio.to_thread(self.model.wait_for_request, count, timeout)
+
+    async def release(self, timeout: float = PATIENCE) -> None:
+        await asyncio.to_thread(self.model.release, timeout)
+
+    def assert_complete(self) -> None:
+        self.model.script.assert_complete()

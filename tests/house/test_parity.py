@@ -1,0 +1,290 @@
+"""The parity report tells the truth, and nothing declared is missing from it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from scripts.parity_report.command import CATALOGUE, PAGE, catalogue, main, report, sources
+from scripts.parity_report.evidence import Evidence, mark_of
+from scripts.parity_report.page import counts, faults, page
+from scripts.parity_report.reasons import ALSO_SHOWN_BY, ELSEWHERE, KINDS, REASONS, WHOLE_SECTION
+from scripts.parity_report.rows import Row, Section, sections
+from steersman.hooks import PreToolUse
+from steersman.messages import Status
+from steersman.messages.builtin import INPUTS
+
+STATUS = mark_of(Status)
+GOOD = Section("options", "Options", ("TypeScript",), (Row(("coffee",), reason="hosted only"),))
+DECLARED = {
+    "options": 73,
+    "methods": 39,
+    "control_requests": 41,
+    "messages": 43,
+    "hooks": 33,
+    "session_functions": 16,
+    "env": 28,
+    "tools": 56,
+    "errors": 17,
+    "capabilities_live": 19,
+    "python_all": 159,
+    "python_types_not_exported": 32,
+    "ts_exports": 270,
+}
+
+
+@pytest.fixture(scope="module")
+def found() -> list[Section]:
+    return report()
+
+
+def shown_by(text: str, mark: str = STATUS, path: str = "tests/messages/test_x.py") -> str | None:
+    test = Evidence({path: text}).best([mark])
+    return None if test is None else test.name
+
+
+# --- The report of this checkout -------------------------------------------------------
+
+
+def test_what_is_declared_is_here_or_says_why_not(found: list[Section]) -> None:
+    assert [line for line in faults(found) if line.endswith("nor explained")] == []
+
+
+def test_nothing_is_called_present_that_no_test_exercises(found: list[Section]) -> None:
+    assert [line for line in faults(found) if "no test exercises" in line] == []
+
+
+def test_the_page_is_what_the_code_says_today(found: list[Section]) -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(found), "run `make parity`"
+
+
+def test_every_declared_thing_has_a_row(found: list[Section]) -> None:
+    names = {name for section in found for row in section.rows for name in row.names}
+    declared = catalogue()
+
+    wanted = {
+        *(each["ts"] or each["py"] for each in declared["options"]),
+        *(each["subtype"] for each in declared["control_requests"]),
+        *(each["ts"] for each in declared["messages"] if each["ts"]),
+        *(each["event"] for each in declared["hooks"]),
+        *(each["input_type"] for each in declared["tools"] if each["input_type"]),
+        *(each["output_type"] for each in declared["tools"] if each["output_type"]),
+        *declared["python_all"],
+        *(each["name"] for each in declared["ts_exports"]),
+    }
+    assert wanted - names == set()
+
+
+# --- What it is made from --------------------------------------------------------------
+
+
+def test_the_catalogue_is_whole() -> None:
+    declared = catalogue()
+
+    assert {key: len(declared[key]) for key in DECLARED} == DECLARED
+
+
+def test_the_catalogue_knows_no_machine() -> None:
+    text = CATALOGUE.read_text(encoding="utf-8")
+
+    assert re.findall(r"(?<![\w.~<])/(?:work|root|home|tmp|Users)/\S*", text) == []
+
+
+def test_every_reason_is_of_a_known_kind() -> None:
+    given = [text for each in (WHOLE_SECTION, *REASONS.values()) for text in each.values()]
+
+    assert [text for text in given if not text.startswith(KINDS)] == []
+
+
+def test_what_is_kept_by_hand_is_about_something_declared() -> None:
+    text = CATALOGUE.read_text(encoding="utf-8")
+    tables = [*ELSEWHERE.values(), *ALSO_SHOWN_BY.values(), *REASONS.values()]
+
+    words = {word for table in tables for word in table}
+
+    assert [word for word in sorted(words) if word not in text] == []
+
+
+def test_what_is_missing_without_a_reason_is_unaccounted_for() -> None:
+    declared = {**catalogue(), "options": [{"ts": "makeCoffee", "py": None}]}
+
+    (options, *_) = sections(declared, Evidence({}))
+
+    assert options.rows == (Row(("makeCoffee", "")),)
+    assert faults([options]) == ["options: makeCoffee: neither here nor explained"]
+
+
+def test_what_is_here_without_a_test_is_untested() -> None:
+    declared = {**catalogue(), "options": [{"ts": "maxTurns", "py": "max_turns"}]}
+
+    (options, *_) = sections(declared, Evidence({}))
+
+    assert counts(options.rows) == [1, 0, 0, 0, 1, 0]
+    assert faults([options]) == [
+        "options: maxTurns / max_turns: no test exercises `steersman.Options.max_turns`"
+    ]
+
+
+def test_a_stale_page_fails_the_check_and_is_left_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "parity.md"
+    place.write_text("old")
+
+    status = main(["--check", f"--page={place}"], [GOOD])
+
+    assert (status, place.read_text()) == (1, "old")
+    assert capsys.readouterr().out == "parity.md is stale: run `make parity`\n"
+
+
+def test_a_page_that_was_just_written_passes_the_check(tmp_path: Path) -> None:
+    place = f"--page={tmp_path / 'parity.md'}"
+
+    assert [main([place], [GOOD]), main(["--check", place], [GOOD])] == [0, 0]
+
+
+@pytest.mark.parametrize("way", [[], ["--check"]])
+def test_a_fault_fails_either_way(tmp_path: Path, way: list[str]) -> None:
+    place = f"--page={tmp_path / 'parity.md'}"
+    bad = Section("options", "Options", ("TypeScript",), (Row(("makeCoffee",)),))
+    main([place], [bad])
+
+    assert main([*way, place], [bad]) == 1
+
+
+def test_the_order_in_which_tests_are_read_does_not_matter(found: list[Section]) -> None:
+    backwards = dict(reversed(sources().items()))
+
+    assert page(sections(catalogue(), Evidence(backwards))) == page(found)
+
+
+# --- What counts as exercised ----------------------------------------------------------
+
+IMPORT = "from steersman.messages import Status\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{IMPORT}def test_it(): assert Status(status='x')",
+        f"{IMPORT}async def test_it():\n match x:\n  case Status(): pass",
+        "from steersman.messages import Status as S\ndef test_it(): S()",
+        "from steersman import messages\ndef test_it(): messages.Status()",
+        "import steersman.messages\ndef test_it(): steersman.messages.Status()",
+        f"{IMPORT}TABLE = [Status]\n@parametrize('x', TABLE)\ndef test_it(x): ...",
+        f"{IMPORT}def made(): return Status()\ndef test_it(): made()",
+        f"{IMPORT}@fixture\ndef made(): return Status()\ndef test_it(made): ...",
+        "from steersman.messages import SystemMessage\ndef test_it(): get_args(SystemMessage)",
+        "from steersman.messages import Message as M\nC = get_args(M)\ndef test_it(): C",
+    ],
+)
+def test_a_test_exercises_what_its_code_names(text: str) -> None:
+    assert shown_by(text) == "test_it"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{IMPORT}def test_it(): ...",
+        f"{IMPORT}def test_it(): ...  # Status()",
+        f"{IMPORT}def test_it():\n  'Status'",
+        f"{IMPORT}def test_it(x: Status) -> Status: ...",
+        f"{IMPORT}def test_it():\n  x: Status = y",
+        f"{IMPORT}def helper(): Status()\ndef test_it(): ...",
+        f"{IMPORT}@pytest.mark.skip\ndef test_it(): Status()",
+        f"{IMPORT}@pytest.mark.xfail(reason='')\ndef test_it(): Status()",
+        "from other import Status\ndef test_it(): Status()",
+        "def test_it(): Status()",
+    ],
+)
+def test_a_test_does_not_exercise_what_it_only_mentions(text: str) -> None:
+    assert shown_by(text) is None
+
+
+@pytest.mark.parametrize(
+    ("code", "is_given"),
+    [
+        ("Options(max_turns=1)", True),
+        ("agent.session(max_turns=1)", True),
+        ("planned(max_turns=1)", True),
+        ("Options(**{'max_turns': 1})", True),
+        ("dataclasses.replace(options, max_turns=1)", True),
+        ("SetLimit(max_turns=1)", False),
+        ("asyncio.run(main, max_turns=1)", False),
+        ("print({'max_turns': 1})", False),
+    ],
+)
+def test_an_option_is_exercised_where_options_are_taken(code: str, *, is_given: bool) -> None:
+    text = f"import asyncio, dataclasses\ndef planned(**options): ...\ndef test_it(): {code}"
+
+    assert (shown_by(text, "option:max_turns") == "test_it") is is_given
+
+
+@pytest.mark.parametrize(
+    ("path", "mark", "counts_there"),
+    [
+        ("tests/house/test_x.py", STATUS, False),
+        ("tests/samples/test_x.py", STATUS, False),
+        ("tests/options/test_x.py", STATUS, True),
+        ("tests/options/test_x.py", "option:model", False),
+        ("tests/_wire/test_x.py", "option:model", True),
+    ],
+)
+def test_rules_and_checks_of_values_exercise_nothing(
+    path: str, mark: str, *, counts_there: bool
+) -> None:
+    text = f"{IMPORT}def test_it(): Options(model=Status())"
+
+    assert (shown_by(text, mark, path) == "test_it") is counts_there
+
+
+def test_a_helper_in_another_file_counts() -> None:
+    evidence = Evidence(
+        {
+            "tests/live/staging.py": f"{IMPORT}def made(): return Status()",
+            "tests/live/test_x.py": "from tests.live.staging import made\ndef test_it(): made()",
+        }
+    )
+
+    assert str(evidence.best([STATUS])) == "tests/live/test_x.py::test_it"
+
+
+def test_a_test_on_the_real_cli_shows_better_than_one_nearby() -> None:
+    live = f"{IMPORT}pytestmark = pytest.mark.live\ndef test_live(): Status()"
+    offline = {
+        "tests/a/test_far.py": f"{IMPORT}def test_far(): Status()",
+        "tests/b/test_near.py": f"{IMPORT}def test_near(): Status()",
+    }
+
+    found = [
+        Evidence(sources).best([STATUS], near="tests/b/")
+        for sources in (offline, {**offline, "tests/c/test_live.py": live})
+    ]
+
+    assert [(each.name, each.is_live) for each in found if each] == [
+        ("test_near", False),
+        ("test_live", True),
+    ]
+
+
+def test_an_option_that_is_taken_shows_better_than_one_that_is_refused() -> None:
+    text = "def test_no():\n with pytest.raises(E): Options(model=5)\n"
+    text += "def test_yes(): Options(model='x')"
+
+    assert shown_by(text, "option:model") == "test_yes"
+
+
+@pytest.mark.parametrize(("way", "is_whole"), [("sorted(INPUTS)", True), ("INPUTS['Bash']", False)])
+def test_a_table_counts_where_a_test_goes_through_it(way: str, *, is_whole: bool) -> None:
+    text = f"from steersman.messages.builtin import INPUTS\ndef test_it(): {way}"
+
+    assert (shown_by(text, mark_of(INPUTS["Bash"])) == "test_it") is is_whole
+
+
+def test_two_classes_of_one_name_are_not_taken_for_each_other() -> None:
+    text = "from steersman.hooks import PreToolUse\ndef test_it(): PreToolUse()"
+
+    assert shown_by(text, mark_of(PreToolUse)) == "test_it"
+    assert shown_by(text, "steersman.messages.hooks.PreToolUse") is None

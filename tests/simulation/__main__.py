@@ -1,0 +1,29 @@
+"""Plays one seed and tells everything about it: `python -m tests.simulation 17`."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "src")]
+
+from tests.simulation.invariants import broken  # noqa: E402
+from tests.simulation.playing import play  # noqa: E402
+from tests.simulation.reports import report, story  # noqa: E402
+from tests.simulation.scenarios import draw  # noqa: E402
+
+
+def main(seed: int) -> int:
+    """Tell whether something is wrong."""
+    logging.disable()
+    run = play(draw(seed))
+    wrong = broken(run)
+    outcomes = [f"  <p{n}>: {each.outcome} {each.text!r}" for n, each in run.results.items()]
+    sys.stdout.write("\n".join((story(run), report(run, wrong), *outcomes, "")))
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1])))

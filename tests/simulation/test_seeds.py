@@ -1,0 +1,71 @@
+"""A thousand seeds: random sessions, random faults, and what must be true of all of them."""
+
+from __future__ import annotations
+
+import gc
+import os
+
+import pytest
+
+from tests.simulation.invariants import INVARIANTS, broken
+from tests.simulation.playing import play
+from tests.simulation.reports import digest, report
+from tests.simulation.scenarios import draw
+
+SEEDS = int(os.environ.get("STEERSMAN_SEEDS", "1000"))
+"""More of them for a long night: `STEERSMAN_SEEDS=100000`."""
+CHUNK = 20
+"""Seeds in one test: few enough to be spread over processes, enough to be cheap."""
+
+# Seeds that found something, and what it was. A change of the generator changes what they mean, so
+# each of them also stands in `test_regressions`, spelled out.
+FOUND = {
+    25: "a request that was taken back before its handler's first step stayed open",
+    20: "the pieces of a turn without a result were not its text",
+    322: "a tool call that came twice ran twice",
+    1006: "a CLI that was gone could be stopped, and then was never told gone",
+    1035: "a question that came twice left a task behind",
+}
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
+def test_whatever_goes_wrong_the_session_keeps_its_promises(first: int) -> None:
+    runs = [play(draw(seed)) for seed in range(first, min(first + CHUNK, SEEDS))]
+    # What nobody holds any more complains as it goes.
+    gc.collect()
+
+    failures = [report(run, wrong) for run in runs if (wrong := broken(run))]
+
+    assert not failures, "\n\n".join(failures)
+
+
+@pytest.mark.parametrize("seed", FOUND)
+def test_a_seed_that_found_something_finds_nothing_any_more(seed: int) -> None:
+    run = play(draw(seed))
+
+    wrong = broken(run)
+
+    assert not wrong, report(run, wrong)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_seed_plays_the_same_every_time(seed: int) -> None:
+    assert digest(play(draw(seed))) == digest(play(draw(seed)))
+
+
+def test_the_simulation_comes_to_everything_that_can_happen() -> None:
+    """A simulation that sees nothing proves nothing."""
+    runs = [play(draw(seed)) for seed in range(300)]
+
+    outcomes = {result.outcome for run in runs for result in run.results.values()}
+    assert outcomes == {"completed", "failed", "interrupted", "cancelled"}
+    assert len({type(fault) for run in runs for fault in run.transport.happened}) >= 14
+    assert any(run.startup_error for run in runs)
+    assert any(run.has_lagged for run in runs)
+    assert any(run.house.ran for run in runs)
+    assert any(run.house.denied for run in runs)
+    assert {run.scenario.style for run in runs} == {"session", "query", "run"}
+
+
+def test_the_invariants_have_names_that_say_what_they_hold() -> None:
+    assert len({check.__name__ for check in INVARIANTS}) == len(INVARIANTS) >= 15
