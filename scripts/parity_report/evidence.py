@@ -66,10 +66,13 @@ class Evidence:
 
         def rank(each: tuple[str, bool, Test]) -> tuple[Any, ...]:
             mark, is_direct, test = each
-            is_far = not test.path.startswith(near)
+            own = self._marks((test.path, test.name))
             # An option that is refused does less than one that is taken.
-            is_bad = mark.startswith("option:") and ".raises" in self._marks((test.path, test.name))
-            return (not test.is_live, is_bad, not is_direct, is_far, test.path, test.line)
+            is_bad = mark.startswith("option:") and ".raises" in own
+            # A test that is run for each row of a table does more than one that looks at it.
+            distance = 0 if is_direct else 1 if ".parametrize" in own else 2
+            is_far = not test.path.startswith(near)
+            return (not test.is_live, is_bad, distance, is_far, test.path, test.line)
 
         return min(found, key=rank)[2] if found else None
 
@@ -206,6 +209,10 @@ class _Module:
                     yield from self._named(node)
                 case ast.Call():
                     yield from self._called(node, takers)
+                case (
+                    ast.For(iter=ast.Name() as table) | ast.comprehension(iter=ast.Name() as table)
+                ):
+                    yield from self._gone_through([table])
                 case ast.Constant(value=str() as text):
                     yield f"text:{text}"
                     yield from (f"text:{word}" for word in VARIABLE.findall(text))
@@ -230,10 +237,14 @@ class _Module:
         is_foreign = dotted != "" and not dotted.startswith(("steersman.", "tests."))
         if name in takers and (not is_foreign or name == "replace"):
             yield from (f"option:{each.arg}" for each in node.keywords if each.arg)
-        # A test that goes through a union, or a table of classes, exercises each of them.
         if name in GO_THROUGH:
             receiver = node.func.value if isinstance(node.func, ast.Attribute) else node
-            for part in ast.walk(ast.List([receiver, *node.args])):
+            yield from self._gone_through([receiver, *node.args])
+
+    def _gone_through(self, nodes: Iterable[ast.expr]) -> Iterator[str]:
+        """A test that goes through a union, or a table of classes, exercises each of them."""
+        for node in nodes:
+            for part in ast.walk(node):
                 yield from map(mark_of, _members(_resolved(self._dotted(part))))
 
     def _dotted(self, node: ast.AST) -> str:

@@ -149,7 +149,7 @@ def _names_in(owner: type, name: str) -> frozenset[str]:
 
 def _modules() -> Iterator[ModuleType]:
     for found in pkgutil.walk_packages(steersman.__path__, "steersman."):
-        if not found.name.startswith(NOT_SURFACE):
+        if not found.name.startswith(NOT_SURFACE) and not found.name.endswith(".__main__"):
             yield importlib.import_module(found.name)
 
 

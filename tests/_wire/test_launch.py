@@ -18,7 +18,7 @@ from steersman._wire.launch import ROWS, Plan, hook_id, plan, redacted
 from steersman.control import Initialize
 from steersman.errors import UsageError
 from steersman.hooks import Hooks, PostToolUse, PreToolUse
-from steersman.options import Options, StartupLimits
+from steersman.options import AgentDefinition, Options, Plugin, StartupLimits
 from steersman.ports import FileArgument
 from steersman.tools import Toolbox
 from tests.samples.strategies import ANY_TEXT
@@ -89,6 +89,7 @@ HOOKS.on(PreToolUse)(lambda _event: None)
 ROWS_SEEN: list[tuple[str, Any, set[str | FileArgument], dict[str, Any], dict[str, Any]]] = [
     ("model", "opus", {"--model=opus"}, {}, {}),
     ("fallback_model", "sonnet", {"--fallback-model=sonnet"}, {}, {}),
+    ("fallback_model", ("sonnet", "haiku"), {"--fallback-model=sonnet,haiku"}, {}, {}),
     ("system_prompt", None, set(), {}, {}),
     ("system_prompt", "", set(), {"system_prompt": [""]}, {}),
     ("system_prompt", "You.", set(), {"system_prompt": ["You."]}, {}),
@@ -100,9 +101,52 @@ ROWS_SEEN: list[tuple[str, Any, set[str | FileArgument], dict[str, Any], dict[st
         {},
     ),
     ("system_prompt", {"type": "preset", "preset": "claude_code"}, set(), {}, {}),
+    (
+        "system_prompt",
+        {"preset": "claude_code", "snapshot": False, "exclude_dynamic_sections": True},
+        set(),
+        {"system_prompt_snapshot": False, "exclude_dynamic_sections": True},
+        {},
+    ),
+    ("system_prompt", ("One.", "Two."), set(), {"system_prompt": ["One.", "Two."]}, {}),
+    (
+        "system_prompt",
+        {"type": "custom", "prompt": "You.", "snapshot": True},
+        set(),
+        {"system_prompt": ["You."], "system_prompt_snapshot": True},
+        {},
+    ),
+    (
+        "system_prompt",
+        {"type": "file", "path": "/x.md"},
+        {"--system-prompt-file=/x.md"},
+        {},
+        {},
+    ),
     ("append_system_prompt", "More.", set(), {"append_system_prompt": "More."}, {}),
+    ("exclude_dynamic_sections", True, set(), {"exclude_dynamic_sections": True}, {}),
+    (
+        "thinking",
+        {"type": "adaptive", "display": "omitted"},
+        {"--thinking=adaptive", "--thinking-display=omitted"},
+        {},
+        {},
+    ),
+    (
+        "thinking",
+        {"type": "enabled", "budget_tokens": 2000},
+        {"--max-thinking-tokens=2000"},
+        {},
+        {},
+    ),
+    ("thinking", {"type": "disabled"}, {"--thinking=disabled"}, {}, {}),
+    ("max_thinking_tokens", 2000, {"--max-thinking-tokens=2000"}, {}, {}),
+    ("max_thinking_tokens", 0, {"--thinking=disabled"}, {}, {}),
+    ("effort", "low", {"--effort=low"}, {}, {}),
+    ("betas", ("a-1", "b-2"), {"--betas=a-1,b-2"}, {}, {}),
     ("max_turns", 3, {"--max-turns=3"}, {}, {}),
     ("max_budget_usd", 0.5, {"--max-budget-usd=0.5"}, {}, {}),
+    ("task_budget", {"total": 5000}, {"--task-budget=5000"}, {}, {}),
     (
         "output_format",
         {"type": "json_schema", "schema": {"type": "object"}},
@@ -113,8 +157,11 @@ ROWS_SEEN: list[tuple[str, Any, set[str | FileArgument], dict[str, Any], dict[st
     ("tools", None, set(), {}, {}),
     ("tools", (), {"--tools="}, {}, {}),
     ("tools", ("Read", "Bash"), {"--tools=Read,Bash"}, {}, {}),
+    ("tools", {"type": "preset", "preset": "claude_code"}, {"--tools=default"}, {}, {}),
     ("allowed_tools", ("Read", "Bash(ls, -a)"), {"--allowedTools=Read,Bash(ls, -a)"}, {}, {}),
     ("disallowed_tools", ("Write",), {"--disallowedTools=Write"}, {}, {}),
+    ("tool_aliases", {"Bash": "mcp__a__b"}, set(), {"tool_aliases": {"Bash": "mcp__a__b"}}, {}),
+    ("tool_config", {"askUserQuestion": {"previewFormat": "html"}}, set(), {}, {}),
     ("functions", (len,), set(), {}, {}),
     (
         "mcp_servers",
@@ -124,9 +171,20 @@ ROWS_SEEN: list[tuple[str, Any, set[str | FileArgument], dict[str, Any], dict[st
         {"mcp.json": {"mcpServers": {"theirs": {"command": "x", "env": {"K": "v"}}}}},
     ),
     ("mcp_servers", {"ours": Toolbox("ours", [])}, set(), {}, {}),
+    ("mcp_servers", Path("/x.json"), {"--mcp-config=/x.json"}, {}, {}),
     ("strict_mcp_config", True, set(), {}, {}),
     ("permission_mode", "plan", {"--permission-mode=plan"}, {}, {}),
+    (
+        "allow_dangerously_skip_permissions",
+        True,
+        {"--allow-dangerously-skip-permissions"},
+        {},
+        {},
+    ),
+    ("permission_prompt_tool_name", None, set(), {}, {}),
+    ("permission_prompts", "none", {"--permission-prompts=none"}, {}, {}),
     ("can_use_tool", print, set(), {}, {}),
+    ("plan_mode_instructions", "Draw.", set(), {"plan_mode_instructions": "Draw."}, {}),
     (
         "hooks",
         HOOKS,
@@ -147,18 +205,71 @@ ROWS_SEEN: list[tuple[str, Any, set[str | FileArgument], dict[str, Any], dict[st
         },
         {},
     ),
+    ("on_elicitation", print, set(), {}, {}),
+    ("on_user_dialog", print, set(), {}, {}),
+    ("supported_dialog_kinds", (), set(), {}, {}),
     (
         "agents",
-        MappingProxyType({"a": MappingProxyType({"prompt": "x", "tools": ("Read",)})}),
+        MappingProxyType(
+            {"a": MappingProxyType({"description": "d", "prompt": "x", "tools": ("Read",)})}
+        ),
         set(),
-        {"agents": {"a": {"prompt": "x", "tools": ["Read"]}}},
+        {"agents": {"a": {"description": "d", "prompt": "x", "tools": ["Read"]}}},
         {},
+    ),
+    (
+        "agents",
+        {
+            "a": AgentDefinition(
+                description="d", prompt="x", disallowed_tools=("Bash",), max_turns=3
+            )
+        },
+        set(),
+        {
+            "agents": {
+                "a": {
+                    "description": "d",
+                    "prompt": "x",
+                    "disallowedTools": ["Bash"],
+                    "maxTurns": 3,
+                }
+            }
+        },
+        {},
+    ),
+    ("agent", "helper", {"--agent=helper"}, {}, {}),
+    ("skills", "all", {"--allowedTools=Skill"}, {}, {}),
+    (
+        "skills",
+        ("mine", "p:q"),
+        {"--allowedTools=Skill(mine),Skill(p:q)"},
+        {"skills": ["mine", "p:q"]},
+        {},
+    ),
+    ("skills", (), set(), {"skills": []}, {}),
+    (
+        "plugins",
+        ("/x", Plugin("/y", skip_mcp_discovery=True)),
+        {"--plugin-dir=/x", "--plugin-dir-no-mcp=/y"},
+        {},
+        {},
+    ),
+    ("plugin_delivery", "initialize", set(), {}, {}),
+    (
+        "sandbox",
+        {"enabled": True},
+        {FileArgument("--settings=", "settings.json")},
+        {},
+        {"settings.json": {"sandbox": {"enabled": True, "failIfUnavailable": True}}},
     ),
     ("cwd", Path("/x"), set(), {}, {}),
     ("add_dirs", ("/x", Path("-y")), {"--add-dir=/x", "--add-dir=-y"}, {}, {}),
+    ("project_config_root", "/x", {"--project-config-root=/x"}, {}, {}),
     ("cli_path", "/bin/claude", set(), {}, {}),
+    ("user", "nobody", set(), {}, {}),
     ("env", {"A": "b"}, set(), {}, {}),
     ("inherit_env", True, set(), {}, {}),
+    ("client_app", "mine/1.0", set(), {}, {}),
     ("setting_sources", ("user", "local"), {"--setting-sources=user,local"}, {}, {}),
     ("settings", "/x.json", {"--settings=/x.json"}, {}, {}),
     (
@@ -175,12 +286,34 @@ ROWS_SEEN: list[tuple[str, Any, set[str | FileArgument], dict[str, Any], dict[st
         {},
         {"settings.json": {"a": {"b": ["c"]}}},
     ),
+    (
+        "managed_settings",
+        {"permissions": {"deny": ["Bash"]}},
+        {"--await-initialize", "--managed-settings-in-initialize"},
+        {"managed_settings": {"permissions": {"deny": ["Bash"]}}},
+        {},
+    ),
     ("extra_args", {"bare": None, "with": "-v"}, {"--bare", "--with=-v"}, {}, {}),
     ("session_id", UUID, {f"--session-id={UUID}"}, {}, {}),
     ("resume", UUID, {f"--resume={UUID}"}, {}, {}),
     ("continue_conversation", True, {"--continue"}, {}, {}),
     ("fork_session", False, set(), {}, {}),
+    ("resume_session_at", None, set(), {}, {}),
+    ("resume_drops_turn", None, set(), {}, {}),
+    ("persist_session", True, set(), {}, {}),
+    ("persist_session", False, {"--no-session-persistence"}, {}, {}),
+    ("title", "A walk", set(), {"title": "A walk"}, {}),
+    ("enable_file_checkpointing", True, set(), {}, {}),
     ("include_partial_messages", True, set(), {}, {}),
+    ("include_hook_events", True, {"--include-hook-events"}, {}, {}),
+    ("forward_subagent_text", True, set(), {"forward_subagent_text": True}, {}),
+    ("agent_progress_summaries", True, set(), {"agent_progress_summaries": True}, {}),
+    ("prompt_suggestions", True, set(), {"prompt_suggestions": True}, {}),
+    ("per_task_stop_affordance", True, set(), {"per_task_stop_affordance": True}, {}),
+    ("verbatim_prompts", False, set(), {}, {}),
+    ("debug", True, {"--debug"}, {}, {}),
+    ("debug", "hooks,mcp", {"--debug=hooks,mcp"}, {}, {}),
+    ("debug_file", Path("/x.log"), {"--debug-file=/x.log"}, {}, {}),
     ("stderr", print, set(), {}, {}),
     ("startup", StartupLimits(), set(), {}, {}),
     ("request_timeout", 1.0, set(), {}, {}),
@@ -232,6 +365,124 @@ def test_directory_and_environment_are_part_of_the_launch() -> None:
     assert found.launch.argv[0] == "/bin/claude"
     assert found.launch.cwd == "/x"
     assert found.launch.env == {**ALWAYS, "HOST_A": "1", "A": "b"}
+
+
+@pytest.mark.parametrize(
+    ("options", "variables"),
+    [
+        (
+            {"enable_file_checkpointing": True},
+            {"CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING": "true"},
+        ),
+        ({"client_app": "mine/1.0"}, {"CLAUDE_AGENT_SDK_CLIENT_APP": "mine/1.0"}),
+        (
+            {
+                "tool_config": {
+                    "askUserQuestion": {
+                        "previewFormat": "html",
+                        "extendedQuestions": True,
+                        "optionalDescriptions": False,
+                    }
+                }
+            },
+            {
+                "CLAUDE_CODE_QUESTION_PREVIEW_FORMAT": "html",
+                "CLAUDE_CODE_QUESTION_EXTENDED": "1",
+            },
+        ),
+    ],
+    ids=str,
+)
+def test_some_options_are_variables(options: dict[str, Any], variables: dict[str, str]) -> None:
+    found = planned(**options, env={"A": "b", **variables})
+
+    assert found.launch.env == {**ALWAYS, "A": "b", **variables}
+
+
+def test_a_variable_that_says_other_than_its_option_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"env\['CLAUDE_AGENT_SDK_CLIENT_APP'\]"):
+        planned(client_app="mine", env={"CLAUDE_AGENT_SDK_CLIENT_APP": "other"})
+
+
+def test_the_user_is_part_of_the_launch() -> None:
+    assert planned(user="nobody").launch.user == "nobody"
+
+
+def test_a_tool_may_decide_in_our_place() -> None:
+    found = planned(permission_prompt_tool_name="mcp__desk__decide")
+
+    assert [each for each in tokens(found) if each.startswith("--permission-prompt-tool")] == [
+        "--permission-prompt-tool=mcp__desk__decide"
+    ]
+
+
+def test_a_point_in_a_conversation_is_named_beside_it() -> None:
+    found = planned(resume=UUID, resume_session_at=NEW, resume_drops_turn=UUID)
+
+    assert added(found) == {
+        f"--resume={UUID}",
+        f"--resume-session-at={NEW}",
+        f"--resume-drops-turn={UUID}",
+    }
+
+
+def test_dialogs_that_can_be_shown_are_named_in_the_greeting() -> None:
+    found = planned(on_user_dialog=print, supported_dialog_kinds=["notice"])
+
+    assert found.initialize == Initialize(supported_dialog_kinds=["notice"])
+
+
+@pytest.mark.parametrize("how", ["asked for", "too many"])
+def test_plugins_can_be_kept_off_the_command_line(how: str) -> None:
+    paths = ["/x"] if how == "asked for" else [f"/plugins/number-{n}" for n in range(200)]
+    delivery = "initialize" if how == "asked for" else "argv"
+
+    found = planned(
+        plugins=[Plugin(paths[0], skip_mcp_discovery=True), *paths[1:]], plugin_delivery=delivery
+    )
+
+    assert added(found) == {"--await-initialize"}
+    assert found.initialize.plugins == [
+        {"type": "local", "path": paths[0], "skipMcpDiscovery": True},
+        *({"type": "local", "path": path} for path in paths[1:]),
+    ]
+
+
+def test_the_greeting_is_awaited_once() -> None:
+    found = planned(plugins=["/x"], plugin_delivery="initialize", managed_settings={})
+
+    assert tokens(found).count("--await-initialize") == 1
+
+
+def test_a_skill_that_is_allowed_already_is_not_allowed_twice() -> None:
+    found = planned(skills=["mine"], allowed_tools=["Skill(mine)", "Read"])
+
+    assert added(found) == {"--allowedTools=Skill(mine),Read"}
+
+
+def test_the_sandbox_is_merged_into_the_settings() -> None:
+    settings = {"sandbox": {"network": {"allowedDomains": ["a"]}, "enabled": False}, "other": 1}
+    sandbox = {"enabled": True, "network": {"httpProxyPort": 1}, "failIfUnavailable": False}
+
+    found = planned(settings=settings, sandbox=sandbox)
+
+    assert settings_of(found) == {
+        "sandbox": {
+            "enabled": True,
+            "failIfUnavailable": False,
+            "network": {"allowedDomains": ["a"], "httpProxyPort": 1},
+        },
+        "other": 1,
+    }
+
+
+def test_a_settings_file_and_a_sandbox_are_refused_together() -> None:
+    with pytest.raises(UsageError, match="with sandbox="):
+        planned(settings="/x.json", sandbox={"enabled": True})
+
+
+def test_a_file_for_the_log_switches_it_on_by_itself() -> None:
+    assert added(planned(debug=True, debug_file="/x.log")) == {"--debug-file=/x.log"}
 
 
 def test_servers_in_this_process_are_named_in_the_greeting_and_functions_are_approved() -> None:
@@ -338,7 +589,9 @@ def test_settings_text_that_is_no_json_is_refused_and_not_shown(text: str) -> No
     [
         ("mcp_servers", {"a": {"command": "x", "args": [Path("/x")]}}),
         ("settings", {"a": object()}),
-        ("agents", {"a": {"tools": {"Read"}}}),
+        ("agents", {"a": {"description": "d", "prompt": "p", "mcp_servers": [{"a": {1, 2}}]}}),
+        ("sandbox", {"enabled": object()}),
+        ("managed_settings", {"a": object()}),
         ("output_format", {"type": "json_schema", "schema": {"a": object()}}),
     ],
 )
@@ -512,7 +765,10 @@ def test_secrets_reach_the_cli_but_neither_its_command_line_nor_what_is_shown() 
             env={"TOKEN": CANARY},
             inherit_env=("HOST_SECRET",),
             settings={"env": {"TOKEN": CANARY}},
-            agents={"a": {"prompt": CANARY}},
+            agents={"a": {"description": "d", "prompt": CANARY}},
+            managed_settings={"env": {"TOKEN": CANARY}},
+            sandbox={"enabled": True, "ripgrep": {"command": CANARY}},
+            plan_mode_instructions=CANARY,
             mcp_servers={
                 "http": {"type": "http", "url": "http://x", "headers": {"X": CANARY}},
                 "stdio": {"command": "x", "env": {"TOKEN": CANARY}},

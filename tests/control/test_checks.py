@@ -71,7 +71,7 @@ ROUND["again"] = ROUND
         (McpSetServers, {"servers": {"calc": "python calc.py"}}, "servers"),
         (McpCall, {"tool": "shout"}, "tool"),
         (McpCall, {"tool": "mcp__a__b", "timeout_ms": 10}, "timeout_ms"),
-        (McpCall, {"tool": "mcp__a__b", "arguments": {"n": 2**70}}, "arguments"),
+        (McpCall, {"tool": "mcp__a__b", "arguments": {1: {2}, 3: len}}, "arguments"),
         (McpReadResource, {"server_name": "a", "uri": "file:///etc/passwd"}, "uri"),
         (McpReconnect, {"server_name": ""}, "server_name"),
         (McpToggle, {"server_name": "a", "enabled": None}, "enabled"),

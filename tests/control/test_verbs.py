@@ -71,58 +71,54 @@ ANSWERS: list[type[Part]] = [
 ]
 
 # The control requests that the official TypeScript SDK declares and a host may send.
-DECLARED = frozenset(
-    [
-        "apply_flag_settings",
-        "background_tasks",
-        "cancel_async_message",
-        "file_suggestions",
-        "get_binary_version",
-        "get_context_usage",
-        "get_hooks_listing",
-        "get_session_cost",
-        "get_settings",
-        "get_task_output",
-        "get_usage",
-        "initialize",
-        "interrupt",
-        "list_models",
-        "list_permission_rules",
-        "mcp_call",
-        "mcp_message",
-        "mcp_read_resource",
-        "mcp_reconnect",
-        "mcp_set_servers",
-        "mcp_status",
-        "mcp_toggle",
-        "read_file",
-        "register_repo_root",
-        "reload_output_styles",
-        "reload_plugins",
-        "reload_skills",
-        "rename_session",
-        "rewind_files",
-        "seed_read_state",
-        "set_color",
-        "set_has_subscribers",
-        "set_max_thinking_tokens",
-        "set_model",
-        "set_permission_mode",
-        "stop_task",
-        "update_settings",
-    ]
-)
+DECLARED = {
+    "apply_flag_settings",
+    "background_tasks",
+    "cancel_async_message",
+    "file_suggestions",
+    "get_binary_version",
+    "get_context_usage",
+    "get_hooks_listing",
+    "get_session_cost",
+    "get_settings",
+    "get_task_output",
+    "get_usage",
+    "initialize",
+    "interrupt",
+    "list_models",
+    "list_permission_rules",
+    "mcp_call",
+    "mcp_message",
+    "mcp_read_resource",
+    "mcp_reconnect",
+    "mcp_set_servers",
+    "mcp_status",
+    "mcp_toggle",
+    "read_file",
+    "register_repo_root",
+    "reload_output_styles",
+    "reload_plugins",
+    "reload_skills",
+    "rename_session",
+    "rewind_files",
+    "seed_read_state",
+    "set_color",
+    "set_has_subscribers",
+    "set_max_thinking_tokens",
+    "set_model",
+    "set_permission_mode",
+    "stop_task",
+    "update_settings",
+}
 
 # Answered by the CLI, or sent by a method of the official SDK, though not declared.
-UNDECLARED = frozenset(
-    [
-        "end_session",
-        "generate_session_title",
-        "get_plan",
-        "set_mcp_permission_mode_override",
-        "side_question",
-    ]
-)
+UNDECLARED = {
+    "end_session",
+    "generate_session_title",
+    "get_plan",
+    "set_mcp_permission_mode_override",
+    "side_question",
+}
 
 INITIALIZE = "Initialize"
 """Its many fields are those of the options."""

@@ -276,7 +276,23 @@ def test_an_option_that_is_taken_shows_better_than_one_that_is_refused() -> None
     assert shown_by(text, "option:model") == "test_yes"
 
 
-@pytest.mark.parametrize(("way", "is_whole"), [("sorted(INPUTS)", True), ("INPUTS['Bash']", False)])
+def test_a_test_for_each_row_of_a_table_shows_better_than_one_that_looks_at_it() -> None:
+    text = f"{IMPORT}TABLE = [Status]\ndef test_size(): assert TABLE\n"
+    text += "@pytest.mark.parametrize('each', TABLE)\ndef test_each(each): ..."
+
+    assert shown_by(text) == "test_each"
+
+
+@pytest.mark.parametrize(
+    ("way", "is_whole"),
+    [
+        ("sorted(INPUTS)", True),
+        ("list(INPUTS.values())", True),
+        ("[each for each in INPUTS]", True),
+        ("INPUTS['Bash']", False),
+        ("INPUTS.get('Bash')", False),
+    ],
+)
 def test_a_table_counts_where_a_test_goes_through_it(way: str, *, is_whole: bool) -> None:
     text = f"from steersman.messages.builtin import INPUTS\ndef test_it(): {way}"
 

@@ -52,7 +52,7 @@ RECORDS = st.builds(
 
 
 def file_of(*records: Record, header: Header = HEADER) -> bytes:
-    return b"".join(map(line_of, (header, *records)))
+    return line_of(header) + b"".join(map(line_of, records))
 
 
 def message(seq: int, line: bytes = b'{"type":"keep_alive"}') -> Record:

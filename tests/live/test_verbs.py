@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import pytest
@@ -70,6 +70,8 @@ from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import Script, Step, call, say, stall, when
 from tests.live.staging import LIMIT, POLL, MakeScripted, entries_of, entry_where, until
 
+AnswerT = TypeVar("AnswerT")
+
 pytestmark = pytest.mark.live
 
 SERVER = {
@@ -99,6 +101,15 @@ async def refusal(session: Session, verb: Verb[Any]) -> str:
     return refused.value.reason
 
 
+async def answer_where(
+    session: Session, verb: Verb[AnswerT], fits: Callable[[AnswerT], bool]
+) -> AnswerT:
+    """The first answer that fits, asking again and again; the caller bounds it."""
+    while not fits(answer := await session.call(verb)):  # noqa: ASYNC110 - the CLI tells nobody
+        await asyncio.sleep(POLL)
+    return answer
+
+
 async def first_tool_use(turn: Turn) -> str:
     """The id of the first tool call of a turn, once it is there."""
     async for message in turn.messages():
@@ -126,9 +137,6 @@ async def test_questions_about_the_session_are_answered(
     scripted: MakeScripted, sandbox: CliSandbox
 ) -> None:
     (sandbox.project / "CLAUDE.md").write_text("be kind")
-    (sandbox.project / "note.txt").write_text("some text\n")
-    hooks = {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}
-    write_settings(sandbox.project, {"permissions": {"deny": ["Read(secret)"]}, "hooks": hooks})
     agent, _model = scripted(say("hello"), setting_sources=("project",))
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
@@ -140,16 +148,6 @@ async def test_questions_about_the_session_are_answered(
         context = await session.call(GetContextUsage(detail="summary"))
         cost = await session.call(GetSessionCost())
         usage = await session.call(GetUsage(skip_behaviors=True))
-        settings = await session.call(GetSettings())
-        listing = await session.call(GetHooksListing())
-        rules = await session.call(ListPermissionRules())
-        near = await session.call(FileSuggestions(query=""))
-        text = await session.call(ReadFile(path="note.txt", max_bytes=4))
-        data = await session.call(ReadFile(path="note.txt", encoding="base64"))
-        denied = await refusal(session, ReadFile(path="/etc/hostname"))
-        skills = await session.call(ReloadSkills())
-        plugins = await session.call(ReloadPlugins(refuse_if_busy=True, hold_on_cache_impact=True))
-        styles = await session.call(ReloadOutputStyles())
         spent = session.cost_usd
 
     assert version.version == known.claude_code_version
@@ -157,7 +155,6 @@ async def test_questions_about_the_session_are_answered(
     assert {each.name for each in known.agents} >= {"general-purpose", "Plan"}
     assert known.account.api_key_source == "ANTHROPIC_API_KEY"
     assert all(each.name and each.raw["name"] == each.name for each in known.commands)
-    assert "default" in known.available_output_styles
     assert again.models == known.models == models.models
     assert {each.value for each in models.models} >= {"default", "opus"}
     assert all(each.resolved_model and each.display_name for each in models.models)
@@ -167,35 +164,56 @@ async def test_questions_about_the_session_are_answered(
     assert "Total cost" in cost.text
     assert usage.session.total_cost_usd == pytest.approx(spent)
     assert not usage.rate_limits_available
+
+
+async def test_questions_about_files_settings_and_extensions_are_answered(
+    scripted: MakeScripted, sandbox: CliSandbox
+) -> None:
+    (sandbox.project / "note.txt").write_text("some text\n")
+    hooks = {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}
+    write_settings(sandbox.project, {"permissions": {"deny": ["Read(secret)"]}, "hooks": hooks})
+    agent, _model = scripted(setting_sources=("project",))
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        known = session.initialized
+        settings = await session.call(GetSettings())
+        listing = await session.call(GetHooksListing())
+        rules = (await session.call(ListPermissionRules())).state
+        near = await session.call(FileSuggestions(query=""))
+        text = await session.call(ReadFile(path="note.txt", max_bytes=4))
+        data = await session.call(ReadFile(path="note.txt", encoding="base64"))
+        denied = await refusal(session, ReadFile(path="/etc/hostname"))
+        skills = await session.call(ReloadSkills())
+        plugins = await session.call(ReloadPlugins(refuse_if_busy=True, hold_on_cache_impact=True))
+        styles = await session.call(ReloadOutputStyles())
+
     assert settings.effective["hooks"] == hooks
     assert [each.source for each in settings.sources] == ["projectSettings"]
     assert settings.applied["model"]
     assert [(each.event, each.command_text) for each in listing.hooks] == [("Stop", "true")]
     assert {"PreToolUse", "Stop"} <= {each.name for each in listing.event_catalog}
     assert not listing.policy.all_disabled
-    assert [(each.behavior, each.rule) for each in rules.state.rules] == [("deny", "Read(secret)")]
-    assert rules.state.original_cwd == str(sandbox.project)
+    assert [(each.behavior, each.rule) for each in rules.rules] == [("deny", "Read(secret)")]
+    assert rules.original_cwd == str(sandbox.project)
     assert "note.txt" in {each.path for each in near.suggestions}
     assert (text.contents, text.truncated) == ("some", True)
     assert (data.contents, data.encoding) == ("c29tZSB0ZXh0Cg==", "base64")
     assert text.abs_path == data.abs_path == str(sandbox.project / "note.txt")
     assert "denied" in denied
     assert skills.skills
-    assert plugins.error_count == 0
-    assert not plugins.held
+    assert all(each.name and each.description for each in skills.skills)
+    assert (plugins.error_count, plugins.held) == (0, False)
     assert [each.name for each in plugins.agents] == [each.name for each in known.agents]
     assert styles.available_output_styles == known.available_output_styles
+    assert "default" in known.available_output_styles
 
 
-async def test_orders_for_the_session_are_obeyed(
+async def test_orders_about_the_conversation_are_obeyed(
     scripted: MakeScripted, sandbox: CliSandbox
 ) -> None:
-    note, part = sandbox.project / "note.txt", sandbox.project / "part"
-    note.write_text("old")
+    part = sandbox.project / "part"
     part.mkdir()
-    local = sandbox.project / ".claude" / "settings.local.json"
-    edit = call("Edit", file_path=str(note), old_string="old", new_string="new")
-    agent, model = scripted(say("hello"), edit, say("done"), setting_sources=("local",))
+    agent, model = scripted(say("hello"))
     model.script.branch(lambda request: "side question" in request.latest, say("because"))
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
@@ -208,12 +226,38 @@ async def test_orders_for_the_session_are_obeyed(
         await session.call(SetHasSubscribers(has_subscribers=True))
         root = await session.call(RegisterRepoRoot(directory=str(part)))
         twice = await refusal(session, RegisterRepoRoot(directory=str(part)))
+        idle = await session.call(Interrupt(cancel_queued=True))
+        late = await session.call(CancelAsyncMessage(message_uuid=UNKNOWN))
+        with pytest.raises(RequestRefused) as unknown:
+            await session.control("make_coffee", sugar=2)
+
+    assert (aside.response, aside.synthetic) == ("because", False)
+    assert title.raw == {"title": title.title}
+    assert "not the current session" in foreign
+    assert "Unsupported" in colour
+    assert root.directory == str(part)
+    assert "already" in twice
+    assert idle == InterruptReceipt()
+    assert late == Withdrawn(cancelled=False)
+    assert unknown.value.error_code == "unsupported_request"
+    titled = [path for path in sandbox.config.rglob("*.jsonl") if "A title" in path.read_text()]
+    assert len(titled) == 1
+
+
+async def test_orders_about_what_comes_next_are_obeyed(
+    scripted: MakeScripted, sandbox: CliSandbox
+) -> None:
+    note = sandbox.project / "note.txt"
+    note.write_text("old")
+    local = sandbox.project / ".claude" / "settings.local.json"
+    edit = call("Edit", file_path=str(note), old_string="old", new_string="new")
+    agent, model = scripted(edit, say("done"), setting_sources=("local",))
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
         await session.call(UpdateSettings(source="localSettings", settings={"outputStyle": "x"}))
         other = await refusal(
             session, UpdateSettings(source="localSettings", settings={"model": "opus"})
         )
-        idle = await session.call(Interrupt(cancel_queued=True))
-        late = await session.call(CancelAsyncMessage(message_uuid=UNKNOWN))
         chosen = await session.call(SetModel(model="claude-haiku-4-5"))
         typo = await session.call(SetModel(model="no-such-model"))
         await session.call(ApplyFlagSettings(settings={"model": "claude-sonnet-4-5"}))
@@ -224,19 +268,9 @@ async def test_orders_for_the_session_are_obeyed(
         mtime = note.stat().st_mtime * 1000
         await session.call(SeedReadState(path=str(note), mtime=mtime))
         result = await (await session.send("edit it"))
-        with pytest.raises(RequestRefused) as unknown:
-            await session.control("make_coffee", sugar=2)
 
-    assert (aside.response, aside.synthetic) == ("because", False)
-    assert title.title is None or title.title
-    assert "not the current session" in foreign
-    assert "Unsupported" in colour
-    assert root.directory == str(part)
-    assert "already" in twice
     assert json.loads(local.read_text()) == {"outputStyle": "x"}
     assert "not allowed: model" in other
-    assert idle == InterruptReceipt()
-    assert late == Withdrawn(cancelled=False)
     assert (chosen.model, typo.model) == ("claude-haiku-4-5", "no-such-model")
     assert applied == model.asked[-1].model == "claude-sonnet-4-5"
     assert model.asked[-1].body["thinking"]["budget_tokens"] == 4000
@@ -244,9 +278,6 @@ async def test_orders_for_the_session_are_obeyed(
     assert "bypassPermissions" in bypass
     assert result.text == "done"
     assert note.read_text() == "new"
-    assert unknown.value.error_code == "unsupported_request"
-    titles = [path for path in sandbox.config.rglob("*.jsonl") if "A title" in path.read_text()]
-    assert len(titles) == 1
 
 
 async def test_files_go_back_to_what_they_were_when_a_prompt_was_sent(
@@ -284,7 +315,7 @@ async def statuses(session: Session) -> dict[str, str]:
 
 async def test_tool_servers_are_asked_after_switched_and_called(scripted: MakeScripted) -> None:
     agent, _model = scripted(say("hello"), mcp_servers={"outside": SERVER}, functions=[add])
-    shout = McpCall(tool="mcp__outside__shout", arguments={"text": "hi"}, timeout_ms=10_000)
+    shout = McpCall(tool="mcp__outside__shout", arguments={"text": "hi"})
     plain = msgspec.structs.replace(shout, result_not_for_model=True)
     asking = msgspec.structs.replace(shout, check_permissions=True)
 
@@ -299,6 +330,7 @@ async def test_tool_servers_are_asked_after_switched_and_called(scripted: MakeSc
         await session.call(McpToggle(server_name="outside", enabled=True))
         loud, blocks = await session.call(shout), await session.call(plain)
         unapproved = await refusal(session, asking)
+        in_time = await session.call(msgspec.structs.replace(asking, timeout_ms=10_000))
         own = await refusal(session, McpCall(tool="mcp__functions__add"))
         panel = await session.call(McpReadResource(server_name="outside", uri="ui://outside/panel"))
         known = await session.call(SetMcpPermissionModeOverride(server_name="outside", mode="auto"))
@@ -315,6 +347,8 @@ async def test_tool_servers_are_asked_after_switched_and_called(scripted: MakeSc
     assert (loud.content, loud.structured_content) == ('{"result":"HI"}', {"result": "HI"})
     assert blocks.content == [{"type": "text", "text": "HI"}]
     assert "did not run" in unapproved
+    assert (in_time.content, in_time.staging.ok) == ("", False)
+    assert in_time.staging.detail in unapproved
     assert "SDK MCP servers" in own
     assert [each.text for each in panel.contents] == ["<p>panel</p>"]
     assert known.warning == ""
@@ -347,7 +381,7 @@ async def test_background_work_is_read_sent_away_and_stopped(scripted: MakeScrip
     in_background = call("Bash", command="echo out; sleep 600", run_in_background=True)
     script = Script(
         when("start", in_background, say("on it")),
-        when("go", call("Bash", command="sleep 600"), say("went on")),
+        when("go", call("Bash", command="echo out; sleep 600"), say("went on")),
     )
     script.branch(lambda request: "<task-notification>" in request.latest, say("noted"))
     agent, _model = scripted(script, allowed_tools=["Bash"])
@@ -357,13 +391,11 @@ async def test_background_work_is_read_sent_away_and_stopped(scripted: MakeScrip
         started = await session.send("start")
         await started
         task = await started_task(started)
-        while not (output := await session.call(GetTaskOutput(task_id=task))).output:
-            await asyncio.sleep(POLL)
+        output = await answer_where(session, GetTaskOutput(task_id=task), lambda a: a.output != "")
         waiting = await session.send("go")
         away = BackgroundTasks(tool_use_id=await first_tool_use(waiting))
         # A shell can be sent away only some seconds after its start.
-        while not (await session.call(away)).backgrounded:
-            await asyncio.sleep(POLL)
+        await answer_where(session, away, lambda answer: answer.backgrounded is True)
         result = await waiting
         unknown = await session.call(BackgroundTasks(tool_use_id="no-such-call"))
         none = await refusal(session, GetTaskOutput(task_id="no-such-task"))
@@ -446,28 +478,28 @@ EXERCISED: dict[type[Verb[Any]], Exercise | str] = {
     GetContextUsage: test_questions_about_the_session_are_answered,
     GetSessionCost: test_questions_about_the_session_are_answered,
     GetUsage: test_questions_about_the_session_are_answered,
-    GetSettings: test_questions_about_the_session_are_answered,
-    GetHooksListing: test_questions_about_the_session_are_answered,
-    ListPermissionRules: test_questions_about_the_session_are_answered,
-    FileSuggestions: test_questions_about_the_session_are_answered,
-    ReadFile: test_questions_about_the_session_are_answered,
-    ReloadSkills: test_questions_about_the_session_are_answered,
-    ReloadPlugins: test_questions_about_the_session_are_answered,
-    ReloadOutputStyles: test_questions_about_the_session_are_answered,
-    SideQuestion: test_orders_for_the_session_are_obeyed,
-    GenerateSessionTitle: test_orders_for_the_session_are_obeyed,
-    RenameSession: test_orders_for_the_session_are_obeyed,
-    SetColor: test_orders_for_the_session_are_obeyed,
-    SetHasSubscribers: test_orders_for_the_session_are_obeyed,
-    RegisterRepoRoot: test_orders_for_the_session_are_obeyed,
-    UpdateSettings: test_orders_for_the_session_are_obeyed,
-    ApplyFlagSettings: test_orders_for_the_session_are_obeyed,
-    Interrupt: test_orders_for_the_session_are_obeyed,
-    CancelAsyncMessage: test_orders_for_the_session_are_obeyed,
-    SetModel: test_orders_for_the_session_are_obeyed,
-    SetPermissionMode: test_orders_for_the_session_are_obeyed,
-    SetMaxThinkingTokens: test_orders_for_the_session_are_obeyed,
-    SeedReadState: test_orders_for_the_session_are_obeyed,
+    GetSettings: test_questions_about_files_settings_and_extensions_are_answered,
+    GetHooksListing: test_questions_about_files_settings_and_extensions_are_answered,
+    ListPermissionRules: test_questions_about_files_settings_and_extensions_are_answered,
+    FileSuggestions: test_questions_about_files_settings_and_extensions_are_answered,
+    ReadFile: test_questions_about_files_settings_and_extensions_are_answered,
+    ReloadSkills: test_questions_about_files_settings_and_extensions_are_answered,
+    ReloadPlugins: test_questions_about_files_settings_and_extensions_are_answered,
+    ReloadOutputStyles: test_questions_about_files_settings_and_extensions_are_answered,
+    SideQuestion: test_orders_about_the_conversation_are_obeyed,
+    GenerateSessionTitle: test_orders_about_the_conversation_are_obeyed,
+    RenameSession: test_orders_about_the_conversation_are_obeyed,
+    SetColor: test_orders_about_the_conversation_are_obeyed,
+    SetHasSubscribers: test_orders_about_the_conversation_are_obeyed,
+    RegisterRepoRoot: test_orders_about_the_conversation_are_obeyed,
+    UpdateSettings: test_orders_about_what_comes_next_are_obeyed,
+    ApplyFlagSettings: test_orders_about_what_comes_next_are_obeyed,
+    Interrupt: test_orders_about_the_conversation_are_obeyed,
+    CancelAsyncMessage: test_orders_about_the_conversation_are_obeyed,
+    SetModel: test_orders_about_what_comes_next_are_obeyed,
+    SetPermissionMode: test_orders_about_what_comes_next_are_obeyed,
+    SetMaxThinkingTokens: test_orders_about_what_comes_next_are_obeyed,
+    SeedReadState: test_orders_about_what_comes_next_are_obeyed,
     RewindFiles: test_files_go_back_to_what_they_were_when_a_prompt_was_sent,
     McpStatus: test_tool_servers_are_asked_after_switched_and_called,
     McpReconnect: test_tool_servers_are_asked_after_switched_and_called,

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import steersman
 from steersman._values import Wire
 from steersman.messages import (
     Assistant,
@@ -20,8 +24,9 @@ from steersman.messages import (
     User,
     parse_message,
 )
+from steersman.messages.builtin import BashInput
 from steersman.messages.content import KnownBlock
-from tests.samples import frames, traces
+from tests.samples import Frame, alone, frames, traces
 from tests.samples.strategies import ANY_JSON
 
 KNOWN: dict[str, type[Wire]] = {str(cls.__struct_config__.tag): cls for cls in get_args(KnownBlock)}
@@ -64,7 +69,7 @@ def user(block: Any) -> Wire:
             {"type": "image", "source": {"type": "base64", "data": "AA=="}},
             ImageBlock(source={"type": "base64", "data": "AA=="}),
         ),
-        ({"type": "server_tool_use", "id": "t"}, UnknownBlock(type="server_tool_use")),
+        ({"type": "brand_new", "id": "t"}, UnknownBlock(type="brand_new")),
         ({"type": 5}, UnknownBlock()),
         ({}, UnknownBlock()),
     ],
@@ -105,9 +110,26 @@ def test_a_known_block_with_a_strange_field_is_still_kept_whole(kind: str, field
     assert block.raw == json.loads(json.dumps(found))
 
 
-@pytest.mark.parametrize("trace", traces())
-def test_every_recorded_block_is_known_and_keeps_what_it_came_from(trace: str) -> None:
-    for frame in frames(trace):
+BLOCKS = alone("recorded", "blocks")
+
+
+def test_every_kind_of_block_was_recorded() -> None:
+    found = [frame for trace in traces() for frame in frames(trace)] + BLOCKS
+
+    kinds = {
+        block["type"]
+        for frame in found
+        if frame["type"] in ("assistant", "user")
+        for block in frame["message"]["content"]
+        if isinstance(block, dict)
+    }
+
+    assert kinds == set(KNOWN)
+
+
+@pytest.mark.parametrize("recording", [*map(frames, traces()), BLOCKS], ids=[*traces(), "blocks"])
+def test_every_recorded_block_is_known_and_keeps_what_it_came_from(recording: list[Frame]) -> None:
+    for frame in recording:
         if frame["type"] not in ("assistant", "user"):
             continue
         message = parse_message(frame)
@@ -137,3 +159,56 @@ def test_a_message_without_a_list_of_blocks_has_none() -> None:
     assert isinstance(message, Assistant)
     assert message.content == []
     assert message.message.raw == {"content": {"type": "text"}}
+
+
+def test_prose_knows_what_it_cites() -> None:
+    cited = [
+        block.citations
+        for message in map(parse_message, BLOCKS)
+        if isinstance(message, Assistant)
+        for block in message.content
+        if isinstance(block, TextBlock)
+    ]
+
+    assert [each and each[0]["cited_text"] for each in cited] == ["hi"]
+
+
+# --- Tools by their class ----------------------------------------------------------------
+
+
+def test_the_input_of_a_built_in_tool_has_a_class() -> None:
+    found = {"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "ls", "new": 1}}
+    (block,) = assistant(found).tool_uses
+
+    match block.typed():
+        case BashInput(command=command) as given:
+            assert (command, given.raw) == ("ls", {"command": "ls", "new": 1})
+        case other:
+            raise AssertionError(other)
+
+
+@pytest.mark.parametrize("name", ["mcp__functions__add", "BrandNew", ""])
+def test_the_input_of_any_other_tool_stays_as_it_is(name: str) -> None:
+    block = ToolUseBlock(name=name, input={"a": 1})
+
+    assert block.typed() is block.input
+
+
+def test_nothing_of_the_tools_is_loaded_before_somebody_asks() -> None:
+    program = (
+        "import sys, steersman.messages as m; lazy = ('builtin', 'streaming')\n"
+        "loaded = lambda: [w for w in lazy if f'steersman.messages.{w}' in sys.modules]\n"
+        "before = loaded(); m.ToolUseBlock(name='Bash').typed(); m.StreamEvent().typed()\n"
+        "print(before, loaded())"
+    )
+
+    run = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PYTHONPATH": str(Path(steersman.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+
+    assert run.stdout == "[] ['builtin', 'streaming']\n"

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, get_args
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,27 +13,36 @@ from steersman._values import Wire
 from steersman.errors import UsageError
 from steersman.messages import (
     Assistant,
-    SystemMessage,
-    TaskMessage,
-    TurnMessage,
+    AssistantBody,
+    Init,
+    Message,
+    TextBlock,
+    UnknownBlock,
     UnknownMessage,
     User,
+    from_json,
     parse_message,
+    to_json,
 )
-from tests.samples import Frame, frames, kind_of, lines, sample, traces
-from tests.samples.strategies import ANY_JSON, ANY_TEXT, broken_frames, every_break, shapes
+from steersman.messages.parsing import KnownMessage
+from tests.samples import Frame, alone, frames, kind_of, lines, sample, traces
+from tests.samples.strategies import (
+    ANY_JSON,
+    ANY_TEXT,
+    Path,
+    broken_frames,
+    every_break,
+    shapes,
+)
 
-SHAPES = shapes()
-CLASSES: list[type[Wire]] = [*get_args(TurnMessage), *get_args(SystemMessage | TaskMessage)]
-UNKNOWN = {
-    "conversation_reset",
-    "system/control_request_progress",
-    "system/hook_response",
-    "system/hook_started",
-    "system/session_title_changed",
-    "system/thinking_tokens",
-    "transcript_mirror",
-}
+RARE = [
+    *alone("recorded", "messages"),
+    *alone("recorded", "blocks"),
+    *alone("recorded", "events"),
+    *alone("declared", "messages"),
+]
+SHAPES = shapes() + RARE
+CLASSES: list[type[Wire]] = list(get_args(KnownMessage))
 
 
 def tag_of(cls: type[Wire]) -> str:
@@ -50,13 +60,13 @@ def values_in(value: Any) -> Iterator[Wire]:
         yield value
         for name in value.__struct_fields__:
             yield from values_in(getattr(value, name))
-    elif isinstance(value, list):
-        for each in value:
+    elif isinstance(value, list | dict):
+        for each in value.values() if isinstance(value, dict) else value:
             yield from values_in(each)
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=tag_of)
-def test_every_class_reads_its_recorded_frame(cls: type[Wire]) -> None:
+def test_every_class_reads_its_frame(cls: type[Wire]) -> None:
     frame = sample(tag_of(cls))
 
     message = parse_message(line_of(frame))
@@ -83,23 +93,36 @@ def test_every_field_of_a_class_is_read_under_the_name_it_has_on_the_wire(cls: t
 
 
 @pytest.mark.parametrize("trace", traces())
-def test_every_recorded_message_is_known_but_for_those_we_leave_raw(trace: str) -> None:
+def test_every_recorded_message_is_known(trace: str) -> None:
     for line in lines(trace):
         frame = json.loads(line)
 
         message = parse_message(line)
 
-        is_left = kind_of(frame) in UNKNOWN or frame["type"].startswith("control_")
-        assert isinstance(message, UnknownMessage) == is_left
+        assert isinstance(message, UnknownMessage) == frame["type"].startswith("control_")
         assert message.raw == frame
 
 
+@pytest.mark.parametrize("frame", RARE, ids=kind_of)
+def test_values_inside_a_message_know_what_they_were_read_from(frame: Frame) -> None:
+    message = parse_message(frame)
+
+    inside = [each.raw for each in values_in(message)]
+
+    assert all(raw and found_in(frame, raw) for raw in inside)
+
+
+def found_in(frame: Any, raw: Frame) -> bool:
+    inner = frame.values() if isinstance(frame, dict) else frame if isinstance(frame, list) else ()
+    return bool(frame == raw) or any(found_in(each, raw) for each in inner)
+
+
 def test_an_unknown_message_keeps_its_words_and_all_the_rest() -> None:
-    frame = {"type": "rate_limit_event", "subtype": "soon", "info": {"a": [1, None]}}
+    frame = {"type": "brand_new", "subtype": "soon", "info": {"a": [1, None]}}
 
     message = parse_message(line_of(frame))
 
-    assert message == UnknownMessage(type="rate_limit_event", subtype="soon")
+    assert message == UnknownMessage(type="brand_new", subtype="soon")
     assert message.raw == frame
 
 
@@ -129,8 +152,9 @@ def test_what_is_no_object_is_a_mistake_of_the_caller(line: bytes) -> None:
 
 @pytest.mark.parametrize("kind", sorted({kind_of(frame) for frame in SHAPES}))
 def test_no_dropped_or_retyped_key_of_any_recorded_frame_is_too_much(kind: str) -> None:
+    seen: set[Path] = set()
     for whole in (frame for frame in SHAPES if kind_of(frame) == kind):
-        for frame in every_break(whole):
+        for frame in every_break(whole, seen):
             message = parse_message(line_of(frame))
 
             assert message.raw == frame
@@ -226,3 +250,83 @@ def test_frames_are_read_lazily_but_wholly() -> None:
         for frame in frames("multi_turn_tools")
         if frame["type"] == "assistant"
     ]
+
+
+# --- Back to JSON ------------------------------------------------------------------------
+
+
+def assert_is_kept(line: bytes) -> None:
+    message = parse_message(line)
+
+    again = from_json(to_json(message))
+
+    assert again == message
+    assert repr(again.raw) == repr(message.raw)
+    assert to_json(message) == to_json(again) == line
+
+
+@pytest.mark.parametrize("trace", traces())
+def test_every_recorded_line_comes_back_byte_for_byte(trace: str) -> None:
+    for line in lines(trace):
+        assert_is_kept(line)
+
+
+@pytest.mark.parametrize("frame", RARE, ids=kind_of)
+def test_every_rare_line_comes_back_byte_for_byte(frame: Frame) -> None:
+    assert_is_kept(line_of(frame))
+
+
+@given(frame=broken_frames(SHAPES))
+def test_any_line_comes_back_byte_for_byte(frame: Frame) -> None:
+    assert_is_kept(line_of(frame))
+
+
+@given(text=ANY_TEXT)
+def test_lone_surrogates_come_back_byte_for_byte(text: str) -> None:
+    frame = sample("assistant")
+    frame["message"]["content"] = [{"type": "text", "text": text}, {text: text}]
+
+    assert_is_kept(line_of(frame))
+
+
+@pytest.mark.parametrize("spelling", [b"1e999", b"9" * 5000, b"1.0E2", b'"\\ud83d"', b'"\xff"'])
+def test_spellings_that_python_would_change_come_back_as_they_came(spelling: bytes) -> None:
+    assert_is_kept(b'{ "type":"user", "num": ' + spelling + b"}")
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=tag_of)
+def test_a_message_made_by_hand_comes_back(cls: type[Wire]) -> None:
+    message: Any = cls()
+
+    assert from_json(to_json(message)) == message
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=tag_of)
+def test_a_message_changed_by_hand_keeps_its_other_fields(cls: type[Wire]) -> None:
+    frame = sample(tag_of(cls))
+    read: Any = parse_message(frame)
+    changed = msgspec.structs.replace(read)
+
+    again = from_json(to_json(changed))
+
+    assert again == read
+
+
+def test_a_message_made_by_hand_of_blocks_that_came_keeps_them_whole() -> None:
+    noted = {"type": "text", "text": "hi", "noted": "\ud800"}
+    strange = {"type": "brand_new", "info": [1]}
+    came = parse_message({"type": "assistant", "message": {"content": [noted, strange]}})
+    assert isinstance(came, Assistant)
+    made: Message = Assistant(message=AssistantBody(content=came.message.content))
+
+    again = from_json(to_json(made))
+
+    assert isinstance(again, Assistant)
+    assert again.content == [TextBlock(text="hi"), UnknownBlock(type="brand_new")]
+    assert [block.raw for block in again.content] == [noted, strange]
+
+
+def test_a_system_message_made_by_hand_says_that_it_is_one() -> None:
+    line = to_json(Init(cwd="/x"))
+
+    assert json.loads(line).items() >= {"type": "system", "subtype": "init", "cwd": "/x"}.items()

@@ -4,12 +4,17 @@ from steersman.messages import (
     Assistant,
     AssistantBody,
     CommandLifecycle,
+    ContextUsage,
+    DeferredToolUse,
+    MessageOrigin,
+    ModelUsage,
     Result,
     StreamEvent,
     TextBlock,
     ToolProgress,
     ToolUseBlock,
     Usage,
+    UsageReport,
     User,
     UserBody,
     parse_message,
@@ -101,6 +106,56 @@ def test_a_result_has_its_tokens_and_they_know_where_they_stood() -> None:
     assert message.usage.output_tokens == frame["usage"]["output_tokens"]
 
 
+def test_a_result_tells_what_each_model_took() -> None:
+    frame = sample("result/success")
+    frame["modelUsage"] = {"m": {"inputTokens": 5, "costUSD": 0.5, "new": 1}, "strange": 7}
+
+    message = parse_message(frame)
+
+    assert isinstance(message, Result)
+    assert message.model_usage == {
+        "m": ModelUsage(input_tokens=5, cost_usd=0.5),
+        "strange": ModelUsage(),
+    }
+    assert message.model_usage["m"].raw == frame["modelUsage"]["m"]
+    assert message.model_usage["strange"].raw == {}
+
+
+def test_a_deferred_tool_stands_on_the_result() -> None:
+    (frame,) = [each for each in frames("hook_pre_defer") if each.get("deferred_tool_use")]
+
+    message = parse_message(frame)
+
+    assert isinstance(message, Result)
+    found = frame["deferred_tool_use"]
+    assert message.deferred_tool_use == DeferredToolUse(**found)
+    assert message.deferred_tool_use.raw == found
+
+
+def test_reports_on_usage_stand_on_the_message_that_brings_them() -> None:
+    frame = sample("assistant")
+    frame["context_usage"] = {"model": "m", "total_tokens": 10, "new": True}
+    frame["usage_report"] = {"session": {"cost": 1}, "rate_limits": None}
+
+    message = parse_message(frame)
+
+    assert isinstance(message, Assistant)
+    assert message.context_usage == ContextUsage(model="m", total_tokens=10)
+    assert message.context_usage.raw == frame["context_usage"]
+    assert message.usage_report == UsageReport(session={"cost": 1})
+    assert message.usage_report.raw == frame["usage_report"]
+
+
+def test_a_prompt_of_somebody_else_says_whose_it_is() -> None:
+    origin = {"kind": "peer", "from": "lead", "fromMode": 5}
+
+    message = parse_message({"type": "user", "message": {"content": "hi"}, "origin": origin})
+
+    assert isinstance(message, User)
+    assert message.origin == MessageOrigin(kind="peer", from_="lead")
+    assert message.origin.raw == origin
+
+
 def test_a_foreign_result_says_whose_it_is() -> None:
     results = [
         message.origin
@@ -108,7 +163,7 @@ def test_a_foreign_result_says_whose_it_is() -> None:
         if isinstance(message, Result)
     ]
 
-    assert [origin and origin["kind"] for origin in results] == [None, "task-notification"]
+    assert [origin and origin.kind for origin in results] == [None, "task-notification"]
 
 
 def test_a_stream_event_holds_the_event_of_the_api_as_it_is() -> None:

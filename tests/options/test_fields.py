@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from steersman.errors import UsageError
 from steersman.hooks import Hooks
-from steersman.options import Options, StartupLimits, options_from
+from steersman.options import AgentDefinition, Options, Plugin, StartupLimits, options_from
 from steersman.tools import Toolbox
 
 FIELDS = [each.name for each in dataclasses.fields(Options)]
@@ -25,40 +25,107 @@ def approve(_name: str, _input: dict[str, Any], _context: Any) -> Any:
 
 GOOD: dict[str, list[Any]] = {
     "model": [None, "opus", "claude-opus-5-5[1m]", "-dashed"],
-    "fallback_model": [None, "sonnet"],
-    "system_prompt": [None, "", "You.", {"type": "preset", "preset": "claude_code", "append": "x"}],
+    "fallback_model": [None, "sonnet", "sonnet,haiku", ["sonnet", "haiku"]],
+    "system_prompt": [
+        None,
+        "",
+        "You.",
+        ["You.", "And you."],
+        {"type": "preset", "preset": "claude_code", "append": "x"},
+        {"type": "preset", "preset": "claude_code", "exclude_dynamic_sections": True},
+        {"type": "custom", "prompt": "You.", "snapshot": False},
+        {"type": "custom", "prompt": ["You.", "And you."]},
+        {"type": "file", "path": "/x.md"},
+    ],
     "append_system_prompt": [None, "", "More."],
+    "exclude_dynamic_sections": [False, True],
+    "thinking": [
+        None,
+        {"type": "adaptive"},
+        {"type": "adaptive", "display": "omitted"},
+        {"type": "enabled", "budget_tokens": 2000, "display": "summarized"},
+        {"type": "disabled"},
+    ],
+    "max_thinking_tokens": [None, 0, 2000],
+    "effort": [None, "low", "medium", "high", "xhigh", "max"],
+    "betas": [[], ["context-1m-2025-08-07"]],
     "max_turns": [None, 1, 1000],
     "max_budget_usd": [None, 0.01, 5],
+    "task_budget": [None, {"total": 5000}],
     "output_format": [None, {"type": "json_schema", "schema": {"type": "object"}}],
-    "tools": [None, [], ("Read", "Bash")],
+    "tools": [None, [], ("Read", "Bash"), {"type": "preset", "preset": "claude_code"}],
     "allowed_tools": [[], ["Read", "Bash(git log:*)", "mcp__calc__*"], ("Edit(src/**)",)],
     "disallowed_tools": [[], ["WebFetch(domain:example.com)"]],
+    "tool_aliases": [{}, {"Bash": "mcp__box__run"}],
+    "tool_config": [
+        None,
+        {"askUserQuestion": {"previewFormat": "html"}},
+        {"askUserQuestion": {"extendedQuestions": True}},
+    ],
     "functions": [[], [len]],
     "mcp_servers": [
         {},
         {"calc": Toolbox("calc", [])},
         {"a": {"command": "x", "args": ["-y"]}, "b-2": {"type": "http", "url": "http://x"}},
         {"s_3": {"type": "sse", "url": "http://x"}},
+        "/x.json",
+        Path("/x.json"),
     ],
     "strict_mcp_config": [True, False],
     "permission_mode": [None, "default", "plan", "bypassPermissions"],
+    "allow_dangerously_skip_permissions": [False, True],
+    "permission_prompt_tool_name": [None, "mcp__desk__decide"],
+    "permission_prompts": [None, "host", "none"],
     "can_use_tool": [None, approve],
+    "plan_mode_instructions": [None, "", "Draw it first."],
     "hooks": [Hooks()],
-    "agents": [{}, {"helper": {"description": "helps", "prompt": "You help."}}],
+    "on_elicitation": [None, approve],
+    "on_user_dialog": [None, approve],
+    "supported_dialog_kinds": [[]],
+    "agents": [
+        {},
+        {"helper": {"description": "helps", "prompt": "You help."}},
+        {"helper": AgentDefinition(description="helps", prompt="You help.", tools=("Read",))},
+    ],
+    "agent": [None, "helper", "plugin:helper"],
+    "skills": [None, "all", [], ["mine", "plugin:theirs", "two words"]],
+    "plugins": [
+        [],
+        ["/x", Path("y"), Plugin("/z", skip_mcp_discovery=True)],
+        [{"type": "local", "path": "/x"}, {"path": "/x", "skipMcpDiscovery": True}],
+    ],
+    "plugin_delivery": ["argv", "initialize"],
+    "sandbox": [None, {"enabled": True, "network": {"allowedDomains": []}}],
     "cwd": [None, "/x", Path("/x")],
     "add_dirs": [[], ["/x", Path("y")], ["/not utf-8 \udcff"]],
+    "project_config_root": [None, "/x", Path("/x")],
     "cli_path": [None, "claude", Path("/bin/claude")],
+    "user": [None, "nobody"],
     "env": [{}, {"A_1": "", "_b": "x=y"}],
     "inherit_env": [None, True, False, [], ["A", "B_*"]],
+    "client_app": [None, "", "my-app/1.0"],
     "setting_sources": [[], ["user", "project", "local"]],
     "settings": [None, "/x.json", Path("/x.json"), '{"a":1}', {"a": {"b": [1]}}],
+    "managed_settings": [None, {}, {"permissions": {"deny": ["Bash"]}}],
     "extra_args": [{}, {"debug-to-stderr": None, "betas": "-x"}],
     "session_id": [None, UUID, UUID.upper()],
     "resume": [None, UUID, "a name"],
     "continue_conversation": [False, True],
     "fork_session": [False],
+    "resume_session_at": [None],
+    "resume_drops_turn": [None],
+    "persist_session": [True, False],
+    "title": [None, "A walk in the park"],
+    "enable_file_checkpointing": [False, True],
     "include_partial_messages": [False, True],
+    "include_hook_events": [False, True],
+    "forward_subagent_text": [False, True],
+    "agent_progress_summaries": [False, True],
+    "prompt_suggestions": [False, True],
+    "per_task_stop_affordance": [False, True],
+    "verbatim_prompts": [True, False],
+    "debug": [False, True, "hooks,!mcp"],
+    "debug_file": [None, "/x.log", Path("x.log")],
     "stderr": [None, print],
     "startup": [StartupLimits(), StartupLimits(spawn=1)],
     "request_timeout": [1, 0.5],
@@ -91,18 +158,62 @@ BRACKETS: list[Any] = [
     ["Bash(a), Write, Bash(b)"],
 ]
 PATHS: list[Any] = ["", 5, b"/x", "a\0b", "\ud800"]
+SWITCH: list[Any] = [None, 1, "yes"]
 
 BAD: dict[str, list[Any]] = {
     "model": WORDS,
-    "fallback_model": WORDS,
-    "system_prompt": [5, ["x"], {"type": "preset"}, {"preset": "other"}],
+    "fallback_model": [
+        *(each for each in WORDS if each != ["x"]),
+        [],
+        [5],
+        ["a,b"],
+        ["a b"],
+        {"a": 1},
+    ],
+    "system_prompt": [
+        5,
+        [],
+        [5],
+        {"type": "preset"},
+        {"preset": "other"},
+        {"type": "preset", "preset": "claude_code", "apend": "x"},
+        {"type": "preset", "preset": "claude_code", "append": 5},
+        {"type": "custom"},
+        {"type": "custom", "prompt": "x", "snapshot": "yes"},
+        {"type": "file"},
+        {"type": "file", "path": ""},
+    ],
     "append_system_prompt": [5, ["x"], b"x"],
+    "exclude_dynamic_sections": SWITCH,
+    "thinking": [
+        "adaptive",
+        {},
+        {"type": "on"},
+        {"type": "enabled"},
+        {"type": "enabled", "budget_tokens": 0},
+        {"type": "adaptive", "budget_tokens": 5},
+        {"type": "adaptive", "display": "loud"},
+        {"type": "disabled", "display": "omitted"},
+    ],
+    "max_thinking_tokens": [-1, 1.5, "5", True],
+    "effort": ["", "huge", 5, ["low"]],
+    "betas": [None, "x", [5], ["a,b"], [""]],
     "max_turns": [0, 1.5, 10**400, *NUMBERS],
     "max_budget_usd": [0, 10**400, *NUMBERS],
+    "task_budget": [5, {}, {"total": 0}, {"total": 5, "more": 5}, {"total": "5"}],
     "output_format": ["x", {}, {"type": "json_schema"}, {"type": "json_schema", "schema": "x"}],
-    "tools": ["Read", 5, [5], ["Read,Write"], ["Bash(ls)"], [""], ["-" * 65]],
+    "tools": ["Read", 5, [5], ["Read,Write"], ["Bash(ls)"], [""], ["-" * 65], {"preset": "x"}],
     "allowed_tools": [*RULES, *BRACKETS],
     "disallowed_tools": [*RULES, *BRACKETS],
+    "tool_aliases": [None, ["Bash"], {"Bash": 5}, {"a b": "c"}, {5: "x"}],
+    "tool_config": [
+        "html",
+        {},
+        {"other": {}},
+        {"askUserQuestion": {"previewFormat": "pdf"}},
+        {"askUserQuestion": {"unheard": True}},
+        {"askUserQuestion": {"extendedQuestions": "yes"}},
+    ],
     "functions": [None, len, "len", ["len"]],
     "mcp_servers": [
         None,
@@ -114,15 +225,54 @@ BAD: dict[str, list[Any]] = {
         {"a": {}},
         {"a": {"type": "http"}},
         {"a": {"type": "unheard", "command": "x"}},
+        "",
+        5,
+        '{"servers": {}}',
+        "{broken",
+        '{"mcpServers": {"a b": {"command": "x"}}}',
     ],
     "strict_mcp_config": [None, 1, "yes"],
     "permission_mode": ["", "ask", 5, ["plan"]],
+    "allow_dangerously_skip_permissions": SWITCH,
+    "permission_prompt_tool_name": ["", 5, "a b", "-" * 65],
+    "permission_prompts": ["", "all", 5, ["none"]],
     "can_use_tool": ["allow", 5],
+    "plan_mode_instructions": [5, ["x"]],
     "hooks": [None, {}, [approve], {"PreToolUse": approve}],
-    "agents": [None, ["a"], {"a b": {}}, {"a": "x"}, {5: {}}],
+    "on_elicitation": ["x", 5],
+    "on_user_dialog": ["x", 5],
+    "supported_dialog_kinds": [None, "x", [5], [""]],
+    "agents": [
+        None,
+        ["a"],
+        {"a b": {}},
+        {"a": "x"},
+        {5: {}},
+        {"a": {}},
+        {"a": {"description": "d"}},
+        {"a": {"description": "", "prompt": "p"}},
+        {"a": {"description": "d", "prompt": "p", "tool": ["Read"]}},
+        {"a": {"description": "d", "prompt": "p", "tools": "Read"}},
+        {"a": {"description": "d", "prompt": "p", "maxTurns": 0}},
+    ],
+    "agent": WORDS,
+    "skills": ["mine", 5, [5], [""], [" mine"], ["a,b"], ["a(b)"], ["*"], ["a:*"]],
+    "plugins": [
+        None,
+        "/x",
+        *([each] for each in PATHS),
+        [{}],
+        [{"type": "git", "path": "/x"}],
+        [{"type": "local", "path": 5}],
+        [{"path": "/x", "skipMcpDiscovery": "yes"}],
+    ],
+    "plugin_delivery": [None, "", "file"],
+    "sandbox": [True, ["x"]],
     "cwd": PATHS,
     "add_dirs": [None, "/x", Path("/x"), *([each] for each in PATHS)],
+    "project_config_root": PATHS,
     "cli_path": PATHS,
+    "user": WORDS,
     "env": [
         None,
         "A=b",
@@ -137,8 +287,10 @@ BAD: dict[str, list[Any]] = {
         {5: "x"},
     ],
     "inherit_env": ["PATH", 5, [5], {"A": 1}],
+    "client_app": [5, "a\nb", "\u20ac", "x" * 1001],
     "setting_sources": [None, "user", ["all"], [5], [None]],
     "settings": ["", 5, ["x"], b"{}"],
+    "managed_settings": ["{}", ["x"], 5],
     "extra_args": [
         None,
         ["x"],
@@ -155,7 +307,20 @@ BAD: dict[str, list[Any]] = {
     "resume": WORDS,
     "continue_conversation": [None, 1, "yes"],
     "fork_session": [None, 1, "yes"],
+    "resume_session_at": ["", "x", 5, UUID],
+    "resume_drops_turn": ["", "x", 5, UUID],
+    "persist_session": SWITCH,
+    "title": WORDS,
+    "enable_file_checkpointing": SWITCH,
     "include_partial_messages": [None, 1, "yes"],
+    "include_hook_events": SWITCH,
+    "forward_subagent_text": SWITCH,
+    "agent_progress_summaries": SWITCH,
+    "prompt_suggestions": SWITCH,
+    "per_task_stop_affordance": SWITCH,
+    "verbatim_prompts": SWITCH,
+    "debug": [None, 1, "", "a b"],
+    "debug_file": PATHS,
     "stderr": ["x", 5],
     "startup": [None, 5, {"spawn": 5}],
     "request_timeout": [None, 0, *NUMBERS],
@@ -190,7 +355,7 @@ def test_an_option_refuses_what_it_may_not_be_and_says_what_it_may(name: str, va
         Options(**{name: value})
 
     error = caught.value
-    assert re.match(rf"{name}(\[.+?\])*( key)?: got .+, allowed: .+", str(error), re.DOTALL)
+    assert re.match(rf"{name}(\[.+?\])*(\.\w+)?( key)?: got .+, allowed: .+", str(error), re.DOTALL)
     assert error.argument.startswith(name)
     assert len(str(error)) < 600
 
@@ -260,6 +425,13 @@ def test_the_value_of_a_variable_appears_in_no_error(env: Any) -> None:
         ("mcp_servers", {"a": {"headers": {"X": CANARY}}}),
         ("agents", [CANARY]),
         ("extra_args", {"a": CANARY.encode()}),
+        ("managed_settings", [{"env": {"TOKEN": CANARY}}]),
+        ("sandbox", [CANARY]),
+        ("mcp_servers", '{"servers": "' + CANARY + '"}'),
+        (
+            "agents",
+            {"a": {"description": "d", "prompt": "p", "mcpServers": [[CANARY]]}},
+        ),
     ],
 )
 def test_what_may_be_private_appears_in_no_error(name: str, value: Any) -> None:
@@ -270,7 +442,8 @@ def test_what_may_be_private_appears_in_no_error(name: str, value: Any) -> None:
 
 
 def test_private_fields_are_not_shown() -> None:
-    options = Options(env={"TOKEN": CANARY}, settings={"env": {"TOKEN": CANARY}})
+    secret = {"env": {"TOKEN": CANARY}}
+    options = Options(env={"TOKEN": CANARY}, settings=secret, managed_settings=secret)
 
     assert CANARY not in repr(options)
 
@@ -283,6 +456,11 @@ def test_private_fields_are_not_shown() -> None:
         ({"fork_session": True, "session_id": UUID}, "fork_session"),
         ({"session_id": UUID, "resume": UUID}, "session_id"),
         ({"session_id": UUID, "continue_conversation": True}, "session_id"),
+        ({"resume_session_at": UUID}, "resume_session_at"),
+        ({"resume_session_at": UUID, "continue_conversation": True}, "resume_session_at"),
+        ({"resume": UUID, "resume_drops_turn": UUID}, "resume_drops_turn"),
+        ({"resume": UUID, "persist_session": False}, "persist_session"),
+        ({"continue_conversation": True, "persist_session": False}, "persist_session"),
     ],
     ids=str,
 )
@@ -302,6 +480,7 @@ def test_contradictory_conversations_are_refused(together: dict[str, Any], argum
         {"resume": UUID, "fork_session": True},
         {"continue_conversation": True, "fork_session": True},
         {"resume": UUID, "fork_session": True, "session_id": UUID},
+        {"resume": UUID, "resume_session_at": UUID, "resume_drops_turn": UUID},
     ],
     ids=str,
 )
@@ -309,6 +488,60 @@ def test_clear_conversations_are_taken(together: dict[str, Any]) -> None:
     options = Options(**together)
 
     assert {name: getattr(options, name) for name in together} == together
+
+
+@pytest.mark.parametrize(
+    ("together", "argument"),
+    [
+        ({"model": "opus", "fallback_model": "opus"}, "fallback_model"),
+        ({"model": "opus", "fallback_model": "haiku, opus"}, "fallback_model"),
+        ({"model": "opus", "fallback_model": ["haiku", "opus"]}, "fallback_model"),
+        ({"thinking": {"type": "adaptive"}, "max_thinking_tokens": 5}, "max_thinking_tokens"),
+        (
+            {"can_use_tool": approve, "permission_prompt_tool_name": "mcp__a__b"},
+            "permission_prompt_tool_name",
+        ),
+        ({"can_use_tool": approve, "permission_prompts": "none"}, "permission_prompts"),
+        (
+            {"permission_prompt_tool_name": "mcp__a__b", "permission_prompts": "none"},
+            "permission_prompts",
+        ),
+        (
+            {"permission_mode": "bypassPermissions", "permission_prompts": "none"},
+            "permission_prompts",
+        ),
+        ({"supported_dialog_kinds": ["notice"]}, "supported_dialog_kinds"),
+        ({"system_prompt": "You.", "exclude_dynamic_sections": True}, "exclude_dynamic_sections"),
+        ({"debug": "hooks", "debug_file": "/x.log"}, "debug"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_meant_together_is_refused(together: dict[str, Any], argument: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        Options(**together)
+
+    assert caught.value.argument == argument
+
+
+@pytest.mark.parametrize(
+    "together",
+    [
+        {"model": "opus", "fallback_model": ["haiku", "sonnet"]},
+        {"on_user_dialog": approve, "supported_dialog_kinds": ("notice",)},
+        {"system_prompt": {"preset": "claude_code"}, "exclude_dynamic_sections": True},
+        {"debug": True, "debug_file": "/x.log"},
+        {"can_use_tool": approve, "permission_prompts": "host"},
+    ],
+    ids=str,
+)
+def test_what_can_be_meant_together_is_taken(together: dict[str, Any]) -> None:
+    assert Options(**together)
+
+
+def test_servers_may_come_as_a_text_of_json() -> None:
+    options = Options(mcp_servers='{"mcpServers": {"a": {"command": "x"}}}')
+
+    assert options.mcp_servers == {"a": {"command": "x"}}
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-__all__ = ["Direction", "Frame", "dialogue", "frames", "kind_of", "lines", "sample", "traces"]
+__all__ = [
+    "Direction",
+    "Frame",
+    "alone",
+    "dialogue",
+    "frames",
+    "kind_of",
+    "lines",
+    "sample",
+    "traces",
+]
 
 Direction = Literal["cli>sdk", "sdk>cli", "stderr", "proc"]
 Frame = dict[str, Any]
+
+Source = Literal["recorded", "declared"]
 
 TRACES = Path(__file__).parent / "traces"
 
@@ -64,17 +77,27 @@ def kind_of(frame: Frame) -> str:
             return str(frame.get("type"))
 
 
+def alone(source: Source, name: str) -> list[Frame]:
+    """Frames and facts that stand outside a conversation: recorded, or only declared."""
+    path = TRACES.parent / source / f"{name}.jsonl"
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def _every_line() -> Iterator[bytes]:
+    """All frames of the CLI: those of conversations first, those that nobody saw last."""
+    yield from (line for trace in traces() for line in lines(trace))
+    yield from map(encoded, alone("recorded", "messages") + alone("declared", "messages"))
+
+
 @cache
 def _first(kind: str) -> bytes:
-    return next(
-        line
-        for trace in traces()
-        for line in lines(trace)
-        if kind_of(json.loads(line)).startswith(kind)
-    )
+    return next(line for line in _every_line() if kind_of(json.loads(line)).startswith(kind))
 
 
 def sample(kind: str) -> Frame:
-    """The first recorded frame of a kind, such as `assistant` or `system/init`."""
+    """The first frame of a kind, such as `assistant` or `system/init`.
+
+    Recorded if the CLI was ever seen to send one; else one made from its declarations.
+    """
     found: Frame = json.loads(_first(kind))
     return found

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import re
 
-from tests.samples import TRACES, dialogue, frames, kind_of, traces
+from tests.samples import TRACES, alone, dialogue, frames, kind_of, traces
 
 KINDS = {
     "assistant",
@@ -60,8 +60,17 @@ def test_every_sample_is_a_dialogue_that_begins_with_a_start() -> None:
     assert begins == {trace: ("proc", {"event": "spawn"}) for trace in traces()}
 
 
+def test_no_frame_is_declared_that_was_recorded() -> None:
+    recorded = {kind_of(frame) for frame in alone("recorded", "messages")}
+    declared = {kind_of(frame) for frame in alone("declared", "messages")}
+
+    assert recorded & KINDS == set()
+    assert declared & (KINDS | recorded) == set()
+
+
 def test_the_samples_know_no_machine_but_the_workspace() -> None:
-    text = "".join(path.read_text(encoding="utf-8") for path in TRACES.glob("*.jsonl"))
+    paths = [*TRACES.glob("*.jsonl"), *(TRACES.parent / "recorded").glob("*.jsonl")]
+    text = "".join(path.read_text(encoding="utf-8") for path in paths)
 
     strange = re.findall(r"(?<![\w/])/(?:tmp|root|home|Users|work|var|opt)/[\w./-]*", text)
 

@@ -16,6 +16,16 @@ __all__ = ["INVARIANTS", "broken"]
 
 MARK = re.compile(r"<p(\d)[.>]")
 LAGGED = "(ReaderLagged)"
+SPARED = (
+    '"type":"assistant"',
+    '"type":"result"',
+    '"isReplay":true',
+    '"state":"started"',
+    '"state":"completed"',
+    '"state":"idle"',
+    '"text_delta"',
+)
+"""Lines of which one may be lost, and the turn still ends as it would have."""
 CENT = 1e-9
 BLOCKED = "UserPromptSubmit operation blocked"
 GARBLING = (Corrupt, Drop, Duplicate, Truncate)
@@ -150,10 +160,19 @@ def _possible_outcomes(run: Run, number: int) -> set[str]:
     is_closed = not run.scenario.is_patient or any(each.deed == "close" for each in actions)
     if is_closed or endless & {*range(1, number + 1)}:
         possible |= {"cancelled", "interrupted"}
-    # What is lost may be the result; what kills is told as the cause.
-    if _is_disturbed(run):
+    if not _is_made_up_for(run):
         possible |= {"cancelled", "interrupted", "failed"}
     return possible
+
+
+def _is_made_up_for(run: Run) -> bool:
+    """Whether what went wrong must change no outcome.
+
+    A line that comes twice is one line. Of what tells a turn's end there is more than one sign; a
+    single one may be lost, and so may all that only says what the model does.
+    """
+    bad = [each for each in run.transport.happened if not isinstance(each, (*HARMLESS, Duplicate))]
+    return not bad or (len(bad) == 1 and isinstance(bad[0], Drop) and bad[0].at in SPARED)
 
 
 # --- State, journal, readers ------------------------------------------------------------

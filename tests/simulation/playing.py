@@ -90,7 +90,7 @@ def play(scenario: Scenario) -> Run:
             loop.set_exception_handler(lambda _, told: run.surprises.append(_complaint(told)))
             try:
                 runner.run(_Player(run).play())
-            except Exception as error:  # noqa: BLE001 - whatever it is, the seed must be told
+            except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - whatever it is
                 run.failure = error
             run.took = loop.time()
     run.surprises += [str(each.message) for each in warned]
@@ -176,9 +176,9 @@ class _Player:
         if self._beside:
             await asyncio.wait(self._beside)
         self._run.surprises += [
-            f"{each.get_name()} raised {error!r}"
+            f"{each.get_coro()!r} ended with {how}"
             for each in self._beside
-            if not each.cancelled() and (error := each.exception())
+            if (how := "a cancellation" if each.cancelled() else each.exception())
         ]
 
     async def _wait_for_turns(self) -> None:

@@ -7,7 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from steersman.testing.faults import HARMLESS, FaultPlan
+from steersman.testing.faults import (
+    HARMLESS,
+    CloseOutput,
+    Drop,
+    Duplicate,
+    Fault,
+    FaultPlan,
+    Kill,
+    Suspend,
+    Truncate,
+)
 from steersman.testing.script import (
     Script,
     Step,
@@ -56,6 +66,18 @@ MARKS = (
     '"text_delta"',
 )
 """Lines that much depends on."""
+
+SURGICAL: Sequence[Callable[[str], Fault]] = (
+    Drop,
+    Drop,
+    Duplicate,
+    Truncate,
+    Kill,
+    lambda mark: Kill(mark, later=1.0),
+    Suspend,
+    CloseOutput,
+)
+"""Faults that are tried one at a time, each on one of those lines."""
 
 
 @dataclass(frozen=True)
@@ -170,13 +192,15 @@ def draw(seed: int) -> Scenario:
 
 
 def _plan(dice: random.Random, seed: int) -> FaultPlan:
-    """None at all, only such as change nothing, or anything."""
+    """None at all, only such as change nothing, one that is well aimed, or anything."""
     lines = dice.choice((8, 20, 60, 150))
-    match dice.randrange(4):
+    match dice.randrange(5):
         case 0:
             return FaultPlan(seed, among=())
         case 1:
             return FaultPlan(seed, among=HARMLESS, lines=lines, most=8, marks=MARKS)
+        case 2:
+            return FaultPlan(seed, dice.choice(SURGICAL)(dice.choice(MARKS)))
         case _:
             return FaultPlan(seed, lines=lines, marks=MARKS)
 

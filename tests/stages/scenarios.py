@@ -319,10 +319,15 @@ class AnotherPermissionMode(Scenario):
         return {"can_use_tool": lambda *_: Deny("not today")}
 
     async def play(self, session: Session, stage: Stage) -> None:
-        await session.set_permission_mode("dontAsk")
+        await self.change(session, "dontAsk")
         await ask(session, "go")
-        await session.set_permission_mode("default")
+        await self.change(session, "default")
         await ask(session, "and now?")
+
+    async def change(self, session: Session, mode: Any) -> None:
+        before = session.last_seq
+        await session.set_permission_mode(mode)
+        await entry_where(session, lambda entry: b'"status"' in entry.line, after=before)
 
 
 # --- Hooks -------------------------------------------------------------------------------
@@ -516,11 +521,7 @@ TOTAL = {
 
 
 class StructuredOutput(Scenario):
-    steps = (call("StructuredOutput", amount=5), say("done"))
-
-    @classmethod
-    def script(cls) -> Script:
-        return Script(*cls.steps)
+    steps = (call("StructuredOutput", amount=5),)
 
     def options(self) -> dict[str, Any]:
         return {"output_format": {"type": "json_schema", "schema": TOTAL}}

@@ -1,15 +1,17 @@
-"""Recorded traces as tracks of a cassette, as if our own host had recorded them."""
+"""What tests of cassettes share: traces as tracks, and a session's story without its ids."""
 
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
-from steersman.journal import Kind
+from steersman import Session
+from steersman.journal import Entry, Kind
 from steersman.journal.files import EXITED, INPUT_ENDED, STDERR, Header, Record, Track
 from tests.samples import Frame, dialogue, encoded
 
-__all__ = ["replayed", "track_of"]
+__all__ = ["Story", "replayed", "story_of", "track_of"]
 
 UUID = "00000000-0000-4000-8000-{:012d}"
 
@@ -65,3 +67,26 @@ def of_process(number: int, frame: Frame) -> Record:
 
 def kind_of(frame: dict[str, Any]) -> Kind:
     return Kind.CONTROL if str(frame.get("type")).startswith("control_") else Kind.MESSAGE
+
+
+Story = tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]
+"""What happened in order, and what the host wrote, in any order: its answers race each other."""
+
+
+async def story_of(session: Session) -> Story:
+    """The journal of a closed session without times, and with ids that are the same on each run."""
+    entries = [each async for each in session.journal() if isinstance(each, Entry)]
+    uuids = [uuid for each in entries if each.kind is Kind.SENT for uuid in each.turns]
+    names = {uuid: f"prompt {number}" for number, uuid in enumerate(dict.fromkeys(uuids))}
+    names[session.id or "nobody"] = "session"
+    told = [tell(entry, names) for entry in entries]
+    written = [each for each in told if each[0] is Kind.SENT]
+    return [each for each in told if each[0] is not Kind.SENT], sorted(written, key=repr)
+
+
+def tell(entry: Entry, names: dict[str, str]) -> tuple[Any, ...]:
+    line = entry.line.decode()
+    for uuid, name in names.items():
+        line = line.replace(uuid, name)
+    line = re.sub(r"req_(\d+)_[0-9a-f]{8}", r"req_\1", line)
+    return entry.kind, line, tuple(names[uuid] for uuid in entry.turns), dict(entry.details)

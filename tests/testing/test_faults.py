@@ -3,6 +3,8 @@ from __future__ import annotations
 import asyncio
 import errno
 import gc
+import inspect
+import re
 import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -43,6 +45,7 @@ from steersman.testing.faults import (
 from steersman.transports.memory import MemoryTransport, Wire
 from steersman.transports.subprocess import SubprocessTransport
 
+PAGE = (Path(__file__).parents[2] / "docs/faults.md").read_text(encoding="utf-8")
 LINES = b"one\ntwo\nthree\n"
 
 
@@ -582,3 +585,20 @@ def test_a_deadlock_in_virtual_time_is_told_at_once() -> None:
 
     with pytest.raises(Standstill):
         in_virtual_time(main)
+
+
+# The page
+
+
+@pytest.mark.parametrize(
+    "program", re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+)
+def test_the_programs_on_the_page_pass(program: str) -> None:
+    names: dict[str, Any] = {}
+    exec(program, names)
+
+    (test,) = [names[name] for name in names if name.startswith("test_")]
+    if inspect.iscoroutinefunction(test):
+        asyncio.run(test())
+    else:
+        test()

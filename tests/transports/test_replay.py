@@ -24,7 +24,7 @@ from tests.samples import Frame, dialogue, encoded, traces
 from tests.testing.cassette_samples import replayed, track_of
 
 LIMIT = 5.0
-IMPATIENT = 0.05
+IMPATIENT = 0.2
 LAUNCH = Launch(("claude",))
 
 WAITING = "the tape waits for "

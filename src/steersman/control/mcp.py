@@ -28,6 +28,7 @@ __all__ = [
     "OverrideSet",
     "ResourceContents",
     "SetMcpPermissionModeOverride",
+    "Staging",
 ]
 
 CALL_TIME = 120.0
@@ -123,6 +124,18 @@ class McpSetServers(Verb[McpServersSet], frozen=True, kw_only=True, tag="mcp_set
     """Configurations by name; `{"type": "sdk", "name": ...}` is a server in this process."""
 
 
+class Staging(Part, frozen=True, kw_only=True):
+    """How a call with a deadline or with files went."""
+
+    ok: bool = True
+    error_code: str = field(default="", name="error_code")
+    detail: str = ""
+    outputs: list[dict[str, Any]] = []
+    inputs_used: list[Any] = field(default_factory=list[Any], name="inputs_used")
+    refusal_limit: bool = field(default=False, name="refusal_limit")
+    """So many calls were refused that no more will run in this conversation."""
+
+
 class McpCallResult(Answer, frozen=True, kw_only=True):
     """What a tool gave back."""
 
@@ -130,13 +143,15 @@ class McpCallResult(Answer, frozen=True, kw_only=True):
     """The text that the model would read; blocks, as the tool made them, if it was not for it."""
     structured_content: dict[str, Any] | None = None
     meta: dict[str, Any] = field(default_factory=dict[str, Any], name="_meta")
-    staging: dict[str, Any] = {}
+    staging: Staging = field(default_factory=Staging)
+    """Look at `staging.ok` after a call with `timeout_ms`: it is not refused when it fails."""
 
 
 class McpCall(Verb[McpCallResult], frozen=True, kw_only=True, tag="mcp_call"):
     """Call a tool of an external server, without the model and without asking anyone.
 
-    Refused for servers in this process: call the function instead.
+    Refused for servers in this process: call the function instead. Refused, too, when the tool
+    fails; but with a deadline or with files that is told in the answer's `staging`.
     """
 
     ANSWER: ClassVar[type[Answer]] = McpCallResult

@@ -12,8 +12,8 @@ from steersman.messages.turns import Assistant, Result, StreamEvent, User
 
 __all__ = ["format_cost", "is_result", "text_of", "tool_results_of", "tool_uses_of"]
 
-CENT_PARTS = 0.0001
-"""The smallest amount that is written out."""
+SMALLEST = 0.0001
+"""Dollars; less than that is not written out."""
 
 
 def text_of(message: Message) -> str:
@@ -53,11 +53,12 @@ def format_cost(usd: float | None) -> str:
     """Dollars for people: `$0.0234`, `$12.50`, `$1,234.00`; `unknown` where there is no number."""
     if usd is None or not math.isfinite(usd):
         return "unknown"
-    amount, sign = abs(usd), "-" if usd < 0 else ""
-    if 0 < amount < CENT_PARTS:
-        return f"<{sign}${CENT_PARTS}"
+    if usd < 0:
+        return f"-{format_cost(-usd)}"
+    if 0 < usd < SMALLEST:
+        return f"<${SMALLEST}"
     # Below a dollar a cent is too coarse: an answer often costs a part of one.
-    return f"{sign}${amount:.4f}" if 0 < amount < 1 else f"{sign}${amount:,.2f}"
+    return f"${usd:.4f}" if 0 < round(usd, 4) < 1 else f"${usd:,.2f}"
 
 
 def _blocks_of(message: Message) -> list[Block]:

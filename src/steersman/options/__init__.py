@@ -1,11 +1,24 @@
 """What a caller may ask for, before a session starts."""
 
+from steersman.options.agents import AgentDefinition, AgentEffort
 from steersman.options.fields import (
+    Effort,
     Options,
     PermissionMode,
     SettingSource,
-    StartupLimits,
     options_from,
 )
+from steersman.options.limits import StartupLimits
+from steersman.options.plugins import Plugin
 
-__all__ = ["Options", "PermissionMode", "SettingSource", "StartupLimits", "options_from"]
+__all__ = [
+    "AgentDefinition",
+    "AgentEffort",
+    "Effort",
+    "Options",
+    "PermissionMode",
+    "Plugin",
+    "SettingSource",
+    "StartupLimits",
+    "options_from",
+]

@@ -21,8 +21,13 @@ __all__ = [
     "callable_",
     "count",
     "each",
+    "effort",
+    "effort_or_number",
+    "filled",
     "flag",
     "flag_value",
+    "header",
+    "is_count",
     "is_path_or_json",
     "mapping",
     "mapping_of",
@@ -37,9 +42,11 @@ __all__ = [
     "positive",
     "rule",
     "server",
+    "skill_name",
     "text",
     "uuid",
     "variable_value",
+    "whole",
     "word",
 ]
 
@@ -50,6 +57,8 @@ UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}
 LONGEST_WORD = 1000
 LARGEST = 2**53
 LONGEST_FLAG = 4096
+EFFORTS = ("low", "medium", "high", "xhigh", "max")
+SKILL = re.compile(r"[^\s(),*][^(),*]*(?<!\s)")
 RULE = re.compile(r"(?P<tool>[A-Za-z0-9_*:.\-]+)(\((?P<content>.*)\))?", re.DOTALL)
 
 
@@ -159,8 +168,26 @@ def _is_number(given: Any) -> bool:
     return isinstance(given, int | float) and not isinstance(given, bool) and abs(given) <= LARGEST
 
 
-def _is_count(given: Any) -> bool:
+def is_count(given: Any) -> bool:
+    """Whether it is a whole number above 0."""
     return isinstance(given, int) and _is_number(given) and given > 0
+
+
+def _is_whole(given: Any) -> bool:
+    return isinstance(given, int) and _is_number(given) and given >= 0
+
+
+def _is_skill(given: Any) -> bool:
+    return _is_word(given) and SKILL.fullmatch(given) is not None
+
+
+def _is_header(given: Any) -> bool:
+    return (
+        isinstance(given, str)
+        and len(given) <= LONGEST_WORD
+        and given.isprintable()
+        and (not given or max(given) <= "\xff")
+    )
 
 
 def _is_word(given: Any) -> bool:
@@ -205,9 +232,11 @@ def _is_server(given: Any) -> bool:
 
 
 text = must_be("a text", lambda given: isinstance(given, str))
+filled = must_be("a text that says something", lambda given: isinstance(given, str) and given != "")
 word = must_be("a printable text of 1 to 1000 characters", _is_word)
 flag = must_be("True or False", lambda given: isinstance(given, bool))
-count = must_be("a whole number above 0", _is_count)
+count = must_be("a whole number above 0", is_count)
+whole = must_be("a whole number, 0 or more", _is_whole)
 positive = must_be("a number above 0", lambda given: _is_number(given) and given > 0)
 not_negative = must_be("a number, 0 or more", lambda given: _is_number(given) and given >= 0)
 path = must_be("a path, without NUL", _is_path)
@@ -221,6 +250,15 @@ name_of_tool = must_be(
     "a tool's name", lambda given: isinstance(given, str) and bool(KEY.fullmatch(given))
 )
 permission_mode = one_of("default", "acceptEdits", "auto", "bypassPermissions", "dontAsk", "plan")
+effort = one_of(*EFFORTS)
+effort_or_number = must_be(
+    f"one of {', '.join(EFFORTS)}, or a whole number above 0",
+    lambda given: given in EFFORTS or is_count(given),
+)
+skill_name = must_be(
+    "a skill's exact name, or plugin:skill; without brackets, commas and wildcards", _is_skill
+)
+header = must_be("a printable text of at most 1000 characters up to U+00FF", _is_header)
 variable_value = must_be(
     "a text without NUL",
     lambda given: isinstance(given, str) and _can_be_passed(given),

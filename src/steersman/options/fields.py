@@ -1,44 +1,32 @@
 """The fields of `Options`.
 
-To add an option: a field here, and a row in `_wire/launch.py` that says how it reaches the CLI.
+To add an option: a field here with a line that says what it does, its check in `values.py`, and a
+row in `_wire/rows/` that says how it reaches the CLI.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
-from steersman._json import is_mapping, is_sequence
 from steersman.errors import UsageError
 from steersman.hooks import Hooks
-from steersman.options import checks
-from steersman.ports import Approver, JsonObject, ToolServer
+from steersman.options.agents import AgentDefinition
+from steersman.options.contradictions import refuse_contradictions
+from steersman.options.limits import StartupLimits
+from steersman.options.plugins import PluginLike
+from steersman.options.values import CHECKS, as_stored
+from steersman.ports import Approver, DialogHandler, ElicitationHandler, JsonObject, ToolServer
 
-__all__ = ["Options", "PermissionMode", "SettingSource", "StartupLimits", "options_from"]
+__all__ = ["Effort", "Options", "PermissionMode", "SettingSource", "options_from"]
 
 PermissionMode = Literal["default", "acceptEdits", "auto", "bypassPermissions", "dontAsk", "plan"]
 SettingSource = Literal["user", "project", "local"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartupLimits:
-    """How long each phase of a start may take, in seconds."""
-
-    spawn: float = 20.0
-    """Until the process runs."""
-    first_byte: float = 60.0
-    """From there until it says anything."""
-    initialize: float = 60.0
-    """From there until it has answered the handshake."""
-
-    def __post_init__(self) -> None:
-        for each in dataclasses.fields(self):
-            checks.positive(f"startup.{each.name}", getattr(self, each.name))
+Effort = Literal["low", "medium", "high", "xhigh", "max"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,37 +35,114 @@ class Options:
 
     # The model
     model: str | None = None
-    fallback_model: str | None = None
-    system_prompt: str | Mapping[str, Any] | None = None
-    """`None` is the CLI's own prompt, `""` is none; a mapping is the official SDK's preset form."""
+    """The main model, by alias or full name; `None` is the CLI's default."""
+    fallback_model: str | tuple[str, ...] | None = None
+    """Models to try, in order, when the main one is overloaded or gone."""
+    system_prompt: str | tuple[str, ...] | Mapping[str, Any] | None = None
+    """`None` is the CLI's own prompt, `""` is none; or the official SDKs' forms.
+
+    These are `{"type": "preset", "preset": "claude_code"}` with `append`,
+    `exclude_dynamic_sections` and `snapshot`, `{"type": "custom", "prompt": ...}` with
+    `snapshot`, `{"type": "file", "path": ...}`, and a list of texts.
+    """
     append_system_prompt: str | None = None
+    """Added behind the CLI's own prompt."""
+    exclude_dynamic_sections: bool = False
+    """Put directory, date and git status into the first message instead of the system prompt.
+
+    The prompt is then the same for everyone, and cached for everyone.
+    """
+    thinking: Mapping[str, Any] | None = None
+    """`{"type": "adaptive"}`, `{"type": "enabled", "budget_tokens": N}` or `{"type": "disabled"}`.
+
+    The first two may have a `display`: `summarized`, `omitted` or `highlights`.
+    """
+    max_thinking_tokens: int | None = None
+    """The older spelling of `thinking`: a budget, or 0 for none."""
+    effort: Effort | None = None
+    """How hard the model tries."""
+    betas: tuple[str, ...] = ()
+    """Names of API betas, for those who pay by key."""
     max_turns: int | None = None
+    """End a turn after so many round trips to the model."""
     max_budget_usd: float | None = None
+    """End a turn when it has cost this much."""
+    task_budget: Mapping[str, int] | None = None
+    """`{"total": N}`: the tokens that the model is told to make do with."""
     output_format: Mapping[str, Any] | None = None
     """`{"type": "json_schema", "schema": {...}}`; `run(output=...)` sets it for you."""
 
     # Tools and who decides about them
-    tools: tuple[str, ...] | None = None
-    """The built-in tools that exist at all; `None` is all of them, `()` is none."""
+    tools: tuple[str, ...] | Mapping[str, Any] | None = None
+    """The built-in tools that exist at all; `None` is all of them, `()` is none.
+
+    `{"type": "preset", "preset": "claude_code"}` is the CLI's usual set.
+    """
     allowed_tools: tuple[str, ...] = ()
     """Rules for what runs without asking; to take tools away, see `tools` and the next."""
     disallowed_tools: tuple[str, ...] = ()
+    """Rules for what never runs; a bare name takes the tool away."""
+    tool_aliases: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Which tool runs when the model calls one by this name: `{"Bash": "mcp__box__run"}`."""
+    tool_config: Mapping[str, Any] | None = None
+    """`{"askUserQuestion": {"previewFormat": "markdown"}}`, or `"html"`."""
     functions: tuple[Any, ...] = ()
     """Python functions as tools, approved by being given: `mcp__functions__<name>`."""
-    mcp_servers: Mapping[str, ToolServer | JsonObject] = field(
+    mcp_servers: Mapping[str, ToolServer | JsonObject] | str | Path = field(
         default_factory=dict[str, ToolServer | JsonObject], repr=False
     )
+    """Tool servers by name: here, elsewhere, or in a configuration file given by its path."""
     strict_mcp_config: bool = True
     """Only the servers named here, none from configuration files."""
     permission_mode: PermissionMode | None = None
+    """How much is asked at the start; `session.set_permission_mode` changes it."""
+    allow_dangerously_skip_permissions: bool = False
+    """Let the session be switched to `bypassPermissions` later."""
+    permission_prompt_tool_name: str | None = None
+    """The MCP tool that decides in place of `can_use_tool`."""
+    permission_prompts: Literal["host", "none"] | None = None
+    """`none`: whatever would be asked is denied at once."""
     can_use_tool: Approver | None = None
+    """Decides what no rule decides; without one that is denied."""
+    plan_mode_instructions: str | None = None
+    """What to do in plan mode, in place of the CLI's own instructions."""
     hooks: Hooks = field(default_factory=Hooks)
-    agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    """Callbacks at the CLI's events."""
+    on_elicitation: ElicitationHandler | None = None
+    """Answers questions of tool servers to the person; without one they are declined."""
+    on_user_dialog: DialogHandler | None = None
+    """Shows dialogs of the kinds in `supported_dialog_kinds`."""
+    supported_dialog_kinds: tuple[str, ...] = ()
+    """Dialogs that `on_user_dialog` can show; the CLI sends no others."""
+    agents: Mapping[str, AgentDefinition | Mapping[str, Any]] = field(
+        default_factory=dict[str, AgentDefinition | Mapping[str, Any]]
+    )
+    """Agents by name that the session may hand work to."""
+    agent: str | None = None
+    """The agent that leads the conversation itself."""
+    skills: tuple[str, ...] | Literal["all"] | None = None
+    """Skills that the model may use, approved by being named; `None` leaves it to the CLI.
+
+    Those of the user and the project are found only with their `setting_sources`.
+    """
+    plugins: tuple[PluginLike, ...] = ()
+    """Plugin directories: paths, `Plugin` values, or the official SDKs' mappings."""
+    plugin_delivery: Literal["argv", "initialize"] = "argv"
+    """`initialize` keeps the list of plugins off the command line."""
+    sandbox: Mapping[str, Any] | None = None
+    """The CLI's sandbox for commands; where it cannot be had, the start fails by default."""
 
     # Where it runs
     cwd: str | Path | None = None
+    """The working directory; `None` is that of this process."""
     add_dirs: tuple[str | Path, ...] = ()
+    """More directories that the tools may touch."""
+    project_config_root: str | Path | None = None
+    """Where project settings, skills and servers are read, if not in `cwd`, such as a worktree."""
     cli_path: str | Path | None = None
+    """The CLI to run; `None` looks in the usual places."""
+    user: str | None = None
+    """The OS user to run it as."""
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """Variables for the CLI, on top of what it inherits."""
     inherit_env: bool | tuple[str, ...] | None = None
@@ -85,40 +150,80 @@ class Options:
 
     `True` is everything, `False` nothing.
     """
+    client_app: str | None = None
+    """What your program is called in the CLI's requests to the API, such as `my-app/1.0`."""
     setting_sources: tuple[SettingSource, ...] = ()
+    """Which settings files, memories and skills are read: of the user, project, local."""
     settings: str | Path | Mapping[str, Any] | None = field(default=None, repr=False)
+    """Settings for this session, above all files but managed ones."""
+    managed_settings: Mapping[str, Any] | None = field(default=None, repr=False)
+    """Settings as an administrator gives them: they only restrict, and nothing overrides them."""
     extra_args: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
     """Flags that have no option here. They are public: anyone on the machine can read them."""
 
     # Which conversation
     session_id: str | None = None
+    """The id of a new or forked conversation; `None` makes one."""
     resume: str | None = None
+    """The id of the conversation to go on with."""
     continue_conversation: bool = False
+    """Go on with the latest conversation of this directory."""
     fork_session: bool = False
+    """Go on under another id, and leave the old one as it is."""
+    resume_session_at: str | None = None
+    """Forget what came after the message with this uuid."""
+    resume_drops_turn: str | None = None
+    """Refuse to forget anything but the turn of this prompt uuid."""
+    persist_session: bool = True
+    """Whether the CLI writes the conversation to disk."""
+    title: str | None = None
+    """What a new conversation is called."""
+    enable_file_checkpointing: bool = False
+    """Keep copies of files, so that `session.rewind_files` can bring them back."""
+
+    # What it tells
+    include_partial_messages: bool = False
+    """Give `StreamEvent` messages too; `turn.text()` works without."""
+    include_hook_events: bool = False
+    """Tell of hooks that begin, go on and end, those of settings files too."""
+    forward_subagent_text: bool = False
+    """Give what agents say and think, not only what they do."""
+    agent_progress_summaries: bool = False
+    """Have the progress of agents summed up by a model."""
+    prompt_suggestions: bool = False
+    """Give a guess of the next prompt after each turn."""
+    per_task_stop_affordance: bool = False
+    """Promise that each background task can be stopped alone: an interrupt then spares them."""
+    verbatim_prompts: bool = True
+    """Take prompts word by word; with `False` the CLI runs `/commands` and reads `@files` in them.
+
+    Word by word, it also leaves out what it attaches to a prompt, such as the list of skills.
+    """
+    debug: bool | str = False
+    """Write the CLI's debug log, all of it or these categories: `hooks,mcp`."""
+    debug_file: str | Path | None = None
+    """Where to write it."""
 
     # What we do with it on our side
-    include_partial_messages: bool = False
     stderr: Callable[[str], None] | None = None
     """Called with each chunk of the CLI's stderr, as it comes."""
     startup: StartupLimits = field(default_factory=StartupLimits)
+    """How long each phase of the start may take."""
     request_timeout: float = 60.0
+    """Seconds that a control request may take."""
     close_grace: float = 5.0
     """Seconds between the end of input, SIGTERM and SIGKILL when a session closes."""
     journal_memory: int = 64 * 1024 * 1024
+    """Bytes of the journal that are kept in memory."""
     max_buffer_size: int = 256 * 1024 * 1024
     """The longest line we read from the CLI; a longer one is dropped, and nothing else."""
 
     def __post_init__(self) -> None:
-        if not (self.inherit_env is None or isinstance(self.inherit_env, bool)):
-            object.__setattr__(
-                self, "inherit_env", checks.as_tuple("inherit_env", self.inherit_env)
-            )
-        for name in _SEQUENCES:
-            if name != "tools" or self.tools is not None:
-                object.__setattr__(self, name, checks.as_tuple(name, getattr(self, name)))
-        for name, check in _CHECKS.items():
+        for name, store in as_stored.items():
+            object.__setattr__(self, name, store(name, getattr(self, name)))
+        for name, check in CHECKS.items():
             check(name, getattr(self, name))
-        _check_conversation(self)
+        refuse_contradictions(self)
 
 
 def options_from(base: Options | None, overrides: Mapping[str, Any]) -> Options:
@@ -132,106 +237,3 @@ def options_from(base: Options | None, overrides: Mapping[str, Any]) -> Options:
             hint = f"did you mean {' or '.join(near)}?" if near else ""
             raise UsageError(name, "an unknown option", "the name of an option", hint=hint)
     return dataclasses.replace(base or Options(), **overrides)
-
-
-_SEQUENCES = (
-    "tools",
-    "allowed_tools",
-    "disallowed_tools",
-    "functions",
-    "add_dirs",
-    "setting_sources",
-)
-
-_FLAG_NAME = re.compile(r"[a-z][a-z0-9-]*")
-_VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-
-def _has(given: object, **fields: str) -> bool:
-    return is_mapping(given) and all(given.get(key) == fields[key] for key in fields)
-
-
-def _are_texts(given: object) -> bool:
-    return is_sequence(given) and all(isinstance(each, str) for each in given)
-
-
-_CHECKS: Mapping[str, checks.Check] = {
-    "model": checks.optional(checks.word),
-    "fallback_model": checks.optional(checks.word),
-    "system_prompt": checks.optional(
-        checks.must_be(
-            'a text, or {"type": "preset", "preset": "claude_code", "append": ...}',
-            lambda given: isinstance(given, str) or _has(given, preset="claude_code"),
-        )
-    ),
-    "append_system_prompt": checks.optional(checks.text),
-    "max_turns": checks.optional(checks.count),
-    "max_budget_usd": checks.optional(checks.positive),
-    "output_format": checks.optional(
-        checks.must_be(
-            '{"type": "json_schema", "schema": {...}}',
-            lambda given: (
-                _has(given, type="json_schema") and isinstance(given.get("schema"), Mapping)
-            ),
-        )
-    ),
-    "tools": checks.each(checks.name_of_tool),
-    "allowed_tools": checks.each(checks.rule),
-    "disallowed_tools": checks.each(checks.rule),
-    "functions": checks.each(checks.callable_),
-    "mcp_servers": checks.mapping_of(
-        checks.KEY, "up to 64 letters, digits, - and _", checks.server
-    ),
-    "strict_mcp_config": checks.flag,
-    "permission_mode": checks.optional(checks.permission_mode),
-    "can_use_tool": checks.optional(checks.callable_),
-    "hooks": checks.must_be("a Hooks value", lambda given: isinstance(given, Hooks)),
-    "agents": checks.mapping_of(checks.KEY, "up to 64 letters, digits, - and _", checks.mapping),
-    "cwd": checks.optional(checks.path),
-    "add_dirs": checks.each(checks.path),
-    "cli_path": checks.optional(checks.path),
-    "env": checks.mapping_of(_VARIABLE_NAME, "a variable's name", checks.variable_value),
-    "inherit_env": checks.must_be(
-        "None, True, False, or a list of names",
-        lambda given: given is None or isinstance(given, bool) or _are_texts(given),
-    ),
-    "setting_sources": checks.each(checks.one_of("user", "project", "local")),
-    "settings": checks.optional(
-        checks.must_be(
-            "a path, a text of JSON, or a mapping",
-            lambda given: isinstance(given, Mapping) or checks.is_path_or_json(given),
-            private=True,
-        )
-    ),
-    "extra_args": checks.mapping_of(_FLAG_NAME, "a flag's name without dashes", checks.flag_value),
-    "session_id": checks.optional(checks.uuid),
-    "resume": checks.optional(checks.word),
-    "continue_conversation": checks.flag,
-    "fork_session": checks.flag,
-    "include_partial_messages": checks.flag,
-    "stderr": checks.optional(checks.callable_),
-    "startup": checks.must_be(
-        "a StartupLimits value", lambda given: isinstance(given, StartupLimits)
-    ),
-    "request_timeout": checks.positive,
-    "close_grace": checks.not_negative,
-    "journal_memory": checks.count,
-    "max_buffer_size": checks.count,
-}
-
-
-def _check_conversation(options: Options) -> None:
-    """Which conversation is meant must be one thing."""
-    goes_on = options.resume is not None or options.continue_conversation
-    if options.resume is not None and options.continue_conversation:
-        raise UsageError("resume", options.resume, "not together with continue_conversation=True")
-    if options.fork_session and not goes_on:
-        raise UsageError(
-            "fork_session", "True", "only together with resume= or continue_conversation="
-        )
-    if options.session_id is not None and goes_on and not options.fork_session:
-        raise UsageError(
-            "session_id",
-            options.session_id,
-            "not together with resume= or continue_conversation=, unless fork_session=True",
-        )

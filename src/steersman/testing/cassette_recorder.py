@@ -27,7 +27,7 @@ from steersman.journal.files import EXITED, INPUT_ENDED, STDERR, Header, Record,
 from steersman.journal.redaction import secrets_in
 from steersman.ports import Channel, Launch, Receiver, Transport
 from steersman.testing.cassette_pieces import mended
-from steersman.testing.cassette_rules import RULES, Rule, Scrubber
+from steersman.testing.cassette_rules import BY_LOOKS, RULES, Rule, Scrubber
 from steersman.transports.locate import locate
 from steersman.transports.subprocess import SubprocessTransport
 
@@ -84,7 +84,8 @@ class Recorder:
 
     def finish(self, number: int, launch: Launch, records: list[Record]) -> None:
         """Write the file anew, with a track that has come to its end."""
-        scrubber = scrubber_for(launch, self._rules)
+        found = _random_values((record.line for record in records), self._rules)
+        scrubber = scrubber_for(launch, self._rules, found)
         lines = mended((record.line for record in records), scrubber)
         header = Header(_version(), _cli_version(records), options_of(launch), number)
         cleaned = (
@@ -99,9 +100,11 @@ class Recorder:
             log.exception("the cassette %s could not be written", self.path)
 
 
-def scrubber_for(launch: Launch, rules: Sequence[Rule]) -> Scrubber:
+def scrubber_for(
+    launch: Launch, rules: Sequence[Rule], more_secrets: Iterable[str] = ()
+) -> Scrubber:
     """Takes out what the rules say, and the secrets that this CLI was started with."""
-    return Scrubber(rules, secrets_in(launch.env, *_configurations(launch)))
+    return Scrubber(rules, (*secrets_in(launch.env, *_configurations(launch)), *more_secrets))
 
 
 def options_of(launch: Launch) -> tuple[str, ...]:
@@ -223,6 +226,16 @@ def _configurations(launch: Launch) -> Iterator[Any]:
     for content in launch.files.values():
         with suppress(ValueError):
             yield _json.loads(content)
+
+
+def _random_values(lines: Iterable[bytes], rules: Sequence[Rule]) -> set[str]:
+    """What was known for a secret by its place: it may stand elsewhere, too."""
+    scrubber, found = Scrubber(rules), set[str]()
+    for line in lines:
+        with suppress(ValueError):
+            finds = scrubber.found_in(_json.loads(line))
+            found |= {secret for rule, secret in finds if rule is BY_LOOKS}
+    return found
 
 
 def _digested(word: str) -> str:

@@ -6,6 +6,7 @@ stand; by name, and by how random they look, where secrets are kept: variables, 
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections import Counter
@@ -16,7 +17,7 @@ from typing import Any
 from steersman import _json
 from steersman.journal.redaction import MARK, SHORTEST
 
-__all__ = ["RULES", "Found", "Rule", "Scrubber", "Span", "replaced"]
+__all__ = ["BY_LOOKS", "RULES", "Found", "Rule", "Scrubber", "Span", "replaced"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ RULES: tuple[Rule, ...] = (
     Rule("bearer token", r"(?i)\bbearer\s+(?P<secret>(?=[\w.~+/=-]*\d)[\w.~+/=-]{16,})"),
     Rule(
         "secret in a field",
-        rf"(?i)[\"'](?:{_NAMES})[\"']\s*:\s*[\"'](?P<secret>[^\s\"'\\$\[<{{][^\s\"'\\]{{5,}})",
+        rf"(?i)[\"'](?:{_NAMES})[\"']\s*:\s*[\"'](?P<secret>[^\s\"'\\$\[<{{][^\"'\\]{{5,}})",
     ),
     Rule(
         "secret in a variable",
@@ -114,7 +115,7 @@ class Scrubber:
     def __init__(self, rules: Sequence[Rule] = RULES, secrets: Iterable[str] = ()) -> None:
         """`secrets` are those that are known word by word."""
         known = sorted({each for each in secrets if len(each) >= SHORTEST}, key=len, reverse=True)
-        self._rules = (*(Rule("known secret", re.escape(each)) for each in known), *rules)
+        self._rules = (*map(_known, known), *rules)
 
     def line(self, line: bytes) -> bytes:
         """`line` without secrets; the same object when there is none in it."""
@@ -151,7 +152,7 @@ class Scrubber:
         return _apart(found)
 
     def found_in(self, value: Any, place: str = "", *, is_held: bool = False) -> Iterator[Found]:
-        """The secrets inside a decoded value, each with its rule."""
+        """The secrets inside a decoded value, each with the rule that found it."""
         if isinstance(value, str):
             for span in self._spans_at(value, place, is_held=is_held):
                 yield span.rule, value[span.start : span.end]
@@ -171,6 +172,12 @@ class Scrubber:
         if _SECRET_FIELD.fullmatch(place) or (is_held and _SECRET_VARIABLE.search(place)):
             return [Span(0, len(text), BY_NAME)]
         return [Span(0, len(text), BY_LOOKS)] if is_held and _looks_random(text) else []
+
+
+def _known(secret: str) -> Rule:
+    """For a secret word by word, also where it stands in a piece of JSON."""
+    spellings = {re.escape(each) for each in (secret, json.dumps(secret)[1:-1])}
+    return Rule("known secret", "|".join(sorted(spellings)))
 
 
 def replaced(text: str, spans: Iterable[Span]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Callable
 
@@ -25,10 +26,6 @@ class Flow:
         """Hand these on, or do them, when those before them are through."""
         self._waiting.extend(piece for piece in pieces if piece != b"")
         self._flow()
-
-    def hold(self) -> None:
-        """Let nothing through."""
-        self._is_held = True
 
     def release(self) -> None:
         """End the wait under way."""
@@ -72,6 +69,8 @@ class Flow:
         loop = asyncio.get_running_loop()
         if rounds > 0:
             self._timer = loop.call_soon(self._after, rounds - 1, wait)
+        elif wait.seconds == math.inf:
+            self._timer = None
         elif wait.seconds:
             over = Wait(joins=wait.joins)
             self._timer = loop.call_later(wait.seconds, self._after, 0, over)

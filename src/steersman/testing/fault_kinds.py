@@ -6,6 +6,8 @@ Pure: `faults` carries them out, `fault_plan` draws them.
 
 from __future__ import annotations
 
+import math
+import signal
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -53,18 +55,20 @@ class Wait:
         return " and ".join((*rounds, *seconds)) or "no time"
 
 
+FOR_EVER = Wait(seconds=math.inf)
+
 Piece = bytes | Wait
 
 
 class Target(Protocol):
     """The process that a fault strikes."""
 
-    def kill(self, status: int | None = None) -> None:
-        """End it now; `status` is told in the place of its own."""
+    def kill(self, status: int, later: float) -> None:
+        """End it in so many seconds; `status` is told in the place of its own."""
         ...
 
-    def suspend(self, wait: Wait | None) -> None:
-        """Stop it, for a while or for ever."""
+    def suspend(self, wait: Wait) -> None:
+        """Stop it for so long."""
         ...
 
     def flood(self, size: int) -> None:
@@ -279,14 +283,17 @@ class ProcessFault:
 
 @dataclass(frozen=True, slots=True)
 class Kill(ProcessFault):
-    """SIGKILL for the whole tree; the line is not said any more."""
+    """SIGKILL for the whole tree: the line is not said any more, unless it comes `later`."""
+
+    later: float = 0.0
+    """Seconds from the line to the kill."""
 
     def strike(self, target: Target) -> None:
         """End it."""
-        target.kill()
+        target.kill(-signal.SIGKILL, self.later)
 
     def __str__(self) -> str:
-        return f"killed at {place(self.at)}"
+        return f"killed {moment(self.at, self.later)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,13 +301,14 @@ class Exit(ProcessFault):
     """It ends by itself, with a status."""
 
     status: int = 1
+    later: float = 0.0
 
     def strike(self, target: Target) -> None:
         """End it, and say that it did so itself."""
-        target.kill(self.status)
+        target.kill(self.status, self.later)
 
     def __str__(self) -> str:
-        return f"exited with {self.status} at {place(self.at)}"
+        return f"exited with {self.status} {moment(self.at, self.later)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,7 +325,7 @@ class Suspend(ProcessFault):
 
     def strike(self, target: Target) -> None:
         """Stop it."""
-        target.suspend(None if self.is_for_ever else Wait(self.rounds, self.seconds))
+        target.suspend(FOR_EVER if self.is_for_ever else Wait(self.rounds, self.seconds))
 
     def __str__(self) -> str:
         long = "for ever" if self.is_for_ever else f"for {Wait(self.rounds, self.seconds)}"
@@ -358,6 +366,11 @@ Fault = LineFault | InputFault | ProcessFault
 def place(at: At, what: str = "line") -> str:
     """Name a line or a write."""
     return f"{what} {at}" if isinstance(at, int) else f"the first {what} with {at!r}"
+
+
+def moment(at: At, later: float) -> str:
+    """Name the time at a line, or after it."""
+    return f"{later:g} s after {place(at)}" if later else f"at {place(at)}"
 
 
 def cut_at(line: bytes, where: float) -> int:

@@ -63,7 +63,7 @@ _DRAWS: Mapping[type[Fault], _Draw] = {
     Noise: lambda dice, at: Noise(at, dice.choice(_NOISE)),
     DelayInput: lambda dice, at: DelayInput(_early(at), dice.randint(1, 20)),
     SplitInput: lambda dice, at: SplitInput(_early(at), dice.random(), dice.randint(1, 5)),
-    Kill: lambda _, at: Kill(at),
+    Kill: lambda dice, at: Kill(at, dice.choice((0.0, 0.0, 0.01, 1.0))),
     Exit: lambda dice, at: Exit(at, dice.choice((0, 1, 137))),
     Suspend: lambda dice, at: Suspend(at, dice.choice((0, 5, 50))),
     StderrFlood: lambda dice, at: StderrFlood(at, dice.choice((1, 70_000, 300_000))),

@@ -6,6 +6,7 @@ stock one, and does what a `FaultPlan` says. Knows lines and the ports; nothing 
 
 from __future__ import annotations
 
+import asyncio
 import weakref
 from collections.abc import Callable
 from typing import TypeVar
@@ -140,11 +141,13 @@ class FaultyChannel:
     def close(self, grace: float) -> None:
         """End it in order; what is on its way is written first."""
         self._input.flush()
+        self._tap.ending()
         self._inner.close(grace)
 
     def kill(self) -> None:
         """End it."""
         self._input.drop()
+        self._tap.ending()
         self._inner.kill()
 
 
@@ -184,7 +187,9 @@ class _Tap:
         self._lines = 0
         self._is_mute = False
         self._is_stopped = False
+        self._is_being_ended = False
         self._status: int | None = None
+        self._execution: asyncio.TimerHandle | None = None
         # Weak, so that a channel that nobody holds can still end its tree.
         self._channel: weakref.ref[FaultyChannel] | None = None
         self._owed: list[_Deed] = []
@@ -216,11 +221,15 @@ class _Tap:
         self._receiver.stderr_received(data)
 
     def exited(self, status: int) -> None:
-        # What a process that is stopped would have said, it has not said.
-        if self._is_stopped:
+        if self._execution is not None:
+            self._execution.cancel()
+        if self._is_stopped and self._is_being_ended:
+            # It was ended where it stood: what is behind that, it has not said.
             self._output.drop()
-        else:
-            self._say(self._tail)
+        elif self._is_stopped:
+            # It had ended by itself before it could be stopped.
+            self._output.flush()
+        self._say(self._tail)
         told = status if self._status is None else self._status
         self._output.put(lambda: self._receiver.exited(told), self._on_end)
 
@@ -239,18 +248,19 @@ class _Tap:
 
     # The target
 
-    def kill(self, status: int | None = None) -> None:
+    def kill(self, status: int, later: float) -> None:
+        if later:
+            loop = asyncio.get_running_loop()
+            self._execution = loop.call_later(later, self.kill, status, 0.0)
+            return
         self._is_mute = True
         self._status = status
         self._do(lambda channel: channel.kill())
 
-    def suspend(self, wait: Wait | None) -> None:
+    def suspend(self, wait: Wait) -> None:
         self._is_stopped = True
         self._do(lambda channel: channel.suspend())
-        if wait is None:
-            self._output.put(self._output.hold)
-        else:
-            self._output.put(wait, lambda: self._do(lambda channel: channel.resume()))
+        self._output.put(wait, lambda: self._do(lambda channel: channel.resume()))
 
     def flood(self, size: int) -> None:
         for start in range(0, size, STDERR_CHUNK):
@@ -258,6 +268,10 @@ class _Tap:
 
     def mute(self) -> None:
         self._is_mute = True
+
+    def ending(self) -> None:
+        """Somebody ends it."""
+        self._is_being_ended = True
 
     def resumed(self) -> None:
         """Somebody let it run on."""

@@ -7,7 +7,7 @@ drift, is the caller's business.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -94,7 +94,8 @@ class ReplayTransport:
         if self.mode == "stub" or given is None or given == track.header.options:
             return None
         what = "the options differ from the tape"
-        return Drift(what, [*track.header.options], [*given], track=track.header.track)
+        recorded = _flags(track.header.options)
+        return Drift(what, recorded, _flags(given), track=track.header.track)
 
 
 class _Player:
@@ -208,6 +209,10 @@ class _Player:
         for timer in (self._pause, self._alarm):
             if timer is not None:
                 timer.cancel()
+
+
+def _flags(options: Iterable[str]) -> dict[str, str]:
+    return {flag: value for flag, _, value in (each.partition("=") for each in options)}
 
 
 def _session_id(launch: Launch) -> str | None:

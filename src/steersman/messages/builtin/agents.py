@@ -15,6 +15,7 @@ __all__ = [
     "AgentInput",
     "AgentOutput",
     "ListAgentsInput",
+    "ListAgentsOutput",
     "SendMessageInput",
     "SkillInput",
     "SkillOutput",
@@ -72,6 +73,14 @@ class ListAgentsInput(ToolInput, frozen=True, kw_only=True):
 
     channel: str | None = None
     q: str | None = None
+
+
+class ListAgentsOutput(ToolOutput, frozen=True, kw_only=True):
+    """Who is there, in words; `sections` has the same in pieces."""
+
+    listing: str | None = None
+    sections: list[Any] | None = None
+    notes: list[Any] | None = None
 
 
 class SendMessageInput(ToolInput, frozen=True, kw_only=True):

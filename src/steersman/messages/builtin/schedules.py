@@ -39,7 +39,8 @@ class CronCreateOutput(ToolOutput, frozen=True, kw_only=True):
     human_schedule: str | None = None
     recurring: bool | None = None
     durable: bool | None = None
-    next_fire_at: Any = None
+    next_fire_at: float | None = None
+    """Milliseconds since 1970."""
 
 
 class CronDeleteInput(ToolInput, frozen=True, kw_only=True):
@@ -68,6 +69,8 @@ class CronJob(Part, frozen=True, kw_only=True, rename="camel"):
     prompt: str | None = None
     recurring: bool | None = None
     durable: bool | None = None
+    next_fire_at: float | None = None
+    """Milliseconds since 1970."""
 
 
 class CronListOutput(ToolOutput, frozen=True, kw_only=True):
@@ -91,11 +94,12 @@ class ScheduleWakeupInput(ToolInput, frozen=True, kw_only=True, rename="camel"):
 class ScheduleWakeupOutput(ToolOutput, frozen=True, kw_only=True):
     """When it goes on."""
 
-    scheduled_for: Any = None
+    scheduled_for: float | None = None
+    """Milliseconds since 1970."""
     clamped_delay_seconds: float | None = None
     was_clamped: bool | None = None
     stopped: bool | None = None
-    cancelled_wakeups: Any = None
+    cancelled_wakeups: int | None = None
 
 
 class RemoteTriggerInput(ToolInput, frozen=True, kw_only=True):

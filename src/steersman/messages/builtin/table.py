@@ -102,6 +102,7 @@ OUTPUTS: Mapping[str, type[ToolOutput]] = {
     "ExitWorktree": planning.ExitWorktreeOutput,
     "Glob": files.GlobOutput,
     "Grep": files.GrepOutput,
+    "ListAgents": agents.ListAgentsOutput,
     "ListMcpResourcesTool": mcp.ListMcpResourcesOutput,
     "Monitor": shell.MonitorOutput,
     "NotebookEdit": files.NotebookEditOutput,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from steersman.testing.scripted.ledger import Ledger
+from steersman.testing.scripted.ledger import Ledger, whole_usage
 from steersman.testing.scripted.output import Frame, Output, new_id, uuid_fields
 from steersman.testing.scripted.queue import Prompt
 from steersman.testing.scripted.reply import ApiFailure
@@ -15,6 +15,24 @@ from steersman.testing.scripted.tools import ToolCall
 __all__ = ["Ending"]
 
 
+NOTHING_USED: Mapping[str, Any] = {
+    **whole_usage(
+        dict.fromkeys(
+            (
+                "input_tokens",
+                "output_tokens",
+                "cache_creation_input_tokens",
+                "cache_read_input_tokens",
+            ),
+            0,
+        )
+    ),
+    **dict.fromkeys(
+        ("inference_geo", "iterations", "output_tokens_details", "service_tier", "speed")
+    ),
+}
+
+
 class Ending:
     """Gathers what the result will tell, and tells it once."""
 
@@ -22,6 +40,9 @@ class Ending:
         self, output: Output, ledger: Ledger, results: Results, prompts: list[Prompt]
     ) -> None:
         self.is_told = False
+        self.is_broken_off = False
+        """It did not come to an end of its own: its prompts count as cancelled."""
+        self.safety_stops = 0
         self.folded: list[Prompt] = []
         self._output = output
         self._ledger = ledger
@@ -58,6 +79,7 @@ class Ending:
 
     def interrupt(self, reason: str, stop_reason: str | None) -> None:
         """End because somebody said so."""
+        self.is_broken_off = True
         shown = "null" if stop_reason is None else stop_reason
         diagnostic = f"[ede_diagnostic] result_type=user last_content_type=n/a stop_reason={shown}"
         self._fail("error_during_execution", reason, stop_reason, diagnostic)
@@ -68,6 +90,7 @@ class Ending:
 
     def fail(self, failure: ApiFailure) -> None:
         """End because the API did not answer."""
+        self.is_broken_off = True
         message = {
             "id": new_id(),
             "type": "message",
@@ -75,7 +98,9 @@ class Ending:
             "model": "<synthetic>",
             "content": [{"type": "text", "text": failure.text}],
             "stop_reason": "stop_sequence",
-            "usage": {"input_tokens": 0, "output_tokens": 0},
+            "stop_sequence": "",
+            "usage": NOTHING_USED,
+            **dict.fromkeys(("container", "context_management", "diagnostics", "stop_details")),
         }
         marks = {"error": failure.error, "is_api_error_message": True, **failure.fields}
         self._output.assistant(message, **marks, **self.own_fields)
@@ -102,7 +127,8 @@ class Ending:
                 "num_turns": turns,
                 **fields,
                 "permission_denials": self._denials,
-                **self._ledger.settle(),
+                **self._ledger.settle(is_success=subtype == "success"),
+                "safety_stops": self.safety_stops,
                 **uuid_fields(self.uuids, self._main_uuid),
             },
         )

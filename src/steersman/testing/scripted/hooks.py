@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -99,6 +99,7 @@ class HookRunner:
         *,
         tool_name: str = "",
         tool_use_id: str | None = None,
+        before_notes: Callable[[], None] = lambda: None,
     ) -> list[HookReply]:
         """The replies of the callbacks that fit, in the order of their registration."""
         fitting = [each for each in self.registered if each.fits(event, tool_name)]
@@ -107,6 +108,7 @@ class HookRunner:
         given = {**self._common(event), **fields}
         asked_for = tool_use_id or new_id()
         replies = await asyncio.gather(*(self._call(each, given, asked_for) for each in fitting))
+        before_notes()
         for reply in replies:
             # What is about a tool is told together with its result.
             if reply.note and not tool_name:
@@ -148,7 +150,8 @@ class HookRunner:
             "cwd": settings.cwd,
             "prompt_id": self.prompt_id,
             "permission_mode": self.permission_mode,
-            "effort": {"level": "medium"},
+            # Nothing was asked of the model yet.
+            **({} if event == "UserPromptSubmit" else {"effort": {"level": "medium"}}),
             "hook_event_name": event,
         }
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["DEFAULT_MODEL", "Ledger", "Model", "resolve_model"]
+__all__ = ["DEFAULT_MODEL", "Ledger", "Model", "resolve_model", "shown_model", "whole_usage"]
 
 DEFAULT_MODEL = "claude-opus-5-5"
 
@@ -14,7 +14,7 @@ ALIASES: Mapping[str, str] = {
     "default": DEFAULT_MODEL,
     "opus": DEFAULT_MODEL,
     "sonnet": "claude-sonnet-5-5",
-    "haiku": "claude-haiku-4-5",
+    "haiku": "claude-haiku-5-5",
     "fable": "claude-fable-5-2",
 }
 
@@ -22,7 +22,7 @@ ALIASES: Mapping[str, str] = {
 DEFAULT_PRICE = (4.0, 20.0, 0.2)
 PRICES: Mapping[str, tuple[float, float, float]] = {
     "claude-sonnet-5-5": (2.0, 10.0, 0.1),
-    "claude-haiku-4-5": (1.0, 5.0, 0.1),
+    "claude-haiku-5-5": (0.1, 0.5, 0.01),
     "claude-fable-5-2": (8.0, 40.0, 0.4),
 }
 CACHE_WRITE = 1.25
@@ -41,6 +41,12 @@ Usage = Mapping[str, int]
 def resolve_model(name: str | None) -> str:
     """The model that a name stands for; an unknown one stands for itself."""
     return DEFAULT_MODEL if name is None else ALIASES.get(name, name)
+
+
+def shown_model(name: str) -> str:
+    """What people call it: `claude-opus-5-5` is Opus 5.5."""
+    family, *version = name.removeprefix("claude-").split("-")
+    return f"{family.title()} {'.'.join(version)}"
 
 
 @dataclass(slots=True)
@@ -67,13 +73,17 @@ class Ledger:
         self._total.add(model, usage)
         self._since.add(model, usage)
 
-    def settle(self) -> dict[str, Any]:
+    def add_unpaid(self, usage: Usage) -> None:
+        """Take an answer into account that failed: its tokens are told, and cost nothing."""
+        self._since.unpaid = dict(usage)
+
+    def settle(self, *, is_success: bool) -> dict[str, Any]:
         """The fields of a result that tell of usage; what comes now counts for the next one."""
         since, self._since = self._since, _Account()
         return {
-            **since.first_request,
+            **(since.first_request if is_success else {}),
             "total_cost_usd": self._total.cost,
-            "usage": _usage_frame(since.tokens),
+            "usage": whole_usage(since.tokens),
             "modelUsage": self._total.by_model(),
             "model_usage_since_last_result": since.by_model(),
         }
@@ -82,6 +92,7 @@ class Ledger:
 class _Account:
     def __init__(self) -> None:
         self.first_request: dict[str, int] = {}
+        self.unpaid: dict[str, int] = {}
         self._models: dict[str, dict[str, int]] = {}
 
     def add(self, model: str, usage: Usage) -> None:
@@ -94,7 +105,8 @@ class _Account:
 
     @property
     def tokens(self) -> dict[str, int]:
-        return {kind: sum(used[kind] for used in self._models.values()) for kind in KINDS}
+        all_used = [*self._models.values(), self.unpaid]
+        return {kind: sum(used.get(kind, 0) for used in all_used) for kind in KINDS}
 
     @property
     def cost(self) -> float:
@@ -130,7 +142,8 @@ def _cost(model: str, used: Usage) -> float:
     return micro_dollars / 1_000_000
 
 
-def _usage_frame(tokens: Mapping[str, int]) -> dict[str, Any]:
+def whole_usage(tokens: Mapping[str, int]) -> dict[str, Any]:
+    """The usage as the CLI tells it, with all that nobody used."""
     return {
         **tokens,
         "output_tokens_details": {"thinking_tokens": 0},

@@ -36,6 +36,8 @@ class McpServer:
         self.name = name
         self.status = "pending"
         self.tools: dict[str, dict[str, Any]] = {}
+        self.info: dict[str, Any] = {}
+        """What it says about itself."""
         self._host = host
         self._settings = settings
         self._numbers = itertools.count()
@@ -81,13 +83,20 @@ class McpServer:
 
     async def _greet(self) -> None:
         self._numbers = itertools.count()
-        client = {"name": "claude-code", "title": "Claude Code", "version": "2.1.325"}
+        client = {
+            "name": "claude-code",
+            "title": "Claude Code",
+            "version": "2.1.325",
+            "description": "Anthropic's agentic coding tool",
+            "websiteUrl": "https://claude.com/claude-code",
+        }
         params = {
             "protocolVersion": PROTOCOL_VERSION,
             "capabilities": {},
             "clientInfo": client,
         }
         found = await self._request("initialize", params)
+        self.info = found.get("serverInfo") or {}
         if found.get("protocolVersion") not in ACCEPTED_VERSIONS:
             raise _RpcError("Server's protocol version is not supported")
         await self._ask({"jsonrpc": "2.0", "method": "notifications/initialized"}, None)
@@ -184,10 +193,14 @@ class McpServers:
             {
                 "name": each.name,
                 "status": each.status,
+                **({"serverInfo": each.info} if each.info else {}),
                 "transport": "sdk",
                 "scope": "dynamic",
                 "source": "sdk",
-                "tools": [{"name": name} for name in each.tools],
+                "tools": [
+                    {"name": name, "annotations": tool.get("annotations") or {}}
+                    for name, tool in each.tools.items()
+                ],
             }
             for each in self._servers.values()
         ]

@@ -231,12 +231,12 @@ class ScriptedProcess:
             self._control.handle(frame.get("request_id"), fields)
 
     def _on_response(self, frame: dict[str, Any], line: bytes) -> None:
-        # With replays on, the stock CLI says our own answers back to us.
-        if self._output.settings.replays:
-            self._output.wire.write(line + b"\n")
         response = frame.get("response")
-        if isinstance(response, dict):
-            self._host.answered(cast("dict[str, Any]", response))
+        fields = cast("dict[str, Any]", response) if isinstance(response, dict) else {}
+        # With replays on, the stock CLI says our own answers back to us, if it waits for them.
+        if self._output.settings.replays and self._host.waits_for(fields):
+            self._output.wire.write(line + b"\n")
+        self._host.answered(fields)
 
 
 def _parsed(line: bytes) -> dict[str, Any]:

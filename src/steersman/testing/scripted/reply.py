@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from steersman.testing.request import ModelRequest
 from steersman.testing.script import Cut, Fail, Stall, Step
-from steersman.testing.scripted.ledger import Ledger
+from steersman.testing.scripted.ledger import Ledger, whole_usage
 from steersman.testing.scripted.output import Frame, Output, new_id
 from steersman.testing.scripted.stage import Stage
 from steersman.testing.stream import ERROR_TYPES, stream_of, usage_of, whole_message
@@ -29,8 +29,16 @@ RETRY_NAMES: Mapping[int, str] = {
     529: "overloaded",
 }
 OVERLOADED = 529
+NOT_FOUND = 404
+MANY_TRIES = 3
+NO_SUCH_MODEL = (
+    "There's an issue with the selected model ({})."
+    " It may not exist or you may not have access to it."
+)
+THEIR_FAULT = "This is a server-side issue, usually temporary \u2014 try again in a moment."
 UNAUTHORIZED = 401
 SERVER_ERRORS = 500
+NEVER_USED = ("fallback_credit", "iterations", "output_tokens_details", "server_tool_use")
 BROKEN_STREAMS = 2
 """After so many, the CLI asks for the whole message at once."""
 
@@ -41,6 +49,7 @@ class Said:
 
     blocks: list[Block]
     stop_reason: str | None
+    message_id: str
 
     @property
     def text(self) -> str:
@@ -61,6 +70,9 @@ class ApiFailure:
     message: str
     is_midway: bool = False
     """The stream had begun."""
+    model: str = ""
+    tries: int = 1
+    """How often it was asked, all in all."""
 
     @property
     def is_final(self) -> bool:
@@ -85,10 +97,13 @@ class ApiFailure:
         """What it tells the person."""
         if self.status == UNAUTHORIZED:
             return "Invalid API key · Fix external API key"
-        if self.status == OVERLOADED:
+        if self.status == NOT_FOUND:
+            return NO_SUCH_MODEL.format(self.model)
+        if self.status == OVERLOADED and self.tries >= MANY_TRIES:
             return "API Error: Repeated 529 Overloaded errors. The API is at capacity."
         shown = "Connection error." if self.status is None else f"{self.status} {self.message}"
-        return f"API Error: {shown}"
+        is_theirs = self.status is not None and self.status >= SERVER_ERRORS
+        return f"API Error: {shown}" + (f". {THEIR_FAULT}" if is_theirs else "")
 
     @property
     def fields(self) -> Frame:
@@ -105,9 +120,10 @@ class _Message:
 
     id: str
     model: str
-    usage: Mapping[str, int]
+    usage: Mapping[str, Any]
     """As far as it is known when it begins."""
     finished: list[Block] = field(default_factory=list[Block])
+    request_id: str = field(default_factory=lambda: new_id("req"))
     current: Block | None = None
     written: str = ""
     """The tool input of the current block, as far as it has come."""
@@ -172,6 +188,7 @@ class Reply:
         """Called after each finished block; gives what its frame tells besides."""
         self._message: _Message | None = None
         self._opening: Frame | None = None
+        self._is_opened = False
 
     async def play(self, request: ModelRequest) -> Said | ApiFailure:
         """The model's answer, after as many tries as the CLI makes."""
@@ -187,11 +204,11 @@ class Reply:
                 # An error in the stream is not tried again as a stream; a mere cut is, once.
                 broken += 1 if played.status is None else BROKEN_STREAMS
                 if broken < BROKEN_STREAMS:
-                    await self._wait(played, 1, 1)
+                    await self._wait(played, 1, most)
                 continue
-            if played.is_final or tries >= most:
-                return played
             tries += 1
+            if played.is_final or tries > most:
+                return replace(played, tries=tries)
             await self._wait(played, tries, most)
 
     @property
@@ -207,7 +224,8 @@ class Reply:
         current = message.current
         if current is not None and current.get("text"):
             message.finished.append(current)
-            self._output.assistant(message.frame(current), aborted=True, **self._begun())
+            fields = {"request_id": message.request_id, **self._begun()}
+            self._output.assistant(message.frame(current), aborted=True, **fields)
         return message.finished
 
     def close(self) -> None:
@@ -221,8 +239,15 @@ class Reply:
                 1 if message.finished and message.finished[-1] is message.current else 0
             )
             self._output.partial({"type": "content_block_stop", "index": index}, message.id)
-        delta = {"container": None, "stop_details": None, "stop_reason": None}
-        self._output.partial({"type": "message_delta", "delta": delta}, message.id)
+        reasons = ("container", "stop_details", "stop_reason", "stop_sequence")
+        usage = whole_usage(message.usage)
+        event = {
+            "type": "message_delta",
+            "context_management": None,
+            "delta": dict.fromkeys(reasons),
+            "usage": {name: usage[name] for name in (*message.usage, *NEVER_USED)},
+        }
+        self._output.partial(event, message.id)
         self._abandon(message, told)
 
     async def _stream(self, step: Step, model: str) -> Said | ApiFailure:
@@ -233,14 +258,14 @@ class Reply:
                 case Stall():
                     await self._stage.stall(happening)
                 case Cut():
-                    return self._break(message, ApiFailure(None, "", self.is_open))
+                    return self._break(message, ApiFailure(None, "", self.is_open, model))
                 case Fail(status, text):
-                    return self._break(message, ApiFailure(status, text, self.is_open))
+                    return self._break(message, ApiFailure(status, text, self.is_open, model))
                 case _:
                     ended = self._pass_on(message, happening)
                     stop_reason = ended or stop_reason
         self._message = None
-        return Said(message.finished, stop_reason)
+        return Said(message.finished, stop_reason, message.id)
 
     def _pass_on(self, message: _Message, event: Mapping[str, Any]) -> str | None:
         """One event of the API; gives the reason, when it tells why the message ends."""
@@ -249,7 +274,8 @@ class Reply:
                 return None
             case {"type": "message_start"}:
                 self._message = message
-                opening = self._begun(keep=True)
+                opening = {} if self._is_opened else self._begun(keep=True)
+                self._is_opened = True
                 self._output.partial(event, message.id, ttft_ms=1, **opening)
                 return None
             case {"type": "content_block_start", "content_block": dict(block)}:  # pyright: ignore[reportUnknownVariableType]
@@ -274,22 +300,25 @@ class Reply:
                 case Stall():
                     await self._stage.stall(part)
                 case Cut():
-                    return ApiFailure(None, "")
+                    return ApiFailure(None, "", model=model)
                 case Fail(status, text):
-                    return ApiFailure(status, text)
+                    return ApiFailure(status, text, model=model)
                 case _:
                     pass
         whole = whole_message(step, model, new_id("msg"))
-        message = _Message(whole["id"], model, whole["usage"])
+        message = _Message(whole["id"], model, whole_usage(whole["usage"]))
         for block in whole["content"]:
             message.finished.append(block)
             self._tell(message, block, whole["stop_reason"])
         self._ledger.add(model, whole["usage"])
-        return Said(message.finished, whole["stop_reason"])
+        return Said(message.finished, whole["stop_reason"], message.id)
 
     def _tell(self, message: _Message, block: Block, stop_reason: str | None = None) -> None:
-        fields = self._begun()
-        self._output.assistant(message.frame(block, stop_reason), **fields, **self._on_block(block))
+        if block.get("text") == "":
+            # The CLI passes over what cannot be seen.
+            return
+        fields = {"request_id": message.request_id, **self._begun(), **self._on_block(block)}
+        self._output.assistant(message.frame(block, stop_reason), **fields)
 
     def _begun(self, *, keep: bool = False) -> Frame:
         """What the first frame tells about its prompts; later ones tell nothing."""
@@ -302,6 +331,10 @@ class Reply:
 
     def _break(self, message: _Message, failure: ApiFailure) -> ApiFailure:
         if failure.is_midway:
+            if failure.status is None:
+                self._ledger.add(message.model, message.usage)
+            else:
+                self._ledger.add_unpaid(message.usage)
             if message.current is not None:
                 index = len(message.finished)
                 self._output.partial({"type": "content_block_stop", "index": index}, message.id)

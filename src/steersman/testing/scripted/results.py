@@ -42,7 +42,6 @@ class Results:
                 "fast_mode_state": "off",
                 "fast_mode_disabled_reason": "sdk_opt_in_required",
                 "subagent_stats": NO_SUBAGENTS,
-                "safety_stops": 0,
                 "subtype": subtype,
                 "type": "result",
                 "duration_ms": 0,

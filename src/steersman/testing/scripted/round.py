@@ -65,7 +65,7 @@ class Round:
         for call in self._tools.take_unanswered():
             self._ending.deny(call)
         for call in list(self._open.values()):
-            self._tell(call, rejected())
+            self._tell(call, self._tools.take_stopped(call))
         self._history.add_results(self._results)
 
     async def _run(self, call: ToolCall) -> None:

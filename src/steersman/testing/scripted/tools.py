@@ -49,6 +49,27 @@ INVALID_ANSWER = (
     "The canUseTool callback returned an invalid permission result. Expected {behavior: 'allow',"
     " updatedInput?: object} or {behavior: 'deny', message: string}."
 )
+STOPPED = (
+    f"{REJECTED} Correction to the text above: this call was stopped while running, not refused"
+    " before it ran. It may have run in part or in full, and its changes may have been written."
+    " No permission prompt was involved. Work it started elsewhere (a remote command, a background"
+    " process) may still be running, so check before starting the same work again."
+    " The instruction to stop and wait still stands."
+)
+COMMON_CAUSES = (
+    "Common causes: unescaped backslashes in file paths (use / or \\\\), unescaped control"
+    " characters, or truncated output. Retry with valid JSON."
+)
+DONT_ASK = (
+    "Permission to use {} has been denied because Claude Code is running in don't ask mode."
+    " IMPORTANT: You *may* attempt to accomplish this action using other tools that might naturally"
+    " be used to accomplish this goal, e.g. using head instead of cat. But you *should not* attempt"
+    " to work around this denial in malicious ways, e.g. do not use your ability to run tests to"
+    " execute non-test actions. You should only try to work around this restriction in reasonable"
+    " ways that do not attempt to bypass the intent behind this denial. If you believe this"
+    " capability is essential to complete the user's request, STOP and explain to the user what you"
+    " were trying to do and why you need this permission. Let the user decide how to proceed."
+)
 INTERRUPTED = (
     "The tool call was interrupted before a result was received."
     " It may or may not have taken effect."
@@ -120,6 +141,7 @@ class ToolRunner:
         self._permissions = permissions
         self._servers = servers
         self._open_asks = 0
+        self._running: set[str] = set()
         self._unanswered: list[ToolCall] = []
 
     @property
@@ -158,12 +180,20 @@ class ToolRunner:
         taken, self._unanswered = self._unanswered, []
         return taken
 
+    def take_stopped(self, call: ToolCall) -> ToolOutcome:
+        """What stands for a tool that an interrupt stopped, in the middle or before it began."""
+        if call.id not in self._running:
+            return rejected()
+        self._running.discard(call.id)
+        return replace(rejected(), content=STOPPED)
+
     async def run(self, call: ToolCall) -> ToolOutcome:
         """All that happens to one call."""
-        if "__unparsedToolInput" in call.input:
-            return _misused(call.name, "InputValidationError: its input could not be parsed")
+        if (unparsed := call.input.get("__unparsedToolInput")) is not None:
+            return _unreadable(call.name, unparsed["raw"])
         if call.name not in self.names:
-            return _misused(call.name, f"Error: No such tool available: {call.name}")
+            problem = f"Error: No such tool available: {call.name}"
+            return _misused(problem, problem)
         replies = await self._fire("PreToolUse", call)
         outcome = await self._run_unless_refused(call, replies)
         notes = _notes("PreToolUse", call, replies)
@@ -179,7 +209,9 @@ class ToolRunner:
         if isinstance(permit, ToolOutcome):
             return permit
         call = replace(call, input=permit.input)
+        self._running.add(call.id)
         outcome = await self._execute(call)
+        self._running.discard(call.id)
         stops = any(reply.stops for reply in replies)
         outcome = replace(outcome, meta={"permission_decision": permit.source}, stops_turn=stops)
         return await self._after(call, outcome, _contexts(replies))
@@ -194,13 +226,14 @@ class ToolRunner:
             text = f"Permission to use {call.name} has been denied."
             return self._refuse_unasked(call, text)
         if verdict.decision == "allow":
-            return _Permit(call.input, {"decision": "accept", "source": "hook"})
+            source = {"decision": "accept", "source": "hook", "reason_type": "hook"}
+            return _Permit(call.input, source)
         wants_person = verdict.decision == "ask"
         if self._permissions.allows(call.name, call.input) and not wants_person:
-            why = "subcommandResults" if call.name == "Bash" else "rule"
-            source = {"decision": "accept", "source": "config", "reason_type": why}
-            return _Permit(call.input, source)
-        if not self._output.settings.can_ask or self._permissions.mode == "dontAsk":
+            return _Permit(call.input, _by_rule(call.name))
+        if self._permissions.mode == "dontAsk":
+            return self._refuse_by_mode(call, DONT_ASK.format(call.name))
+        if not self._output.settings.can_ask:
             text = (
                 f"Claude requested permissions to use {call.name}, but you haven't granted it yet."
             )
@@ -211,6 +244,11 @@ class ToolRunner:
         named = {"tool_name": call.name, "tool_use_id": call.id}
         self._output.system("permission_denied", **named, message=text)
         return _refused(text, {"decision": "reject", "source": "config"}, "user-rejected")
+
+    def _refuse_by_mode(self, call: ToolCall, text: str) -> ToolOutcome:
+        named = {"tool_name": call.name, "tool_use_id": call.id, "decision_reason_type": "mode"}
+        self._output.system("permission_denied", **named, message=text)
+        return _refused(text, {"decision": "reject", "source": "config", "reason_type": "mode"})
 
     async def _ask(self, call: ToolCall, verdict: Verdict) -> _Permit | ToolOutcome:
         self._open_asks += 1
@@ -245,10 +283,11 @@ class ToolRunner:
             "tool_name": call.name,
             "display_name": self.meta_of(call.name).get("display_name", call.name),
             "input": call.input,
-            "description": str(call.input.get("description") or ""),
             "permission_suggestions": [suggestion],
             "tool_use_id": call.id,
         }
+        if call.input.get("description"):
+            question["description"] = str(call.input["description"])
         if found := self._servers.find(call.name):
             question["mcp_server"] = {"name": found[0].name, "source": "sdk"}
         if verdict.decision == "ask":
@@ -347,7 +386,7 @@ class ToolRunner:
 
 
 def rejected() -> ToolOutcome:
-    """What stands for a tool that an interrupt stopped."""
+    """What stands for a tool that may not run any more."""
     meta = {"non_execution_kind": "user-rejected"}
     return ToolOutcome(REJECTED, is_error=True, value="User rejected tool use", meta=meta)
 
@@ -364,9 +403,24 @@ def _refused(
     return ToolOutcome(text, is_error=True, value=value, meta=meta, was_denied=was_denied)
 
 
-def _misused(name: str, problem: str) -> ToolOutcome:
+def _misused(problem: str, value: str) -> ToolOutcome:
     text = f"<tool_use_error>{problem}</tool_use_error>"
-    return ToolOutcome(text, is_error=True, value=f"{problem} ({name})")
+    return ToolOutcome(text, is_error=True, value=value)
+
+
+def _unreadable(name: str, raw: str) -> ToolOutcome:
+    size = len(raw.encode())
+    problem = (
+        f"InputValidationError: {name} was called with input that could not be parsed as JSON.\n"
+        f"You sent (first {size} of {size} bytes): {raw}\n{COMMON_CAUSES}"
+    )
+    return _misused(problem, f"InputValidationError: JSON parse failed ({size} bytes)")
+
+
+def _by_rule(name: str) -> dict[str, Any]:
+    why = {"Bash": "subcommandResults", STRUCTURED_OUTPUT: None}.get(name, "rule")
+    reason = {} if why is None else {"reason_type": why}
+    return {"decision": "accept", "source": "config", **reason}
 
 
 def _has_valid_input(answer: dict[str, Any]) -> bool:

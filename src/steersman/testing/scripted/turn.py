@@ -6,12 +6,13 @@ import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from steersman.testing.scripted.ending import Ending
 from steersman.testing.scripted.history import History
 from steersman.testing.scripted.hooks import HookReply, HookRunner
-from steersman.testing.scripted.ledger import Ledger, Model
-from steersman.testing.scripted.output import Frame, Output, uuid_fields
+from steersman.testing.scripted.ledger import Ledger, Model, shown_model
+from steersman.testing.scripted.output import Frame, Output, new_id, uuid_fields
 from steersman.testing.scripted.queue import Prompt, PromptQueue, joined_content
 from steersman.testing.scripted.reply import ApiFailure, Block, Reply, Said
 from steersman.testing.scripted.results import Results
@@ -26,12 +27,25 @@ ENFORCE = (
     " Call this tool now."
 )
 GO_ON: Mapping[str | None, str] = {
-    "max_tokens": "Output token limit hit. Resume directly \u2014 no apology, no recap.",
-    "refusal": "Your response above was stopped by a safety classifier.",
+    "max_tokens": (
+        "Output token limit hit. Resume directly \u2014 no apology, no recap of what you were doing."
+        " Pick up mid-thought if that is where the cut happened."
+        " Break remaining work into smaller pieces."
+    ),
+    "refusal": (
+        "Your response above was stopped by a safety classifier \u2014 this is not a tool or API"
+        " error. The rest of it was withheld, and tool calls in it that had not finished did not"
+        " run. Do not produce that content again, even reworded."
+    ),
 }
 """What the CLI tells the model that stopped for such a reason, once in a turn."""
+SAY_SOMETHING = (
+    "[Your previous response had no visible output."
+    " Please continue and produce a user-visible response.]"
+)
 INTERRUPTED = "[Request interrupted by user]"
 INTERRUPTED_IN_TOOL = "[Request interrupted by user for tool use]"
+CONTINUING = "continuing once with that noted"
 OUTPUT_TRIES = 5
 
 
@@ -58,6 +72,8 @@ class Turn:
         self, shared: Shared, prompts: list[Prompt], ready: Iterable[asyncio.Task[None]]
     ) -> None:
         self.prompts = prompts
+        self.is_stopped = False
+        """Somebody has interrupted it, or cut in."""
         self.is_cut_in = False
         """A prompt with priority `now` wants its place."""
         self._shared = shared
@@ -86,12 +102,18 @@ class Turn:
         return self._ending.is_told
 
     @property
+    def is_broken_off(self) -> bool:
+        """Whether it was ended before its own end."""
+        return self.is_stopped or self.is_cut_in or self._ending.is_broken_off
+
+    @property
     def is_in_tools(self) -> bool:
         """Whether it only waits for tools."""
         return self._round.has_open_tools and not self._reply.is_open
 
     async def play(self) -> None:
         """Play it to its result."""
+        self._shared.hooks.prompt_id = new_id()
         for task in self._ready:
             await asyncio.wait([task])
         if not await self._submit():
@@ -126,7 +148,9 @@ class Turn:
     async def _submit(self) -> bool:
         """Show the prompt to hooks and open the turn; tells whether it may go on."""
         prompt = "\n".join(each.text for each in self.prompts)
-        replies = await self._shared.hooks.fire("UserPromptSubmit", {"prompt": prompt})
+        replies = await self._shared.hooks.fire(
+            "UserPromptSubmit", {"prompt": prompt}, before_notes=self._open
+        )
         self._open()
         for reply in replies:
             if (blocked := _why_blocked(reply)) is not None:
@@ -221,15 +245,20 @@ class Turn:
         wanted = GO_ON.get(said.stop_reason)
         if wanted is None and self._shared.tools.json_schema is not None:
             wanted = ENFORCE
+        if wanted is None and not said.text:
+            wanted = SAY_SOMETHING
         return None if wanted in self._told else wanted
 
     def _remind(self, said: Said, text: str) -> None:
         self._told.add(text)
+        marks: Frame = {"isSynthetic": True}
         if said.stop_reason == "refusal":
-            self._output.system(
-                "informational", content="The safeguards stopped the response", level="notice"
-            )
-        self._note(text, is_synthetic=True)
+            self._ending.safety_stops += 1
+            model = shown_model(self._shared.model.name)
+            content = f"{model}'s safeguards stopped the response above \u00b7 {CONTINUING}"
+            self._output.system("informational", content=content, level="notice")
+            marks["refused_message_id"] = said.message_id
+        self._note(text, **marks)
 
     async def _may_stop(self, said: Said, *, is_active: bool) -> bool:
         replies = await self._shared.hooks.fire(
@@ -244,7 +273,7 @@ class Turn:
         reasons = [reply.block_reason for reply in replies if reply.block_reason is not None]
         if not reasons or any(reply.stops for reply in replies):
             return True
-        self._note(f"Stop hook feedback:\n{reasons[0]}", is_synthetic=True)
+        self._note(f"Stop hook feedback:\n{reasons[0]}", isSynthetic=True)
         self._output.system(
             "notification",
             key="stop-hook-error",
@@ -253,10 +282,9 @@ class Turn:
         )
         return False
 
-    def _note(self, text: str, *, is_synthetic: bool = False) -> None:
+    def _note(self, text: str, **marks: Any) -> None:
         """Say something in the person's place."""
-        mark = {"isSynthetic": True} if is_synthetic else {}
-        self._output.user([{"type": "text", "text": text}], **mark)
+        self._output.user([{"type": "text", "text": text}], **marks)
         self._history.add_prompt(text)
 
     # The end

@@ -49,9 +49,7 @@ class TurnLoop:
         if self._turn is None:
             self._output.state("running")
             self._output.lifecycle(prompt.uuid, "queued")
-            turn = self._next()
-            assert turn is not None
-            self._tasks.start(self._run(turn))
+            self._begin_next()
             return
         self._output.lifecycle(prompt.uuid, "queued")
         if prompt.priority == "now":
@@ -64,9 +62,8 @@ class TurnLoop:
             receipt["cancelled"] = self._queue.uuids
             for uuid in receipt["cancelled"]:
                 self.withdraw(uuid)
-        if self._turn is not None and not self._turn.is_over and self._playing is not None:
-            self._host.withdraw_all()
-            self._tasks.stop(self._playing)
+        if self._turn is not None and not self._turn.is_over:
+            self._stop(self._turn)
         return {"still_queued": self._queue.uuids, **receipt}
 
     def withdraw(self, uuid: str) -> bool:
@@ -79,35 +76,45 @@ class TurnLoop:
     def _cut_in(self, turn: Turn) -> None:
         turn.is_cut_in = True
         # A tool that runs is let finish; words are not.
-        if self._playing is not None and not (turn.is_in_tools or turn.is_over):
-            self._host.withdraw_all()
-            self._tasks.stop(self._playing)
+        if not (turn.is_in_tools or turn.is_over):
+            self._stop(turn)
 
-    async def _run(self, first: Turn) -> None:
-        turn: Turn | None = first
-        while turn is not None:
-            playing = self._playing = self._tasks.start(turn.play())
-            await asyncio.wait([playing])
-            if not playing.cancelled() and playing.exception() is not None:
-                return
-            was_stopped = playing.cancelled()
-            if was_stopped:
+    def _stop(self, turn: Turn) -> None:
+        assert self._playing is not None
+        turn.is_stopped = True
+        self._host.withdraw_all()
+        self._tasks.stop(self._playing)
+
+    async def _play(self, turn: Turn) -> None:
+        try:
+            await turn.play()
+        except asyncio.CancelledError:
+            # Else the whole process is being ended, and says nothing any more.
+            if turn.is_stopped:
                 turn.abort()
-            for prompt in turn.prompts:
-                state = "cancelled" if was_stopped or turn.is_cut_in else "completed"
-                self._output.lifecycle(prompt.uuid, state)
-            turn = self._next()
-        self._output.state("idle")
-        self._on_idle()
+                self._finish(turn)
+            raise
+        self._finish(turn)
 
-    def _next(self) -> Turn | None:
+    def _finish(self, turn: Turn) -> None:
+        """Tell the end in one go with the result: no prompt can come in between."""
+        for prompt in turn.prompts:
+            state = "cancelled" if turn.is_broken_off else "completed"
+            self._output.lifecycle(prompt.uuid, state)
+        if not self._begin_next():
+            self._output.state("idle")
+            self._on_idle()
+
+    def _begin_next(self) -> bool:
+        """Play what waits; tells whether something does."""
         prompts = self._queue.take()
         self._turn = self._playing = None
         if not prompts:
-            return None
+            return False
         for merged in prompts[:-1]:
             self._output.replay(merged.content, merged.uuid)
         for prompt in prompts:
             self._output.lifecycle(prompt.uuid, "started")
         self._turn = Turn(self._shared, prompts, self._ready)
-        return self._turn
+        self._playing = self._tasks.start(self._play(self._turn))
+        return True

@@ -1,0 +1,99 @@
+"""Options that cannot be meant together, told before anything is started."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steersman.errors import UsageError
+
+__all__ = ["refuse_contradictions"]
+
+
+# `Options` stands above and imports this; naming it here, even for its type, would be a loop.
+def refuse_contradictions(options: Any) -> None:
+    """Raise `UsageError` for the first pair that cannot be meant."""
+    _check_conversation(options)
+    _check_history(options)
+    _check_models(options)
+    _check_permissions(options)
+    _check_prompt(options)
+    _check_log(options)
+
+
+def _check_conversation(options: Any) -> None:
+    """Which conversation is meant must be one thing."""
+    goes_on = options.resume is not None or options.continue_conversation
+    if options.resume is not None and options.continue_conversation:
+        raise UsageError("resume", options.resume, "not together with continue_conversation=True")
+    if options.fork_session and not goes_on:
+        raise UsageError(
+            "fork_session", "True", "only together with resume= or continue_conversation="
+        )
+    if options.session_id is not None and goes_on and not options.fork_session:
+        raise UsageError(
+            "session_id",
+            options.session_id,
+            "not together with resume= or continue_conversation=, unless fork_session=True",
+        )
+
+
+def _check_history(options: Any) -> None:
+    if options.resume_session_at is not None and options.resume is None:
+        raise UsageError("resume_session_at", options.resume_session_at, "only with resume=")
+    if options.resume_drops_turn is not None and options.resume_session_at is None:
+        raise UsageError(
+            "resume_drops_turn", options.resume_drops_turn, "only with resume_session_at="
+        )
+    if not options.persist_session and (
+        options.resume is not None or options.continue_conversation
+    ):
+        raise UsageError(
+            "persist_session",
+            "False",
+            "True with resume= or continue_conversation=",
+            hint="what is not written cannot be gone on with; fork it if the old one must stay",
+        )
+
+
+def _check_models(options: Any) -> None:
+    fallbacks = options.fallback_model or ()
+    names = fallbacks.split(",") if isinstance(fallbacks, str) else fallbacks
+    if options.model is not None and options.model in [name.strip() for name in names]:
+        raise UsageError("fallback_model", options.fallback_model, "another model than model=")
+    if options.thinking is not None and options.max_thinking_tokens is not None:
+        raise UsageError("max_thinking_tokens", options.max_thinking_tokens, "not with thinking=")
+
+
+def _check_permissions(options: Any) -> None:
+    tool = options.permission_prompt_tool_name
+    if tool is not None and options.can_use_tool is not None:
+        raise UsageError("permission_prompt_tool_name", tool, "not together with can_use_tool=")
+    if options.permission_prompts == "none" and (tool or options.can_use_tool is not None):
+        raise UsageError(
+            "permission_prompts",
+            "none",
+            "'host' with can_use_tool= or permission_prompt_tool_name=",
+        )
+    if options.permission_mode == "bypassPermissions" and options.permission_prompts == "none":
+        raise UsageError(
+            "permission_prompts", "none", "left out: bypassPermissions never asks anyone"
+        )
+    if options.supported_dialog_kinds and options.on_user_dialog is None:
+        raise UsageError(
+            "supported_dialog_kinds", options.supported_dialog_kinds, "only with on_user_dialog="
+        )
+
+
+def _check_prompt(options: Any) -> None:
+    is_own = options.system_prompt is None or (
+        not isinstance(options.system_prompt, str | tuple) and "preset" in options.system_prompt
+    )
+    if options.exclude_dynamic_sections and not is_own:
+        raise UsageError(
+            "exclude_dynamic_sections", "True", "only with the CLI's own system prompt"
+        )
+
+
+def _check_log(options: Any) -> None:
+    if isinstance(options.debug, str) and options.debug_file is not None:
+        raise UsageError("debug", options.debug, "True or left out, with debug_file=")

@@ -1,0 +1,54 @@
+"""Plugins: directories with commands, agents, skills and hooks of their own.
+
+Knows how they are named, not whether they are there; that is looked up by `steersman.skills`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from steersman._json import is_mapping
+from steersman.errors import UsageError
+from steersman.options import checks
+
+__all__ = ["Plugin", "plugin_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """A directory on the machine where the CLI runs."""
+
+    path: str | Path
+    skip_mcp_discovery: bool = False
+    """Leave the plugin's own tool servers out."""
+
+    def __post_init__(self) -> None:
+        checks.path("path", self.path)
+        checks.flag("skip_mcp_discovery", self.skip_mcp_discovery)
+
+
+PluginLike = Plugin | str | Path | Mapping[str, Any]
+
+
+def plugin_of(place: str, given: object) -> Plugin:
+    """The plugin meant by a `Plugin`, a path, or the official SDKs' `{"type": "local", ...}`."""
+    if isinstance(given, Plugin):
+        return given
+    if is_mapping(given):
+        return _from_mapping(place, given)
+    checks.path(place, given)
+    return Plugin(given)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def _from_mapping(place: str, given: Mapping[str, Any]) -> Plugin:
+    kind = given.get("type", "local")
+    if kind != "local" or "path" not in given:
+        raise UsageError(place, dict(given), '{"type": "local", "path": ...}')
+    skips = given.get("skip_mcp_discovery", given.get("skipMcpDiscovery", False))
+    try:
+        return Plugin(given["path"], skips)
+    except UsageError as error:
+        raise UsageError(f"{place}.{error.argument}", error.given, error.allowed) from None
