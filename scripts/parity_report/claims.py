@@ -31,17 +31,23 @@ class Claim:
     ours: str
     marks: tuple[str, ...]
 
+    def shown_also_by(self, mark: str) -> Claim:
+        """The same with one mark more."""
+        return Claim(self.ours, (*self.marks, mark))
+
 
 def class_claim(cls: type | None) -> Claim | None:
     """A class, if there is one."""
-    return None if cls is None else Claim(f"`{ours.dotted_name(cls)}`", (mark_of(cls),))
+    if cls is None:
+        return None
+    return Claim(f"`{ours.dotted_name(cls)}`", (mark_of(cls), f"each:{mark_of(cls)}"))
 
 
 def verb_claim(cls: type, word: str) -> Claim:
     """A verb is exercised by its class or by the method of a session that puts it."""
     methods = ours.methods_that_call(cls, word)
     names = [ours.dotted_name(cls), *(f"steersman.Session.{each}" for each in methods)]
-    marks = (mark_of(cls), *(f".{each}" for each in methods))
+    marks = (mark_of(cls), f"each:{mark_of(cls)}", *(f".{each}" for each in methods))
     return Claim(", ".join(f"`{each}`" for each in names), marks)
 
 

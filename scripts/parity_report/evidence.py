@@ -3,13 +3,15 @@
 Sources go in, marks come out. A mark is a word for something a test touches in code:
 
     steersman.messages.system.Status    a class or function of ours, whatever it was imported as
+    each:steersman.messages.User        the same as one of a table or union that is gone through
     option:max_turns                    an option, given to something that takes options
     name:steersman._wire.launch.ROWS    the same by the path it was imported from; tables, too
     .set_model                          an attribute of anything
     text:system/status                  a text that stands in the code
 
 Comments, docstrings and annotations touch nothing. A test also touches what its fixtures, helpers
-and tables touch.
+and tables touch. A test on the real CLI may go through a table and meet only some of it there, so
+such marks begin with `live each:`.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from types import ModuleType
-from typing import Any, cast, get_args
+from typing import Any, TypeGuard, cast, get_args
 
 __all__ = ["Evidence", "Test", "mark_of", "union_members"]
 
@@ -88,8 +90,7 @@ class Evidence:
                 test = Test(module.path, function.name, function.lineno, module.is_live(function))
                 own = self._marks((module.path, function.name))
                 for mark in self._reached((module.path, function.name)):
-                    if not (mark.startswith("option:") and test.path.startswith(ONLY_CHECKED)):
-                        found.setdefault(mark, []).append((mark in own, test))
+                    found.setdefault(_told(mark, test), []).append((mark in own, test))
         return found
 
     def _reached(self, start: Spot) -> set[str]:
@@ -139,14 +140,10 @@ class Evidence:
 
     @cached_property
     def _takers(self) -> frozenset[str]:
-        """Functions that pass on what they are given by name."""
+        """Functions of the tests that pass options on."""
         trees = [each.tree for each in self._modules.values()]
         return TAKE_OPTIONS | {
-            definition.name
-            for tree in trees
-            for definition in tree.body
-            if isinstance(definition, Function)
-            and any(isinstance(each, Function) and each.args.kwarg for each in ast.walk(definition))
+            each.name for tree in trees for each in ast.walk(tree) if _passes_options_on(each)
         }
 
 
@@ -190,9 +187,12 @@ class _Module:
         is_marked = "live" in _markers([*function.decorator_list, *everywhere])
         return is_marked or self.path.startswith("tests/live/")
 
+    def has_tables(self, takers: frozenset[str]) -> bool:
+        """Whether options are given by the keys of a mapping somewhere in this file."""
+        return not takers.isdisjoint(self._unpacking)
+
     @cached_property
-    def unpacking(self) -> frozenset[str]:
-        """What is called with the keys of a mapping as names, somewhere in this file."""
+    def _unpacking(self) -> frozenset[str]:
         calls = [each for each in ast.walk(self.tree) if isinstance(each, ast.Call)]
         return frozenset(
             _last_name(each.func)
@@ -202,24 +202,20 @@ class _Module:
 
     def marks(self, statement: ast.stmt, takers: frozenset[str]) -> Iterator[str]:
         """What the code of one definition touches itself."""
-        has_tables = not takers.isdisjoint(self.unpacking)
         for node in _code_of(statement):
             match node:
                 case ast.Name() | ast.Attribute():
                     yield from self._named(node)
                 case ast.Call():
                     yield from self._called(node, takers)
-                case (
-                    ast.For(iter=ast.Name() as table) | ast.comprehension(iter=ast.Name() as table)
-                ):
-                    yield from self._gone_through([table])
+                case ast.For(iter=table) | ast.comprehension(iter=table):
+                    yield from self._gone_through([table] if isinstance(table, ast.Name) else [])
+                    yield from _options_in(table) if self.has_tables(takers) else ()
+                case ast.Assign(value=table) | ast.AnnAssign(value=ast.expr() as table):
+                    yield from _options_in(table) if self.has_tables(takers) else ()
                 case ast.Constant(value=str() as text):
                     yield f"text:{text}"
                     yield from (f"text:{word}" for word in VARIABLE.findall(text))
-                case ast.Dict(keys=keys) if has_tables:
-                    yield from _option_marks(keys)
-                case ast.Tuple(elts=[first, *_]) if has_tables:
-                    yield from _option_marks([first])
                 case _:
                     pass
 
@@ -236,7 +232,10 @@ class _Module:
         dotted = self._dotted(node.func)
         is_foreign = dotted != "" and not dotted.startswith(("steersman.", "tests."))
         if name in takers and (not is_foreign or name == "replace"):
-            yield from (f"option:{each.arg}" for each in node.keywords if each.arg)
+            for each in node.keywords:
+                yield from [f"option:{each.arg}"] if each.arg else _options_in(each.value)
+        if name == "parametrize" and self.has_tables(takers):
+            yield from _options_in(node)
         if name in GO_THROUGH:
             receiver = node.func.value if isinstance(node.func, ast.Attribute) else node
             yield from self._gone_through([receiver, *node.args])
@@ -245,7 +244,8 @@ class _Module:
         """A test that goes through a union, or a table of classes, exercises each of them."""
         for node in nodes:
             for part in ast.walk(node):
-                yield from map(mark_of, _members(_resolved(self._dotted(part))))
+                members = _members(_resolved(self._dotted(part)))
+                yield from (f"each:{mark_of(member)}" for member in members)
 
     def _dotted(self, node: ast.AST) -> str:
         if isinstance(node, ast.Name):
@@ -292,10 +292,49 @@ def _members(thing: object) -> list[type]:
     return union_members(thing)
 
 
-def _option_marks(nodes: Iterable[ast.expr | None]) -> Iterator[str]:
+def _told(mark: str, test: Test) -> str:
+    """What a mark is worth in this test; see the top of this file."""
+    if mark.startswith("each:") and test.is_live:
+        return f"live {mark}"
+    is_only_checked = mark.startswith("option:") and test.path.startswith(ONLY_CHECKED)
+    return "" if is_only_checked else mark
+
+
+def _options_in(table: ast.expr) -> Iterator[str]:
+    """The options that a table names: keys of its mappings, or what its rows begin with."""
+    match table:
+        case ast.Dict(values=[ast.Dict(), *_] as values):
+            # Its own keys are labels.
+            yield from (mark for each in values for mark in _options_in(each))
+        case ast.Dict(keys=keys, values=values):
+            yield from _option_marks(each for each in keys if each is not None)
+            inner = [value for key, value in zip(keys, values, strict=True) if key is None]
+            yield from (mark for each in inner for mark in _options_in(each))
+        case ast.List(elts=rows) | ast.Tuple(elts=rows) | ast.Set(elts=rows):
+            firsts = [row.elts[0] for row in rows if isinstance(row, ast.Tuple) and row.elts]
+            yield from _option_marks(firsts)
+            yield from (mark for each in rows for mark in _options_in(each))
+        case ast.Call(func=function, args=given, keywords=named):
+            if _last_name(function) == "param":
+                yield from _option_marks(given[:1])
+            owner = [function.value] if isinstance(function, ast.Attribute) else []
+            inner = [*owner, *given, *(each.value for each in named)]
+            yield from (mark for each in inner for mark in _options_in(each))
+        case _:
+            pass
+
+
+def _option_marks(nodes: Iterable[ast.expr]) -> Iterator[str]:
     for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield f"option:{node.value}"
+
+
+def _passes_options_on(node: ast.AST) -> TypeGuard[Function]:
+    """Whether it, or what it makes, takes `**options`."""
+    inside = [each for each in ast.walk(node) if isinstance(each, Function)]
+    kwargs = [each.args.kwarg.arg for each in inside if each.args.kwarg is not None]
+    return isinstance(node, Function) and "options" in kwargs
 
 
 def _imported(node: ast.Import | ast.ImportFrom) -> dict[str, str]:

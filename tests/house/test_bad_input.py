@@ -24,6 +24,7 @@ from steersman.testing.scripted.cli import ScriptedCLI
 from steersman.transports.command import CommandTransport
 from steersman.transports.locate import locate
 from steersman.transports.subprocess import SubprocessTransport
+from tests.options.test_fields import BAD
 
 Deed = Callable[[Any], Any]
 
@@ -48,44 +49,8 @@ def generator() -> Any:
     yield 1
 
 
-OPTIONS: dict[str, Any] = {
-    "model": "",
-    "fallback_model": 3,
-    "system_prompt": {"preset": "unknown"},
-    "append_system_prompt": b"bytes",
-    "max_turns": 0,
-    "max_budget_usd": -1,
-    "output_format": {"type": "xml"},
-    "tools": "Bash",
-    "allowed_tools": "Bash",
-    "disallowed_tools": 7,
-    "functions": len,
-    "mcp_servers": [],
-    "strict_mcp_config": "yes",
-    "permission_mode": "yolo",
-    "can_use_tool": "ask me",
-    "hooks": {"PreToolUse": []},
-    "agents": [],
-    "cwd": 5,
-    "add_dirs": "src",
-    "cli_path": "",
-    "env": {"A": 1},
-    "inherit_env": "PATH",
-    "setting_sources": "user",
-    "settings": 9,
-    "extra_args": ["--debug"],
-    "session_id": "not-a-uuid",
-    "resume": "",
-    "continue_conversation": 1,
-    "fork_session": "no",
-    "include_partial_messages": None,
-    "stderr": "stderr.log",
-    "startup": 10,
-    "request_timeout": 0,
-    "close_grace": -0.1,
-    "journal_memory": 1.5,
-    "max_buffer_size": True,
-}
+OPTIONS = {name: values[0] for name, values in BAD.items()}
+"""One wrong value for each option."""
 
 STARTERS: list[Case] = [
     Case("prompt", lambda to: steersman.query("", transport=to)),

@@ -176,8 +176,6 @@ IMPORT = "from steersman.messages import Status\n"
         f"{IMPORT}TABLE = [Status]\n@parametrize('x', TABLE)\ndef test_it(x): ...",
         f"{IMPORT}def made(): return Status()\ndef test_it(): made()",
         f"{IMPORT}@fixture\ndef made(): return Status()\ndef test_it(made): ...",
-        "from steersman.messages import SystemMessage\ndef test_it(): get_args(SystemMessage)",
-        "from steersman.messages import Message as M\nC = get_args(M)\ndef test_it(): C",
     ],
 )
 def test_a_test_exercises_what_its_code_names(text: str) -> None:
@@ -211,13 +209,20 @@ def test_a_test_does_not_exercise_what_it_only_mentions(text: str) -> None:
         ("planned(max_turns=1)", True),
         ("Options(**{'max_turns': 1})", True),
         ("dataclasses.replace(options, max_turns=1)", True),
+        ("[Options(**each) for each in [{'max_turns': 1}]]", True),
+        ("[Options(**{n: v}) for n, v in [('max_turns', 1)]]", True),
+        ("[Options(**each) for each in {'a': {'max_turns': 1}}.values()]", True),
+        ("[Options(**each) for each in {'max_turns': {'a': 1}}.values()]", False),
+        ("Options(**{'tools': ('max_turns', 'a')})", False),
+        ("frame(max_turns=1)", False),
         ("SetLimit(max_turns=1)", False),
         ("asyncio.run(main, max_turns=1)", False),
         ("print({'max_turns': 1})", False),
     ],
 )
 def test_an_option_is_exercised_where_options_are_taken(code: str, *, is_given: bool) -> None:
-    text = f"import asyncio, dataclasses\ndef planned(**options): ...\ndef test_it(): {code}"
+    text = "import asyncio, dataclasses\ndef planned(**options): ...\ndef frame(**fields): ...\n"
+    text += f"def test_it(): {code}"
 
     assert (shown_by(text, "option:max_turns") == "test_it") is is_given
 
@@ -296,7 +301,22 @@ def test_a_test_for_each_row_of_a_table_shows_better_than_one_that_looks_at_it()
 def test_a_table_counts_where_a_test_goes_through_it(way: str, *, is_whole: bool) -> None:
     text = f"from steersman.messages.builtin import INPUTS\ndef test_it(): {way}"
 
-    assert (shown_by(text, mark_of(INPUTS["Bash"])) == "test_it") is is_whole
+    assert (shown_by(text, f"each:{mark_of(INPUTS['Bash'])}") == "test_it") is is_whole
+
+
+def test_a_union_is_a_table() -> None:
+    text = "from steersman.messages import Message\nALL = get_args(Message)\ndef test_it(): ALL"
+
+    assert shown_by(text, f"each:{STATUS}") == "test_it"
+
+
+def test_a_table_of_ours_does_not_make_all_of_it_live() -> None:
+    text = "from steersman.messages import Message\ndef test_it(): get_args(Message)"
+
+    path = "tests/live/test_x.py"
+
+    assert shown_by(text, f"each:{STATUS}", path) is None
+    assert shown_by(text, f"live each:{STATUS}", path) == "test_it"
 
 
 def test_two_classes_of_one_name_are_not_taken_for_each_other() -> None:

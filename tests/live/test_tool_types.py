@@ -49,7 +49,8 @@ async def schemas(
     scripted: MakeScripted, env: Mapping[str, str], **options: Any
 ) -> dict[str, dict[str, Any]]:
     """The schema of each tool on the model's desk, by its name."""
-    agent, model = scripted(say("hello"), env=env, **options)
+    # With `SendUserMessage` on its desk the model is told once to use it.
+    agent, model = scripted(say("hello"), say("hello"), env=env, **options)
     async with asyncio.timeout(LIMIT):
         await agent.run("hi")
     offered = model.asked[0].body["tools"]

@@ -196,6 +196,17 @@ def the_phases_are_a_path_in_the_table(run: Run) -> Iterator[str]:
             yield f"no move leads from {before} to {after}"
 
 
+def it_is_not_idle_while_a_prompt_is_at_work(run: Run) -> Iterator[str]:
+    at_work: set[str] = set()
+    for each in _kept(run):
+        if each.kind is Kind.SENT:
+            at_work |= set(each.turns)
+        elif each.kind is Kind.SETTLED:
+            at_work -= set(each.turns)
+        elif each.kind is Kind.PHASE and each.details["after"] == "idle" and at_work:
+            yield f"entry {each.seq}"
+
+
 def the_session_is_over(run: Run) -> Iterator[str]:
     if run.session.last_seq and not run.session.phase.is_over:
         yield f"it is {run.session.phase}"
@@ -256,6 +267,7 @@ INVARIANTS: Sequence[Callable[[Run], Iterator[str]]] = (
     the_pieces_make_the_text,
     every_outcome_has_a_reason,
     the_phases_are_a_path_in_the_table,
+    it_is_not_idle_while_a_prompt_is_at_work,
     the_session_is_over,
     the_journal_has_no_gap,
     all_readers_read_the_same,

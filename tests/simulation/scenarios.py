@@ -12,6 +12,7 @@ from steersman.testing.faults import (
     CloseOutput,
     Drop,
     Duplicate,
+    Exit,
     Fault,
     FaultPlan,
     Kill,
@@ -74,6 +75,7 @@ SURGICAL: Sequence[Callable[[str], Fault]] = (
     Truncate,
     Kill,
     lambda mark: Kill(mark, later=1.0),
+    lambda mark: Exit(mark, later=10.0),
     Suspend,
     CloseOutput,
 )

@@ -16,12 +16,14 @@ from steersman import Agent, Allow, Deny, Hooks, TurnResult, tool
 from steersman.cli.main import main
 from steersman.errors import CliExited, LaunchError, StartupError, TurnFailed, UsageError
 from steersman.hooks import PreToolUse, Reply
-from steersman.journal.files import Header, Record, line_of
+from steersman.journal import Entry
+from steersman.journal.files import Header, Record, Track, line_of
 from steersman.ports import Channel, Launch, Receiver
 from steersman.testing.cassette_lint import Finding, lint
 from steersman.testing.cassettes import RULES, Cassette, Drifted, Recorder, Rule, read_cassette
 from steersman.testing.script import Script, call, calls, say, stall, think
 from steersman.testing.scripted_cli import ScriptedCLI
+from steersman.transports.replay import ReplayTransport
 from tests.samples import traces
 from tests.testing.cassette_samples import Story, story_of, track_of
 
@@ -299,6 +301,33 @@ async def test_a_crash_is_played(path: Path) -> None:
     assert "core dumped" in second.cause.evidence.stderr_tail
 
 
+async def test_a_session_that_is_closed_in_the_middle_is_played(path: Path) -> None:
+    async def leave(transport: Any) -> Story:
+        agent = Agent(transport=transport, close_grace=IMPATIENT)
+        async with asyncio.timeout(LIMIT), agent.session() as session:
+            turn = await session.send("go")
+            async for _ in turn.text():
+                break
+        return await story_of(session)
+
+    then = await leave(Recorder(path, ScriptedCLI(Script(say("half a ") + stall()))))
+
+    with Cassette(path, "verify") as cassette:
+        assert await leave(cassette) == then
+
+
+async def test_a_journal_plays_like_a_cassette() -> None:
+    async with Agent(transport=ScriptedCLI(Script(say("hello")))).session() as session:
+        await (await session.send("hi"))
+    records = [Record.of(each) async for each in session.journal() if isinstance(each, Entry)]
+
+    replay = ReplayTransport([Track(Header(), tuple(records))], "verify")
+    result = await Agent(transport=replay).run("hi")
+
+    assert result.text == "hello"
+    replay.check()
+
+
 async def test_each_session_is_a_track(path: Path) -> None:
     async def ask(transport: Any, word: str) -> str:
         async with Agent(transport=transport).session() as session:
@@ -393,6 +422,30 @@ async def test_a_file_that_cannot_be_written_does_not_hurt_the_session(
     assert "could not be written" in caplog.text
 
 
+async def test_a_cli_that_its_host_kills_is_killed_by_the_host_again(path: Path) -> None:
+    deaf = Receiving()
+    channel = await Recorder(path, ScriptedCLI()).open(Launch(("claude",)), deaf)
+
+    channel.kill()
+    await deaf.gone
+
+    kinds = [record.kind for record in read_cassette(path)[0].records]
+    assert kinds == ["input_ended", "exited"]
+
+
+class Receiving:
+    """Takes what comes and keeps nothing."""
+
+    def __init__(self) -> None:
+        self.gone: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self.exited = self.gone.set_result
+
+    def data_received(self, data: bytes) -> None:
+        pass
+
+    stderr_received = data_received
+
+
 class Nowhere:
     """A place where nothing runs."""
 
@@ -437,6 +490,10 @@ async def test_a_cassette_that_is_broken_inside_is_refused(path: Path, recorded:
         (lambda path: Cassette(path.parent, "record"), "path"),
         (lambda path: Recorder(path.parent), "path"),
         (lint, "path"),
+        (lambda _: Rule("mine", "("), "pattern"),
+        (lambda _: ReplayTransport([], "once"), "mode"),  # type: ignore[arg-type]
+        (lambda _: ReplayTransport([], patience=-1), "patience"),
+        (lambda _: ReplayTransport([], pace=True), "pace"),
     ],
 )
 def test_bad_input_is_named(deed: Callable[[Path], Any], argument: str, tmp_path: Path) -> None:

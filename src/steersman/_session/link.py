@@ -65,7 +65,11 @@ class Link:
             {hook_id(n): hook.event for n, hook in enumerate(options.hooks)},
             options.max_buffer_size,
         )
-        self.redactor = Redactor(secrets_in(plan.launch.env, options.mcp_servers, options.settings))
+        self.redactor = Redactor(
+            secrets_in(
+                plan.launch.env, options.mcp_servers, options.settings, options.managed_settings
+            )
+        )
         self.stderr = StderrTail()
         self.noise = ""
         """The first lines on stdout that are not JSON."""

@@ -37,25 +37,33 @@ from steersman._session.turn import LINES, Turn
 from steersman._wire.launch import Plan, hook_id
 from steersman.control import (
     CancelAsyncMessage,
+    ContextUsage,
+    GetContextUsage,
     Initialized,
     Interrupt,
     InterruptReceipt,
     McpMessage,
+    McpServers,
+    McpStatus,
     ModelSet,
     PermissionModeSet,
+    RewindFiles,
+    Rewound,
     SetModel,
     SetPermissionMode,
+    StopTask,
     Verb,
 )
 from steersman.errors import (
     ChannelClosed,
     CliExited,
+    RequestRefused,
     RequestTimeout,
     SteersmanError,
     UsageError,
 )
 from steersman.journal import Entry, Kind, Lagged, Move, Phase, step
-from steersman.messages import Message
+from steersman.messages import Init, Message
 from steersman.options import Options, PermissionMode, checks
 from steersman.ports import Caller, Clock, JsonObject, ToolServer, Transport
 
@@ -104,6 +112,8 @@ class Session:
         self._clock = clock
         self._works: _Works | None = None
         self._initialized: Initialized | None = None
+        self.capabilities: frozenset[str] | None = None
+        """What the CLI says it can do; it tells at the beginning of a turn, so `None` before."""
         self._cause: SteersmanError | None = None
         self._keeper: AsyncGenerator[None, None] | None = None
 
@@ -138,8 +148,8 @@ class Session:
         hooks = {hook_id(n): hook for n, hook in enumerate(options.hooks)}
         people = People(
             options.can_use_tool,
-            getattr(options, "on_elicitation", None),
-            getattr(options, "on_user_dialog", None),
+            options.on_elicitation,
+            options.on_user_dialog,
         )
         desk = Desk(people, hooks, self._servers, self._caller, self._report_fault)
         return _Works(link, Handlers(desk, link), Ledger(link, options.request_timeout))
@@ -244,8 +254,7 @@ class Session:
         if not isinstance(query, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("query", query, "True or False")
         # Without this mark the CLI runs slash commands and reads files named by `@`.
-        is_verbatim = getattr(self.options, "verbatim_prompts", True)
-        fields: dict[str, Any] = {"client_composed": True} if is_verbatim else {}
+        fields: dict[str, Any] = {"client_composed": True} if self.options.verbatim_prompts else {}
         return self._send(content_of(prompt), fields if query else {**fields, "shouldQuery": False})
 
     async def command(self, text: str) -> Turn:
@@ -331,11 +340,13 @@ class Session:
         """
         if not isinstance(verb, Verb):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("verb", verb, "a value of steersman.control, such as SetModel(...)")
-        try:
-            msgspec.convert(msgspec.to_builtins(verb), type(verb))
-        except msgspec.ValidationError as error:
-            raise UsageError("verb", verb, f"other fields: {error}") from None
-        return await self._at_work().link.call(verb, self._timeout(timeout))
+        works = self._at_work()
+        missing = verb.needs - (verb.needs if self.capabilities is None else self.capabilities)
+        if missing:
+            lacks = ", ".join(sorted(missing))
+            raise RequestRefused(verb.operation, f"this CLI is too old for it: it has no {lacks}")
+        patience = verb.patience or self.options.request_timeout
+        return await works.link.call(verb, self._timeout(timeout, patience))
 
     async def control(
         self, subtype: str, /, *, timeout: float | None = None, **fields: Any
@@ -344,7 +355,8 @@ class Session:
         if not (isinstance(subtype, str) and subtype):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("subtype", subtype, "the CLI's name for a control request")
         plain = checks.plain("fields", fields)
-        answer = await self._at_work().link.control(subtype, plain, self._timeout(timeout))
+        seconds = self._timeout(timeout, self.options.request_timeout)
+        answer = await self._at_work().link.control(subtype, plain, seconds)
         return answer.raw
 
     async def set_model(self, model: str | None) -> ModelSet:
@@ -358,9 +370,25 @@ class Session:
         checks.permission_mode("mode", mode)
         return await self.call(SetPermissionMode(mode=mode))
 
-    def _timeout(self, given: float | None) -> float:
+    async def rewind_files(self, user_message_id: str, *, dry_run: bool = False) -> Rewound:
+        """Put files back to where they stood before a prompt; needs file checkpointing."""
+        return await self.call(RewindFiles(user_message_id=user_message_id, dry_run=dry_run))
+
+    async def mcp_status(self) -> McpServers:
+        """How the tool servers are."""
+        return await self.call(McpStatus())
+
+    async def context_usage(self) -> ContextUsage:
+        """What fills the context window, and how much is left."""
+        return await self.call(GetContextUsage())
+
+    async def stop_task(self, task_id: str) -> None:
+        """End a background task; an unknown id is no error to the CLI."""
+        await self.call(StopTask(task_id=task_id))
+
+    def _timeout(self, given: float | None, otherwise: float) -> float:
         if given is None:
-            return self.options.request_timeout
+            return otherwise
         if isinstance(given, bool) or not isinstance(given, int | float) or given <= 0:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("timeout", given, "seconds above 0, or None")
         return given
@@ -414,9 +442,11 @@ class Session:
     # What the link reports
 
     def message_arrived(self, entry: Entry, name: str) -> None:
-        """Keep what a turn's result will need."""
+        """Keep what a turn's result will need, and what the CLI can do."""
         if self._works is not None:
             self._works.ledger.hear(entry, name)
+        if name == "init" and isinstance(entry.message, Init):
+            self.capabilities = frozenset(entry.message.capabilities)
 
     def event_happened(self, event: Event) -> None:
         """Answer, settle, or take note."""

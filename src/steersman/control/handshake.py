@@ -83,6 +83,7 @@ class Initialize(Verb[Initialized], frozen=True, kw_only=True, tag="initialize")
     append_system_prompt: str | None = field(default=None, name="appendSystemPrompt")
     system_prompt_snapshot: bool | None = field(default=None, name="systemPromptSnapshot")
     plan_mode_instructions: str | None = field(default=None, name="planModeInstructions")
+    managed_settings: dict[str, Any] | None = field(default=None, name="managedSettings")
     tool_aliases: dict[str, str] | None = field(default=None, name="toolAliases")
     exclude_dynamic_sections: bool | None = field(default=None, name="excludeDynamicSections")
     title: str | None = None

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Literal
 
+from steersman._json import is_mapping
 from steersman.errors import UsageError
 from steersman.options import checks
 from steersman.ports import JsonObject
@@ -65,11 +66,14 @@ class AgentDefinition:
         for name, check in _CHECKS.items():
             check(name, getattr(self, name))
 
-    def written(self) -> dict[str, Any]:
-        """The definition as the CLI reads it, without what was left open."""
+    def written(self, place: str = "agent") -> dict[str, Any]:
+        """The definition as the CLI reads it, without what was left open.
+
+        Raises `UsageError`, with the field's name behind `place`, for what JSON cannot carry.
+        """
         given = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
         return {
-            wire_name(name): checks.plain(name, value)
+            wire_name(name): checks.plain(f"{place}.{name}", value)
             for name, value in given.items()
             if value is not None
         }
@@ -115,7 +119,9 @@ def _hint(key: object) -> str:
 
 _SERVER_OR_NAME = checks.must_be(
     "a server's name, or a mapping of one name to its configuration",
-    lambda given: isinstance(given, str | Mapping) and bool(given),
+    lambda given: (
+        given != "" and (isinstance(given, str) or (is_mapping(given) and len(given) > 0))
+    ),
     private=True,
 )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import tempfile
+import secrets
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -104,7 +104,9 @@ def scrubber_for(
     launch: Launch, rules: Sequence[Rule], more_secrets: Iterable[str] = ()
 ) -> Scrubber:
     """Takes out what the rules say, and the secrets that this CLI was started with."""
-    return Scrubber(rules, (*secrets_in(launch.env, *_configurations(launch)), *more_secrets))
+    # Names such as XDG_SESSION_TYPE look secret, and their values are everyday words.
+    env = {name: value for name, value in launch.env.items() if not name.startswith("XDG_")}
+    return Scrubber(rules, (*secrets_in(env, *_configurations(launch)), *more_secrets))
 
 
 def options_of(launch: Launch) -> tuple[str, ...]:
@@ -197,7 +199,6 @@ class _TapedChannel:
         self._taping = taping
         self.suspend = inner.suspend
         self.resume = inner.resume
-        self.kill = inner.kill
 
     @property
     def pid(self) -> int | None:
@@ -214,6 +215,11 @@ class _TapedChannel:
     def close(self, grace: float) -> None:
         self._taping.ended_input()
         self._inner.close(grace)
+
+    def kill(self) -> None:
+        # The end that follows is the host's will: a replay waits for it.
+        self._taping.ended_input()
+        self._inner.kill()
 
 
 def _located(launch: Launch) -> Launch:
@@ -270,12 +276,11 @@ def _version() -> str:
 def _write(path: Path, parts: Iterable[bytes]) -> None:
     """Put a whole file where another may be, so that nobody ever reads half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    draft = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with draft.open("xb") as file:
             file.writelines(parts)
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
+        draft.replace(path)
     except BaseException:
-        Path(name).unlink()
+        draft.unlink(missing_ok=True)
         raise

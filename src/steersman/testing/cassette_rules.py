@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from steersman import _json
+from steersman.errors import UsageError
 from steersman.journal.redaction import MARK, SHORTEST
 
 __all__ = ["BY_LOOKS", "RULES", "Found", "Rule", "Scrubber", "Span", "replaced"]
@@ -30,6 +31,12 @@ class Rule:
     name: str
     pattern: str
     replacement: str = MARK
+
+    def __post_init__(self) -> None:
+        try:
+            re.compile(self.pattern)
+        except re.error as error:
+            raise UsageError("pattern", self.pattern, f"a regular expression ({error})") from None
 
     def spans(self, text: str) -> Iterator[Span]:
         """Where it applies."""
@@ -67,7 +74,9 @@ RULES: tuple[Rule, ...] = (
         "private key",
         r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
     ),
-    Rule("password in a URL", r"\b[a-z][a-z0-9+.-]*://[^\s/:@\"']+:(?P<secret>[^\s/@\"']{3,})@"),
+    Rule(
+        "password in a URL", r"\b[a-z][a-z0-9+.-]{0,30}://[^\s/:@\"']+:(?P<secret>[^\s/@\"']{3,})@"
+    ),
     Rule(
         "authorization header",
         r"(?i)\b(?:proxy-)?authorization[\"']?\s*[:=]\s*[\"']?(?:(?:bearer|basic|token)\s+)?"

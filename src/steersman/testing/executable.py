@@ -54,9 +54,7 @@ class Executable(PosixPath):
 
     async def wait_for_request(self, count: int = 1, timeout: float = PATIENCE) -> ModelRequest:
         """Wait for the request number `count` to the model. Raises `TimeoutError`."""
-        await _until(
-            lambda: len(self.asked) >= count, timeout, f"{count} requests to the model"
-        )
+        await _until(lambda: len(self.asked) >= count, timeout, f"{count} requests to the model")
         return self.asked[count - 1]
 
     async def release(self, timeout: float = PATIENCE) -> None:

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from steersman.agent import Agent
+from steersman.ports import Transport
 from steersman.testing.executable import executable
 from steersman.testing.model import ScriptedModel
 from steersman.testing.request import ModelRequest
@@ -21,7 +22,7 @@ from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import Script
 from steersman.testing.scripted.cli import ScriptedCLI
 
-__all__ = ["ExecutableStage", "MemoryStage", "Stage", "StockStage"]
+__all__ = ["ExecutableStage", "MemoryStage", "Stage", "StagedAgent", "StockStage"]
 
 PATIENCE = 10.0
 """How long the waits last, unless told otherwise."""
@@ -40,7 +41,7 @@ class Stage(Protocol):
         """The requests of the conversation and its subagents, so far."""
         ...
 
-    def agent(self, *, env: Mapping[str, str] | None = None, **options: Any) -> Agent:
+    def agent(self, *, env: Mapping[str, str] | None = None, **options: Any) -> StagedAgent:
         """An agent whose CLI plays here; `options` are the fields of `Options`."""
         ...
 
@@ -57,6 +58,21 @@ class Stage(Protocol):
         ...
 
 
+class StagedAgent(Agent):
+    """An agent that knows its stage, and what the model was asked there."""
+
+    def __init__(
+        self, stage: Stage, *, transport: Transport | None = None, **options: Any
+    ) -> None:
+        super().__init__(transport=transport, **options)
+        self.stage = stage
+
+    @property
+    def asked(self) -> list[ModelRequest]:
+        """The requests of the conversation and its subagents, so far."""
+        return self.stage.asked
+
+
 class MemoryStage:
     """Plays in this process: milliseconds, and nothing is run."""
 
@@ -68,9 +84,9 @@ class MemoryStage:
     def asked(self) -> list[ModelRequest]:
         return self.cli.asked
 
-    def agent(self, *, env: Mapping[str, str] | None = None, **options: Any) -> Agent:
+    def agent(self, *, env: Mapping[str, str] | None = None, **options: Any) -> StagedAgent:
         usual = {"cwd": self.project, "inherit_env": False, "env": dict(env or {})}
-        return Agent(transport=self.cli, **{**usual, **options})
+        return StagedAgent(self, transport=self.cli, **{**usual, **options})
 
     async def wait_for_request(self, count: int = 1, timeout: float = PATIENCE) -> ModelRequest:
         return await self.cli.wait_for_request(count, timeout)
@@ -93,9 +109,9 @@ class ExecutableStage:
     def asked(self) -> list[ModelRequest]:
         return self.program.asked
 
-    def agent(self, *, env: Mapping[str, str] | None = None, **options: Any) -> Agent:
+    def agent(self, *, env: Mapping[str, str] | None = None, **options: Any) -> StagedAgent:
         usual = {"cwd": self.project, "inherit_env": False, "env": dict(env or {})}
-        return Agent(**{**usual, "cli_path": self.program, **options})
+        return StagedAgent(self, **{**usual, "cli_path": self.program, **options})
 
     async def wait_for_request(self, count: int = 1, timeout: float = PATIENCE) -> ModelRequest:
         return await self.program.wait_for_request(count, timeout)
@@ -142,9 +158,9 @@ class StockStage:
     def asked(self) -> list[ModelRequest]:
         return self.model.asked
 
-    def agent(self, *, env: Mapping[str, str] | None = None, **options: Any) -> Agent:
+    def agent(self, *, env: Mapping[str, str] | None = None, **options: Any) -> StagedAgent:
         safe = {"inherit_env": False, "cwd": self.project, "cli_path": self._cli}
-        return Agent(**{**safe, "env": self.box.env(self.model.url, env), **options})
+        return StagedAgent(self, **{**safe, "env": self.box.env(self.model.url, env), **options})
 
     async def wait_for_request(self, count: int = 1, timeout: float = PATIENCE) -> ModelRequest:
         return await asyncio.to_thread(self.model.wait_for_request, count, timeout)

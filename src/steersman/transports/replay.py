@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from steersman.errors import LaunchError
+from steersman.errors import LaunchError, UsageError
 from steersman.journal.files import Track
 from steersman.ports import Channel, Launch, Receiver
 from steersman.transports.drifts import Absent, Drift, Drifted
@@ -36,8 +36,8 @@ def _as_it_is(_launch: Launch) -> Clean:
     return lambda line: line
 
 
-def _no_options(_launch: Launch) -> tuple[str, ...] | None:
-    return None
+def _no_options(_launch: Launch) -> tuple[str, ...]:
+    return ()
 
 
 @dataclass(slots=True)
@@ -58,11 +58,17 @@ class ReplayTransport:
     """Collect what differs and play on, as if the recorded line had come."""
     clean: Callable[[Launch], Clean] = _as_it_is
     """Gives what takes secrets out of a line, as was done when it was recorded."""
-    options_of: Callable[[Launch], tuple[str, ...] | None] = _no_options
-    """Gives what a track's header would say about a launch; `None` is not compared."""
+    options_of: Callable[[Launch], tuple[str, ...]] = _no_options
+    """Gives what a track's header would say about a launch; what is empty is not compared."""
     drifts: list[Drift] = field(default_factory=list[Drift], init=False)
     """What came otherwise, so far."""
     started: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        if self.mode not in ("stub", "verify"):
+            raise UsageError("mode", self.mode, "stub or verify")
+        _check_seconds("patience", 0.0 if self.patience is None else self.patience)
+        _check_seconds("pace", self.pace)
 
     async def open(self, launch: Launch, receiver: Receiver) -> Channel:
         if self.drifts and not self.keep_going:
@@ -90,12 +96,11 @@ class ReplayTransport:
             raise Drifted(self.drifts)
 
     def _other_options(self, track: Track, launch: Launch) -> Drift | None:
-        given = self.options_of(launch)
-        if self.mode == "stub" or given is None or given == track.header.options:
+        recorded, given = track.header.options, self.options_of(launch)
+        if self.mode == "stub" or not (recorded and given) or recorded == given:
             return None
         what = "the options differ from the tape"
-        recorded = _flags(track.header.options)
-        return Drift(what, recorded, _flags(given), track=track.header.track)
+        return Drift(what, _flags(recorded), _flags(given), track=track.header.track)
 
 
 class _Player:
@@ -181,7 +186,7 @@ class _Player:
         """Nothing to say until the host writes: it has so much time for it."""
         missing = self._tape.waits_for()
         if self._input_is_over:
-            if missing is not None and self._settings.mode == "verify":
+            if missing is not None and self._settings.mode == "verify" and not self._tape.is_over:
                 self._settings.drifts.append(missing)
             self._exit(0)
         elif missing is not None and self._settings.patience is not None:
@@ -209,6 +214,12 @@ class _Player:
         for timer in (self._pause, self._alarm):
             if timer is not None:
                 timer.cancel()
+
+
+def _check_seconds(argument: str, given: object) -> None:
+    is_number = isinstance(given, int | float) and not isinstance(given, bool)
+    if not is_number or given < 0:
+        raise UsageError(argument, given, "a number, 0 or more")
 
 
 def _flags(options: Iterable[str]) -> dict[str, str]:

@@ -104,9 +104,10 @@ def _add_hooks(draft: Draft, hooks: Hooks) -> None:
 
 
 def _add_agents(draft: Draft, agents: Mapping[str, Any]) -> None:
+    places = {name: f"agents[{name!r}]" for name in agents}
     if agents:
         draft.initialize["agents"] = {
-            name: agent_of(f"agents[{name!r}]", given).written() for name, given in agents.items()
+            name: agent_of(place, agents[name]).written(place) for name, place in places.items()
         }
 
 

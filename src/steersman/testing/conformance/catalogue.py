@@ -45,7 +45,9 @@ def chosen(names: Sequence[str], scenes: Iterable[Scene[Any]] = ALL) -> list[Sce
     """
     scenes = list(scenes)
     for name in names:
-        if not any(_is_meant(check, scene.name, [name]) for scene in scenes for check in scene.names):
+        if not any(
+            _is_meant(check, scene.name, [name]) for scene in scenes for check in scene.names
+        ):
             raise UsageError("only", name, "the name of a check or of a scene, or a pattern of one")
     if not names:
         return scenes

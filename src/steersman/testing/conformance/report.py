@@ -96,9 +96,7 @@ class Report:
         )
         if self.is_good:
             return f"OK: {counts}."
-        bad = [
-            finding.check.name for verdict in ORDER[:3] for finding in self.of(verdict)
-        ]
+        bad = [finding.check.name for verdict in ORDER[:3] for finding in self.of(verdict)]
         return f"FAILED: {counts}: {', '.join(bad)}"
 
 

@@ -221,7 +221,9 @@ async def cancelled_request(stage: Stage) -> Frame:
         return await cli.answered(request_id)
 
 
-@cancelled_request.feature("9", "error", absent="success", without="the answer is no longer waited for")
+@cancelled_request.feature(
+    "9", "error", absent="success", without="the answer is no longer waited for"
+)
 def a_request_of_ours_can_be_cancelled(answer: Frame) -> Any:
     """`control_cancel_request` from us ends a slow request with an error."""
     return answer.get("subtype")

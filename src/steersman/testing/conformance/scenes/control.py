@@ -199,7 +199,9 @@ async def side_question(stage: Stage) -> Answered:
     return {"answered": answered}
 
 
-@side_question.feature("7", absent="error", without="`RequestRefused` is raised", expected="success")
+@side_question.feature(
+    "7", absent="error", without="`RequestRefused` is raised", expected="success"
+)
 def side_questions_are_answered(seen: Answered) -> Any:
     """`side_question` asks the model beside the conversation."""
     return seen["answered"].get("subtype")
@@ -208,7 +210,9 @@ def side_questions_are_answered(seen: Answered) -> Any:
 @scene
 async def servers_set_later(stage: Stage) -> tuple[RawCli, Answered]:
     server = {"late": {"type": "sdk", "name": "late"}}
-    async with stage.cli(say("a"), call("mcp__late__work"), flags=["--allowedTools=mcp__late"]) as cli:
+    async with stage.cli(
+        say("a"), call("mcp__late__work"), flags=["--allowedTools=mcp__late"]
+    ) as cli:
         await cli.greet()
         await cli.prompt("nothing yet")
         answer = await cli.ask("mcp_set_servers", servers=server)

@@ -160,9 +160,7 @@ async def prompt_and_stop_hooks(stage: Stage) -> RawCli:
             return {"decision": "block", "reason": "not this"} if is_bad else {}
         return {} if given["stop_hook_active"] else {"decision": "block", "reason": "go on"}
 
-    async with stage.cli(
-        say("first"), say("second"), answers={"hook_callback": decide}
-    ) as cli:
+    async with stage.cli(say("first"), say("second"), answers={"hook_callback": decide}) as cli:
         await cli.greet(hooks=_hooks("UserPromptSubmit", "Stop"))
         await cli.prompt("forbidden words")
         await cli.prompt("good words")

@@ -163,7 +163,9 @@ def an_unknown_command_is_told_to_the_model_or_the_user(cli: RawCli) -> bool:
     return bool(cli.results[3].get("result"))
 
 
-@odd_prompts.feature("6", "Echo: /cost", absent=None, without="the CLI runs it; look at prompts of strangers first")
+@odd_prompts.feature(
+    "6", "Echo: /cost", absent=None, without="the CLI runs it; look at prompts of strangers first"
+)
 def composed_prompts_run_no_commands(cli: RawCli) -> Any:
     """With `client_composed` a slash command is only text."""
     answer = cli.results[4].get("result")

@@ -1,0 +1,20 @@
+"""Skills and plugins as they lie on this machine, read before a CLI does.
+
+for skill in discover(project="."):
+    print(skill.name, skill.description)
+"""
+
+from steersman.skills.discovery import Skill, discover, read_skill, user_directory
+from steersman.skills.front_matter import split_front_matter
+from steersman.skills.plugins import PluginManifest, check_plugins, read_plugin
+
+__all__ = [
+    "PluginManifest",
+    "Skill",
+    "check_plugins",
+    "discover",
+    "read_plugin",
+    "read_skill",
+    "split_front_matter",
+    "user_directory",
+]

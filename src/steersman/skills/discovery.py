@@ -1,0 +1,189 @@
+"""Skills in their directories: `<root>/skills/<name>/SKILL.md`, of a project and of the user."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from steersman._json import is_sequence
+from steersman.errors import UsageError
+from steersman.options import checks
+from steersman.skills.front_matter import FrontMatterError, split_front_matter
+
+__all__ = ["Skill", "Source", "discover", "read_skill", "user_directory"]
+
+Source = Literal["project", "user", "elsewhere"]
+
+FILE = "SKILL.md"
+LONGEST_NAME = 64
+LONGEST_FILE = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skill:
+    """What a `SKILL.md` says of itself; `name` is what the option `skills` takes."""
+
+    name: str
+    description: str
+    path: Path
+    """The file itself."""
+    source: Source = "elsewhere"
+    when_to_use: str | None = None
+    argument_hint: str | None = None
+    allowed_tools: tuple[str, ...] = ()
+    """Rules for what runs without asking while it is at work."""
+    model: str | None = None
+    is_for_model: bool = True
+    """Whether the model may use it by itself."""
+    is_for_people: bool = True
+    """Whether it is a slash command too."""
+    fields: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    """The whole front matter, with what is not known here."""
+    body: str = field(default="", repr=False)
+    """What the model reads when it uses the skill."""
+
+
+def discover(
+    *,
+    project: str | Path | None = None,
+    user: str | Path | None = None,
+    on_error: Callable[[UsageError], None] | None = None,
+) -> list[Skill]:
+    """The skills of a project directory and of a user's configuration directory, by name.
+
+    The CLI sees them with `setting_sources=("project", "user")`. `user_directory()` is where the
+    user's usually are. Raises `UsageError`, naming file and field, for the first skill that cannot
+    be read; with `on_error` that is told of each, and the others are given.
+    """
+    roots: list[tuple[Path, Source]] = []
+    if project is not None:
+        roots.append((Path(project, ".claude", "skills"), "project"))
+    if user is not None:
+        roots.append((Path(user, "skills"), "user"))
+    found: list[Skill] = []
+    for root, source in roots:
+        for path in _files(root):
+            try:
+                found.append(read_skill(path, source))
+            except UsageError as error:
+                if on_error is None:
+                    raise
+                on_error(error)
+    return sorted(found, key=lambda skill: (skill.name, skill.source))
+
+
+def user_directory() -> Path:
+    """The user's configuration directory: `CLAUDE_CONFIG_DIR`, or `.claude` at home."""
+    given = os.environ.get("CLAUDE_CONFIG_DIR")
+    return Path(given) if given else Path.home() / ".claude"
+
+
+def read_skill(path: str | Path, source: Source = "elsewhere") -> Skill:
+    """One skill, from its file or its directory. Raises `UsageError` naming file and field."""
+    given = Path(path)
+    file = given / FILE if given.is_dir() else given
+    fields, body = _read(file)
+    for name, check in _CHECKS.items():
+        if fields.get(name) is not None:
+            check(f"{file}: {name}", fields[name])
+    name = fields.get("name") or file.parent.name
+    _check_name(f"{file}: name", name)
+    return Skill(
+        name=name,
+        description=fields.get("description") or _first_paragraph(file, body),
+        path=file,
+        source=source,
+        when_to_use=fields.get("when_to_use"),
+        argument_hint=_as_text(fields.get("argument-hint")),
+        allowed_tools=_rules(file, fields.get("allowed-tools")),
+        model=fields.get("model"),
+        is_for_model=fields.get("disable-model-invocation") is not True,
+        is_for_people=fields.get("user-invocable") is not False,
+        fields=fields,
+        body=body,
+    )
+
+
+def _files(root: Path) -> Iterator[Path]:
+    if root.is_dir():
+        yield from sorted(each / FILE for each in root.iterdir() if (each / FILE).is_file())
+
+
+def _read(file: Path) -> tuple[dict[str, Any], str]:
+    try:
+        if file.stat().st_size > LONGEST_FILE:
+            raise UsageError(str(file), "a larger file", f"at most {LONGEST_FILE} bytes")
+        text = file.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise UsageError(str(file), "other bytes", "UTF-8") from None
+    except OSError as error:
+        raise UsageError(str(file), error.strerror or "no file", f"a readable {FILE}") from None
+    try:
+        return split_front_matter(text)
+    except FrontMatterError as error:
+        raise UsageError(f"{file}: line {error.line}", error.problem, "front matter") from None
+
+
+def _are_texts(given: object) -> bool:
+    items = given if is_sequence(given) else [given]
+    return all(isinstance(each, str) for each in items)
+
+
+_TEXT_OR_LIST = checks.must_be("a text, or a list of texts", _are_texts)
+_CHECKS: Mapping[str, checks.Check] = {
+    "name": checks.skill_name,
+    "description": checks.filled,
+    "when_to_use": checks.text,
+    "argument-hint": _TEXT_OR_LIST,
+    "allowed-tools": _TEXT_OR_LIST,
+    "model": checks.word,
+    "disable-model-invocation": checks.flag,
+    "user-invocable": checks.flag,
+    "paths": _TEXT_OR_LIST,
+    "context": checks.one_of("fork", "inline"),
+    "agent": checks.word,
+    "metadata": checks.mapping,
+    "hooks": checks.mapping,
+}
+
+
+def _check_name(place: str, name: str) -> None:
+    checks.skill_name(place, name)
+    if len(name) > LONGEST_NAME:
+        raise UsageError(place, name, f"at most {LONGEST_NAME} characters")
+
+
+def _first_paragraph(file: Path, body: str) -> str:
+    """What the CLI takes where there is no description."""
+    for paragraph in body.split("\n\n"):
+        text = " ".join(line for line in paragraph.split("\n") if not line.startswith("#")).strip()
+        if text:
+            return text
+    raise UsageError(f"{file}: description", "nothing", "a description, or a first paragraph")
+
+
+def _rules(file: Path, given: str | list[str] | None) -> tuple[str, ...]:
+    texts = given if isinstance(given, list) else _split_rules(given or "")
+    checks.each(checks.rule)(f"{file}: allowed-tools", texts)
+    return tuple(texts)
+
+
+def _split_rules(text: str) -> list[str]:
+    """Rules in one text, parted by commas or spaces outside brackets."""
+    found, rule, depth = list[str](), "", 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if character in ", " and depth == 0:
+            found.append(rule)
+            rule = ""
+        else:
+            rule += character
+    return [each for each in (*found, rule) if each]
+
+
+def _as_text(given: str | list[str] | None) -> str | None:
+    # `argument-hint: [file]` is a list to YAML, and a hint to whoever wrote it.
+    return f"[{', '.join(given)}]" if isinstance(given, list) else given

@@ -1,0 +1,36 @@
+"""Keeps real CLIs from being run while a test forbids it.
+
+The one way to a process is `SubprocessTransport`; while the guard stands, its `open` lets only the
+programs pass that `executable` has made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from steersman.ports import Launch, Receiver
+from steersman.transports.subprocess import SubprocessChannel, SubprocessTransport
+
+__all__ = ["refusing_real_clis"]
+
+
+@contextmanager
+def refusing_real_clis(refuse: Callable[[str], None]) -> Iterator[None]:
+    """Call `refuse`, which must raise, with every program that is not a scripted CLI."""
+    original = SubprocessTransport.open
+
+    async def open_(
+        self: SubprocessTransport, launch: Launch, receiver: Receiver
+    ) -> SubprocessChannel:
+        program = str(launch.argv[0])
+        if not Path(f"{program}.minutes").exists():
+            refuse(program)
+        return await original(self, launch, receiver)
+
+    SubprocessTransport.open = open_  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        SubprocessTransport.open = original  # type: ignore[method-assign]
