@@ -17,6 +17,7 @@ such marks begin with `live each:`.
 from __future__ import annotations
 
 import ast
+import dataclasses
 import pkgutil
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,6 +25,8 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from types import ModuleType
 from typing import Any, TypeGuard, cast, get_args
+
+from steersman.options import Options
 
 __all__ = ["Evidence", "Test", "mark_of", "union_members"]
 
@@ -33,6 +36,7 @@ NO_EVIDENCE = ("tests/house/", "tests/samples/")
 ONLY_CHECKED = "tests/options/"
 """That a value is accepted or refused does not show what an option does."""
 
+OPTIONS = frozenset(each.name for each in dataclasses.fields(Options))
 TAKE_OPTIONS = frozenset({"Agent", "Options", "query", "replace", "run", "session", "start"})
 GO_THROUGH = frozenset({"get_args", "items", "list", "parametrize", "sorted", "values"})
 NOT_RUN = frozenset({"skip", "xfail"})
@@ -300,28 +304,27 @@ def _told(mark: str, test: Test) -> str:
     return "" if is_only_checked else mark
 
 
-def _options_in(table: ast.expr) -> Iterator[str]:
-    """The options that a table names: keys of its mappings, or what its rows begin with."""
-    match table:
-        case ast.Dict(values=[ast.Dict(), *_] as values):
-            # Its own keys are labels.
-            yield from (mark for each in values for mark in _options_in(each))
-        case ast.Dict(keys=keys, values=values):
-            yield from _option_marks(each for each in keys if each is not None)
-            inner = [value for key, value in zip(keys, values, strict=True) if key is None]
-            yield from (mark for each in inner for mark in _options_in(each))
-        case ast.List(elts=rows) | ast.Tuple(elts=rows) | ast.Set(elts=rows):
-            firsts = [row.elts[0] for row in rows if isinstance(row, ast.Tuple) and row.elts]
-            yield from _option_marks(firsts)
-            yield from (mark for each in rows for mark in _options_in(each))
-        case ast.Call(func=function, args=given, keywords=named):
-            if _last_name(function) == "param":
-                yield from _option_marks(given[:1])
-            owner = [function.value] if isinstance(function, ast.Attribute) else []
-            inner = [*owner, *given, *(each.value for each in named)]
-            yield from (mark for each in inner for mark in _options_in(each))
-        case _:
-            pass
+def _options_in(*tables: ast.expr) -> Iterator[str]:
+    """The options that tables name: keys of their mappings, or what their rows begin with."""
+    for table in tables:
+        match table:
+            case ast.Dict(keys=keys, values=values):
+                words = {str(each.value) for each in keys if isinstance(each, ast.Constant)}
+                unpacked = [each for key, each in zip(keys, values, strict=True) if key is None]
+                if words <= OPTIONS:
+                    yield from (f"option:{each}" for each in words)
+                # Other keys are labels.
+                yield from _options_in(*(unpacked if words <= OPTIONS else values))
+            case ast.List(elts=rows) | ast.Tuple(elts=rows) | ast.Set(elts=rows):
+                firsts = [row.elts[0] for row in rows if isinstance(row, ast.Tuple) and row.elts]
+                yield from _option_marks(firsts)
+                yield from _options_in(*rows)
+            case ast.Call(func=function, args=given, keywords=named):
+                yield from _option_marks(given[:1] if _last_name(function) == "param" else [])
+                owner = [function.value] if isinstance(function, ast.Attribute) else []
+                yield from _options_in(*owner, *given, *(each.value for each in named))
+            case _:
+                pass
 
 
 def _option_marks(nodes: Iterable[ast.expr]) -> Iterator[str]:

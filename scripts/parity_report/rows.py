@@ -209,22 +209,26 @@ def _hooks(catalogue: Catalogue, evidence: Evidence) -> Section:
 
 
 def _tools(catalogue: Catalogue, evidence: Evidence) -> Section:
-    typed, untyped = _Desk("tools", evidence), _Desk("untyped_tools", evidence)
-    rows: list[Row] = []
-    for each in catalogue["tools"]:
-        tool = each["tool"].partition(" ")[0]
-        for kind, declared in (("Input", each["fields"]), ("Output", each["output_fields"])):
-            name = each[f"{kind.lower()}_type"]
-            if name is None and kind == "Output":
-                continue
-            cls = _tool_class(name or "", f"{tool}{kind}")
-            desk = typed if name else untyped
-            row = desk.row(
-                name or tool, (tool, name), class_claim(cls), _fields(cls, declared or ())
-            )
-            rows.append(row)
+    rows = [
+        _tool_row(each, kind, evidence)
+        for each in catalogue["tools"]
+        for kind in ("input", "output")
+        if each["input_type"] or kind == "input"
+    ]
     columns = ("tool", "TypeScript")
     return Section("tools", "Tool types", columns, tuple(rows), has_fields=True)
+
+
+def _tool_row(each: Mapping[str, Any], kind: str, evidence: Evidence) -> Row:
+    tool, name = each["tool"].partition(" ")[0], each[f"{kind}_type"]
+    desk = _Desk("tools" if name else "untyped_tools", evidence, "tests/messages/")
+    cls = _tool_class(name or "", f"{tool}{kind.title()}")
+    claim = class_claim(cls)
+    if claim is not None and kind == "input" and each["schema_seen_live"]:
+        # A live test that goes through the tools on offer meets this one.
+        claim = claim.shown_also_by(f"live {claim.marks[-1]}")
+    declared = each["fields" if kind == "input" else "output_fields"] or ()
+    return desk.row(name or tool, (tool, name), claim, _fields(cls, declared))
 
 
 def _tool_class(*names: str) -> type | None:

@@ -52,10 +52,9 @@ class Agent:
         options = options_from(self.options, overrides)
         servers = _servers_of(options)
         chosen = _checked(transport) or self._transport
-        program = "claude" if chosen is not None and options.cli_path is None else None
         return Session(
             options,
-            _plan(options, servers, program or locate(options.cli_path)),
+            _plan(options, servers, _program(options, chosen)),
             chosen or SubprocessTransport(),
             servers,
             self._clock,
@@ -215,6 +214,13 @@ def _plan(options: Options, servers: Mapping[str, ToolServer], program: str) -> 
         servers=servers,
         approved=approved,
     )
+
+
+def _program(options: Options, transport: Transport | None) -> str:
+    """The CLI to run. Only a transport of the caller's own knows what there is where it runs."""
+    if transport is None:
+        return locate(options.cli_path)
+    return "claude" if options.cli_path is None else str(options.cli_path)
 
 
 def _servers_of(options: Options) -> dict[str, ToolServer]:

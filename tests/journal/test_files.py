@@ -24,7 +24,7 @@ from steersman.journal.files import (
     read_tracks,
 )
 from steersman.testing.script import Script, say, think
-from steersman.testing.scripted_cli import ScriptedCLI
+from steersman.testing.scripted.cli import ScriptedCLI
 from tests.samples import lines, traces
 
 HEADER = Header("0.1.0", "2.1.325", ("--model=sonnet",))

@@ -10,7 +10,6 @@ import pytest
 
 from steersman import Allow, tool
 from steersman.control import InterruptReceipt
-from steersman.errors import CliNotFound
 from steersman.messages import Result
 from steersman.permissions import Decision, PermissionContext
 from steersman.testing.older_cli import find_older_cli

@@ -52,7 +52,7 @@ async def test_much_of_everything_starts_with_a_short_command_line(scripted: Mak
 
     assert size < ARGV
     assert set(agents) <= known
-    assert {each.name for each in status["mcpServers"]} == set(servers)
+    assert {each["name"] for each in status["mcpServers"]} == set(servers)
     assert (result.outcome, result.text) == ("completed", "brief")
     assert prompt in model.asked[0].system
 

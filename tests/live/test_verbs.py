@@ -127,6 +127,13 @@ async def started_task(turn: Turn) -> str:
     raise AssertionError("the turn started no task")
 
 
+def time_left(session: Session) -> float | None:
+    """The seconds until the first open request is given up; nothing if none is open."""
+    assert session._works is not None
+    deadline = session._works.link.connection.next_deadline()
+    return None if deadline is None else deadline - asyncio.get_running_loop().time()
+
+
 def write_settings(project: Path, settings: Mapping[str, Any]) -> None:
     folder = project / ".claude"
     folder.mkdir()
@@ -449,14 +456,14 @@ async def test_a_call_that_is_given_up_is_taken_back_and_forgotten(
     async with asyncio.timeout(LIMIT), agent.session() as session:
         asking = asyncio.create_task(session.call(SideQuestion(question="why?")))
         await entry_where(session, lambda entry: b"control_request_progress" in entry.line)
+        patience = time_left(session)
         asking.cancel()
         await asyncio.wait([asking])
         with pytest.raises(RequestTimeout) as late:
             await session.call(SideQuestion(question="how?"), timeout=0.2)
         result = await (await session.send("go on"))
         sent = [each.line for each in await entries_of(session) if each.kind is Kind.SENT]
-        assert session._works is not None
-        pending = session._works.link.connection.next_deadline()
+        afterwards = time_left(session)
 
     cancels = [line for line in sent if b"control_cancel_request" in line]
     questions = [line for line in sent if b"side_question" in line]
@@ -466,7 +473,9 @@ async def test_a_call_that_is_given_up_is_taken_back_and_forgotten(
         json.loads(each)["request_id"] for each in questions
     ]
     assert result.text == "fine"
-    assert pending is None
+    assert patience is not None
+    assert session.options.request_timeout < patience <= 300
+    assert afterwards is None
 
 
 Exercise = Callable[..., Any]

@@ -9,7 +9,7 @@ from steersman.errors import UsageError
 from steersman.options import AgentDefinition
 from steersman.options.agents import agent_of
 
-BASE = {"description": "d", "prompt": "p"}
+BASE: dict[str, Any] = {"description": "d", "prompt": "p"}
 EVERYTHING: dict[str, Any] = {
     "description": "d",
     "prompt": "p",

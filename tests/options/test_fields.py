@@ -330,6 +330,11 @@ BAD: dict[str, list[Any]] = {
 }
 
 
+def names_of(together: Any) -> str:
+    """For the names of tests: what functions are called changes from run to run."""
+    return "+".join(together) if isinstance(together, dict) else str(together)
+
+
 def cases(table: dict[str, list[Any]]) -> list[Any]:
     return [
         pytest.param(name, value, id=f"{name}-{number}")
@@ -514,7 +519,7 @@ def test_clear_conversations_are_taken(together: dict[str, Any]) -> None:
         ({"system_prompt": "You.", "exclude_dynamic_sections": True}, "exclude_dynamic_sections"),
         ({"debug": "hooks", "debug_file": "/x.log"}, "debug"),
     ],
-    ids=str,
+    ids=names_of,
 )
 def test_what_cannot_be_meant_together_is_refused(together: dict[str, Any], argument: str) -> None:
     with pytest.raises(UsageError) as caught:
@@ -532,7 +537,7 @@ def test_what_cannot_be_meant_together_is_refused(together: dict[str, Any], argu
         {"debug": True, "debug_file": "/x.log"},
         {"can_use_tool": approve, "permission_prompts": "host"},
     ],
-    ids=str,
+    ids=names_of,
 )
 def test_what_can_be_meant_together_is_taken(together: dict[str, Any]) -> None:
     assert Options(**together)

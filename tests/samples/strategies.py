@@ -85,12 +85,15 @@ def replaced(frame: Any, place: Path, *values: Any) -> Any:
 STRANGERS: tuple[Any, ...] = (None, True, -1.5, "strange", [None], {"type": 5})
 
 
-def every_break(frame: Frame, seen: set[Path]) -> Iterator[Frame]:
+def every_break(frame: Frame, seen: set[Path] | None = None) -> Iterator[Frame]:
     """`frame` with each key dropped, and with each value replaced by one of every type.
 
     Places in `seen` are passed over, for frames that have most of them in common.
     """
-    for place in set(places(frame, depth=3)) - seen:
+    seen = set() if seen is None else seen
+    for place in places(frame, depth=3):
+        if place in seen:
+            continue
         seen.add(place)
         yield replaced(frame, place)
         for stranger in STRANGERS:

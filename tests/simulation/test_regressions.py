@@ -7,6 +7,7 @@ from typing import Any
 
 from steersman.journal import Kind
 from steersman.permissions import Allow
+from steersman.ports import Launch
 from steersman.testing.faults import Duplicate, FaultPlan, FaultyTransport, Kill, Suspend, rounds
 from steersman.testing.script import Script, call, cut, say, stall
 from steersman.testing.scripted.cli import ScriptedCLI
@@ -122,3 +123,36 @@ async def test_a_cli_that_is_gone_cannot_be_stopped() -> None:
 
     assert entries[-1].kind is Kind.PHASE
     assert turn.is_settled
+
+
+class StatusReceiver:
+    """Hears only the end."""
+
+    def __init__(self) -> None:
+        self.status: int | None = None
+        self.gone = asyncio.Event()
+
+    def data_received(self, data: bytes) -> None:
+        pass
+
+    def stderr_received(self, data: bytes) -> None:
+        pass
+
+    def exited(self, status: int) -> None:
+        self.status = status
+        self.gone.set()
+
+
+async def test_a_cli_that_ends_while_it_is_stopped_is_told_gone_when_the_session_closes() -> None:
+    peer, receiver = FramePeer(), StatusReceiver()
+    channel = await peer.transport.open(Launch(("claude",)), receiver)
+
+    channel.suspend()
+    peer.wire.exit(3)
+    await rounds(3)
+    while_stopped = receiver.status
+    channel.close(0.05)
+    async with asyncio.timeout(5):
+        await receiver.gone.wait()
+
+    assert (while_stopped, receiver.status) == (None, 3)

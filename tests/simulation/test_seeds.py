@@ -25,6 +25,9 @@ FOUND = {
     322: "a tool call that came twice ran twice",
     1006: "a CLI that was gone could be stopped, and then was never told gone",
     1035: "a question that came twice left a task behind",
+    1112: "a CLI that ended while it was stopped was never told gone",
+    2902: "the same, with a request taken back",
+    5487: "a plan with two kills left a timer behind",
 }
 
 

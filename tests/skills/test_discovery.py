@@ -115,7 +115,7 @@ def test_an_error_names_the_file_and_the_field(tmp_path: Path, head: str, place:
 def test_a_skill_that_says_nothing_is_refused(tmp_path: Path) -> None:
     write(tmp_path, "mute", "---\nname: mute\n---\n# Title\n")
 
-    with pytest.raises(UsageError, match="mute/SKILL.md: description: got 'nothing'"):
+    with pytest.raises(UsageError, match=r"mute/SKILL\.md: description: got 'nothing'"):
         discover(user=tmp_path)
 
 
@@ -142,7 +142,7 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path, content: bytes) -> No
 
 
 def test_a_skill_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="nowhere: got .* allowed: a readable SKILL.md"):
+    with pytest.raises(UsageError, match=r"nowhere: got .* allowed: a readable SKILL\.md"):
         read_skill(tmp_path / "nowhere")
 
 

@@ -48,7 +48,7 @@ def test_a_broken_manifest_is_told_by_file_and_field(
     make(tmp_path, manifest)
 
     with pytest.raises(UsageError) as caught:
-        check_plugins(Options(plugins=["/", tmp_path][1:]))
+        check_plugins(Options(plugins=(tmp_path,)))
 
     assert caught.value.argument.startswith("plugins[0]: ")
     assert caught.value.argument.endswith(place)
@@ -75,9 +75,9 @@ def test_a_plugin_that_is_not_there_is_named(tmp_path: Path) -> None:
     good = make(tmp_path / "good")
 
     with pytest.raises(UsageError, match=r"plugins\[1\]: got .*missing.*a directory that exists"):
-        check_plugins(Options(plugins=[good, tmp_path / "missing"]))
+        check_plugins(Options(plugins=(good, tmp_path / "missing")))
 
 
 def test_a_directory_without_a_plugin_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"plugins\[0\]: .* a directory with \.claude-plugin"):
-        check_plugins(Options(plugins=[tmp_path]))
+        check_plugins(Options(plugins=(tmp_path,)))

@@ -22,7 +22,7 @@ from steersman.ports import Channel, Launch, Receiver
 from steersman.testing.cassette_lint import Finding, lint
 from steersman.testing.cassettes import RULES, Cassette, Drifted, Recorder, Rule, read_cassette
 from steersman.testing.script import Script, call, calls, say, stall, think
-from steersman.testing.scripted_cli import ScriptedCLI
+from steersman.testing.scripted.cli import ScriptedCLI
 from steersman.transports.replay import ReplayTransport
 from tests.samples import traces
 from tests.testing.cassette_samples import Story, story_of, track_of

@@ -363,12 +363,13 @@ async def test_each_process_meets_its_own_plan_and_later_ones_none() -> None:
 COUNT = "for number in 1 2 3; do echo $number; done; read line; echo $line; exit 4"
 
 
-async def of_shell(*faults: Fault) -> tuple[Told, Channel]:
+async def of_shell(*faults: Fault, line: bytes = b"done\n") -> tuple[Told, Channel]:
+    """A shell that was given its line, or waits for it."""
     told = Told()
     transport = FaultyTransport(SubprocessTransport(), FaultPlan(0, *faults))
     launch = Launch(("/bin/sh", "-c", COUNT), env={"PATH": "/usr/bin:/bin"})
     channel = await transport.open(launch, told)
-    channel.write(b"done\n")
+    channel.write(line)
     async with asyncio.timeout(10):
         while not told.gone.is_set() and b"".join(told.chunks) != b"1\n":  # noqa: ASYNC110
             await asyncio.sleep(0.01)
@@ -395,7 +396,7 @@ async def test_a_real_process_misbehaves_as_well(
 
 
 async def test_a_real_process_that_is_stopped_for_ever_can_be_closed() -> None:
-    told, channel = await of_shell(Suspend(2))
+    told, channel = await of_shell(Suspend(2), line=b"")
 
     channel.close(0.05)
     async with asyncio.timeout(10):
@@ -406,7 +407,7 @@ async def test_a_real_process_that_is_stopped_for_ever_can_be_closed() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts references")
 async def test_a_channel_that_nobody_holds_still_ends_its_process() -> None:
-    told, channel = await of_shell(Suspend(2))
+    told, channel = await of_shell(Suspend(2), line=b"")
 
     del channel
     gc.collect()

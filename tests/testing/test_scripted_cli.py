@@ -130,11 +130,11 @@ async def test_a_result_tells_what_was_used_and_what_it_cost() -> None:
         first, second = await host.result(0), await host.result(1)
 
     assert first["usage"]["input_tokens"] == 1000
-    assert first["total_cost_usd"] == pytest.approx(0.00155)
-    assert second["total_cost_usd"] == pytest.approx(0.0031)
-    assert second["modelUsage"]["claude-haiku-4-5"]["inputTokens"] == 2000
-    since = second["model_usage_since_last_result"]["claude-haiku-4-5"]
-    assert (since["outputTokens"], since["costUSD"]) == (100, pytest.approx(0.00155))
+    assert first["total_cost_usd"] == pytest.approx(0.000155)
+    assert second["total_cost_usd"] == pytest.approx(0.00031)
+    assert second["modelUsage"]["claude-haiku-5-5"]["inputTokens"] == 2000
+    since = second["model_usage_since_last_result"]["claude-haiku-5-5"]
+    assert (since["outputTokens"], since["costUSD"]) == (100, pytest.approx(0.000155))
 
 
 async def test_the_model_sees_the_conversation_so_far() -> None:

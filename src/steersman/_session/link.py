@@ -145,7 +145,7 @@ class Link:
 
     def exited(self, status: int) -> None:
         """Learn that it is all over; the first word counts."""
-        if self.growth.has_ended:
+        if self.gone.done():
             return
         self._take(self.connection.receive(b""))
         self.first_byte.set()
@@ -153,8 +153,7 @@ class Link:
             self._alarm.cancel()
         for lost in self.connection.lose():
             self._on_answer(lost)
-        if not self.gone.done():
-            self.gone.set_result(status)
+        self.gone.set_result(status)
         self._listener.link_ended(status)
         self.growth.end()
 

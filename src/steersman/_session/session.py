@@ -181,7 +181,8 @@ class Session:
             return
         works.ledger.take_back(None, also_queued=True)
         if works.ledger.at_work is not None:
-            works.link.tell(Interrupt(), self.options.request_timeout)
+            # Also where it has not begun: at the end of its input the CLI would still run it.
+            works.link.tell(Interrupt(cancel_queued=True), self.options.request_timeout)
         works.handlers.cancel_all()
         works.link.close(self.options.close_grace)
 
@@ -345,7 +346,7 @@ class Session:
         if missing:
             lacks = ", ".join(sorted(missing))
             raise RequestRefused(verb.operation, f"this CLI is too old for it: it has no {lacks}")
-        patience = verb.patience or self.options.request_timeout
+        patience = max(self.options.request_timeout, verb.patience or 0)
         return await works.link.call(verb, self._timeout(timeout, patience))
 
     async def control(

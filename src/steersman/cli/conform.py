@@ -1,4 +1,4 @@
-"""`steersman conform`: does a CLI still do what we rely on?"""
+"""`steersman conform`: see whether a CLI still does what we rely on."""
 
 from __future__ import annotations
 
@@ -79,19 +79,19 @@ def _run(chosen: argparse.Namespace) -> int:
 
 async def conform(wish: Wish, out: TextIO | None = None, progress: TextIO | None = None) -> int:
     """Play the scenes and print the table; gives the exit status. Raises `SteersmanError`."""
-    out, progress = out or sys.stdout, progress or sys.stderr
+    screen = sys.stdout if out is None else out
     scenes = catalogue.chosen(wish.only)
     program = find_program() if wish.cli is None else locate(_as_path(wish.cli))
     version = await runner.version_of(program, wish.patience)
     baseline = _baseline(wish, version)
     begun = time.monotonic()
-    bar = _Progress(progress, scenes)
+    bar = _Progress(sys.stderr if progress is None else progress, scenes)
     observed = await runner.play(
         scenes, program, jobs=wish.jobs, patience=wish.patience, heard=bar.advance
     )
     bar.clear()
     if wish.record:
-        return _record(wish, version, observed, out)
+        return _record(wish, version, observed, screen)
     report = Report(
         program=program,
         version=version,
@@ -103,7 +103,7 @@ async def conform(wish: Wish, out: TextIO | None = None, progress: TextIO | None
             for check in scene.checks
         ],
     )
-    _tell(report, wish, out)
+    _tell(report, wish, screen)
     return GOOD if report.is_good else BAD
 
 
@@ -120,7 +120,8 @@ def _baseline(wish: Wish, version: str) -> Baseline | None:
 
 def _record(wish: Wish, version: str, observed: dict[str, Any], out: TextIO) -> int:
     path = wish.baseline or baselines.SHIPPED / f"{version}.json"
-    kept = baselines.load(path).observed if wish.only and path.exists() else {}
+    is_partial = wish.only and path.exists()
+    kept = dict(baselines.load(path).observed) if is_partial else dict[str, Any]()
     baselines.save(path, version, {**kept, **observed})
     print(f"recorded {len(observed)} observations of {version} in {path}", file=out)
     return GOOD

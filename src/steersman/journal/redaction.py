@@ -16,7 +16,7 @@ SHORTEST = 6
 """A shorter value is not replaced: it would take half of the text with it."""
 
 _SECRET_NAME = re.compile(
-    r"key|token|secret|passw|credential|auth|cookie|session|signature|private|dsn", re.IGNORECASE
+    r"key|token|secret|passw|credential|auth|cookie|signature|private|dsn", re.IGNORECASE
 )
 _HOLDERS = frozenset({"env", "headers"})
 """Objects in a configuration whose every value may be a secret."""

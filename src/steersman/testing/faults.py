@@ -189,7 +189,7 @@ class _Tap:
         self._is_stopped = False
         self._is_being_ended = False
         self._status: int | None = None
-        self._execution: asyncio.TimerHandle | None = None
+        self._executions: list[asyncio.TimerHandle] = []
         # Weak, so that a channel that nobody holds can still end its tree.
         self._channel: weakref.ref[FaultyChannel] | None = None
         self._owed: list[_Deed] = []
@@ -221,8 +221,8 @@ class _Tap:
         self._receiver.stderr_received(data)
 
     def exited(self, status: int) -> None:
-        if self._execution is not None:
-            self._execution.cancel()
+        for timer in self._executions:
+            timer.cancel()
         if self._is_stopped and self._is_being_ended:
             # It was ended where it stood: what is behind that, it has not said.
             self._output.drop()
@@ -251,7 +251,7 @@ class _Tap:
     def kill(self, status: int, later: float) -> None:
         if later:
             loop = asyncio.get_running_loop()
-            self._execution = loop.call_later(later, self.kill, status, 0.0)
+            self._executions.append(loop.call_later(later, self.kill, status, 0.0))
             return
         self._is_mute = True
         self._status = status

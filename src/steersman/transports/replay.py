@@ -217,8 +217,7 @@ class _Player:
 
 
 def _check_seconds(argument: str, given: object) -> None:
-    is_number = isinstance(given, int | float) and not isinstance(given, bool)
-    if not is_number or given < 0:
+    if isinstance(given, bool) or not isinstance(given, int | float) or given < 0:
         raise UsageError(argument, given, "a number, 0 or more")
 
 

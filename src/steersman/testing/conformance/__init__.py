@@ -1,4 +1,4 @@
-"""Does a CLI still speak the protocol that steersman relies on?
+"""Whether a CLI still speaks the protocol that steersman relies on.
 
 A scene plays a short piece with a real CLI on a scripted model; its checks look at what happened.
 `runner` plays them all, `verdicts` compares with what was expected and with what was recorded for

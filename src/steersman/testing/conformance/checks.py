@@ -60,23 +60,21 @@ class Scene(Generic[T]):
         """The names of its checks."""
         return [check.name for check in self.checks]
 
-    def must(self, section: str, expected: Any = True) -> Callable[[Look[T]], Look[T]]:
-        """State something that we depend on."""
-        return lambda look: self._add(look, Kind.MUST, section, expected)
+    def must(self, section: str, *, sees: Any = True) -> Callable[[Look[T]], Look[T]]:
+        """State something that we depend on: what the check `sees`."""
+        return lambda look: self._add(look, Kind.MUST, section, sees)
 
     def feature(
-        self, section: str, expected: Any = True, *, absent: Any = False, without: str
+        self, section: str, *, sees: Any = True, absent: Any = False, without: str
     ) -> Callable[[Look[T]], Look[T]]:
         """State something that older CLIs lack, and what we do `without` it."""
         return lambda look: self._add(
-            look, Kind.FEATURE, section, expected, absent=absent, remedy=without
+            look, Kind.FEATURE, section, sees, absent=absent, remedy=without
         )
 
-    def canary(
-        self, section: str, expected: Any = True, *, so: str
-    ) -> Callable[[Look[T]], Look[T]]:
+    def canary(self, section: str, *, sees: Any = True, so: str) -> Callable[[Look[T]], Look[T]]:
         """State a fault, and what we do about it."""
-        return lambda look: self._add(look, Kind.CANARY, section, expected, remedy=so)
+        return lambda look: self._add(look, Kind.CANARY, section, sees, remedy=so)
 
     def _add(
         self,

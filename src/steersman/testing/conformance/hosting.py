@@ -9,6 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from steersman import _json
+from steersman.testing.conformance.frames import part
+
 __all__ = ["HOLD", "Answers", "Refusal", "allow", "hold", "standard_answers", "tool_server"]
 
 Answers = Mapping[str, Callable[[dict[str, Any]], Any]]
@@ -53,11 +56,11 @@ def tool_server(
     """An MCP server whose tools all do `call`, which gets the parameters of `tools/call`."""
 
     def serve(request: dict[str, Any]) -> Any:
-        message: dict[str, Any] = request.get("message") or {}
+        message: dict[str, Any] = part(request, "message")
         answers: dict[str, Callable[[], Any]] = {
             "initialize": lambda: _greeting(message),
             "tools/list": lambda: {"tools": [_tool(name, read_only=read_only) for name in names]},
-            "tools/call": lambda: _content(call(message.get("params") or {})),
+            "tools/call": lambda: _content(call(part(message, "params"))),
         }
         result = answers.get(str(message.get("method")), dict[str, Any])()
         return HOLD if result is HOLD else rpc(message, result)
@@ -74,7 +77,7 @@ def rpc(message: dict[str, Any], result: Any) -> dict[str, Any]:
 
 
 def _greeting(message: dict[str, Any]) -> dict[str, Any]:
-    version = (message.get("params") or {}).get("protocolVersion")
+    version = part(message, "params").get("protocolVersion")
     info = {"name": "conform", "version": "1"}
     return {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}
 
@@ -86,6 +89,6 @@ def _tool(name: str, *, read_only: bool) -> dict[str, Any]:
 
 
 def _content(answer: Any) -> Any:
-    if answer is HOLD or isinstance(answer, dict):
+    if answer is HOLD or _json.is_object(answer):
         return answer
     return {"content": [{"type": "text", "text": str(answer)}]}

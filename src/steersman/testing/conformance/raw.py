@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,20 @@ from typing import Any
 from steersman import _json
 from steersman._wire.framing import LineFramer, Oversize
 from steersman.ports import Channel
+from steersman.testing.conformance.frames import (
+    Fits,
+    Frame,
+    asks,
+    blocks_of,
+    is_result,
+    is_type,
+    part,
+)
 from steersman.testing.conformance.hosting import HOLD, Answers, Refusal, standard_answers
 from steersman.testing.model import ScriptedModel
 from steersman.testing.script import Script
 
-__all__ = ["Fits", "Frame", "RawCli", "asks", "is_result", "is_type", "texts_in"]
-
-Frame = dict[str, Any]
-Fits = Callable[[Frame], bool]
+__all__ = ["RawCli"]
 
 
 class RawCli:
@@ -89,7 +95,7 @@ class RawCli:
             self._serve(frame)
 
     def _serve(self, asked: Frame) -> None:
-        request = asked.get("request") or {}
+        request = part(asked, "request")
         answer = self._answers.get(str(request.get("subtype")), _unknown)(request)
         if answer is not HOLD:
             self.answer(asked, answer)
@@ -103,7 +109,7 @@ class RawCli:
     @property
     def pid(self) -> int:
         """The CLI's process id."""
-        return (self._channel and self._channel.pid) or 0
+        return 0 if self._channel is None else self._channel.pid or 0
 
     def write(self, data: bytes) -> None:
         """Send bytes as they are."""
@@ -161,7 +167,7 @@ class RawCli:
     async def answered(self, request_id: str) -> Frame:
         """What the CLI answers to a request: `subtype`, and `response` or `error`."""
         frame = await self.wait(lambda frame: _answers_to(frame) == request_id)
-        return frame.get("response") or {}
+        return part(frame, "response")
 
     async def ask(self, subtype: str, **fields: Any) -> Frame:
         """Put a control request and wait for its answer."""
@@ -169,7 +175,7 @@ class RawCli:
 
     async def greet(self, **fields: Any) -> Frame:
         """Make the handshake; gives what the CLI tells about itself."""
-        return (await self.ask("initialize", **fields)).get("response") or {}
+        return part(await self.ask("initialize", **fields), "response")
 
     async def settle(self) -> None:
         """Return once the CLI has read all that was written before."""
@@ -235,7 +241,7 @@ class RawCli:
     @property
     def result(self) -> Frame:
         """The last result; an empty one if none came."""
-        return ([{}] + self.results)[-1]
+        return [{}, *self.results][-1]
 
     @property
     def tool_results(self) -> list[Frame]:
@@ -243,7 +249,7 @@ class RawCli:
         return [
             block
             for frame in self.of("user")
-            for block in _blocks(frame)
+            for block in blocks_of(frame)
             if block.get("type") == "tool_result"
         ]
 
@@ -258,47 +264,10 @@ class RawCli:
         return self.model.script
 
 
-def is_type(type_: str, subtype: str | None = None) -> Fits:
-    """A test for frames of a type, and of a subtype if one is given."""
-    return lambda frame: (
-        frame.get("type") == type_ and (subtype is None or frame.get("subtype") == subtype)
-    )
-
-
-is_result = is_type("result")
-
-
-def asks(subtype: str, **fields: Any) -> Fits:
-    """A test for requests of the CLI's, with fields that must be so."""
-
-    def fits(frame: Frame) -> bool:
-        request = frame.get("request") or {}
-        return (
-            frame.get("type") == "control_request"
-            and request.get("subtype") == subtype
-            and all(request.get(name) == value for name, value in fields.items())
-        )
-
-    return fits
-
-
-def texts_in(frame: Frame) -> str:
-    """The text of an assistant or user frame."""
-    content = (frame.get("message") or {}).get("content")
-    if isinstance(content, str):
-        return content
-    return "".join(str(block.get("text", "")) for block in _blocks(frame))
-
-
-def _blocks(frame: Frame) -> list[Frame]:
-    content = (frame.get("message") or {}).get("content")
-    return content if _json.is_array(content) else []
-
-
 def _answers_to(frame: Frame) -> str | None:
     if frame.get("type") != "control_response":
         return None
-    return (frame.get("response") or {}).get("request_id")
+    return part(frame, "response").get("request_id")
 
 
 def _unknown(request: Frame) -> Refusal:

@@ -14,7 +14,7 @@ from steersman.testing.sandbox import CliSandbox
 
 __all__ = ["PATIENCE", "Heard", "play", "version_of"]
 
-PATIENCE = 15.0
+PATIENCE = 30.0
 """Seconds for anything that should happen at once; a busy machine needs some of them."""
 
 SCENE_LIMIT = 90.0

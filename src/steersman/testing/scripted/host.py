@@ -33,7 +33,7 @@ class Host:
     def __init__(self, output: Output) -> None:
         self._output = output
         self._open: dict[str, _Open] = {}
-        self._told: set[str] = set()
+        self._withdrawn: set[str] = set()
         self._is_gone = False
 
     async def ask(
@@ -68,17 +68,13 @@ class Host:
     def tell(self, request: Mapping[str, Any]) -> None:
         """Send a request whose answer nobody waits for."""
         if not self._is_gone:
-            request_id = new_id()
-            self._told.add(request_id)
             self._output.line(
-                {"type": "control_request", "request_id": request_id, "request": request}
+                {"type": "control_request", "request_id": new_id(), "request": request}
             )
 
     def answered(self, response: Mapping[str, Any]) -> None:
         """Take a control response; one that nobody waits for is ignored."""
-        request_id = str(response.get("request_id"))
-        self._told.discard(request_id)
-        asked = self._open.get(request_id)
+        asked = self._open.get(str(response.get("request_id")))
         if asked is None or asked.answer.done():
             return
         if response.get("subtype") == "error":
@@ -86,15 +82,16 @@ class Host:
         else:
             asked.answer.set_result(cast("Any", response.get("response")))
 
-    def waits_for(self, response: Mapping[str, Any]) -> bool:
-        """Whether it is the answer to a request that was not taken back."""
-        return str(response.get("request_id")) in {*self._open, *self._told}
+    def has_withdrawn(self, response: Mapping[str, Any]) -> bool:
+        """Whether it is the answer to a request that was taken back."""
+        return str(response.get("request_id")) in self._withdrawn
 
     def withdraw_all(self) -> None:
         """Tell the host that the turn wants no answers any more; its tasks are not ended here."""
         for request_id, asked in list(self._open.items()):
             if not asked.outlives_turn:
                 del self._open[request_id]
+                self._withdrawn.add(request_id)
                 asked.withdraw()
 
     def lose(self) -> None:

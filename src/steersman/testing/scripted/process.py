@@ -233,8 +233,9 @@ class ScriptedProcess:
     def _on_response(self, frame: dict[str, Any], line: bytes) -> None:
         response = frame.get("response")
         fields = cast("dict[str, Any]", response) if isinstance(response, dict) else {}
-        # With replays on, the stock CLI says our own answers back to us, if it waits for them.
-        if self._output.settings.replays and self._host.waits_for(fields):
+        # With replays on, the stock CLI says our own answers back to us; what it no longer wants
+        # to know it passes over.
+        if self._output.settings.replays and not self._host.has_withdrawn(fields):
             self._output.wire.write(line + b"\n")
         self._host.answered(fields)
 

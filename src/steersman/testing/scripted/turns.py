@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -86,15 +87,14 @@ class TurnLoop:
         self._tasks.stop(self._playing)
 
     async def _play(self, turn: Turn) -> None:
-        try:
-            await turn.play()
-        except asyncio.CancelledError:
-            # Else the whole process is being ended, and says nothing any more.
-            if turn.is_stopped:
-                turn.abort()
-                self._finish(turn)
-            raise
+        await turn.play()
         self._finish(turn)
+
+    def _ended(self, turn: Turn, playing: asyncio.Task[None]) -> None:
+        # Else the whole process is being ended, and says nothing any more.
+        if playing.cancelled() and turn.is_stopped:
+            turn.abort()
+            self._finish(turn)
 
     def _finish(self, turn: Turn) -> None:
         """Tell the end in one go with the result: no prompt can come in between."""
@@ -115,6 +115,7 @@ class TurnLoop:
             self._output.replay(merged.content, merged.uuid)
         for prompt in prompts:
             self._output.lifecycle(prompt.uuid, "started")
-        self._turn = Turn(self._shared, prompts, self._ready)
-        self._playing = self._tasks.start(self._play(self._turn))
+        turn = self._turn = Turn(self._shared, prompts, self._ready)
+        self._playing = self._tasks.start(self._play(turn))
+        self._playing.add_done_callback(functools.partial(self._ended, turn))
         return True

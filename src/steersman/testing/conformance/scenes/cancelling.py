@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from steersman.testing.conformance.checks import scene
+from steersman.testing.conformance.frames import Frame, asks, calls_tool_server, is_result, part
 from steersman.testing.conformance.hosting import HOLD, allow, hold, rpc, tool_server
-from steersman.testing.conformance.raw import Fits, Frame, RawCli, asks, is_result
+from steersman.testing.conformance.raw import RawCli
 from steersman.testing.conformance.stage import Stage
 from steersman.testing.script import call, say, stall
 
@@ -33,14 +34,16 @@ async def interrupted_while_idle(stage: Stage) -> tuple[RawCli, Frame, int]:
     return cli, answer, results
 
 
-@interrupted_while_idle.must("7", ["success", 0, "fine"])
+@interrupted_while_idle.must("7", sees=["success", 0, "fine"])
 def an_idle_interrupt_changes_nothing(seen: tuple[RawCli, Frame, int]) -> list[Any]:
     """With no turn under way an interrupt succeeds, gives no result, and spares the next turn."""
     cli, answer, results = seen
     return [answer.get("subtype"), results, cli.result.get("result")]
 
 
-@interrupted_while_idle.feature("7", {"still_queued": []}, absent=None, without="an empty receipt")
+@interrupted_while_idle.feature(
+    "7", sees={"still_queued": []}, absent=None, without="an empty receipt"
+)
 def an_idle_interrupt_has_a_receipt(seen: tuple[RawCli, Frame, int]) -> Any:
     """An interrupt is answered with a receipt, even an empty one."""
     return seen[1].get("response")
@@ -62,21 +65,21 @@ async def interrupted_in_the_text(stage: Stage) -> RawCli:
     return cli
 
 
-@interrupted_in_the_text.must("9", ["error_during_execution", True])
+@interrupted_in_the_text.must("9", sees=["error_during_execution", True])
 def an_interrupt_ends_the_turn_with_an_error(cli: RawCli) -> list[Any]:
     """A stopped turn ends in `error_during_execution`."""
     return [cli.results[0].get("subtype"), cli.results[0].get("is_error")]
 
 
 @interrupted_in_the_text.feature(
-    "5", "aborted_streaming", absent=None, without="an error after our own interrupt is one"
+    "5", sees="aborted_streaming", absent=None, without="an error after our own interrupt is one"
 )
 def a_stopped_text_tells_its_reason(cli: RawCli) -> Any:
     """`terminal_reason` tells that a text was stopped."""
     return cli.results[0].get("terminal_reason")
 
 
-@interrupted_in_the_text.must("9", "Echo: next")
+@interrupted_in_the_text.must("9", sees="Echo: next")
 def the_cli_stays_usable_after_an_interrupt(cli: RawCli) -> Any:
     """The next prompt gets a turn of its own."""
     return cli.result.get("result")
@@ -89,14 +92,14 @@ def the_interrupt_is_answered_before_the_result(cli: RawCli) -> bool:
     return answers[1] < _at(cli, "result")
 
 
-@interrupted_in_the_text.must("5", "half a")
+@interrupted_in_the_text.must("5", sees="half a")
 def what_was_said_before_a_stop_is_kept(cli: RawCli) -> Any:
     """The half of a text that had come is told in an assistant frame."""
     blocks = [block for f in cli.of("assistant") for block in f["message"]["content"]]
     return blocks[0].get("text")
 
 
-@interrupted_in_the_text.must("9", True)
+@interrupted_in_the_text.must("9", sees=True)
 def a_stop_is_noted_in_the_conversation(cli: RawCli) -> bool:
     """A user frame says that the request was interrupted."""
     return any("[Request interrupted by user" in str(frame) for frame in cli.of("user"))
@@ -116,19 +119,19 @@ async def interrupted_at_a_question(stage: Stage) -> RawCli:
         asked = await cli.wait(asks("can_use_tool"))
         await cli.ask("interrupt")
         await cli.wait(is_result)
-        cli.answer(asked, allow(asked.get("request") or {}))
+        cli.answer(asked, allow(part(asked, "request")))
         await cli.prompt("next")
     return cli
 
 
-@interrupted_at_a_question.must("9", True)
+@interrupted_at_a_question.must("9", sees=True)
 def an_open_question_is_cancelled(cli: RawCli) -> bool:
     """An interrupt takes an open question back with `control_cancel_request`."""
     cancelled = [frame["request_id"] for frame in cli.of("control_cancel_request")]
     return cli.asked("can_use_tool")[0]["request_id"] in cancelled
 
 
-@interrupted_at_a_question.must("9", [False, "Echo: next"])
+@interrupted_at_a_question.must("9", sees=[False, "Echo: next"])
 def a_late_answer_is_ignored(cli: RawCli) -> list[Any]:
     """An answer that comes after the interrupt runs nothing and breaks nothing."""
     return [(cli.project / "never").exists(), cli.result.get("result")]
@@ -155,7 +158,7 @@ async def interrupted_at_a_hook(stage: Stage) -> RawCli:
     return cli
 
 
-@interrupted_at_a_hook.must("9", True)
+@interrupted_at_a_hook.must("9", sees=True)
 def an_open_hook_is_cancelled(cli: RawCli) -> bool:
     """An interrupt takes an open hook back with `control_cancel_request`."""
     cancelled = [frame["request_id"] for frame in cli.of("control_cancel_request")]
@@ -174,35 +177,29 @@ async def interrupted_in_a_tool(stage: Stage) -> RawCli:
     ) as cli:
         await cli.greet(sdkMcpServers=["key"])
         cli.post("go")
-        asked = await cli.wait(_calls("tools/call"))
+        asked = await cli.wait(calls_tool_server("tools/call"))
         await cli.ask("interrupt")
         await cli.wait(is_result)
-        await cli.wait(_calls("notifications/cancelled"))
+        await cli.wait(calls_tool_server("notifications/cancelled"))
         cli.answer(asked, rpc(asked["request"]["message"], {"content": []}))
         await cli.prompt("next")
     return cli
 
 
-@interrupted_in_a_tool.must("9", [True, 0])
+@interrupted_in_a_tool.must("9", sees=[True, 0])
 def a_tool_of_ours_is_cancelled_by_a_notification(cli: RawCli) -> list[Any]:
     """A tool call is taken back by `notifications/cancelled`, not by a cancel of the request."""
-    (called,) = [frame for frame in cli.frames if _calls("tools/call")(frame)]
-    notes = [frame for frame in cli.frames if _calls("notifications/cancelled")(frame)]
+    (called,) = [frame for frame in cli.frames if calls_tool_server("tools/call")(frame)]
+    notes = [frame for frame in cli.frames if calls_tool_server("notifications/cancelled")(frame)]
     number = called["request"]["message"]["id"]
     meant = [note["request"]["message"]["params"]["requestId"] for note in notes]
     return [number in meant, len(cli.of("control_cancel_request"))]
 
 
-@interrupted_in_a_tool.must("9", "Echo: next")
+@interrupted_in_a_tool.must("9", sees="Echo: next")
 def a_late_tool_result_is_ignored(cli: RawCli) -> Any:
     """What a tool says after the interrupt is not heard."""
     return cli.result.get("result")
-
-
-def _calls(method: str) -> Fits:
-    return lambda frame: (
-        asks("mcp_message")(frame) and frame["request"]["message"].get("method") == method
-    )
 
 
 # --- Requests of ours -------------------------------------------------------------------
@@ -222,7 +219,7 @@ async def cancelled_request(stage: Stage) -> Frame:
 
 
 @cancelled_request.feature(
-    "9", "error", absent="success", without="the answer is no longer waited for"
+    "9", sees="error", absent="success", without="the answer is no longer waited for"
 )
 def a_request_of_ours_can_be_cancelled(answer: Frame) -> Any:
     """`control_cancel_request` from us ends a slow request with an error."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from steersman.testing.conformance.checks import Scene, scene
-from steersman.testing.conformance.raw import Frame, RawCli
+from steersman.testing.conformance.frames import Frame, part
+from steersman.testing.conformance.raw import RawCli
 from steersman.testing.conformance.stage import Stage, uuid_of
 from steersman.testing.script import call, say, stall
 
@@ -59,10 +60,10 @@ async def vocabulary(stage: Stage) -> Answered:
 
 def _state_what_is_served(told: Scene[Answered]) -> None:
     for subtype in MUST_BE_SERVED:
-        told.must("7", "success")(_served(subtype))
+        told.must("7", sees="success")(_served(subtype))
     for subtype in MAY_BE_SERVED:
         refused = "`RequestRefused` is raised"
-        told.feature("7", "success", absent="error", without=refused)(_served(subtype))
+        told.feature("7", sees="success", absent="error", without=refused)(_served(subtype))
 
 
 def _served(subtype: str) -> Any:
@@ -94,14 +95,16 @@ async def other_models(stage: Stage) -> tuple[RawCli, Answered]:
     return cli, answers
 
 
-@other_models.must("7", [True, True, False])
+@other_models.must("7", sees=[True, True, False])
 def set_model_is_used_at_once(seen: tuple[RawCli, Answered]) -> list[bool]:
     """`set_model` takes effect with the next call of the model, and null takes it back."""
     first, haiku, again = (request.model for request in seen[0].model.asked)
     return ["haiku" in haiku, first == again, "haiku" in first]
 
 
-@other_models.canary("19.17", "success", so="a model's name is shown again when its turn fails")
+@other_models.canary(
+    "19.17", sees="success", so="a model's name is shown again when its turn fails"
+)
 def a_misspelt_model_is_accepted(seen: tuple[RawCli, Answered]) -> Any:
     """`set_model` with a name that does not exist succeeds."""
     return seen[1]["typo"].get("subtype")
@@ -110,7 +113,7 @@ def a_misspelt_model_is_accepted(seen: tuple[RawCli, Answered]) -> Any:
 @other_models.feature("7", absent=False, without="the answer's model is left empty")
 def set_model_tells_what_the_name_means(seen: tuple[RawCli, Answered]) -> bool:
     """The answer to `set_model` names the model that is used now."""
-    return bool((seen[1]["haiku"].get("response") or {}).get("model"))
+    return bool(part(seen[1]["haiku"], "response").get("model"))
 
 
 @scene
@@ -125,26 +128,26 @@ async def other_modes(stage: Stage) -> tuple[RawCli, Answered]:
     return cli, answers
 
 
-@other_modes.must("7", ["success", "success", "success", "success"])
+@other_modes.must("7", sees=["success", "success", "success", "success"])
 def permission_modes_can_be_set(seen: tuple[RawCli, Answered]) -> list[Any]:
     """`set_permission_mode` takes acceptEdits, plan, dontAsk and default."""
     modes = ("acceptEdits", "plan", "dontAsk", "default")
     return [seen[1][mode].get("subtype") for mode in modes]
 
 
-@other_modes.must("7", "error")
+@other_modes.must("7", sees="error")
 def bypass_is_refused_unless_launched_for(seen: tuple[RawCli, Answered]) -> Any:
     """`bypassPermissions` cannot be switched on in a session that was not started for it."""
     return seen[1]["bypassPermissions"].get("subtype")
 
 
-@other_modes.feature("7", "error", absent="success", without="we refuse such a mode ourselves")
+@other_modes.feature("7", sees="error", absent="success", without="we refuse such a mode ourselves")
 def unknown_modes_are_refused(seen: tuple[RawCli, Answered]) -> Any:
     """A mode that nobody knows is refused."""
     return seen[1]["no-such-mode"].get("subtype")
 
 
-@other_modes.must("12", [0, "x"])
+@other_modes.must("12", sees=[0, "x"])
 def accept_edits_does_not_ask(seen: tuple[RawCli, Answered]) -> list[Any]:
     """In acceptEdits a file in the project is written without a question."""
     cli, _ = seen
@@ -173,7 +176,7 @@ async def requests_during_a_turn(stage: Stage) -> tuple[RawCli, Answered]:
     return cli, answers
 
 
-@requests_during_a_turn.must("7", [["success"] * 3, 0])
+@requests_during_a_turn.must("7", sees=[["success"] * 3, 0])
 def requests_are_served_during_a_turn(seen: tuple[RawCli, Answered]) -> list[Any]:
     """Control requests are answered while a turn runs, several at once."""
     _, answers = seen
@@ -181,7 +184,7 @@ def requests_are_served_during_a_turn(seen: tuple[RawCli, Answered]) -> list[Any
     return [served, answers["before"]["results"]]
 
 
-@requests_during_a_turn.canary("7", "success", so="our servers are known to us by name")
+@requests_during_a_turn.canary("7", sees="success", so="our servers are known to us by name")
 def messages_of_unknown_servers_are_acknowledged(seen: tuple[RawCli, Answered]) -> Any:
     """`mcp_message` for a server that nobody knows is answered with success."""
     return seen[1]["stray"].get("subtype")
@@ -199,9 +202,7 @@ async def side_question(stage: Stage) -> Answered:
     return {"answered": answered}
 
 
-@side_question.feature(
-    "7", absent="error", without="`RequestRefused` is raised", expected="success"
-)
+@side_question.feature("7", absent="error", without="`RequestRefused` is raised", sees="success")
 def side_questions_are_answered(seen: Answered) -> Any:
     """`side_question` asks the model beside the conversation."""
     return seen["answered"].get("subtype")
@@ -220,12 +221,12 @@ async def servers_set_later(stage: Stage) -> tuple[RawCli, Answered]:
     return cli, {"set": answer}
 
 
-@servers_set_later.must("7", [["late"], True])
+@servers_set_later.must("7", sees=[["late"], True])
 def tool_servers_can_be_added(seen: tuple[RawCli, Answered]) -> list[Any]:
     """`mcp_set_servers` adds a server of ours, which the next turn can use."""
     cli, answers = seen
     methods = [each["request"]["message"].get("method") for each in cli.asked("mcp_message")]
-    return [(answers["set"].get("response") or {}).get("added"), "tools/call" in methods]
+    return [part(answers["set"], "response").get("added"), "tools/call" in methods]
 
 
 @scene
@@ -250,11 +251,14 @@ async def rewound_files(stage: Stage) -> tuple[RawCli, Answered]:
 
 
 @rewound_files.feature(
-    "7", ["after", True, "before"], absent=["after", None, "after"], without="the request fails"
+    "7",
+    sees=["after", True, "before"],
+    absent=["after", None, "after"],
+    without="the request fails",
 )
 def files_can_be_rewound(seen: tuple[RawCli, Answered]) -> list[Any]:
     """`rewind_files` puts files back to where they were before a prompt of ours."""
-    texts, dry = seen[1]["texts"], seen[1]["dry"].get("response") or {}
+    texts, dry = seen[1]["texts"], part(seen[1]["dry"], "response")
     return [texts["written"], dry.get("canRewind"), texts["rewound"]]
 
 
@@ -266,7 +270,7 @@ async def ended_session(stage: Stage) -> int | None:
         return await cli.gone()
 
 
-@ended_session.feature("7", 0, absent=None, without="the end of its input ends it")
+@ended_session.feature("7", sees=0, absent=None, without="the end of its input ends it")
 def end_session_ends_the_cli(status: int | None) -> int | None:
     """`end_session` makes the CLI exit with status 0 by itself."""
     return status

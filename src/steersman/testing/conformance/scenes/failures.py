@@ -7,8 +7,9 @@ import signal
 from typing import Any
 
 from steersman.testing.conformance.checks import scene
+from steersman.testing.conformance.frames import Frame, asks, is_result, is_type
 from steersman.testing.conformance.hosting import hold
-from steersman.testing.conformance.raw import Frame, RawCli, asks, is_result, is_type
+from steersman.testing.conformance.raw import RawCli
 from steersman.testing.conformance.stage import Stage
 from steersman.testing.script import call, cut, fail, say, stall, when
 
@@ -45,34 +46,34 @@ def _retries(result: Frame) -> list[Frame]:
     return [frame for frame in result["frames"] if is_type("system", "api_retry")(frame)]
 
 
-@api_errors.must("1.7", ["success", True, 400])
+@api_errors.must("1.7", sees=["success", True, 400])
 def an_api_error_is_a_success_that_failed(seen: dict[str, Frame]) -> list[Any]:
     """A failure of the API ends in `success` with `is_error` and the status."""
     result = seen["bad"]
     return [result.get("subtype"), result.get("is_error"), result.get("api_error_status")]
 
 
-@api_errors.must("15", [0, 0])
+@api_errors.must("15", sees=[0, 0])
 def wrong_requests_are_not_retried(seen: dict[str, Frame]) -> list[int]:
     """400 and 404 are final."""
     return [len(_retries(seen[name])) for name in ("bad", "missing")]
 
 
-@api_errors.must("15", ["recovered", [529]])
+@api_errors.must("15", sees=["recovered", [529]])
 def an_overloaded_api_is_retried(seen: dict[str, Frame]) -> list[Any]:
     """529 is tried again, and `api_retry` says so."""
     statuses = [each.get("error_status") for each in _retries(seen["busy"])]
     return [seen["busy"].get("result"), statuses]
 
 
-@api_errors.must("15", [])
+@api_errors.must("15", sees=[])
 def a_retry_has_the_fields_we_read(seen: dict[str, Frame]) -> list[str]:
     """`api_retry` tells attempt, limit, delay and error."""
     wanted = ("attempt", "max_retries", "retry_delay_ms", "error_status", "error")
     return [name for name in wanted if name not in _retries(seen["busy"])[0]]
 
 
-@api_errors.must("15", "went on")
+@api_errors.must("15", sees="went on")
 def broken_tool_input_is_an_error_of_the_tool(seen: dict[str, Frame]) -> Any:
     """Tool input that is no JSON fails the tool, not the turn."""
     return seen["broken"].get("result")
@@ -84,7 +85,7 @@ def broken_tool_input_is_kept(seen: dict[str, Frame]) -> bool:
     return any("__unparsedToolInput" in str(frame) for frame in seen["broken"]["frames"])
 
 
-@api_errors.must("15", [1, False])
+@api_errors.must("15", sees=[1, False])
 def a_text_at_its_limit_goes_on(seen: dict[str, Frame]) -> list[Any]:
     """`max_tokens` is followed by another round of the same turn."""
     results = [frame for frame in seen["long"]["frames"] if is_result(frame)]
@@ -101,7 +102,7 @@ async def wrong_key(stage: Stage) -> RawCli:
 
 
 @wrong_key.canary(
-    "19.19", [True, True], so="after two refusals we stop the retries and say `NotLoggedIn`"
+    "19.19", sees=[True, True], so="after two refusals we stop the retries and say `NotLoggedIn`"
 )
 def a_wrong_key_is_tried_again(cli: RawCli) -> list[bool]:
     """401 is retried as if the key could become right."""
@@ -109,7 +110,7 @@ def a_wrong_key_is_tried_again(cli: RawCli) -> list[bool]:
     return ["authentication_failed" in errors, bool(cli.result.get("is_error"))]
 
 
-@wrong_key.must("1.11", 1)
+@wrong_key.must("1.11", sees=1)
 def the_end_after_an_error_is_status_one(cli: RawCli) -> int | None:
     """The end of input after a result that is an error gives status 1: no crash."""
     return cli.status
@@ -125,7 +126,7 @@ async def cut_stream(stage: Stage) -> RawCli:
     return cli
 
 
-@cut_stream.must("15", ["whole", False])
+@cut_stream.must("15", sees=["whole", False])
 def a_cut_stream_is_tried_again(cli: RawCli) -> list[Any]:
     """A stream that breaks off is asked for again, and the turn succeeds."""
     return [cli.result.get("result"), cli.result.get("is_error")]
@@ -145,7 +146,7 @@ async def no_credential(stage: Stage) -> RawCli:
     return cli
 
 
-@no_credential.must("19.19", ["success", True, True])
+@no_credential.must("19.19", sees=["success", True, True])
 def no_credential_is_an_ordinary_turn(cli: RawCli) -> list[Any]:
     """Without a login a turn ends in `success` with `is_error`, saying so."""
     told = str(cli.result.get("result"))
@@ -167,7 +168,7 @@ async def input_ends_in_a_turn(stage: Stage) -> RawCli:
     return cli
 
 
-@input_ends_in_a_turn.must("16", ["slow but whole", 0])
+@input_ends_in_a_turn.must("16", sees=["slow but whole", 0])
 def a_turn_outlives_its_input(cli: RawCli) -> list[Any]:
     """The end of input lets the turn under way finish first."""
     return [cli.result.get("result"), cli.status]
@@ -187,7 +188,7 @@ async def input_ends_at_a_question(stage: Stage) -> RawCli:
     return cli
 
 
-@input_ends_at_a_question.must("16", [False, "done"])
+@input_ends_at_a_question.must("16", sees=[False, "done"])
 def an_open_question_fails_with_the_input(cli: RawCli) -> list[Any]:
     """The end of input fails an open question; the turn runs on without the tool."""
     return [(cli.project / "never").exists(), cli.result.get("result")]
@@ -208,7 +209,7 @@ async def terminated(stage: Stage) -> RawCli:
     return await _signalled(stage, signal.SIGTERM)
 
 
-@terminated.must("16", [143, 0])
+@terminated.must("16", sees=[143, 0])
 def sigterm_ends_it_without_a_result(cli: RawCli) -> list[Any]:
     """SIGTERM ends the CLI with status 143, without a result."""
     return [cli.status, len(cli.results)]
@@ -219,7 +220,7 @@ async def interrupted_by_signal(stage: Stage) -> RawCli:
     return await _signalled(stage, signal.SIGINT)
 
 
-@interrupted_by_signal.must("16", [0, ["error_during_execution"]])
+@interrupted_by_signal.must("16", sees=[0, ["error_during_execution"]])
 def sigint_is_an_interrupt_and_the_end(cli: RawCli) -> list[Any]:
     """SIGINT stops the turn with a result and ends the CLI with status 0."""
     return [cli.status, [each.get("subtype") for each in cli.results]]

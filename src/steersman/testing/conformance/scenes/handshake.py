@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from steersman.testing.conformance.checks import scene
+from steersman.testing.conformance.frames import Frame, asks, calls_tool_server, part
 from steersman.testing.conformance.hosting import HOLD, hold, rpc, tool_server
-from steersman.testing.conformance.raw import Fits, Frame, RawCli, asks
+from steersman.testing.conformance.raw import RawCli
 from steersman.testing.conformance.stage import STREAM_JSON, Stage
 from steersman.testing.script import call, say
 
@@ -40,19 +41,19 @@ def initialize_is_answered_without_a_prompt(seen: Greeted) -> bool:
     return "commands" in seen.answer
 
 
-@bare_handshake.must("1.4", [])
+@bare_handshake.must("1.4", sees=[])
 def nothing_comes_before_the_first_prompt(seen: Greeted) -> list[str]:
     """No `system/init` belongs to the handshake: it opens turns."""
     return [word for word in seen.before_prompt if word not in ("success", "control_response")]
 
 
-@bare_handshake.must("4", ["account", "agents", "commands", "models"])
+@bare_handshake.must("4", sees=["account", "agents", "commands", "models"])
 def initialize_tells_commands_agents_models_account(seen: Greeted) -> list[str]:
     """The answer to `initialize` lists commands, agents, models and the account."""
     return sorted({"account", "agents", "commands", "models"} & seen.answer.keys())
 
 
-@bare_handshake.must("4", [])
+@bare_handshake.must("4", sees=[])
 def initialize_tells_no_session_id(seen: Greeted) -> list[str]:
     """The answer to `initialize` holds no session id: we choose one with `--session-id`."""
     return sorted(name for name in seen.answer if "session_id" in name)
@@ -76,19 +77,19 @@ def initialize_announces_on_failure(seen: Greeted) -> bool:
     return seen.answer.get("hook_on_failure_supported") is True
 
 
-@bare_handshake.must("7", "success")
+@bare_handshake.must("7", sees="success")
 def requests_are_served_before_initialize(seen: Greeted) -> Any:
     """A control request ahead of `initialize` is served."""
     return seen.answer["early"].get("subtype")
 
 
-@bare_handshake.must("16", 0)
+@bare_handshake.must("16", sees=0)
 def end_of_input_ends_an_idle_cli(seen: Greeted) -> int | None:
     """The end of its input ends an idle CLI with status 0."""
     return seen.cli.status
 
 
-@bare_handshake.must("16", "")
+@bare_handshake.must("16", sees="")
 def stderr_is_silent(seen: Greeted) -> str:
     """A CLI with nothing to complain about writes nothing on stderr."""
     return seen.cli.stderr[:300]
@@ -115,39 +116,44 @@ async def odd_lines(stage: Stage) -> RawCli:
     return cli
 
 
-@odd_lines.must("3", "sane")
+@odd_lines.must("3", sees="sane")
 def odd_lines_are_ignored(cli: RawCli) -> Any:
     """Blank lines, scalars, unknown types, stray answers and cancels are ignored."""
     return cli.result.get("result")
 
 
-@odd_lines.must("7", "Unsupported control request subtype: no_such_request")
+@odd_lines.must("7", sees="Unsupported control request subtype: no_such_request")
 def unknown_requests_are_refused(cli: RawCli) -> Any:
     """An unknown control request is answered with an error."""
     return _answer(cli, "conform_2").get("error")
 
 
-@odd_lines.feature("7", "unsupported_request", absent=None, without="the error's text is shown")
+@odd_lines.feature(
+    "7", sees="unsupported_request", absent=None, without="the error's text is shown"
+)
 def refusals_have_a_code(cli: RawCli) -> Any:
     """The refusal of an unknown request has an `error_code`."""
     return _answer(cli, "conform_2").get("error_code")
 
 
-@odd_lines.feature("4", "error", absent="success", without="we send no hooks that are malformed")
+@odd_lines.feature(
+    "4", sees="error", absent="success", without="we send no hooks that are malformed"
+)
 def bad_hooks_are_refused(cli: RawCli) -> Any:
     """Malformed `hooks` give an error, and the CLI stays usable."""
     return _answer(cli, "conform_3").get("subtype")
 
 
-@odd_lines.must("4", "success")
+@odd_lines.must("4", sees="success")
 def initialize_may_come_again(cli: RawCli) -> Any:
     """A second `initialize` is accepted, and fields it does not know are ignored."""
     return _answer(cli, "conform_4").get("subtype")
 
 
 def _answer(cli: RawCli, request_id: str) -> Frame:
-    bodies = [frame.get("response") or {} for frame in cli.of("control_response")]
-    return next((body for body in bodies if body.get("request_id") == request_id), {})
+    bodies = [part(frame, "response") for frame in cli.of("control_response")]
+    found: list[Frame] = [body for body in bodies if body.get("request_id") == request_id]
+    return found[0] if found else {}
 
 
 # --- Fatal lines ------------------------------------------------------------------------
@@ -172,13 +178,13 @@ async def fatal_lines(stage: Stage) -> dict[str, RawCli]:
     return seen
 
 
-@fatal_lines.must("3", dict.fromkeys(FATAL, 1))
+@fatal_lines.must("3", sees=dict.fromkeys(FATAL, 1))
 def a_broken_line_kills_the_cli(seen: dict[str, RawCli]) -> dict[str, int | None]:
     """One broken line on stdin ends the CLI with status 1."""
     return {name: cli.status for name, cli in seen.items()}
 
 
-@fatal_lines.must("3", dict.fromkeys(FATAL, True))
+@fatal_lines.must("3", sees=dict.fromkeys(FATAL, True))
 def a_broken_line_is_told_on_stderr(seen: dict[str, RawCli]) -> dict[str, bool]:
     """What was wrong with a line is told on stderr."""
     return {name: bool(cli.stderr.strip()) for name, cli in seen.items()}
@@ -206,7 +212,7 @@ async def refused_starts(stage: Stage) -> dict[str, RawCli]:
     return seen
 
 
-@refused_starts.must("2", dict.fromkeys(REFUSED, [1, 0, True]))
+@refused_starts.must("2", sees={name: [1, 0, True] for name in REFUSED})
 def a_refused_start_is_one_line_on_stderr(seen: dict[str, RawCli]) -> dict[str, Any]:
     """Bad flags end the CLI with status 1, nothing on stdout and the reason on stderr."""
     return {
@@ -226,7 +232,7 @@ async def user_before_initialize(stage: Stage) -> RawCli:
 
 
 @user_before_initialize.feature(
-    "2", [1, True], absent=[1, False], without="turns are never resumed before the handshake"
+    "2", sees=[1, True], absent=[1, False], without="turns are never resumed before the handshake"
 )
 def await_initialize_refuses_an_early_prompt(cli: RawCli) -> Any:
     """With `--await-initialize` a prompt ahead of the greeting ends the CLI."""
@@ -240,7 +246,7 @@ async def no_initialize_at_all(stage: Stage) -> RawCli:
     return cli
 
 
-@no_initialize_at_all.must("4", "hello")
+@no_initialize_at_all.must("4", sees="hello")
 def a_prompt_works_without_initialize(cli: RawCli) -> Any:
     """Nobody has to greet: a prompt alone is answered."""
     return cli.result.get("result")
@@ -262,32 +268,32 @@ async def tool_server_of_ours(stage: Stage) -> RawCli:
     return cli
 
 
-@tool_server_of_ours.must("10", ["initialize", "notifications/initialized", "tools/list"])
+@tool_server_of_ours.must("10", sees=["initialize", "notifications/initialized", "tools/list"])
 def a_tool_server_is_greeted_in_three_steps(cli: RawCli) -> list[Any]:
     """Initialize, its notification and the list of tools come in this order."""
     return list(dict.fromkeys(_methods(cli)))[:3]
 
 
-@tool_server_of_ours.must("10", ["key"])
+@tool_server_of_ours.must("10", sees=["key"])
 def a_tool_server_goes_by_its_key(cli: RawCli) -> list[Any]:
     """`server_name` is the key of the configuration, not the `name` in it."""
     return sorted({frame["request"]["server_name"] for frame in cli.asked("mcp_message")})
 
 
-@tool_server_of_ours.must("10", "toolu_one")
+@tool_server_of_ours.must("10", sees="toolu_one")
 def a_tool_call_names_its_tool_use(cli: RawCli) -> Any:
     """`tools/call` carries the tool use id in `_meta`."""
     calls = _messages(cli, "tools/call")
     return calls[0]["params"]["_meta"]["claudecode/toolUseId"]
 
 
-@tool_server_of_ours.must("10", "done")
+@tool_server_of_ours.must("10", sees="done")
 def a_tool_result_reaches_the_model(cli: RawCli) -> Any:
     """What the tool says is what the model gets."""
     return cli.model.asked[-1].tool_results.get("toolu_one")
 
 
-@tool_server_of_ours.must("5", [{"name": "key", "status": "connected"}])
+@tool_server_of_ours.must("5", sees=[{"name": "key", "status": "connected"}])
 def init_lists_tool_servers(cli: RawCli) -> Any:
     """`system/init` lists the tool servers and their state."""
     servers = cli.of("system", "init")[0]["mcp_servers"]
@@ -303,7 +309,7 @@ async def nameless_tool_server(stage: Stage) -> RawCli:
 
 
 @nameless_tool_server.canary(
-    "10", [[], "fine"], so="we always write the name, and name servers in `initialize`"
+    "10", sees=[[], "fine"], so="we always write the name, and name servers in `initialize`"
 )
 def a_nameless_tool_server_is_dropped_in_silence(cli: RawCli) -> Any:
     """An sdk server without `name` is never spoken to, and nobody is told."""
@@ -318,7 +324,7 @@ async def tool_servers_in_initialize(stage: Stage) -> RawCli:
     return cli
 
 
-@tool_servers_in_initialize.must("4", [["one", "two"], ["two"]])
+@tool_servers_in_initialize.must("4", sees=[["one", "two"], ["two"]])
 def initialize_can_name_tool_servers(cli: RawCli) -> Any:
     """Servers named in `initialize.sdkMcpServers` are greeted, and called."""
     greeted = [frame["request"] for frame in cli.asked("mcp_message")]
@@ -347,7 +353,7 @@ def initialize_does_not_wait_for_tool_servers(seen: Greeted) -> bool:
     return "commands" in seen.answer
 
 
-@mute_tool_server.must("4", False)
+@mute_tool_server.must("4", sees=False)
 def the_first_turn_waits_for_tool_servers(seen: Greeted) -> bool:
     """A prompt is held back until the tool servers have answered or failed."""
     return "init" in seen.before_prompt
@@ -363,27 +369,21 @@ async def unacknowledged_notification(stage: Stage) -> tuple[RawCli, list[Any]]:
 
     async with stage.cli(answers={"mcp_message": mute_to_notifications}, flags=[NAMED]) as cli:
         await cli.greet()
-        note = await cli.wait(_calls("notifications/initialized"))
+        note = await cli.wait(calls_tool_server("notifications/initialized"))
         await cli.settle()
         held = _methods(cli)
         cli.answer(note, rpc(note["request"]["message"], {}))
-        await cli.wait(_calls("tools/list"))
+        await cli.wait(calls_tool_server("tools/list"))
     return cli, held
 
 
 @unacknowledged_notification.must(
-    "1.8", [["initialize", "notifications/initialized"], "tools/list"]
+    "1.8", sees=[["initialize", "notifications/initialized"], "tools/list"]
 )
 def notifications_need_an_answer(seen: tuple[RawCli, list[Any]]) -> Any:
     """`tools/list` is sent only once `notifications/initialized` was acknowledged."""
     cli, held = seen
     return [held, _methods(cli)[-1]]
-
-
-def _calls(method: str) -> Fits:
-    return lambda frame: (
-        asks("mcp_message")(frame) and frame["request"]["message"].get("method") == method
-    )
 
 
 def _messages(cli: RawCli, method: str) -> list[Frame]:

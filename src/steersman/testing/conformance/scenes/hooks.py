@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from steersman.testing.conformance.checks import scene
+from steersman.testing.conformance.frames import Frame, asks, is_type, part
 from steersman.testing.conformance.hosting import Refusal, hold
-from steersman.testing.conformance.raw import Frame, RawCli, asks, is_type
+from steersman.testing.conformance.raw import RawCli
 from steersman.testing.conformance.stage import Stage, uuid_of
 from steersman.testing.script import Step, call, say
 
@@ -55,25 +56,29 @@ def _fired(cli: RawCli) -> list[str]:
     return sorted(set(names))
 
 
-@one_hook_on_each_event.must("11", list(EVERYDAY))
+@one_hook_on_each_event.must("11", sees=list(EVERYDAY))
 def hooks_fire_around_a_turn(cli: RawCli) -> list[str]:
     """The everyday events reach their callbacks."""
     return [name for name in _fired(cli) if not name.startswith("Session")]
 
 
-@one_hook_on_each_event.canary("11", False, so="`on_start` hooks are not offered")
+@one_hook_on_each_event.canary(
+    "11", sees=False, so="what a start needs is done before it, not by a hook"
+)
 def session_start_never_fires_at_start_up(cli: RawCli) -> bool:
     """A callback on `SessionStart` is not called when a session starts."""
     return "SessionStart" in _fired(cli)
 
 
-@one_hook_on_each_event.canary("11", False, so="the end of the process is told by the transport")
+@one_hook_on_each_event.canary(
+    "11", sees=False, so="the end of the process is told by the transport"
+)
 def session_end_never_fires_at_exit(cli: RawCli) -> bool:
     """A callback on `SessionEnd` is not called when a session ends."""
     return "SessionEnd" in _fired(cli)
 
 
-@one_hook_on_each_event.must("11", [])
+@one_hook_on_each_event.must("11", sees=[])
 def hook_input_has_the_fields_we_read(cli: RawCli) -> list[str]:
     """`PreToolUse` tells the session, the folder, the tool, its input and its tool use."""
     wanted = {"session_id", "cwd", "hook_event_name", "tool_name", "tool_input", "tool_use_id"}
@@ -112,20 +117,20 @@ async def decisions_of_hooks(stage: Stage) -> RawCli:
     return cli
 
 
-@decisions_of_hooks.must("11", [False, True])
+@decisions_of_hooks.must("11", sees=[False, True])
 def a_hook_can_deny(cli: RawCli) -> list[bool]:
     """`deny` refuses the tool, and the reason reaches the model."""
     return [_exists(cli, "denied"), "hook says no" in str(cli.tool_results[0])]
 
 
-@decisions_of_hooks.must("11", [True, ["t_asked"]])
+@decisions_of_hooks.must("11", sees=[True, ["t_asked"]])
 def a_hook_can_allow_or_ask(cli: RawCli) -> list[Any]:
     """`allow` spares the question, `ask` leads to it."""
     asked = [frame["request"]["tool_use_id"] for frame in cli.asked("can_use_tool")]
     return [_exists(cli, "allowed"), asked]
 
 
-@decisions_of_hooks.must("11", [False, True])
+@decisions_of_hooks.must("11", sees=[False, True])
 def a_hook_can_change_the_input(cli: RawCli) -> list[bool]:
     """`updatedInput` is what the tool gets."""
     return [_exists(cli, "original"), _exists(cli, "changed")]
@@ -145,7 +150,7 @@ async def hooks_that_disagree(stage: Stage) -> RawCli:
     return cli
 
 
-@hooks_that_disagree.must("11", False)
+@hooks_that_disagree.must("11", sees=False)
 def deny_wins_over_allow(cli: RawCli) -> bool:
     """Of hooks that disagree, the one that denies wins."""
     return _exists(cli, "never")
@@ -167,14 +172,14 @@ async def prompt_and_stop_hooks(stage: Stage) -> RawCli:
     return cli
 
 
-@prompt_and_stop_hooks.must("11", [0, 2])
+@prompt_and_stop_hooks.must("11", sees=[0, 2])
 def a_blocked_prompt_reaches_no_model(cli: RawCli) -> list[Any]:
     """`UserPromptSubmit` with `block` ends in a result without a call of the model."""
     asked = [each for each in cli.model.asked if each.last_text == "forbidden words"]
     return [len(asked), len(cli.results)]
 
 
-@prompt_and_stop_hooks.must("11", "second")
+@prompt_and_stop_hooks.must("11", sees="second")
 def a_stop_hook_can_go_on(cli: RawCli) -> Any:
     """`Stop` with `block` makes the turn go on."""
     return cli.result.get("result")
@@ -199,7 +204,7 @@ async def broken_hook(stage: Stage) -> RawCli:
     return await _broken_hook(stage)
 
 
-@broken_hook.canary("11", True, so="a guard that raises answers `deny` by itself")
+@broken_hook.canary("11", sees=True, so="a guard that raises answers `deny` by itself")
 def a_broken_hook_lets_the_tool_run(cli: RawCli) -> bool:
     """A hook that answers with an error does not hold its tool back."""
     return _exists(cli, "guarded")
@@ -211,7 +216,7 @@ async def broken_hook_that_blocks(stage: Stage) -> RawCli:
 
 
 @broken_hook_that_blocks.feature(
-    "11", False, absent=True, without="a guard that raises answers `deny` by itself"
+    "11", sees=False, absent=True, without="a guard that raises answers `deny` by itself"
 )
 def on_failure_block_holds_the_tool_back(cli: RawCli) -> bool:
     """With `onFailure: block` a hook that answers with an error refuses the tool."""
@@ -228,7 +233,7 @@ async def slow_hook(stage: Stage) -> RawCli:
     return cli
 
 
-@slow_hook.must("11", [True, True])
+@slow_hook.must("11", sees=[True, True])
 def a_hook_out_of_time_is_cancelled(cli: RawCli) -> list[bool]:
     """A hook that outlasts its timeout is taken back, and the turn ends."""
     asked = {frame["request_id"] for frame in cli.asked("hook_callback")}
@@ -236,7 +241,7 @@ def a_hook_out_of_time_is_cancelled(cli: RawCli) -> list[bool]:
     return [bool(asked) and asked <= cancelled, bool(cli.results)]
 
 
-@slow_hook.feature("11", False, absent=True, without="guards answer before their time is up")
+@slow_hook.feature("11", sees=False, absent=True, without="guards answer before their time is up")
 def a_hook_out_of_time_refuses_the_tool(cli: RawCli) -> bool:
     """A `PreToolUse` hook that outlasts its timeout refuses the tool."""
     return _exists(cli, "guarded")
@@ -260,7 +265,7 @@ async def hook_and_question(stage: Stage) -> RawCli:
     return cli
 
 
-@hook_and_question.must("9", [True, True])
+@hook_and_question.must("9", sees=[True, True])
 def the_loser_of_two_questions_is_cancelled(cli: RawCli) -> list[bool]:
     """`PermissionRequest` and `can_use_tool` are asked together; the later one is taken back."""
     question = cli.asked("can_use_tool")[0]["request_id"]
@@ -291,18 +296,18 @@ async def deferred_tool(stage: Stage) -> tuple[RawCli, RawCli]:
 
 
 @deferred_tool.feature(
-    "C2", ["tool_deferred", "t_deferred"], absent=[None, None], without="asks are held open"
+    "C2", sees=["tool_deferred", "t_deferred"], absent=[None, None], without="asks are held open"
 )
 def a_hook_can_put_a_tool_off(seen: tuple[RawCli, RawCli]) -> list[Any]:
     """`defer` ends the turn and tells which tool waits."""
     result = seen[0].results[0]
     return [
         result.get("terminal_reason") if "deferred_tool_use" in result else None,
-        (result.get("deferred_tool_use") or {}).get("id"),
+        part(result, "deferred_tool_use").get("id"),
     ]
 
 
-@deferred_tool.canary("C2", True, so="`defer` is not offered; asks wait in the inbox")
+@deferred_tool.canary("C2", sees=True, so="asks are held open; `defer` is not relied on")
 def a_deferred_tool_runs_before_its_hooks_are_there(seen: tuple[RawCli, RawCli]) -> bool:
     """A resumed CLI runs the deferred tool without waiting for `initialize`: it fails open."""
     return _exists(seen[1], "deferred")

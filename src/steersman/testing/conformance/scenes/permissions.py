@@ -1,4 +1,4 @@
-"""Sections 8 and 12: may this tool run?"""
+"""Sections 8 and 12: whether a tool may run."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from steersman.testing.conformance.checks import scene
+from steersman.testing.conformance.frames import Frame, asks
 from steersman.testing.conformance.hosting import Refusal, hold
-from steersman.testing.conformance.raw import Frame, RawCli, asks
+from steersman.testing.conformance.raw import RawCli
 from steersman.testing.conformance.stage import STREAM_JSON, Stage
 from steersman.testing.script import Step, call, calls, say
 
@@ -63,7 +64,7 @@ async def answers_to_questions(stage: Stage) -> RawCli:
     return cli
 
 
-@answers_to_questions.must("8", ["input", "tool_name", "tool_use_id"])
+@answers_to_questions.must("8", sees=["input", "tool_name", "tool_use_id"])
 def questions_have_the_fields_we_read(cli: RawCli) -> list[str]:
     """`can_use_tool` names the tool, its input and its tool use."""
     request = cli.asked("can_use_tool")[0]["request"]
@@ -76,51 +77,51 @@ def questions_carry_suggestions(cli: RawCli) -> bool:
     return bool(cli.asked("can_use_tool")[0]["request"].get("permission_suggestions"))
 
 
-@answers_to_questions.must("8", [len(ANSWERS), True])
+@answers_to_questions.must("8", sees=[len(ANSWERS), True])
 def question_ids_are_unique_uuids(cli: RawCli) -> list[Any]:
     """The ids of the CLI's own requests are UUIDs, each used once."""
     ids = [frame["request_id"] for frame in cli.asked("can_use_tool")]
     return [len(set(ids)), all(UUID.fullmatch(each) for each in ids)]
 
 
-@answers_to_questions.must("12", "x")
+@answers_to_questions.must("12", sees="x")
 def allow_lets_the_tool_run(cli: RawCli) -> str | None:
     """`allow` with the same input runs the tool."""
     return _read(cli, "allowed")
 
 
-@answers_to_questions.must("12", "changed")
+@answers_to_questions.must("12", sees="changed")
 def allow_can_change_the_input(cli: RawCli) -> str | None:
     """`updatedInput` is what the tool gets."""
     return _read(cli, "changed")
 
 
-@answers_to_questions.feature("12", "x", absent=None, without="we always send the input back")
+@answers_to_questions.feature("12", sees="x", absent=None, without="we always send the input back")
 def allow_needs_no_input(cli: RawCli) -> str | None:
     """`allow` without `updatedInput` runs the tool as it was asked."""
     return _read(cli, "bare")
 
 
-@answers_to_questions.must("12", [None, True, True])
+@answers_to_questions.must("12", sees=[None, True, True])
 def deny_tells_the_model_why(cli: RawCli) -> list[Any]:
     """`deny` refuses the tool, and its message is the tool's result."""
     block = _result_of(cli, "denied")
     return [_read(cli, "denied"), block.get("is_error"), "host says no" in str(block)]
 
 
-@answers_to_questions.must("12", [None, True])
+@answers_to_questions.must("12", sees=[None, True])
 def an_error_for_an_answer_refuses_the_tool(cli: RawCli) -> list[Any]:
     """An error response refuses the tool; the turn goes on."""
     return [_read(cli, "error"), _result_of(cli, "error").get("is_error")]
 
 
-@answers_to_questions.must("19.5", [None] * 3)
+@answers_to_questions.must("19.5", sees=[None] * 3)
 def malformed_answers_refuse_the_tool(cli: RawCli) -> list[Any]:
     """Deny without message, a null input and nonsense all refuse the tool."""
     return [_read(cli, name) for name in ("mute", "null", "nonsense")]
 
 
-@answers_to_questions.must("12", ["all tried", 1])
+@answers_to_questions.must("12", sees=["all tried", 1])
 def refusals_do_not_end_the_turn(cli: RawCli) -> list[Any]:
     """However questions are answered, the turn goes on to its result."""
     return [cli.result.get("result"), len(cli.results)]
@@ -133,7 +134,7 @@ def denials_are_listed_in_the_result(cli: RawCli) -> bool:
     return "t_denied" in denied
 
 
-@answers_to_questions.must("5", True)
+@answers_to_questions.must("5", sees=True)
 def an_open_question_is_a_state(cli: RawCli) -> bool:
     """`requires_action` is told while a question is open."""
     states = [each.get("state") for each in cli.of("system", "session_state_changed")]
@@ -159,13 +160,13 @@ async def asked_and_not_asked(stage: Stage) -> RawCli:
     return cli
 
 
-@asked_and_not_asked.must("12", [])
+@asked_and_not_asked.must("12", sees=[])
 def harmless_tools_are_not_asked(cli: RawCli) -> list[str]:
     """Reading in the project, an echo, and allowed tools run without a question."""
     return [frame["request"]["tool_name"] for frame in cli.asked("can_use_tool")]
 
 
-@asked_and_not_asked.must("12", False)
+@asked_and_not_asked.must("12", sees=False)
 def disallowed_tools_are_taken_away(cli: RawCli) -> bool:
     """`--disallowedTools` takes a tool away from the model."""
     return "WebFetch" in cli.of("system", "init")[0]["tools"]
@@ -179,7 +180,7 @@ async def nobody_to_ask(stage: Stage) -> RawCli:
     return cli
 
 
-@nobody_to_ask.must("12", [None, 0, ["t_never"]])
+@nobody_to_ask.must("12", sees=[None, 0, ["t_never"]])
 def without_a_prompt_tool_asks_are_denials(cli: RawCli) -> list[Any]:
     """Without `--permission-prompt-tool` nothing is asked and the tool is denied."""
     denied = [each["tool_use_id"] for each in cli.result["permission_denials"]]
@@ -207,7 +208,7 @@ async def two_writes(stage: Stage) -> tuple[RawCli, int]:
     return await _open_questions(stage, calls(_write(stage, "one"), _write(stage, "two")))
 
 
-@two_writes.must("12", 1)
+@two_writes.must("12", sees=1)
 def writes_are_asked_one_at_a_time(seen: tuple[RawCli, int]) -> int:
     """Of two writes in one answer the second is asked after the first."""
     return seen[1]
@@ -225,13 +226,13 @@ async def denied_for_good(stage: Stage) -> RawCli:
     return cli
 
 
-@denied_for_good.must("12", ["error_during_execution", True])
+@denied_for_good.must("12", sees=["error_during_execution", True])
 def deny_with_interrupt_ends_the_turn(cli: RawCli) -> list[Any]:
     """`deny` with `interrupt` ends the turn as an interrupt does."""
     return [cli.results[0].get("subtype"), cli.results[0].get("is_error")]
 
 
-@denied_for_good.must("9", 2)
+@denied_for_good.must("9", sees=2)
 def the_session_goes_on_after_a_stop(cli: RawCli) -> int:
     """After a turn was stopped the next prompt gets its own."""
     return len(cli.results)
@@ -265,7 +266,7 @@ async def rule_for_the_session(stage: Stage) -> RawCli:
     return await _answered_with_a_rule(stage, "session")
 
 
-@rule_for_the_session.must("12", 1)
+@rule_for_the_session.must("12", sees=1)
 def a_session_rule_is_used_at_once(cli: RawCli) -> int:
     """A rule with destination `session` spares the second question."""
     return len(cli.asked("can_use_tool"))
@@ -277,7 +278,7 @@ async def rule_for_the_project(stage: Stage) -> RawCli:
 
 
 @rule_for_the_project.canary(
-    "19.15", [2, True], so="`always` answers use the session as their destination"
+    "19.15", sees=[2, True], so="`always` answers use the session as their destination"
 )
 def a_local_rule_has_no_effect(cli: RawCli) -> list[Any]:
     """A rule with destination `localSettings` is written, but not used when that file is off."""
@@ -314,7 +315,7 @@ async def question_to_the_person(stage: Stage) -> RawCli:
     return cli
 
 
-@question_to_the_person.must("12", ["AskUserQuestion", True])
+@question_to_the_person.must("12", sees=["AskUserQuestion", True])
 def questions_to_the_person_are_permissions(cli: RawCli) -> list[Any]:
     """`AskUserQuestion` comes as `can_use_tool`; the answer in its input reaches the model."""
     names = [frame["request"]["tool_name"] for frame in cli.asked("can_use_tool")]

@@ -6,8 +6,15 @@ from typing import Any
 
 from steersman import _json
 from steersman.testing.conformance.checks import scene
+from steersman.testing.conformance.frames import (
+    Fits,
+    Frame,
+    calls_tool_server,
+    is_result,
+    part,
+)
 from steersman.testing.conformance.hosting import HOLD, rpc, tool_server
-from steersman.testing.conformance.raw import Fits, Frame, RawCli, asks, is_result
+from steersman.testing.conformance.raw import RawCli
 from steersman.testing.conformance.stage import Stage, uuid_of
 from steersman.testing.script import call, say, stall
 
@@ -46,7 +53,7 @@ async def prompts_during_text(stage: Stage) -> RawCli:
 
 
 @prompts_during_text.canary(
-    "6", [2, "second\nthird"], so="our own queue gives the CLI one prompt at a time"
+    "6", sees=[2, "second\nthird"], so="our own queue gives the CLI one prompt at a time"
 )
 def waiting_prompts_are_merged(cli: RawCli) -> list[Any]:
     """Two prompts that wait become one turn with one result."""
@@ -54,7 +61,10 @@ def waiting_prompts_are_merged(cli: RawCli) -> list[Any]:
 
 
 @prompts_during_text.feature(
-    "6", [SECOND, THIRD], absent=None, without="both are settled by the replays before the result"
+    "6",
+    sees=[SECOND, THIRD],
+    absent=None,
+    without="both are settled by the replays before the result",
 )
 def a_merged_result_names_all_its_prompts(cli: RawCli) -> Any:
     """The result of a merged turn names every prompt in it."""
@@ -74,7 +84,7 @@ async def _second_prompt_during_a_tool(stage: Stage, **fields: Any) -> RawCli:
     ) as cli:
         await cli.greet(sdkMcpServers=["key"])
         cli.post("first", uuid=FIRST)
-        asked = await cli.wait(_is_call)
+        asked = await cli.wait(calls_tool_server("tools/call"))
         cli.post("second", uuid=SECOND, **fields)
         await cli.settle()
         cli.answer(asked, rpc(asked["request"]["message"], {"content": []}))
@@ -82,23 +92,19 @@ async def _second_prompt_during_a_tool(stage: Stage, **fields: Any) -> RawCli:
     return cli
 
 
-def _is_call(frame: Frame) -> bool:
-    return asks("mcp_message")(frame) and frame["request"]["message"].get("method") == "tools/call"
-
-
 @scene
 async def prompt_during_a_tool(stage: Stage) -> RawCli:
     return await _second_prompt_during_a_tool(stage)
 
 
-@prompt_during_a_tool.must("6", [1, True])
+@prompt_during_a_tool.must("6", sees=[1, True])
 def a_prompt_during_a_tool_is_folded_in(cli: RawCli) -> list[Any]:
     """A prompt that meets a running tool joins the turn and gets no result of its own."""
     return [len(cli.results), cli.model.asked[-1].last_text.startswith("second")]
 
 
 @prompt_during_a_tool.feature(
-    "6", [FIRST, SECOND], absent=None, without="we never send a second prompt into a turn"
+    "6", sees=[FIRST, SECOND], absent=None, without="we never send a second prompt into a turn"
 )
 def a_folded_prompt_is_named_by_the_result(cli: RawCli) -> Any:
     """The result names the folded prompt too."""
@@ -110,7 +116,7 @@ async def urgent_prompt(stage: Stage) -> RawCli:
     return await _second_prompt_during_a_tool(stage, priority="now")
 
 
-@urgent_prompt.must("6", [["success", ""], ["success", "done"]])
+@urgent_prompt.must("6", sees=[["success", ""], ["success", "done"]])
 def now_ends_the_turn_under_way(cli: RawCli) -> list[Any]:
     """`priority: now` ends the running turn with an empty success, then runs."""
     return [[each.get("subtype"), each.get("result")] for each in cli.results]
@@ -121,7 +127,7 @@ async def patient_prompt(stage: Stage) -> RawCli:
     return await _second_prompt_during_a_tool(stage, priority="later")
 
 
-@patient_prompt.must("6", ["done", "Echo: second"])
+@patient_prompt.must("6", sees=["done", "Echo: second"])
 def later_waits_for_the_end_of_the_turn(cli: RawCli) -> list[Any]:
     """`priority: later` runs as a turn of its own, after the one under way."""
     return [each.get("result") for each in cli.results]
@@ -144,13 +150,13 @@ async def odd_prompts(stage: Stage) -> RawCli:
     return cli
 
 
-@odd_prompts.must("6", False)
+@odd_prompts.must("6", sees=False)
 def a_repeated_uuid_is_dropped(cli: RawCli) -> bool:
     """A uuid that was used before makes a prompt vanish without a word."""
     return any("twice" in str(request.body["messages"]) for request in cli.model.asked)
 
 
-@odd_prompts.must("6", [0, True])
+@odd_prompts.must("6", sees=[0, True])
 def a_note_gets_an_empty_result(cli: RawCli) -> list[Any]:
     """`shouldQuery: false` asks nothing: an empty result, and the text goes with the next."""
     noted = any("a note" in str(request.body["messages"]) for request in cli.model.asked[1:])
@@ -164,7 +170,10 @@ def an_unknown_command_is_told_to_the_model_or_the_user(cli: RawCli) -> bool:
 
 
 @odd_prompts.feature(
-    "6", "Echo: /cost", absent=None, without="the CLI runs it; look at prompts of strangers first"
+    "6",
+    sees="Echo: /cost",
+    absent=None,
+    without="the CLI runs it: check prompts of strangers",
 )
 def composed_prompts_run_no_commands(cli: RawCli) -> Any:
     """With `client_composed` a slash command is only text."""
@@ -182,7 +191,7 @@ async def cleared(stage: Stage) -> RawCli:
     return cli
 
 
-@cleared.must("19.18", [2, False])
+@cleared.must("19.18", sees=[2, False])
 def clear_changes_the_session_id(cli: RawCli) -> list[Any]:
     """`/clear` begins another session, with nothing of the old one."""
     ids = {each["session_id"] for each in (cli.results[0], cli.results[-1])}
@@ -209,25 +218,29 @@ async def taken_back(stage: Stage) -> tuple[RawCli, dict[str, Frame]]:
     return cli, seen
 
 
-@taken_back.must("7", [{"cancelled": True}, {"cancelled": False}])
+@taken_back.must("7", sees=[{"cancelled": True}, {"cancelled": False}])
 def a_waiting_prompt_can_be_taken_back(seen: tuple[RawCli, dict[str, Frame]]) -> list[Any]:
     """`cancel_async_message` takes a waiting prompt back and says whether it did."""
     return [seen[1][name].get("response") for name in ("cancelled", "unknown")]
 
 
-@taken_back.must("6", ["second"])
+@taken_back.must("6", sees=["second"])
 def what_was_taken_back_is_never_asked(seen: tuple[RawCli, dict[str, Frame]]) -> list[str]:
     """Of two waiting prompts, the one that was not taken back runs after the interrupt."""
     return [request.last_text for request in seen[0].model.asked[1:]]
 
 
-@taken_back.feature("7", [SECOND], absent=None, without="an empty receipt; we know our own queue")
+@taken_back.feature(
+    "7", sees=[SECOND], absent=None, without="an empty receipt; we know our own queue"
+)
 def the_interrupt_receipt_lists_waiting_prompts(seen: tuple[RawCli, dict[str, Frame]]) -> Any:
     """The answer to an interrupt lists what is `still_queued`."""
-    return (seen[1]["receipt"].get("response") or {}).get("still_queued")
+    return part(seen[1]["receipt"], "response").get("still_queued")
 
 
-@taken_back.feature("9", ["cancelled"], absent=[], without="the answer to the request settles it")
+@taken_back.feature(
+    "9", sees=["cancelled"], absent=[], without="the answer to the request settles it"
+)
 def lifecycle_tells_what_was_taken_back(seen: tuple[RawCli, dict[str, Frame]]) -> list[Any]:
     """`command_lifecycle: cancelled` ends a prompt that was taken back."""
     frames = [f for f in seen[0].of("command_lifecycle") if f.get("command_uuid") == THIRD]
@@ -248,10 +261,10 @@ async def all_taken_back(stage: Stage) -> tuple[RawCli, Frame]:
     return cli, receipt
 
 
-@all_taken_back.feature("7", [SECOND], absent=None, without="we hold the queue and empty it")
+@all_taken_back.feature("7", sees=[SECOND], absent=None, without="we hold the queue and empty it")
 def an_interrupt_can_take_waiting_prompts_along(seen: tuple[RawCli, Frame]) -> Any:
     """`cancel_queued` takes waiting prompts along and lists them as `cancelled`."""
-    return (seen[1].get("response") or {}).get("cancelled")
+    return part(seen[1], "response").get("cancelled")
 
 
 @scene
@@ -272,7 +285,7 @@ async def taken_back_at_once(stage: Stage) -> tuple[RawCli, Frame]:
 
 
 @taken_back_at_once.canary(
-    "7", [{"cancelled": False}, False], so="only a settled turn is believed, not this answer"
+    "7", sees=[{"cancelled": False}, False], so="only a settled turn is believed, not this answer"
 )
 def taking_back_at_once_is_answered_wrongly(seen: tuple[RawCli, Frame]) -> list[Any]:
     """Right after a send, `cancelled: false` is answered although the prompt never runs."""

@@ -33,20 +33,20 @@ async def going_on(stage: Stage) -> dict[str, RawCli]:
     return seen
 
 
-@going_on.must("14", [OURS, OURS])
+@going_on.must("14", sees=[OURS, OURS])
 def resume_and_continue_keep_the_id(seen: dict[str, RawCli]) -> list[Any]:
     """`--resume` and `--continue` go on under the same session id."""
     return [seen[name].result.get("session_id") for name in ("resumed", "continued")]
 
 
-@going_on.must("14", [True, FORK])
+@going_on.must("14", sees=[True, FORK])
 def a_fork_has_an_id_of_its_own(seen: dict[str, RawCli]) -> list[Any]:
     """`--fork-session` makes a new id, or takes the one in `--session-id`."""
     made, given = (seen[name].result["session_id"] for name in ("forked", "forked to"))
     return [made not in (OURS, FORK), given]
 
 
-@going_on.must("14", [True] * 4)
+@going_on.must("14", sees=[True] * 4)
 def history_goes_along(seen: dict[str, RawCli]) -> list[bool]:
     """The model is told what was said before the process ended."""
     others = [name for name in GOING_ON if name != "new"]
@@ -77,13 +77,13 @@ async def refused_sessions(stage: Stage) -> dict[str, RawCli]:
     return seen
 
 
-@refused_sessions.must("14", dict.fromkeys(REFUSED, [1, True]))
+@refused_sessions.must("14", sees={name: [1, True] for name in REFUSED})
 def bad_session_ids_are_refused(seen: dict[str, RawCli]) -> dict[str, Any]:
     """An id in use, an unknown one and a malformed one end the CLI with status 1."""
     return {name: [cli.status, bool(cli.stderr.strip())] for name, cli in seen.items()}
 
 
-@refused_sessions.must("2", [0, "error_during_execution", 0])
+@refused_sessions.must("2", sees=[0, "error_during_execution", 0])
 def a_refused_resume_also_writes_a_result(seen: dict[str, RawCli]) -> list[Any]:
     """An unknown id to resume gives an empty result and no answer to `initialize`."""
     cli = seen["no such id"]
@@ -116,7 +116,7 @@ async def unkept_session(stage: Stage) -> RawCli:
     return cli
 
 
-@unkept_session.must("14", [])
+@unkept_session.must("14", sees=[])
 def a_session_can_be_left_unwritten(cli: RawCli) -> list[str]:
     """`--no-session-persistence` leaves no transcript."""
     config = cli.project.parent / "config"
@@ -136,7 +136,7 @@ async def cut_history(stage: Stage) -> RawCli:
     return cli
 
 
-@cut_history.must("14", [OURS, True, False])
+@cut_history.must("14", sees=[OURS, True, False])
 def history_can_be_cut(cli: RawCli) -> list[Any]:
     """`--resume-session-at` goes on from an earlier message, under the same id."""
     told = str(cli.model.asked[0].body["messages"])
@@ -159,7 +159,7 @@ async def killed_in_a_tool(stage: Stage) -> RawCli:
     return cli
 
 
-@killed_in_a_tool.must("14", [1, True, "Echo: what now?"])
+@killed_in_a_tool.must("14", sees=[1, True, "Echo: what now?"])
 def a_killed_session_can_be_resumed(cli: RawCli) -> list[Any]:
     """After a kill in the middle of a tool the session goes on, and reruns nothing by itself."""
     told = "xyzzy" in str(cli.model.asked[0].body["messages"])

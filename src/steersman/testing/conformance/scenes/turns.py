@@ -6,8 +6,9 @@ import json
 from typing import Any
 
 from steersman.testing.conformance.checks import scene
+from steersman.testing.conformance.frames import Fits, Frame, calls_tool_server, is_result, part
 from steersman.testing.conformance.hosting import HOLD, rpc, tool_server
-from steersman.testing.conformance.raw import Fits, Frame, RawCli, asks, is_result
+from steersman.testing.conformance.raw import RawCli
 from steersman.testing.conformance.stage import Stage, uuid_of
 from steersman.testing.script import call, calls, say, think
 
@@ -42,31 +43,31 @@ async def two_turns(stage: Stage) -> RawCli:
     return cli
 
 
-@two_turns.must("5", ["Once upon a time", "Bye."])
+@two_turns.must("5", sees=["Once upon a time", "Bye."])
 def one_result_ends_each_turn(cli: RawCli) -> list[Any]:
     """Prompts sent one after the other get one result each."""
     return [each.get("result") for each in cli.results]
 
 
-@two_turns.must("1.4", 2)
+@two_turns.must("1.4", sees=2)
 def one_init_opens_each_turn(cli: RawCli) -> int:
     """`system/init` opens every turn."""
     return len(cli.of("system", "init"))
 
 
-@two_turns.must("5", [])
+@two_turns.must("5", sees=[])
 def results_have_the_fields_we_read(cli: RawCli) -> list[str]:
     """A result has the fields that a `TurnResult` is made of."""
     return [name for name in RESULT_FIELDS if any(name not in each for each in cli.results)]
 
 
-@two_turns.must("5", [])
+@two_turns.must("5", sees=[])
 def init_has_the_fields_we_read(cli: RawCli) -> list[str]:
     """`system/init` tells the session, the model, the tools and the mode."""
     return [name for name in INIT_FIELDS if name not in cli.of("system", "init")[0]]
 
 
-@two_turns.must("14", [SESSION])
+@two_turns.must("14", sees=[SESSION])
 def the_chosen_session_id_is_used(cli: RawCli) -> list[Any]:
     """`--session-id` is the id on every frame."""
     return sorted({frame["session_id"] for frame in cli.frames if "session_id" in frame})
@@ -75,11 +76,15 @@ def the_chosen_session_id_is_used(cli: RawCli) -> list[Any]:
 @two_turns.must("5")
 def cost_is_summed_over_the_process(cli: RawCli) -> bool:
     """`total_cost_usd` grows from result to result."""
-    return 0 < cli.results[0]["total_cost_usd"] < cli.results[1]["total_cost_usd"]
+    first, second = (float(each["total_cost_usd"]) for each in cli.results)
+    return 0 < first < second
 
 
 @two_turns.feature(
-    "5", ["queued", "started", "completed"], absent=[], without="replayed prompts tell the start"
+    "5",
+    sees=["queued", "started", "completed"],
+    absent=[],
+    without="replayed prompts tell the start",
 )
 def lifecycle_follows_a_prompt(cli: RawCli) -> list[Any]:
     """`command_lifecycle` tells what becomes of a prompt with a uuid."""
@@ -87,26 +92,28 @@ def lifecycle_follows_a_prompt(cli: RawCli) -> list[Any]:
 
 
 @two_turns.feature(
-    "6", [[FIRST], [SECOND]], absent=[None, None], without="a result settles what was replayed"
+    "6", sees=[[FIRST], [SECOND]], absent=[None, None], without="a result settles what was replayed"
 )
 def results_name_their_prompts(cli: RawCli) -> list[Any]:
     """`user_message_uuids` on a result names the prompts that it settles."""
     return [each.get("user_message_uuids") for each in cli.results]
 
 
-@two_turns.feature("6", FIRST, absent=None, without="frames go to the prompt at work")
+@two_turns.feature("6", sees=FIRST, absent=None, without="frames go to the prompt at work")
 def the_first_answer_names_its_prompt(cli: RawCli) -> Any:
     """The first assistant frame of a turn names the prompt."""
     return cli.of("assistant")[0].get("user_message_uuid")
 
 
-@two_turns.feature("5", [0, 1], absent=[None, None], without="results are counted by us")
+@two_turns.feature("5", sees=[0, 1], absent=[None, None], without="results are counted by us")
 def results_are_numbered(cli: RawCli) -> list[Any]:
     """`result_index` counts the results of a process."""
     return [each.get("result_index") for each in cli.results]
 
 
-@two_turns.feature("5", "completed", absent=None, without="the outcome is read from the subtype")
+@two_turns.feature(
+    "5", sees="completed", absent=None, without="the outcome is read from the subtype"
+)
 def results_tell_why_the_turn_ended(cli: RawCli) -> Any:
     """`terminal_reason` says why a turn ended."""
     return cli.results[0].get("terminal_reason")
@@ -124,7 +131,7 @@ def init_announces_the_interrupt_receipt(cli: RawCli) -> bool:
     return "interrupt_receipt_v1" in cli.of("system", "init")[0].get("capabilities", [])
 
 
-@two_turns.must("5", ["running", "idle"] * 2)
+@two_turns.must("5", sees=["running", "idle"] * 2)
 def states_bracket_each_turn(cli: RawCli) -> list[Any]:
     """With the switch, `session_state_changed` says running and idle around each turn."""
     return [each.get("state") for each in cli.of("system", "session_state_changed")]
@@ -137,20 +144,20 @@ def idle_comes_after_the_result(cli: RawCli) -> bool:
     return any(frame.get("state") == "idle" for frame in cli.frames[last:])
 
 
-@two_turns.must("5", ["thinking", "text", "tool_use", "text", "text"])
+@two_turns.must("5", sees=["thinking", "text", "tool_use", "text", "text"])
 def one_frame_per_content_block(cli: RawCli) -> list[Any]:
     """Each finished block comes in an assistant frame of its own."""
     return [block["type"] for frame in cli.of("assistant") for block in frame["message"]["content"]]
 
 
-@two_turns.must("5", [3, 1, 1])
+@two_turns.must("5", sees=[3, 1, 1])
 def blocks_of_one_answer_share_its_id(cli: RawCli) -> list[int]:
     """The frames of one answer have the same `message.id`."""
     ids = [frame["message"]["id"] for frame in cli.of("assistant")]
     return [ids.count(each) for each in dict.fromkeys(ids)]
 
 
-@two_turns.must("5", CHUNKS)
+@two_turns.must("5", sees=CHUNKS)
 def partial_text_comes_as_the_model_sends_it(cli: RawCli) -> list[Any]:
     """`stream_event` frames carry the API's own events, piece by piece."""
     return [text for text in _deltas(cli) if text in CHUNKS]
@@ -163,20 +170,20 @@ def a_whole_block_comes_before_its_stop_event(cli: RawCli) -> bool:
     return words.index("assistant") < words.index("content_block_stop")
 
 
-@two_turns.must("5", ["toolu_echo", "seen", False])
+@two_turns.must("5", sees=["toolu_echo", "seen", False])
 def tool_results_come_in_user_frames(cli: RawCli) -> list[Any]:
     """What a tool gave comes as a block of a user frame."""
     block = cli.tool_results[0]
     return [block["tool_use_id"], block["content"], bool(block.get("is_error"))]
 
 
-@two_turns.must("6", "second")
+@two_turns.must("6", sees="second")
 def content_may_be_blocks(cli: RawCli) -> str:
     """A prompt's content may be a list of blocks."""
     return cli.model.asked[-1].last_text
 
 
-@two_turns.must("14", [f"{SESSION}.jsonl"])
+@two_turns.must("14", sees=[f"{SESSION}.jsonl"])
 def the_transcript_is_named_for_the_session(cli: RawCli) -> list[str]:
     """A transcript lies below `projects` in the config folder, under the session's id."""
     config = cli.project.parent / "config"
@@ -185,7 +192,7 @@ def the_transcript_is_named_for_the_session(cli: RawCli) -> list[str]:
 
 def _deltas(cli: RawCli) -> list[Any]:
     events: list[Frame] = [frame["event"] for frame in cli.of("stream_event")]
-    return [(event.get("delta") or {}).get("text") for event in events]
+    return [part(event, "delta").get("text") for event in events]
 
 
 # --- Replayed prompts -------------------------------------------------------------------
@@ -200,7 +207,7 @@ async def replayed_prompts(stage: Stage) -> RawCli:
     return cli
 
 
-@replayed_prompts.must("6", [FIRST])
+@replayed_prompts.must("6", sees=[FIRST])
 def replays_carry_the_uuid(cli: RawCli) -> list[Any]:
     """`--replay-user-messages` echoes a prompt with its uuid: the sign of old that it began."""
     return [frame.get("uuid") for frame in cli.of("user") if frame.get("isReplay")]
@@ -232,7 +239,7 @@ async def _most_open_at_once(stage: Stage, *, read_only: bool) -> tuple[RawCli, 
         for number in (1, 2, 3):
             await cli.wait(_call_number(3 if read_only else number))
             await cli.settle()
-            opened = [frame for frame in cli.frames if _is_call(frame)]
+            opened = [frame for frame in cli.frames if calls_tool_server("tools/call")(frame)]
             most = max(most, len(opened) - number + 1)
             asked = await cli.wait(_call_number(number))
             cli.answer(asked, rpc(asked["request"]["message"], {"content": []}))
@@ -240,13 +247,10 @@ async def _most_open_at_once(stage: Stage, *, read_only: bool) -> tuple[RawCli, 
     return cli, most
 
 
-def _is_call(frame: Frame) -> bool:
-    return asks("mcp_message")(frame) and frame["request"]["message"].get("method") == "tools/call"
-
-
 def _call_number(number: int) -> Fits:
     return lambda frame: (
-        _is_call(frame) and frame["request"]["message"]["params"]["arguments"] == {"n": number}
+        calls_tool_server("tools/call")(frame)
+        and frame["request"]["message"]["params"]["arguments"] == {"n": number}
     )
 
 
@@ -255,7 +259,7 @@ async def tools_in_a_row(stage: Stage) -> tuple[RawCli, int]:
     return await _most_open_at_once(stage, read_only=False)
 
 
-@tools_in_a_row.must("10", 1)
+@tools_in_a_row.must("10", sees=1)
 def plain_tools_run_one_at_a_time(seen: tuple[RawCli, int]) -> int:
     """Tools without `readOnlyHint` are called one after the other."""
     return seen[1]
@@ -266,13 +270,13 @@ async def tools_side_by_side(stage: Stage) -> tuple[RawCli, int]:
     return await _most_open_at_once(stage, read_only=True)
 
 
-@tools_side_by_side.must("10", 3)
+@tools_side_by_side.must("10", sees=3)
 def read_only_tools_run_side_by_side(seen: tuple[RawCli, int]) -> int:
     """Tools with `readOnlyHint` are called at once."""
     return seen[1]
 
 
-@tools_side_by_side.must("18", [["toolu_1", "toolu_2", "toolu_3"]] * 2)
+@tools_side_by_side.must("18", sees=[["toolu_1", "toolu_2", "toolu_3"]] * 2)
 def tool_use_ids_are_unique(seen: tuple[RawCli, int]) -> list[Any]:
     """Every tool use id comes once in a call and once in a result (an old fault doubled them)."""
     cli, _ = seen
@@ -302,13 +306,13 @@ async def too_many_rounds(stage: Stage) -> RawCli:
     return cli
 
 
-@too_many_rounds.must("5", ["error_max_turns", True])
+@too_many_rounds.must("5", sees=["error_max_turns", True])
 def max_turns_ends_the_turn_with_an_error(cli: RawCli) -> list[Any]:
     """`--max-turns` gives `error_max_turns`."""
     return [cli.results[0].get("subtype"), cli.results[0].get("is_error")]
 
 
-@too_many_rounds.must("5", 2)
+@too_many_rounds.must("5", sees=2)
 def the_session_goes_on_after_max_turns(cli: RawCli) -> int:
     """After `error_max_turns` the next prompt gets a turn of its own."""
     return len(cli.results)
@@ -327,7 +331,7 @@ async def shaped_output(stage: Stage) -> RawCli:
     return cli
 
 
-@shaped_output.must("14", {"n": 4})
+@shaped_output.must("14", sees={"n": 4})
 def structured_output_is_in_the_result(cli: RawCli) -> Any:
     """With a schema the result holds `structured_output`."""
     return cli.result.get("structured_output")
@@ -342,7 +346,7 @@ async def shape_never_given(stage: Stage) -> RawCli:
 
 
 @shape_never_given.canary(
-    "14", ["success", False, False], so="`run(output=T)` raises `NoOutput` by itself"
+    "14", sees=["success", False, False], so="`run(output=T)` raises `NoOutput` by itself"
 )
 def a_missing_shape_counts_as_success(cli: RawCli) -> list[Any]:
     """A model that never gives the structured output ends in a plain success."""
@@ -366,13 +370,13 @@ async def odd_text(stage: Stage) -> RawCli:
     return cli
 
 
-@odd_text.must("3", [])
+@odd_text.must("3", sees=[])
 def line_separators_are_escaped(cli: RawCli) -> list[str]:
     """U+2028, U+2029 and control characters never stand bare in the output."""
     return _bare(cli, "\u2028\u2029\u0007")
 
 
-@odd_text.feature("3", [], absent=["U+0085"], without="lines are split at U+000A only")
+@odd_text.feature("3", sees=[], absent=["U+0085"], without="lines are split at U+000A only")
 def the_next_line_character_is_escaped(cli: RawCli) -> list[str]:
     """U+0085, which some take for the end of a line, never stands bare in the output."""
     return _bare(cli, "\u0085")
@@ -383,7 +387,7 @@ def _bare(cli: RawCli, characters: str) -> list[str]:
     return [f"U+{ord(each):04X}" for each in characters if each in told]
 
 
-@odd_text.must("3", ODD_TEXT)
+@odd_text.must("3", sees=ODD_TEXT)
 def text_comes_through_unchanged(cli: RawCli) -> Any:
     """What the model says comes through to the last character."""
     return cli.results[0].get("result")
@@ -395,7 +399,7 @@ def half_a_surrogate_pair_is_passed_on(cli: RawCli) -> bool:
     return b"\\ud83d pair" in b"".join(cli.lines)
 
 
-@odd_text.must("3", [LARGE, LARGE])
+@odd_text.must("3", sees=[LARGE, LARGE])
 def long_lines_pass_both_ways(cli: RawCli) -> list[int]:
     """Lines of megabytes are read and written whole."""
     asked, told = cli.model.asked[2].last_text, str(cli.results[2].get("result"))
@@ -417,19 +421,19 @@ async def background_agent(stage: Stage) -> RawCli:
     return cli
 
 
-@background_agent.must("13", ["started", "it is done"])
+@background_agent.must("13", sees=["started", "it is done"])
 def background_work_starts_a_turn_of_its_own(cli: RawCli) -> list[Any]:
     """A background agent ends in a turn that nobody asked for, with a result."""
     return [each.get("result") for each in cli.results]
 
 
-@background_agent.must("13", "task-notification")
+@background_agent.must("13", sees="task-notification")
 def an_unasked_turn_tells_its_origin(cli: RawCli) -> Any:
     """The result of a turn that nobody asked for has an `origin`."""
-    return (cli.result.get("origin") or {}).get("kind")
+    return part(cli.result, "origin").get("kind")
 
 
-@background_agent.must("13", [True])
+@background_agent.must("13", sees=[True])
 def subagents_are_announced(cli: RawCli) -> list[bool]:
     """`task_started` announces a subagent with its tool use."""
     return [bool(each.get("tool_use_id")) for each in cli.of("system", "task_started")]

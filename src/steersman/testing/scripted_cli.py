@@ -1,3 +1,0 @@
-"""The former address of `steersman.testing.scripted.cli`."""
-
-from steersman.testing.scripted.cli import *

@@ -1,0 +1,154 @@
+"""Every scene on the stock CLI and on an older one; and on CLIs that were broken on purpose."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steersman.testing.conformance import baselines, catalogue, runner
+from steersman.testing.conformance.checks import Scene
+from steersman.testing.conformance.report import Report
+from steersman.testing.conformance.scenes import (
+    cancelling,
+    control,
+    failures,
+    handshake,
+    hooks,
+    permissions,
+    queue,
+    sessions,
+    turns,
+)
+from steersman.testing.conformance.verdicts import Verdict, judge
+from steersman.testing.older_cli import OLDER_VERSION, find_older_cli
+from steersman.testing.sandbox import find_stock_cli
+from tests.live.test_harness import stock_cli
+
+pytestmark = pytest.mark.live
+
+GROUPS: dict[str, tuple[Scene[Any], ...]] = {
+    module.__name__.rpartition(".")[2]: module.SCENES
+    for module in (
+        *(cancelling, control, failures, handshake, hooks),
+        *(permissions, queue, sessions, turns),
+    )
+}
+CLIS: dict[str, Callable[[], Path]] = {"stock": find_stock_cli, "older": find_older_cli}
+
+
+async def report_on(program: Path, scenes: list[Scene[Any]]) -> Report:
+    version = await runner.version_of(str(program))
+    baseline = baselines.nearest(version)
+    observed = await runner.play(scenes, str(program))
+    findings = [
+        judge(check, observed[check.name], baseline, version=version)
+        for scene in scenes
+        for check in scene.checks
+    ]
+    return Report(str(program), version, baseline.version if baseline else None, 0, findings)
+
+
+def bad_names(report: Report) -> set[str]:
+    bad = (Verdict.BROKEN, Verdict.CHANGED, Verdict.FIXED)
+    return {finding.check.name for verdict in bad for finding in report.of(verdict)}
+
+
+def test_no_scene_is_left_out() -> None:
+    assert sum(map(len, GROUPS.values())) == len(catalogue.ALL)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("which", CLIS)
+async def test_all_that_we_depend_on_holds_and_nothing_has_changed(which: str, group: str) -> None:
+    program = stock_cli(CLIS[which])
+
+    report = await report_on(program, list(GROUPS[group]))
+
+    assert report.is_good, "\n".join(report.lines())
+    assert report.baseline == report.version
+
+
+async def test_what_the_older_cli_lacks_is_said_to_be_absent_and_handled() -> None:
+    recorded = baselines.load(baselines.SHIPPED / f"{OLDER_VERSION}.json")
+    found = [
+        judge(check, recorded.observed[check.name], recorded, version=OLDER_VERSION)
+        for scene in catalogue.ALL
+        for check in scene.checks
+    ]
+
+    absent = {each.check.name for each in found if each.verdict is Verdict.ABSENT}
+
+    assert absent >= {
+        "initialize-lists-capabilities",
+        "lifecycle-follows-a-prompt",
+        "results-name-their-prompts",
+        "the-interrupt-receipt-lists-waiting-prompts",
+        "on-failure-block-holds-the-tool-back",
+        "composed-prompts-run-no-commands",
+        "await-initialize-refuses-an-early-prompt",
+        "list-models-is-served",
+    }
+
+
+# --- CLIs that were broken on purpose ---------------------------------------------------
+
+FILTER = """\
+#!{python} -IS
+import json, subprocess, sys
+
+def spoilt(frame):
+    {spoil}
+    return frame
+
+with subprocess.Popen([{cli!r}, *sys.argv[1:]], stdout=subprocess.PIPE) as cli:
+    for line in cli.stdout:
+        if line.startswith(b"{{"):
+            frame = spoilt(json.loads(line))
+            line = json.dumps(frame).encode() + b"\\n" if frame else b""
+        sys.stdout.buffer.write(line)
+        sys.stdout.buffer.flush()
+sys.exit(cli.returncode)
+"""
+
+SPOILT: dict[str, tuple[str, set[str]]] = {
+    "drops command_lifecycle": (
+        'if frame["type"] == "command_lifecycle": return None',
+        {"lifecycle-follows-a-prompt", "lifecycle-tells-what-was-taken-back"},
+    ),
+    "drops control_cancel_request": (
+        'if frame["type"] == "control_cancel_request": return None',
+        {
+            "an-open-question-is-cancelled",
+            "an-open-hook-is-cancelled",
+            "the-loser-of-two-questions-is-cancelled",
+        },
+    ),
+    "answers interrupts without a receipt": (
+        'if "still_queued" in str(frame): frame["response"].pop("response")',
+        {
+            "the-interrupt-receipt-lists-waiting-prompts",
+            "an-interrupt-can-take-waiting-prompts-along",
+            "an-idle-interrupt-has-a-receipt",
+        },
+    ),
+}
+
+AFFECTED = ("two-turns", "*taken-back", "interrupted-*", "hook-and-question", "prompt-during-*")
+
+
+@pytest.mark.parametrize("how", SPOILT)
+async def test_a_broken_feature_is_named_and_nothing_else(tmp_path: Path, how: str) -> None:
+    spoil, features = SPOILT[how]
+    program = tmp_path / "claude"
+    program.write_text(FILTER.format(python=sys.executable, cli=str(stock_cli()), spoil=spoil))
+    program.chmod(0o755)
+    scenes = [each for each in catalogue.chosen(AFFECTED) if each.name != "interrupted-by-signal"]
+
+    report = await report_on(program, scenes)
+
+    assert bad_names(report) == features
+    assert not report.is_good
