@@ -8,20 +8,21 @@ PY := .venv/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check -qq --retries 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-real parity lint format types imports bench clean
+.PHONY: help demo test test-real parity conform lint format types imports bench clean
 
 help:
 	@echo "make demo     a conversation in the terminal; costs nothing, reaches no network"
 	@echo "make test     the whole test suite, on the stock CLI, offline"
 	@echo "make lint     ruff, as CI runs it         make format   ruff, mending what it can"
 	@echo "make types    mypy and pyright, strict    make imports  who may import whom"
+	@echo "make conform  what the stock CLI does, checked against what we know of it"
 	@echo "make parity   write docs/parity.md anew    make test-real  a few tests with your own login (costs)"
 	@echo "make bench    what an import costs        make clean    remove what was made here"
 
 demo: .venv/ready-demo
 	@PYTHONPATH=src $(PY) -m steersman.cli demo $(DEMO_ARGS)
 
-test: .venv/ready-dev
+test: .venv/ready-dev .venv/ready-older
 	@$(PY) -m pytest -q -n auto $(PYTEST_ARGS)
 
 test-real: .venv/ready-dev
@@ -29,6 +30,9 @@ test-real: .venv/ready-dev
 
 parity: .venv/ready-dev
 	@$(PY) scripts/parity.py
+
+conform: .venv/ready-dev
+	@$(PY) -m steersman.cli conform $(CONFORM_ARGS)
 
 lint: .venv/ready-dev
 	@$(PY) -m ruff check .
@@ -57,6 +61,10 @@ clean:
 	@echo "Installing steersman and its development tools into .venv (a minute or two, once) ..."
 	@$(PIP) install --editable ".[dev]"
 	@touch $@ .venv/ready-demo
+
+# A CLI of an older release: what it lacks must degrade, not hang. Without it those tests skip.
+.venv/ready-older: .venv/ready-dev
+	@$(PY) -m steersman.testing.older_cli && touch $@ || echo "Going on without an older CLI."
 
 .venv/ready-demo: pyproject.toml | .venv/pyvenv.cfg
 	@echo "Installing steersman and the stock Claude Code CLI into .venv (once) ..."

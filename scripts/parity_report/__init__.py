@@ -1,1 +1,1 @@
-"""The parity report: `catalogue` + `ours` + `evidence` → `rows` → `page`."""
+"""The parity report: catalogue, `ours` and `evidence` of tests → `rows` → `page`."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from scripts.parity_report import ours
-from scripts.parity_report.evidence import mark_of
+from scripts.parity_report.marks import mark_of
 from scripts.parity_report.reasons import ELSEWHERE
 from steersman._wire.environment import ALWAYS, INHERITED, MARKS
 from steersman.options import Options

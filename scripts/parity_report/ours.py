@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 import steersman
-from scripts.parity_report.evidence import union_members
+from scripts.parity_report.marks import union_members
 from steersman import control, hooks, messages
 from steersman._wire.launch import ROWS
 from steersman.agent import Agent, Session, Turn

@@ -17,6 +17,7 @@ from steersman.journal import TurnResult
 from steersman.messages import Message
 from steersman.options import Options, options_from
 from steersman.ports import Clock, ToolServer, Transport
+from steersman.skills import check_plugins
 from steersman.tools.output import Shape, shape_of
 from steersman.tools.toolbox import Toolbox
 from steersman.transports.locate import locate
@@ -52,6 +53,8 @@ class Agent:
         options = options_from(self.options, overrides)
         servers = _servers_of(options)
         chosen = _checked(transport) or self._transport
+        if chosen is None:
+            check_plugins(options)
         return Session(
             options,
             _plan(options, servers, _program(options, chosen)),

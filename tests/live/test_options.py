@@ -15,14 +15,13 @@ import pytest
 
 from steersman import Options, Session, Toolbox, tool
 from steersman.errors import OptionRefused, RequestRefused, StartupError, UsageError
-from steersman.hooks import Hooks, PreToolUse
 from steersman.journal import Kind
 from steersman.messages import Assistant, Init, Message
 from steersman.options import AgentDefinition, Plugin
 from steersman.skills import discover
 from steersman.testing.model import ScriptedModel
 from steersman.testing.sandbox import CliSandbox
-from steersman.testing.script import Script, call, fail, say, when
+from steersman.testing.script import Script, Usage, call, fail, say
 from tests.live.staging import (
     LIMIT,
     MakeScripted,
@@ -36,8 +35,6 @@ from tests.live.staging import (
 pytestmark = pytest.mark.live
 
 ELSEWHERE: Mapping[str, str] = {
-    "output_format": "tests/live/test_structured_output.py",
-    "max_budget_usd": "tests/live/test_one_shot.py",
     "allowed_tools": "tests/live/test_sizes.py",
     "disallowed_tools": "tests/live/test_sizes.py",
     "add_dirs": "tests/live/test_sizes.py",
@@ -60,9 +57,9 @@ ELSEWHERE: Mapping[str, str] = {
     "persist_session": "tests/live/test_sessions.py",
     "title": "tests/live/test_sessions.py",
     "enable_file_checkpointing": "tests/live/test_sessions.py",
-    "request_timeout": "tests/live/test_live_control.py",
-    "close_grace": "tests/live/test_process_life.py",
-    "include_partial_messages": "tests/live/test_streamed_text.py",
+    "request_timeout": "tests/live/test_sizes.py",
+    "close_grace": "tests/live/test_interrupts.py",
+    "include_partial_messages": "tests/live/test_prompts_at_once.py",
 }
 """Options whose deeds are seen by other tests."""
 
@@ -175,7 +172,7 @@ async def test_flags_and_variables_reach_the_process(
             {"output_config": {"task_budget": {"type": "tokens", "total": 50_000}}},
         ),
     ],
-    ids=lambda each: "+".join(each),
+    ids="+".join,
 )
 async def test_how_to_think_reaches_the_model(
     scripted: MakeScripted, options: dict[str, Any], fits: dict[str, dict[str, Any]]
@@ -208,8 +205,7 @@ async def test_the_next_model_answers_when_the_first_is_overloaded(scripted: Mak
     agent, model = scripted(
         Script(answer, answer, answer, answer, answer, answer),
         model="claude-sonnet-4-5",
-        fallback_model="claude-haiku-4-5",
-        env={"CLAUDE_CODE_MAX_RETRIES": "1"},
+        fallback_model=["claude-haiku-4-5"],
     )
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
@@ -217,6 +213,35 @@ async def test_the_next_model_answers_when_the_first_is_overloaded(scripted: Mak
 
     assert text == "from the second"
     assert model.asked[0].model != model.asked[-1].model
+
+
+async def test_a_turn_ends_when_it_has_cost_enough(scripted: MakeScripted) -> None:
+    agent, model = scripted(
+        call("Bash", command="echo hi").using(Usage(input_tokens=1_000_000)),
+        allowed_tools=["Bash"],
+        max_budget_usd=0.01,
+    )
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        result = await (await session.send("spend"))
+
+    assert (result.outcome, len(model.asked)) == ("failed", 1)
+    assert "budget" in result.reason
+
+
+async def test_the_answer_can_have_a_shape(scripted: MakeScripted) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+    agent, _model = scripted(
+        call("StructuredOutput", a="b"),
+        output_format={"type": "json_schema", "schema": schema},
+    )
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        greeting = await greeting_of(session)
+        result = await (await session.send("shape it"))
+
+    assert greeting["jsonSchema"] == schema
+    assert result.structured_output == {"a": "b"}
 
 
 async def test_what_only_the_greeting_carries_stands_in_it(scripted: MakeScripted) -> None:
@@ -400,7 +425,7 @@ async def test_a_tool_can_stand_in_for_another(scripted: MakeScripted) -> None:
         return "ran elsewhere"
 
     agent, model = scripted(
-        call("Bash", command="ls", description="list", id_="b"),
+        call("Bash", command="ls", id_="b"),
         say("done"),
         functions=[run],
         tool_aliases={"Bash": "mcp__functions__run"},
@@ -502,7 +527,7 @@ async def test_a_sandbox_that_cannot_be_had_stops_the_start(scripted: MakeScript
     agent, _model = scripted(env={"PATH": "/nowhere"}, sandbox={"enabled": True})
 
     async with asyncio.timeout(LIMIT):
-        with pytest.raises(StartupError, match="(?i)sandbox"):
+        with pytest.raises(StartupError, match=r"(?i)sandbox"):
             await agent.start()
         loose = {"enabled": True, "failIfUnavailable": False, "excludedCommands": ["docker"]}
         async with agent.session(sandbox=loose) as session:
@@ -543,21 +568,23 @@ async def test_the_debug_log_is_written_when_it_is_asked_for(
     assert "[DEBUG]" in "".join(heard)
 
 
-async def test_hooks_can_be_told_of(scripted: MakeScripted) -> None:
-    hooks = Hooks()
-    hooks.on(PreToolUse)(lambda _event: None)
+async def test_hooks_of_the_settings_can_be_told_of(scripted: MakeScripted) -> None:
+    hook = {"matcher": "Bash", "hooks": [{"type": "command", "command": "true"}]}
     agent, _model = scripted(
-        call("Bash", command="echo hi"), say("done"), allowed_tools=["Bash"], hooks=hooks
+        *(call("Bash", command="echo hi"), say("done")),
+        *(call("Bash", command="echo hi"), say("done")),
+        allowed_tools=["Bash"],
+        settings={"hooks": {"PreToolUse": [hook]}},
     )
     told: dict[bool, bool] = {}
 
-    for switch in (True,):
-        async with asyncio.timeout(LIMIT), agent.session(include_hook_events=switch) as session:
+    for is_on in (True, False):
+        async with asyncio.timeout(LIMIT), agent.session(include_hook_events=is_on) as session:
             await turned(session)
             lines = [each.line for each in await entries_of(session)]
-        told[switch] = any(b'"hook_started"' in line for line in lines)
+        told[is_on] = any(b'"hook_started"' in line for line in lines)
 
-    assert told == {True: True}
+    assert told == {True: True, False: False}
 
 
 # Agents, skills, plugins, output styles, slash commands
@@ -581,11 +608,7 @@ async def test_an_agent_runs_in_the_foreground_and_is_heard_if_that_is_wanted(
         "subagent_type": "helper",
         "run_in_background": False,
     }
-    script = Script(
-        call("Agent", **task, id_="a"),
-        say("done"),
-        when(lambda request: "YOU LOOK THINGS UP" in request.system, say("found it")),
-    )
+    script = Script(call("Agent", **task, id_="a"), say("done")).branch("look", say("found it"))
     agent, model = scripted(script, agents={"helper": AGENT}, forward_subagent_text=True)
 
     async with asyncio.timeout(LIMIT), agent.session() as session:

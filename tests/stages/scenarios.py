@@ -440,6 +440,7 @@ class AnInterruptBeforeTheFirstByte(Scenario):
 
     async def play(self, session: Session, stage: Stage) -> None:
         turn = await session.send("go")
+        await entry_where(session, lambda entry: b'"requesting"' in entry.line)
         await stage.wait_for_request()
         await turn.interrupt()
         await at_rest(session)

@@ -131,6 +131,8 @@ class Connection:
             settled = self.turns.idle() if found.state == "idle" else []
             arrived = MessageArrived(line, Kind.BOOKKEEPING, ())
             return [arrived, *settled, StateReported(found.state or "")]
+        if found.subtype == "init":
+            return [*self.turns.opened(), *self._on_message(found, line)]
         if found.subtype == "task_started" and found.tool_use_id:
             self.turns.task_started(found.tool_use_id)
         return self._on_message(found, line)

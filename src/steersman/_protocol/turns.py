@@ -33,6 +33,7 @@ class TurnBook:
         self._completed: set[str] = set()
         self._replayed: list[str] = []
         self._owners: dict[str, tuple[str, ...]] = {}
+        self._has_lifecycle = False
 
     @property
     def open(self) -> tuple[str, ...]:
@@ -54,6 +55,7 @@ class TurnBook:
 
     def lifecycle(self, uuid: str, state: str) -> list[TurnEvent]:
         """The CLI tells what becomes of a prompt."""
+        self._has_lifecycle = True
         if uuid not in self._open:
             return []
         if state == "started":
@@ -63,6 +65,13 @@ class TurnBook:
         if state == "cancelled":
             return self._settle([uuid], None, was_cancelled=True)
         return []
+
+    def opened(self) -> list[TurnEvent]:
+        """A turn of the CLI's begins. Older ones replay its prompt only after the first text."""
+        waiting = [uuid for uuid in self._open if uuid not in self._started]
+        if self._has_lifecycle or self.current or not waiting:
+            return []
+        return self._start(waiting[0])
 
     def replayed(self, uuid: str) -> list[TurnEvent]:
         """The CLI echoes a prompt: on older ones, the only sign that it has begun with it."""
@@ -78,8 +87,10 @@ class TurnBook:
             # Nobody asked for that turn; it ends no prompt of ours.
             return []
         replayed, self._replayed = self._replayed, []
+        # An older CLI that is stopped in its first text does not even replay.
+        begun = () if self._has_lifecycle else self.current
         self.current = ()
-        return self._settle(named or replayed, line)
+        return self._settle(named or replayed or begun, line)
 
     def idle(self) -> list[TurnEvent]:
         """The CLI has nothing left to do: what completed without a result is settled now."""

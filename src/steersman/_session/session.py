@@ -256,7 +256,17 @@ class Session:
             raise UsageError("query", query, "True or False")
         # Without this mark the CLI runs slash commands and reads files named by `@`.
         fields: dict[str, Any] = {"client_composed": True} if self.options.verbatim_prompts else {}
-        return self._send(content_of(prompt), fields if query else {**fields, "shouldQuery": False})
+        content = content_of(prompt)
+        if fields and isinstance(content, str) and content.startswith("/"):
+            self._refuse_if_run(content)
+        return self._send(content, fields if query else {**fields, "shouldQuery": False})
+
+    def _refuse_if_run(self, text: str) -> None:
+        """Older CLIs, which tell no capabilities, would run it as a command in spite of our mark."""
+        self._at_work()
+        if not self.initialized.capabilities:
+            hint = "if it is meant as a command, use session.command()"
+            raise UsageError("prompt", text, "a text this old CLI does not run: no `/`", hint=hint)
 
     async def command(self, text: str) -> Turn:
         """Send a slash command, such as `/compact`, for the CLI to run."""

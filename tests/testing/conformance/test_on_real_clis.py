@@ -28,7 +28,8 @@ from steersman.testing.older_cli import OLDER_VERSION, find_older_cli
 from steersman.testing.sandbox import find_stock_cli
 from tests.live.test_harness import stock_cli
 
-pytestmark = pytest.mark.live
+# Many scenes each: seconds on an idle machine, minutes on a busy one.
+pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 
 GROUPS: dict[str, tuple[Scene[Any], ...]] = {
     module.__name__.rpartition(".")[2]: module.SCENES

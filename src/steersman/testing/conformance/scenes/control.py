@@ -102,9 +102,7 @@ def set_model_is_used_at_once(seen: tuple[RawCli, Answered]) -> list[bool]:
     return ["haiku" in haiku, first == again, "haiku" in first]
 
 
-@other_models.canary(
-    "19.17", sees="success", so="a model's name is shown again when its turn fails"
-)
+@other_models.canary("19.17", sees="success", so="the next turn fails, and says so")
 def a_misspelt_model_is_accepted(seen: tuple[RawCli, Answered]) -> Any:
     """`set_model` with a name that does not exist succeeds."""
     return seen[1]["typo"].get("subtype")

@@ -309,7 +309,7 @@ async def nameless_tool_server(stage: Stage) -> RawCli:
 
 
 @nameless_tool_server.canary(
-    "10", sees=[[], "fine"], so="we always write the name, and name servers in `initialize`"
+    "10", sees=[[], "fine"], so="servers are named in `initialize`, not by a configuration"
 )
 def a_nameless_tool_server_is_dropped_in_silence(cli: RawCli) -> Any:
     """An sdk server without `name` is never spoken to, and nobody is told."""

@@ -278,7 +278,7 @@ async def rule_for_the_project(stage: Stage) -> RawCli:
 
 
 @rule_for_the_project.canary(
-    "19.15", sees=[2, True], so="`always` answers use the session as their destination"
+    "19.15", sees=[2, True], so="answers should name `session` as the destination"
 )
 def a_local_rule_has_no_effect(cli: RawCli) -> list[Any]:
     """A rule with destination `localSettings` is written, but not used when that file is off."""

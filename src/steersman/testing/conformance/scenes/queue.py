@@ -285,7 +285,7 @@ async def taken_back_at_once(stage: Stage) -> tuple[RawCli, Frame]:
 
 
 @taken_back_at_once.canary(
-    "7", sees=[{"cancelled": False}, False], so="only a settled turn is believed, not this answer"
+    "7", sees=[{"cancelled": False}, False], so="a `false` is not believed: the turn must settle"
 )
 def taking_back_at_once_is_answered_wrongly(seen: tuple[RawCli, Frame]) -> list[Any]:
     """Right after a send, `cancelled: false` is answered although the prompt never runs."""

@@ -1,0 +1,288 @@
+"""What the code of the tests touches, one file at a time.
+
+Syntax goes in, marks come out. A mark is a word for something that code touches:
+
+    steersman.messages.system.Status    a class or function of ours, whatever it was imported as
+    each:steersman.messages.User        the same as one of a table or union that is gone through
+    name:steersman._wire.launch.ROWS    anything of ours, by the path it was imported from
+    option:max_turns                    an option, given to something that takes options
+    .set_model                          an attribute of anything
+    text:system/status                  a text that stands in the code
+
+Comments, docstrings and annotations touch nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import pkgutil
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from types import ModuleType
+from typing import TypeGuard, cast, get_args
+
+from steersman.options import Options
+
+__all__ = ["TAKE_OPTIONS", "Module", "mark_of", "names_in", "passes_options_on", "union_members"]
+
+NO_EVIDENCE = ("tests/house/", "tests/samples/")
+"""Rules that look at everything, and samples, exercise nothing."""
+
+OPTIONS = frozenset(each.name for each in dataclasses.fields(Options))
+TAKE_OPTIONS = frozenset({"Agent", "Options", "query", "replace", "run", "session", "start"})
+GO_THROUGH = frozenset({"get_args", "items", "list", "parametrize", "sorted", "values"})
+NOT_RUN = frozenset({"skip", "xfail"})
+VARIABLE = re.compile(r"\b[A-Z][A-Z0-9_]{2,}\b")
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True)
+class Module:
+    """One file of tests."""
+
+    path: str
+    tree: ast.Module
+    imports: dict[str, str] = field(init=False, default_factory=dict[str, str])
+    """What each imported name stands for."""
+    defined: dict[str, list[ast.stmt]] = field(
+        init=False, default_factory=dict[str, list[ast.stmt]]
+    )
+
+    def __post_init__(self) -> None:
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                self.imports.update(_imported(node))
+        for statement in self.tree.body:
+            for name in _defined_by(statement):
+                self.defined.setdefault(name, []).append(statement)
+
+    def tests(self) -> Iterator[Function]:
+        """What pytest would run and count."""
+        if self.path.startswith(NO_EVIDENCE):
+            return
+        functions = (each for each in self.tree.body if isinstance(each, Function))
+        for each in functions:
+            is_run = NOT_RUN.isdisjoint(_markers(each.decorator_list))
+            if each.name.startswith("test_") and is_run:
+                yield each
+
+    def is_live(self, function: Function) -> bool:
+        """Whether it runs the stock CLI."""
+        everywhere = [
+            each.value
+            for each in self.defined.get("pytestmark", [])
+            if isinstance(each, ast.Assign | ast.AnnAssign) and each.value is not None
+        ]
+        is_marked = "live" in _markers([*function.decorator_list, *everywhere])
+        return is_marked or self.path.startswith("tests/live/")
+
+    def has_tables(self, takers: frozenset[str]) -> bool:
+        """Whether options are given by the keys of a mapping somewhere in this file."""
+        return not takers.isdisjoint(self._unpacking)
+
+    @cached_property
+    def _unpacking(self) -> frozenset[str]:
+        calls = [each for each in ast.walk(self.tree) if isinstance(each, ast.Call)]
+        return frozenset(
+            _last_name(each.func)
+            for each in calls
+            if any(keyword.arg is None for keyword in each.keywords)
+        )
+
+    def marks(self, statement: ast.stmt, takers: frozenset[str]) -> Iterator[str]:
+        """What the code of one definition touches itself."""
+        for node in _code_of(statement):
+            match node:
+                case ast.Name() | ast.Attribute():
+                    yield from self._named(node)
+                case ast.Call():
+                    yield from self._called(node, takers)
+                case ast.For(iter=table) | ast.comprehension(iter=table):
+                    yield from self._gone_through([table] if isinstance(table, ast.Name) else [])
+                    yield from _options_in(table) if self.has_tables(takers) else ()
+                case ast.Assign(value=table) | ast.AnnAssign(value=ast.expr() as table):
+                    yield from _options_in(table) if self.has_tables(takers) else ()
+                case ast.Constant(value=str() as text):
+                    yield f"text:{text}"
+                    yield from (f"text:{word}" for word in VARIABLE.findall(text))
+                case _:
+                    pass
+
+    def _named(self, node: ast.Name | ast.Attribute) -> Iterator[str]:
+        if isinstance(node, ast.Attribute):
+            yield f".{node.attr}"
+        dotted = self._dotted(node)
+        if dotted.startswith("steersman."):
+            yield f"name:{dotted}"
+            yield from _marks_of_dotted(dotted)
+
+    def _called(self, node: ast.Call, takers: frozenset[str]) -> Iterator[str]:
+        name = _last_name(node.func)
+        dotted = self._dotted(node.func)
+        is_foreign = dotted != "" and not dotted.startswith(("steersman.", "tests."))
+        if name in takers and (not is_foreign or name == "replace"):
+            for each in node.keywords:
+                yield from [f"option:{each.arg}"] if each.arg else _options_in(each.value)
+        if name == "parametrize" and self.has_tables(takers):
+            yield from _options_in(node)
+        if name in GO_THROUGH:
+            receiver = node.func.value if isinstance(node.func, ast.Attribute) else node
+            yield from self._gone_through([receiver, *node.args])
+
+    def _gone_through(self, nodes: Iterable[ast.expr]) -> Iterator[str]:
+        """A test that goes through a union, or a table of classes, exercises each of them."""
+        parts = [part for node in nodes for part in ast.walk(node)]
+        single = [id(part.value) for part in parts if isinstance(part, ast.Subscript)]
+        for part in parts:
+            members = [] if id(part) in single else _members(_resolved(self._dotted(part)))
+            yield from (f"each:{mark_of(member)}" for member in members)
+
+    def _dotted(self, node: ast.AST) -> str:
+        if isinstance(node, ast.Name):
+            return self.imports.get(node.id, "")
+        if isinstance(node, ast.Attribute):
+            before = self._dotted(node.value)
+            return f"{before}.{node.attr}" if before else ""
+        return ""
+
+
+def mark_of(thing: object) -> str:
+    """The mark of a class or function, wherever it is imported from."""
+    return f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', '')}"
+
+
+def union_members(union: object) -> list[type]:
+    """The classes that a union is made of."""
+    return [each for each in get_args(union) if isinstance(each, type)]
+
+
+@cache
+def _resolved(dotted: str) -> object:
+    if not dotted.startswith("steersman."):
+        return None
+    try:
+        return pkgutil.resolve_name(dotted)
+    except (ImportError, AttributeError):
+        return None
+
+
+def _marks_of_dotted(dotted: str) -> list[str]:
+    thing = _resolved(dotted)
+    is_named = hasattr(thing, "__qualname__") and not isinstance(thing, ModuleType)
+    return [mark_of(thing)] if is_named else []
+
+
+def _members(thing: object) -> list[type]:
+    """The classes in a union, a mapping's values, or a sequence."""
+    if isinstance(thing, Mapping):
+        thing = tuple(cast("Mapping[object, object]", thing).values())
+    if isinstance(thing, list | tuple | set | frozenset):
+        things = cast("Iterable[object]", thing)
+        return [each for each in things if isinstance(each, type)]
+    return union_members(thing)
+
+
+def _options_in(*tables: ast.expr) -> Iterator[str]:
+    """The options that tables name: keys of their mappings, or what their rows begin with."""
+    for table in tables:
+        match table:
+            case ast.Dict(keys=keys, values=values):
+                words = {str(each.value) for each in keys if isinstance(each, ast.Constant)}
+                unpacked = [each for key, each in zip(keys, values, strict=True) if key is None]
+                if words <= OPTIONS:
+                    yield from (f"option:{each}" for each in words)
+                # Other keys are labels.
+                yield from _options_in(*(unpacked if words <= OPTIONS else values))
+            case ast.List(elts=rows) | ast.Tuple(elts=rows) | ast.Set(elts=rows):
+                firsts = [row.elts[0] for row in rows if isinstance(row, ast.Tuple) and row.elts]
+                yield from _option_marks(firsts)
+                yield from _options_in(*rows)
+            case ast.Call(func=function, args=given, keywords=named):
+                yield from _option_marks(given[:1] if _last_name(function) == "param" else [])
+                owner = [function.value] if isinstance(function, ast.Attribute) else []
+                yield from _options_in(*owner, *given, *(each.value for each in named))
+            case _:
+                pass
+
+
+def _option_marks(nodes: Iterable[ast.expr]) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield f"option:{node.value}"
+
+
+def passes_options_on(node: ast.AST) -> TypeGuard[Function]:
+    """Whether it, or what it makes, takes `**options`."""
+    inside = [each for each in ast.walk(node) if isinstance(each, Function)]
+    kwargs = [each.args.kwarg.arg for each in inside if each.args.kwarg is not None]
+    return isinstance(node, Function) and "options" in kwargs
+
+
+def _imported(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
+    if isinstance(node, ast.ImportFrom):
+        return {each.asname or each.name: f"{node.module}.{each.name}" for each in node.names}
+    return {
+        each.asname or each.name.partition(".")[0]: (
+            each.name if each.asname else each.name.partition(".")[0]
+        )
+        for each in node.names
+    }
+
+
+def _defined_by(statement: ast.stmt) -> list[str]:
+    match statement:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return [name]
+        case ast.Assign(targets=targets):
+            return [each.id for each in targets if isinstance(each, ast.Name)]
+        case ast.AnnAssign(target=ast.Name(id=name)) | ast.AugAssign(target=ast.Name(id=name)):
+            return [name]
+        case _:
+            return []
+
+
+def _markers(nodes: Iterable[ast.expr]) -> set[str]:
+    return {
+        part.attr for node in nodes for part in ast.walk(node) if isinstance(part, ast.Attribute)
+    }
+
+
+def _last_name(node: ast.expr) -> str:
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case _:
+            return ""
+
+
+def names_in(statement: ast.stmt) -> Iterator[str]:
+    """The names it reads, and its parameters, which may be fixtures."""
+    for node in _code_of(statement):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg
+
+
+def _code_of(node: ast.AST) -> Iterator[ast.AST]:
+    """Every node below, but for annotations and docstrings."""
+    yield node
+    silent = {id(each) for each in _annotations_of(node)}
+    for child in ast.iter_child_nodes(node):
+        is_docstring = isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)
+        if id(child) not in silent and not is_docstring:
+            yield from _code_of(child)
+
+
+def _annotations_of(node: ast.AST) -> list[ast.expr | None]:
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            return [node.returns]
+        case ast.arg() | ast.AnnAssign():
+            return [node.annotation]
+        case _:
+            return []

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import dataclasses
+
+from steersman.options import Options
+from tests.options.page import PAGE, page, sections
+
+
+def test_the_page_lists_every_option_as_it_is() -> None:
+    """If not: `python -m tests.options.page`."""
+    assert PAGE.read_text(encoding="utf-8") == page()
+
+
+def test_every_option_says_what_it_does() -> None:
+    rows = [row for _, rows in sections() for row in rows]
+
+    assert [name for name, _ in rows] == [each.name for each in dataclasses.fields(Options)]
+    assert [name for name, says in rows if len(says) < 10] == []
+
+
+def test_no_row_breaks_the_table() -> None:
+    rows = [
+        line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| `")
+    ]
+
+    assert [line for line in rows if line.count("|") != 4] == []
