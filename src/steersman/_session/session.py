@@ -262,7 +262,7 @@ class Session:
         return self._send(content, fields if query else {**fields, "shouldQuery": False})
 
     def _refuse_if_run(self, text: str) -> None:
-        """Older CLIs, which tell no capabilities, would run it as a command in spite of our mark."""
+        """Older CLIs, which tell no capabilities, would run it in spite of our mark."""
         self._at_work()
         if not self.initialized.capabilities:
             hint = "if it is meant as a command, use session.command()"
