@@ -12,7 +12,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from scripts.parity_report.marks import TAKE_OPTIONS, Module, names_in, passes_options_on
+from scripts.parity_report.marks import (
+    TAKE_OPTIONS,
+    UNPACKS,
+    Module,
+    names_in,
+    passes_options_on,
+)
 
 __all__ = ["Evidence", "Test"]
 
@@ -81,7 +87,8 @@ class Evidence:
             new = [each for each in self._used(spot) if each not in seen]
             seen.update(new)
             waiting += new
-        return {mark for spot in seen for mark in self._marks(spot)}
+        marks = {mark for spot in seen for mark in self._marks(spot)}
+        return {mark.removeprefix("table ") for mark in marks} if UNPACKS in marks else marks
 
     def _used(self, spot: Spot) -> list[Spot]:
         module = self._modules[spot[0]]

@@ -6,6 +6,7 @@ Syntax goes in, marks come out. A mark is a word for something that code touches
     each:steersman.messages.User        the same as one of a table or union that is gone through
     name:steersman._wire.launch.ROWS    anything of ours, by the path it was imported from
     option:max_turns                    an option, given to something that takes options
+    table option:max_turns              an option that a table names, for whoever unpacks it
     .set_model                          an attribute of anything
     text:system/status                  a text that stands in the code
 
@@ -20,13 +21,21 @@ import pkgutil
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from types import ModuleType
 from typing import TypeGuard, cast, get_args
 
 from steersman.options import Options
 
-__all__ = ["TAKE_OPTIONS", "Module", "mark_of", "names_in", "passes_options_on", "union_members"]
+__all__ = [
+    "TAKE_OPTIONS",
+    "UNPACKS",
+    "Module",
+    "mark_of",
+    "names_in",
+    "passes_options_on",
+    "union_members",
+]
 
 NO_EVIDENCE = ("tests/house/", "tests/samples/")
 """Rules that look at everything, and samples, exercise nothing."""
@@ -34,6 +43,9 @@ NO_EVIDENCE = ("tests/house/", "tests/samples/")
 OPTIONS = frozenset(each.name for each in dataclasses.fields(Options))
 TAKE_OPTIONS = frozenset({"Agent", "Options", "query", "replace", "run", "session", "start"})
 GO_THROUGH = frozenset({"get_args", "items", "list", "parametrize", "sorted", "values"})
+UNPACKS = "unpacks options"
+"""The mark of code that gives a mapping to something that takes options."""
+
 NOT_RUN = frozenset({"skip", "xfail"})
 VARIABLE = re.compile(r"\b[A-Z][A-Z0-9_]{2,}\b")
 
@@ -80,19 +92,6 @@ class Module:
         is_marked = "live" in _markers([*function.decorator_list, *everywhere])
         return is_marked or self.path.startswith("tests/live/")
 
-    def has_tables(self, takers: frozenset[str]) -> bool:
-        """Whether options are given by the keys of a mapping somewhere in this file."""
-        return not takers.isdisjoint(self._unpacking)
-
-    @cached_property
-    def _unpacking(self) -> frozenset[str]:
-        calls = [each for each in ast.walk(self.tree) if isinstance(each, ast.Call)]
-        return frozenset(
-            _last_name(each.func)
-            for each in calls
-            if any(keyword.arg is None for keyword in each.keywords)
-        )
-
     def marks(self, statement: ast.stmt, takers: frozenset[str]) -> Iterator[str]:
         """What the code of one definition touches itself."""
         for node in _code_of(statement):
@@ -103,9 +102,9 @@ class Module:
                     yield from self._called(node, takers)
                 case ast.For(iter=table) | ast.comprehension(iter=table):
                     yield from self._gone_through([table] if isinstance(table, ast.Name) else [])
-                    yield from _options_in(table) if self.has_tables(takers) else ()
+                    yield from _rows_in(table)
                 case ast.Assign(value=table) | ast.AnnAssign(value=ast.expr() as table):
-                    yield from _options_in(table) if self.has_tables(takers) else ()
+                    yield from _rows_in(table)
                 case ast.Constant(value=str() as text):
                     yield f"text:{text}"
                     yield from (f"text:{word}" for word in VARIABLE.findall(text))
@@ -127,8 +126,9 @@ class Module:
         if name in takers and (not is_foreign or name == "replace"):
             for each in node.keywords:
                 yield from [f"option:{each.arg}"] if each.arg else _options_in(each.value)
-        if name == "parametrize" and self.has_tables(takers):
-            yield from _options_in(node)
+                yield from [] if each.arg else [UNPACKS]
+        if name == "parametrize":
+            yield from _rows_in(node)
         if name in GO_THROUGH:
             receiver = node.func.value if isinstance(node.func, ast.Attribute) else node
             yield from self._gone_through([receiver, *node.args])
@@ -207,6 +207,11 @@ def _options_in(*tables: ast.expr) -> Iterator[str]:
                 yield from _options_in(*owner, *given, *(each.value for each in named))
             case _:
                 pass
+
+
+def _rows_in(table: ast.expr) -> Iterator[str]:
+    """The same where nothing says yet that they are given to anyone."""
+    return (f"table {mark}" for mark in _options_in(table))
 
 
 def _option_marks(nodes: Iterable[ast.expr]) -> Iterator[str]:

@@ -223,6 +223,7 @@ def test_a_test_does_not_exercise_what_it_only_mentions(text: str) -> None:
         ("Options(**{'max_turns': {'a': 1}})", True),
         ("[Options(**each) for each in {'max_turns': {}, 'label': {}}.values()]", False),
         ("Options(**{'tools': ('max_turns', 'a')})", False),
+        ("[print(each) for each in [{'max_turns': 1}]]", False),
         ("frame(max_turns=1)", False),
         ("SetLimit(max_turns=1)", False),
         ("asyncio.run(main, max_turns=1)", False),

@@ -1,4 +1,4 @@
-"""Journals, made comparable: ids become names, pieces are joined, and what cannot agree is left out.
+"""Journals, made comparable: ids become names, pieces are joined, what cannot agree is left out.
 
 Everything that is not named in `NOT_COMPARED` must be the same on every stage.
 """
@@ -202,7 +202,7 @@ def _pruned(value: Any, path: str) -> Any:
             if not _is_left_out(f"{path}.{name}")
         }
     if isinstance(value, list):
-        return [_pruned(each, path) for each in cast("list[Any]", value)]
+        return [_pruned(each, path) for each in value]
     # Costs are sums, and who adds in another order gets another last digit.
     return round(value, 9) if isinstance(value, float) else value
 

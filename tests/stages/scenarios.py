@@ -13,8 +13,6 @@ from typing import Any, ClassVar
 from steersman import Allow, Deny, Hooks, Session, tool
 from steersman.errors import RequestRefused
 from steersman.hooks import PostToolUse, PreToolUse, Reply, Stop, UserPromptSubmit, allow, deny
-from steersman.testing.scripted.cli import ScriptedCLI
-from steersman.testing.scripted.stage import FakeTool
 from steersman.testing.script import (
     Answer,
     Scene,
@@ -28,6 +26,8 @@ from steersman.testing.script import (
     think,
     when,
 )
+from steersman.testing.scripted.cli import ScriptedCLI
+from steersman.testing.scripted.stage import FakeTool
 from steersman.testing.stages import Stage
 from tests.live.staging import entry_where, first_words, until
 
@@ -359,7 +359,11 @@ class AGuardThatFails(Scenario):
 
     def options(self) -> dict[str, Any]:
         hooks = Hooks()
-        hooks.on(PreToolUse, "Bash")(lambda _: 1 / 0)
+
+        @hooks.on(PreToolUse, "Bash")
+        def stumble(_event: PreToolUse) -> Reply:
+            raise ZeroDivisionError
+
         return {"hooks": hooks}
 
 
@@ -523,7 +527,7 @@ TOTAL = {
 
 
 class StructuredOutput(Scenario):
-    steps = (call("StructuredOutput", amount=5),)
+    steps: ClassVar[tuple[Answer | Scene, ...]] = (call("StructuredOutput", amount=5),)
 
     def options(self) -> dict[str, Any]:
         return {"output_format": {"type": "json_schema", "schema": TOTAL}}

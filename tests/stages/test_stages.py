@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -41,11 +40,11 @@ async def performed(scenario: Scenario, stage: Stage) -> list[str]:
 
 
 @pytest.fixture
-def folders(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
+def folders(tmp_path: Path) -> tuple[Path, Path]:
     one, other = tmp_path / "memory", tmp_path / "process"
     one.mkdir()
     other.mkdir()
-    yield one, other
+    return one, other
 
 
 @pytest.mark.parametrize("scenario", ALL, ids=lambda each: each.__name__)

@@ -99,9 +99,7 @@ def project(tmp_path: Path) -> Project:
     ],
     ids=["plain pytest", "pytest-asyncio", "anyio"],
 )
-def test_a_scripted_agent_works_under(
-    project: Project, tests: str, flags: tuple[str, ...]
-) -> None:
+def test_a_scripted_agent_works_under(project: Project, tests: str, flags: tuple[str, ...]) -> None:
     counts, said = project.run(tests, *flags)
 
     assert counts == {"passed": 1}, said
@@ -272,7 +270,9 @@ def test_loading_it_costs_next_to_nothing(tmp_path: Path) -> None:
     env = {"PYTHONPATH": str(SRC), "PYTHONPYCACHEPREFIX": str(tmp_path)}
 
     runs = [
-        subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+        subprocess.run(
+            [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+        )
         for _ in range(4)
     ]
 

@@ -13,7 +13,12 @@ from pathlib import Path
 from steersman.ports import Launch, Receiver
 from steersman.transports.subprocess import SubprocessChannel, SubprocessTransport
 
-__all__ = ["refusing_real_clis"]
+__all__ = ["is_scripted", "refusing_real_clis"]
+
+
+def is_scripted(program: str) -> bool:
+    """Whether `executable` has made it."""
+    return Path(f"{program}.minutes").is_file()
 
 
 @contextmanager
@@ -25,7 +30,7 @@ def refusing_real_clis(refuse: Callable[[str], None]) -> Iterator[None]:
         self: SubprocessTransport, launch: Launch, receiver: Receiver
     ) -> SubprocessChannel:
         program = str(launch.argv[0])
-        if not Path(f"{program}.minutes").exists():
+        if not is_scripted(program):
             refuse(program)
         return await original(self, launch, receiver)
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import pytest
 
@@ -51,9 +51,7 @@ class MakeAgent(Protocol):
 class MakeModel(Protocol):
     """Makes a model on loopback that follows a script."""
 
-    def __call__(
-        self, *steps: Answer | Scene | Script, complete: bool = True
-    ) -> ScriptedModel:
+    def __call__(self, *steps: Answer | Scene | Script, complete: bool = True) -> ScriptedModel:
         """Make it; it serves until the test ends, when its script must be complete."""
         ...
 
@@ -198,7 +196,7 @@ class _Scripts:
         self._scripts.append((script, complete))
         return script
 
-    def __enter__(self) -> _Scripts:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -220,10 +218,8 @@ def _clis() -> dict[str, Path | None]:
     from steersman.testing.sandbox import find_stock_cli  # noqa: PLC0415
 
     found: dict[str, Path | None] = {}
-    try:
+    with suppress(CliNotFound):
         found["wheel"] = find_stock_cli()
-    except CliNotFound:
-        pass
     named = os.environ.get("STEERSMAN_CLI")
     if named and Path(named).is_file() and Path(named) not in found.values():
         found["STEERSMAN_CLI"] = Path(named)

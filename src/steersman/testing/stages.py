@@ -3,6 +3,7 @@
 Each gives agents that are wired to it, and answers the same questions about the model. What a
 script does on one of them it does on the others.
 """
+# ruff: noqa: D102 - the port's docstring is the contract
 
 from __future__ import annotations
 
@@ -61,9 +62,7 @@ class Stage(Protocol):
 class StagedAgent(Agent):
     """An agent that knows its stage, and what the model was asked there."""
 
-    def __init__(
-        self, stage: Stage, *, transport: Transport | None = None, **options: Any
-    ) -> None:
+    def __init__(self, stage: Stage, *, transport: Transport | None = None, **options: Any) -> None:
         super().__init__(transport=transport, **options)
         self.stage = stage
 

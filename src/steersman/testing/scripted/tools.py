@@ -233,11 +233,6 @@ class ToolRunner:
             return _Permit(call.input, _by_rule(call.name))
         if self._permissions.mode == "dontAsk":
             return self._refuse_by_mode(call, DONT_ASK.format(call.name))
-        if not self._output.settings.can_ask:
-            text = (
-                f"Claude requested permissions to use {call.name}, but you haven't granted it yet."
-            )
-            return self._refuse_unasked(call, text)
         return await self._ask(call, verdict)
 
     def _refuse_unasked(self, call: ToolCall, text: str) -> ToolOutcome:
@@ -251,6 +246,11 @@ class ToolRunner:
         return _refused(text, {"decision": "reject", "source": "config", "reason_type": "mode"})
 
     async def _ask(self, call: ToolCall, verdict: Verdict) -> _Permit | ToolOutcome:
+        if not self._output.settings.can_ask:
+            text = (
+                f"Claude requested permissions to use {call.name}, but you haven't granted it yet."
+            )
+            return self._refuse_unasked(call, text)
         self._open_asks += 1
         self._output.state("requires_action")
         try:

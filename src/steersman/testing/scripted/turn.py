@@ -28,8 +28,8 @@ ENFORCE = (
 )
 GO_ON: Mapping[str | None, str] = {
     "max_tokens": (
-        "Output token limit hit. Resume directly \u2014 no apology, no recap of what you were doing."
-        " Pick up mid-thought if that is where the cut happened."
+        "Output token limit hit. Resume directly \u2014 no apology, no recap of what you were"
+        " doing. Pick up mid-thought if that is where the cut happened."
         " Break remaining work into smaller pieces."
     ),
     "refusal": (

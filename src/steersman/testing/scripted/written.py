@@ -135,7 +135,7 @@ def _read_part(found: Any) -> Part:
         case {"call": str(name), **more}:
             return ToolUse(name, cast("Any", more.get("input") or {}), cast("Any", more.get("id")))
         case {"fail": int(status), **more}:
-            given: dict[str, Any] = {"message": "scripted failure", **more}
+            given = {"message": "scripted failure", **cast("dict[str, Any]", more)}
             return Fail(status, **given)
         case {"stall": seconds}:
             return Stall(None if seconds is None else float(cast("float", seconds)))
