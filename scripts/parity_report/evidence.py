@@ -48,19 +48,26 @@ class Evidence:
 
     sources: Mapping[str, str]
 
-    def best(self, marks: Iterable[str], near: str = "") -> Test | None:
+    def best(
+        self, marks: Iterable[str], near: str = "", *, may_be_live: bool = True
+    ) -> Test | None:
         """The test that shows best: on the real CLI, by itself, in the folder `near`."""
-        found = [(mark, *each) for mark in marks for each in self._tests.get(mark, [])]
+        found = [
+            (mark, is_direct, test)
+            for mark in marks
+            for is_direct, test in self._tests.get(mark, [])
+            if may_be_live or not test.is_live
+        ]
 
         def rank(each: tuple[str, bool, Test]) -> tuple[Any, ...]:
             mark, is_direct, test = each
             own = self._marks((test.path, test.name))
-            # An option that is refused does less than one that is taken.
+            # An option that is refused may never have reached a CLI.
             is_bad = mark.startswith("option:") and ".raises" in own
             # A test that is run for each row of a table does more than one that looks at it.
             distance = 0 if is_direct else 1 if ".parametrize" in own else 2
             is_far = not test.path.startswith(near)
-            return (not test.is_live, is_bad, distance, is_far, test.path, test.line)
+            return (is_bad, not test.is_live, distance, is_far, test.path, test.line)
 
         return min(found, key=rank)[2] if found else None
 

@@ -23,7 +23,7 @@ from scripts.parity_report.claims import (
     verb_claim,
 )
 from scripts.parity_report.evidence import Evidence, Test
-from scripts.parity_report.reasons import ALSO_SHOWN_BY, ELSEWHERE, REASONS, WHOLE_SECTION
+from scripts.parity_report.reasons import ALSO_SHOWN_BY, ELSEWHERE, NOT_LIVE, REASONS, WHOLE_SECTION
 from steersman.options import Options
 
 __all__ = ["Catalogue", "Row", "Section", "Status", "sections"]
@@ -80,7 +80,9 @@ class _Desk:
         claim = claim or elsewhere_claim(self.key, word)
         if claim is not None:
             marks = (*claim.marks, *ALSO_SHOWN_BY.get(self.key, {}).get(word, ()))
-            return Row(shown, claim.ours, self.evidence.best(marks, self.near), fields=fields)
+            may_be_live = word not in NOT_LIVE.get(self.key, ())
+            test = self.evidence.best(marks, self.near, may_be_live=may_be_live)
+            return Row(shown, claim.ours, test, fields=fields)
         reason = REASONS.get(self.key, {}).get(word) or WHOLE_SECTION.get(self.key, "")
         return Row(shown, reason=reason)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping
+from pathlib import Path
 from typing import Any, Self, TypeVar, overload
 
 from steersman._session.identity import new_uuid
@@ -228,7 +229,7 @@ def _program(options: Options, transport: Transport | None) -> str:
 
 def _servers_of(options: Options) -> dict[str, ToolServer]:
     """The tool servers that live in this process, by key."""
-    given = options.mcp_servers if isinstance(options.mcp_servers, Mapping) else {}
+    given = {} if isinstance(options.mcp_servers, str | Path) else options.mcp_servers
     servers = {key: server for key, server in given.items() if not isinstance(server, Mapping)}
     if options.functions:
         if FUNCTIONS in given:

@@ -9,6 +9,8 @@ from steersman._wire.environment import ALWAYS, INHERITED, MARKS, environment
 HOST = {
     "PATH": "/usr/bin",
     "HOME": "/home/me",
+    "USER": "me",
+    "CLAUDE_CODE_OAUTH_TOKEN": "token",
     "LC_ALL": "C.UTF-8",
     "XDG_CACHE_HOME": "/cache",
     "ANTHROPIC_API_KEY": "key",
@@ -30,6 +32,8 @@ HARMLESS = {
     for name in (
         "PATH",
         "HOME",
+        "USER",
+        "CLAUDE_CODE_OAUTH_TOKEN",
         "LC_ALL",
         "XDG_CACHE_HOME",
         "ANTHROPIC_API_KEY",

@@ -381,13 +381,14 @@ def test_directory_and_environment_are_part_of_the_launch() -> None:
                     "askUserQuestion": {
                         "previewFormat": "html",
                         "extendedQuestions": True,
-                        "optionalDescriptions": False,
+                        "optionalDescriptions": True,
                     }
                 }
             },
             {
                 "CLAUDE_CODE_QUESTION_PREVIEW_FORMAT": "html",
                 "CLAUDE_CODE_QUESTION_EXTENDED": "1",
+                "CLAUDE_CODE_QUESTION_OPTIONAL_DESCRIPTIONS": "1",
             },
         ),
     ],
@@ -397,6 +398,14 @@ def test_some_options_are_variables(options: dict[str, Any], variables: dict[str
     found = planned(**options, env={"A": "b", **variables})
 
     assert found.launch.env == {**ALWAYS, "A": "b", **variables}
+
+
+def test_a_switch_that_is_off_sets_no_variable() -> None:
+    question = {"extendedQuestions": False, "optionalDescriptions": False}
+
+    found = planned(tool_config={"askUserQuestion": question}, enable_file_checkpointing=False)
+
+    assert found.launch.env == ALWAYS
 
 
 def test_a_variable_that_says_other_than_its_option_is_refused() -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from typing import Any
 
 import pytest
 
 from steersman._wire.environment import INHERITED
 from steersman.testing.request import ModelRequest
 from steersman.testing.script import Script, Step, call, say
-from tests.examples.offline import ROOT, run_offline, stock_cli
+from tests.examples.offline import ROOT, run_offline
 
 PROGRAM = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -43,20 +41,6 @@ def test_the_readme_example_is_short() -> None:
     (program,) = programs("README.md")
 
     assert len([line for line in program.splitlines() if line.strip()]) <= 12
-
-
-@pytest.mark.live
-@pytest.mark.parametrize("program", programs("docs/testing.md"))
-async def test_the_tests_in_the_docs_pass(program: str) -> None:
-    stock_cli()
-    names: dict[str, Any] = {}
-    exec(program, names)
-    tests = [names[name] for name in names if name.startswith("test_")]
-
-    assert tests
-    async with asyncio.timeout(60):
-        for test in tests:
-            await test()
 
 
 def test_the_safety_page_lists_every_inherited_variable_with_its_reason() -> None:

@@ -11,7 +11,14 @@ from scripts.parity_report.command import CATALOGUE, PAGE, catalogue, main, sour
 from scripts.parity_report.evidence import Evidence
 from scripts.parity_report.marks import mark_of
 from scripts.parity_report.page import counts, faults, page
-from scripts.parity_report.reasons import ALSO_SHOWN_BY, ELSEWHERE, KINDS, REASONS, WHOLE_SECTION
+from scripts.parity_report.reasons import (
+    ALSO_SHOWN_BY,
+    ELSEWHERE,
+    KINDS,
+    NOT_LIVE,
+    REASONS,
+    WHOLE_SECTION,
+)
 from scripts.parity_report.rows import Row, Section, sections
 from steersman.hooks import PreToolUse
 from steersman.messages import Status
@@ -111,6 +118,13 @@ def test_what_is_kept_by_hand_is_about_something_declared() -> None:
     words = {word for table in tables for word in table}
 
     assert [word for word in sorted(words) if word not in text] == []
+
+
+def test_what_the_stock_cli_is_never_made_to_do_is_not_called_live(found: list[Section]) -> None:
+    words = {word for each in NOT_LIVE.values() for word in each}
+    rows = [row for section in found for row in section.rows if words.intersection(row.names)]
+
+    assert {row.status for row in rows} == {"offline"}
 
 
 def test_what_is_missing_without_a_reason_is_unaccounted_for() -> None:
@@ -285,10 +299,14 @@ def test_a_test_on_the_real_cli_shows_better_than_one_nearby() -> None:
 
 
 def test_an_option_that_is_taken_shows_better_than_one_that_is_refused() -> None:
-    text = "def test_no():\n with pytest.raises(E): Options(model=5)\n"
-    text += "def test_yes(): Options(model='x')"
+    evidence = Evidence(
+        {
+            "tests/live/test_no.py": "def test_no():\n with pytest.raises(E): Options(model=5)",
+            "tests/_wire/test_yes.py": "def test_yes(): Options(model='x')",
+        }
+    )
 
-    assert shown_by(text, "option:model") == "test_yes"
+    assert str(evidence.best(["option:model"])) == "tests/_wire/test_yes.py::test_yes"
 
 
 def test_a_test_for_each_row_of_a_table_shows_better_than_one_that_looks_at_it() -> None:

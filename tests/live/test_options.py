@@ -6,6 +6,8 @@ import asyncio
 import dataclasses
 import json
 import os
+import pwd
+import shutil
 import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,6 +20,7 @@ from steersman.errors import OptionRefused, RequestRefused, StartupError, UsageE
 from steersman.journal import Kind
 from steersman.messages import Assistant, Init, Message
 from steersman.options import AgentDefinition, Plugin
+from steersman.permissions import Elicitation, ElicitationAnswer
 from steersman.skills import discover
 from steersman.testing.model import ScriptedModel
 from steersman.testing.sandbox import CliSandbox
@@ -64,7 +67,6 @@ ELSEWHERE: Mapping[str, str] = {
 """Options whose deeds are seen by other tests."""
 
 NOT_SEEN: Mapping[str, str] = {
-    "on_elicitation": "answers a tool server of the CLI's; played in tests/_session",
     "on_user_dialog": "nothing makes the CLI show a dialog without a login",
     "journal_memory": "ours alone; tests/_session/test_memory.py",
     "max_buffer_size": "ours alone; tests/_wire/test_framing.py",
@@ -387,19 +389,23 @@ async def test_nobody_is_asked_when_nobody_should_be(
     assert b'"can_use_tool"' not in lines
 
 
-async def test_a_session_can_be_let_loose_later_only_if_that_was_allowed(
+async def test_a_session_can_be_let_loose_later_if_that_was_allowed(
     scripted: MakeScripted,
 ) -> None:
-    agent, _model = scripted(env={"IS_SANDBOX": "1"})
+    agent, _model = scripted(env={"IS_SANDBOX": "1"}, allow_dangerously_skip_permissions=True)
 
-    async with asyncio.timeout(LIMIT):
-        async with agent.session(allow_dangerously_skip_permissions=True) as session:
-            loose = await session.set_permission_mode("bypassPermissions")
-        async with agent.session() as session:
-            with pytest.raises(RequestRefused):
-                await session.set_permission_mode("bypassPermissions")
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        loose = await session.set_permission_mode("bypassPermissions")
 
     assert loose.mode == "bypassPermissions"
+
+
+async def test_a_session_cannot_be_let_loose_otherwise(scripted: MakeScripted) -> None:
+    agent, _model = scripted(env={"IS_SANDBOX": "1"})
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        with pytest.raises(RequestRefused):
+            await session.set_permission_mode("bypassPermissions")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root is refused")
@@ -413,6 +419,60 @@ async def test_root_may_not_skip_permissions_outside_of_a_sandbox(scripted: Make
             mode = session.initialized.current_permission_mode
 
     assert mode == "bypassPermissions"
+
+
+CURIOUS = """
+import json, sys
+
+def say(**fields):
+    print(json.dumps({"jsonrpc": "2.0", **fields}), flush=True)
+
+for line in sys.stdin:
+    heard = json.loads(line)
+    method, number = heard.get("method"), heard.get("id")
+    if method == "initialize":
+        info = {"name": "curious", "version": "1"}
+        asked = heard["params"]["protocolVersion"]
+        say(id=number, result={"protocolVersion": asked, "capabilities": {"tools": {}},
+                               "serverInfo": info})
+    elif method == "tools/list":
+        say(id=number, result={"tools": [{"name": "ask", "inputSchema": {"type": "object"}}]})
+    elif method == "tools/call":
+        call = number
+        schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+        say(id="question", method="elicitation/create",
+            params={"message": "Who are you?", "requestedSchema": schema})
+    elif number == "question":
+        answer = json.dumps(heard.get("result"))
+        say(id=call, result={"content": [{"type": "text", "text": answer}]})
+    elif number is not None:
+        say(id=number, result={})
+"""
+
+
+async def test_a_question_of_a_tool_server_is_answered(scripted: MakeScripted) -> None:
+    heard: list[Elicitation] = []
+
+    def answer(elicitation: Elicitation) -> ElicitationAnswer:
+        heard.append(elicitation)
+        return ElicitationAnswer(action="accept", content={"name": "Ann"})
+
+    agent, model = scripted(
+        call("mcp__curious__ask", id_="ask"),
+        say("done"),
+        mcp_servers={"curious": {"command": "/usr/bin/env", "args": ["python3", "-c", CURIOUS]}},
+        allowed_tools=["mcp__curious__ask"],
+        on_elicitation=answer,
+    )
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        await turned(session)
+
+    assert [(each.mcp_server_name, each.message) for each in heard] == [("curious", "Who are you?")]
+    assert json.loads(model.asked[-1].tool_results["ask"]) == {
+        "action": "accept",
+        "content": {"name": "Ann"},
+    }
 
 
 async def test_a_tool_can_stand_in_for_another(scripted: MakeScripted) -> None:
@@ -523,17 +583,22 @@ def git(folder: Path, *words: str) -> None:
 
 
 async def test_a_sandbox_that_cannot_be_had_stops_the_start(scripted: MakeScripted) -> None:
-    """The sandbox's own tools lie outside of the PATH that tests give."""
+    """The sandbox's own tools lie outside of the PATH that is given here."""
     agent, _model = scripted(env={"PATH": "/nowhere"}, sandbox={"enabled": True})
 
     async with asyncio.timeout(LIMIT):
         with pytest.raises(StartupError, match=r"(?i)sandbox"):
             await agent.start()
-        loose = {"enabled": True, "failIfUnavailable": False, "excludedCommands": ["docker"]}
-        async with agent.session(sandbox=loose) as session:
-            sources = await settings_of(session)
 
-    assert sources["flagSettings"] == {"sandbox": loose}
+
+async def test_the_sandbox_is_a_part_of_the_settings(scripted: MakeScripted) -> None:
+    wanted = {"enabled": True, "failIfUnavailable": False, "excludedCommands": ["docker"]}
+    agent, _model = scripted(env={"PATH": "/nowhere"}, sandbox=wanted)
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        sources = await settings_of(session)
+
+    assert sources["flagSettings"] == {"sandbox": wanted}
 
 
 async def test_servers_can_come_from_a_file(scripted: MakeScripted, sandbox: CliSandbox) -> None:
@@ -544,6 +609,27 @@ async def test_servers_can_come_from_a_file(scripted: MakeScripted, sandbox: Cli
         status = await session.control("mcp_status")
 
     assert [each["name"] for each in status["mcpServers"]] == ["near"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+async def test_the_cli_can_run_as_somebody_else(
+    scripted: MakeScripted, sandbox: CliSandbox, cli: Path
+) -> None:
+    somebody = pwd.getpwnam("nobody")
+    for path in (sandbox.root, *sandbox.root.iterdir()):
+        os.chown(path, somebody.pw_uid, somebody.pw_gid)
+    settings = {"cleanupPeriodDays": 31}
+    own = sandbox.root / "claude"
+    shutil.copy(cli, own)
+    agent, _model = scripted(say("hi"), user="nobody", settings=settings, cli_path=own)
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        owner = Path(f"/proc/{session.pid}").stat().st_uid  # noqa: ASYNC240 - no disk is touched
+        sources = await settings_of(session)
+        await turned(session)
+
+    assert owner == somebody.pw_uid
+    assert sources["flagSettings"] == settings
 
 
 # What it tells

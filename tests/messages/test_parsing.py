@@ -294,6 +294,15 @@ def test_spellings_that_python_would_change_come_back_as_they_came(spelling: byt
     assert_is_kept(b'{ "type":"user", "num": ' + spelling + b"}")
 
 
+@pytest.mark.parametrize("depth", [900, 1_000, 100_000])
+def test_a_line_nested_beyond_reason_comes_back_as_it_came(depth: int) -> None:
+    line = b'{"type":"user","deep":' + b"[" * depth + b"]" * depth + b"}"
+    message = parse_message(line)
+
+    assert to_json(message) == line
+    assert from_json(to_json(message)) == message
+
+
 @pytest.mark.parametrize("cls", CLASSES, ids=tag_of)
 def test_a_message_made_by_hand_comes_back(cls: type[Wire]) -> None:
     message: Any = cls()

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import field
 
 from steersman._values import Wire
+from steersman.messages.lines import MessageWire
 from steersman.messages.nesting import adopt_inside
 from steersman.messages.system import SystemWire
 
@@ -53,7 +54,7 @@ class RateLimitInfo(Wire, frozen=True, kw_only=True, rename="camel"):
     has_chargeable_saved_payment_method: bool | None = None
 
 
-class RateLimitEvent(Wire, frozen=True, kw_only=True, tag="rate_limit_event"):
+class RateLimitEvent(MessageWire, frozen=True, kw_only=True, tag="rate_limit_event"):
     """A limit of the plan comes near, is reached, or is past."""
 
     rate_limit_info: RateLimitInfo = field(default_factory=RateLimitInfo)
@@ -94,7 +95,7 @@ class ModelRefusalNoFallback(
     content: str = ""
 
 
-class AuthStatus(Wire, frozen=True, kw_only=True, tag="auth_status"):
+class AuthStatus(MessageWire, frozen=True, kw_only=True, tag="auth_status"):
     """A login is under way, or has failed."""
 
     is_authenticating: bool = field(default=False, name="isAuthenticating")

@@ -12,6 +12,7 @@ from steersman._values import SOURCE, Wire, read
 from steersman.errors import UsageError
 from steersman.messages.hook_runs import HookMessage
 from steersman.messages.limits import LimitMessage
+from steersman.messages.lines import MessageWire, line_of
 from steersman.messages.nesting import by_tag
 from steersman.messages.notes import NoteMessage
 from steersman.messages.system import SystemMessage, SystemWire
@@ -21,11 +22,8 @@ from steersman.messages.turns import TurnMessage
 
 __all__ = ["Message", "UnknownMessage", "from_json", "parse_message", "to_json"]
 
-# Where a message keeps the line it came on; `raw` gives up its own when it is decoded.
-LINE = "line"
 
-
-class UnknownMessage(Wire, frozen=True, kw_only=True):
+class UnknownMessage(MessageWire, frozen=True, kw_only=True):
     """A message newer than this release; `raw` has it whole."""
 
     type: str = ""
@@ -65,19 +63,17 @@ def parse_message(line: bytes | dict[str, Any]) -> Message:
     if isinstance(line, dict):
         line = _json.dumps(line)
     try:
-        message = cast("Message", read(_class_of(line), line))
+        return cast("Message", read(_class_of(line), line))
     except _json.TooDeep:
-        message = UnknownMessage(type="too deep").came_from({})
+        return UnknownMessage(type="too deep").came_on(line)
     except ValueError:
         raise UsageError("line", line, "one JSON object") from None
-    vars(message)[LINE] = line
-    return message
 
 
 def to_json(message: Message) -> bytes:
     """The line that `message` came on, byte for byte; of one made by hand, its fields."""
-    line = vars(message).get(LINE)
-    return line if isinstance(line, bytes) else _json.dumps(_plain(message))
+    line = line_of(message)
+    return _json.dumps(_plain(message)) if line is None else line
 
 
 def from_json(line: bytes) -> Message:

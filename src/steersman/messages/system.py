@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 from msgspec import field
 
 from steersman._values import Wire
+from steersman.messages.lines import MessageWire
 from steersman.messages.nesting import Reader, adopt_inside, many
 
 __all__ = [
@@ -39,7 +40,7 @@ __all__ = [
 ]
 
 
-class SystemWire(Wire, frozen=True, kw_only=True, tag_field="subtype"):
+class SystemWire(MessageWire, frozen=True, kw_only=True, tag_field="subtype"):
     """What every system message has."""
 
     session_id: str = ""

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from msgspec import field
 
 from steersman._values import Wire
+from steersman.messages.lines import MessageWire
 from steersman.messages.nesting import Reader, adopt_inside, many
 from steersman.messages.system import SystemWire
 
@@ -22,7 +23,7 @@ __all__ = [
 ]
 
 
-class TranscriptMirror(Wire, frozen=True, kw_only=True, tag="transcript_mirror"):
+class TranscriptMirror(MessageWire, frozen=True, kw_only=True, tag="transcript_mirror"):
     """What the CLI has just written to its own session file."""
 
     file_path: str = field(default="", name="filePath")

@@ -19,6 +19,7 @@ from steersman.messages.content import (
     adopt_blocks,
     read_blocks,
 )
+from steersman.messages.lines import MessageWire
 from steersman.messages.nesting import Reader, named, one
 from steersman.messages.usage import ContextUsage, ModelUsage, Usage, UsageReport
 
@@ -73,7 +74,7 @@ class UserBody(Wire, frozen=True, kw_only=True):
         adopt_blocks(self, self.content, "content")
 
 
-class User(Wire, frozen=True, kw_only=True, tag="user"):
+class User(MessageWire, frozen=True, kw_only=True, tag="user"):
     """Something said to the model, by a person, by a tool, or by the CLI itself."""
 
     READERS: ClassVar[Mapping[str, Reader]] = {"origin": one(MessageOrigin)}
@@ -86,7 +87,6 @@ class User(Wire, frozen=True, kw_only=True, tag="user"):
     is_synthetic: bool = field(default=False, name="isSynthetic")
     tool_use_result: Any = None
     """The tool's own object, a text on error; `typed_output` makes it the tool's class."""
-    tool_result_meta: list[dict[str, Any]] = []
     priority: str | None = None
     origin: MessageOrigin | None = None
     should_query: bool | None = field(default=None, name="shouldQuery")
@@ -128,7 +128,7 @@ class AssistantBody(Wire, frozen=True, kw_only=True):
         self.usage.came_from((self, ("usage",)))
 
 
-class Assistant(Wire, frozen=True, kw_only=True, tag="assistant"):
+class Assistant(MessageWire, frozen=True, kw_only=True, tag="assistant"):
     """Something the model said: one finished block of its message."""
 
     READERS: ClassVar[Mapping[str, Reader]] = {
@@ -181,7 +181,7 @@ class Assistant(Wire, frozen=True, kw_only=True, tag="assistant"):
         return [block for block in self.content if isinstance(block, ToolUseBlock)]
 
 
-class StreamEvent(Wire, frozen=True, kw_only=True, tag="stream_event"):
+class StreamEvent(MessageWire, frozen=True, kw_only=True, tag="stream_event"):
     """A piece of an answer still being written: the API's own event."""
 
     event: dict[str, Any] = {}
@@ -212,7 +212,7 @@ class DeferredToolUse(Wire, frozen=True, kw_only=True):
     input: dict[str, Any] = {}
 
 
-class Result(Wire, frozen=True, kw_only=True, tag="result"):
+class Result(MessageWire, frozen=True, kw_only=True, tag="result"):
     """The turn is over, and this is what it cost.
 
     `subtype: success` does not mean success: an API failure is a success with `is_error`.
@@ -291,7 +291,7 @@ class Result(Wire, frozen=True, kw_only=True, tag="result"):
             self.origin.came_from((self, ("origin",)))
 
 
-class ToolProgress(Wire, frozen=True, kw_only=True, tag="tool_progress"):
+class ToolProgress(MessageWire, frozen=True, kw_only=True, tag="tool_progress"):
     """A tool or hook still runs; sent every thirty seconds."""
 
     tool_use_id: str = ""
@@ -306,7 +306,7 @@ class ToolProgress(Wire, frozen=True, kw_only=True, tag="tool_progress"):
     uuid: str | None = None
 
 
-class ToolUseSummary(Wire, frozen=True, kw_only=True, tag="tool_use_summary"):
+class ToolUseSummary(MessageWire, frozen=True, kw_only=True, tag="tool_use_summary"):
     """What the tools before it did, in a few words."""
 
     summary: str = ""
@@ -316,7 +316,7 @@ class ToolUseSummary(Wire, frozen=True, kw_only=True, tag="tool_use_summary"):
     uuid: str | None = None
 
 
-class CommandLifecycle(Wire, frozen=True, kw_only=True, tag="command_lifecycle"):
+class CommandLifecycle(MessageWire, frozen=True, kw_only=True, tag="command_lifecycle"):
     """A prompt of ours was queued, started, completed or cancelled."""
 
     command_uuid: str = ""
@@ -328,7 +328,7 @@ class CommandLifecycle(Wire, frozen=True, kw_only=True, tag="command_lifecycle")
     uuid: str | None = None
 
 
-class PromptSuggestion(Wire, frozen=True, kw_only=True, tag="prompt_suggestion"):
+class PromptSuggestion(MessageWire, frozen=True, kw_only=True, tag="prompt_suggestion"):
     """What the person might say next; comes after the result."""
 
     suggestion: str = ""
@@ -336,7 +336,7 @@ class PromptSuggestion(Wire, frozen=True, kw_only=True, tag="prompt_suggestion")
     uuid: str | None = None
 
 
-class ConversationReset(Wire, frozen=True, kw_only=True, tag="conversation_reset"):
+class ConversationReset(MessageWire, frozen=True, kw_only=True, tag="conversation_reset"):
     """All was forgotten, by `/clear`; running totals begin again at zero."""
 
     new_conversation_id: str = ""

@@ -19,7 +19,7 @@ from steersman.options.agents import AgentDefinition
 from steersman.options.contradictions import refuse_contradictions
 from steersman.options.limits import StartupLimits
 from steersman.options.plugins import PluginLike
-from steersman.options.values import CHECKS, as_stored
+from steersman.options.values import AS_STORED, CHECKS
 from steersman.ports import Approver, DialogHandler, ElicitationHandler, JsonObject, ToolServer
 
 __all__ = ["Effort", "Options", "PermissionMode", "SettingSource", "options_from"]
@@ -219,7 +219,7 @@ class Options:
     """The longest line we read from the CLI; a longer one is dropped, and nothing else."""
 
     def __post_init__(self) -> None:
-        for name, store in as_stored.items():
+        for name, store in AS_STORED.items():
             object.__setattr__(self, name, store(name, getattr(self, name)))
         for name, check in CHECKS.items():
             check(name, getattr(self, name))

@@ -18,7 +18,7 @@ from steersman.options.agents import agent_of
 from steersman.options.limits import StartupLimits
 from steersman.options.plugins import plugin_of
 
-__all__ = ["CHECKS", "as_stored"]
+__all__ = ["AS_STORED", "CHECKS"]
 
 _FLAG_NAME = re.compile(r"[a-z][a-z0-9-]*")
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -60,7 +60,7 @@ def _servers_read(name: str, given: Any) -> Any:
     return servers
 
 
-as_stored: Mapping[str, Callable[[str, Any], Any]] = {
+AS_STORED: Mapping[str, Callable[[str, Any], Any]] = {
     "inherit_env": _tuple_unless(bool),
     "tools": _tuple_unless(Mapping),
     "fallback_model": _tuple_unless(str),

@@ -11,6 +11,7 @@ import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path, PosixPath
+from typing import cast
 
 from steersman import _json
 from steersman.testing.request import ModelRequest
@@ -97,8 +98,10 @@ def executable(
 
 
 def _write_steps(script: Script | Answer | Scene | list[Answer | Scene], program: Path) -> str:
-    if not isinstance(script, Script):
-        script = Script(*(script if isinstance(script, list) else [script]), strict=True)
+    if isinstance(script, list):
+        script = Script(*cast("list[Answer | Scene]", script), strict=True)
+    elif not isinstance(script, Script):
+        script = Script(script, strict=True)
     place = f"{program}.json"
     Path(place).write_bytes(_json.dumps({"strict": script.strict, "steps": written(script)}))
     return place

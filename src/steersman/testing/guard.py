@@ -6,7 +6,7 @@ programs pass that `executable` has made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def is_scripted(program: str) -> bool:
 
 
 @contextmanager
-def refusing_real_clis(refuse: Callable[[str], None]) -> Iterator[None]:
+def refusing_real_clis(refuse: Callable[[str], None]) -> Generator[None, None, None]:
     """Call `refuse`, which must raise, with every program that is not a scripted CLI."""
     original = SubprocessTransport.open
 

@@ -172,7 +172,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """Fail a test whose code has swallowed the guard's refusal."""
     yield
-    for program in item.stash.get(ATTEMPTS, []):
+    for program in item.stash.get(ATTEMPTS, list[str]()):
         pytest.fail(REFUSED.format(program))
 
 

@@ -109,8 +109,9 @@ class ExecutableStage:
         return self.program.asked
 
     def agent(self, *, env: Mapping[str, str] | None = None, **options: Any) -> StagedAgent:
-        usual = {"cwd": self.project, "inherit_env": False, "env": dict(env or {})}
-        return StagedAgent(self, **{**usual, "cli_path": self.program, **options})
+        usual: dict[str, Any] = {"cwd": self.project, "inherit_env": False, "env": dict(env or {})}
+        usual["cli_path"] = self.program
+        return StagedAgent(self, **{**usual, **options})
 
     async def wait_for_request(self, count: int = 1, timeout: float = PATIENCE) -> ModelRequest:
         return await self.program.wait_for_request(count, timeout)
@@ -158,8 +159,13 @@ class StockStage:
         return self.model.asked
 
     def agent(self, *, env: Mapping[str, str] | None = None, **options: Any) -> StagedAgent:
-        safe = {"inherit_env": False, "cwd": self.project, "cli_path": self._cli}
-        return StagedAgent(self, **{**safe, "env": self.box.env(self.model.url, env), **options})
+        safe: dict[str, Any] = {
+            "inherit_env": False,
+            "cwd": self.project,
+            "cli_path": self._cli,
+            "env": self.box.env(self.model.url, env),
+        }
+        return StagedAgent(self, **{**safe, **options})
 
     async def wait_for_request(self, count: int = 1, timeout: float = PATIENCE) -> ModelRequest:
         return await asyncio.to_thread(self.model.wait_for_request, count, timeout)

@@ -117,6 +117,9 @@ class _MemoryChannel:
         self._to_receiver.release()
 
     def close(self, grace: float) -> None:
+        if self._is_over:
+            # It ended where it stood, perhaps stopped: whoever ends it hears of it.
+            self._to_receiver.release()
         if self._is_over or self._is_ending or self._loop.is_closed():
             return
         self.end_input()
@@ -140,6 +143,8 @@ class _MemoryChannel:
             self._finish(status)
 
     def _end(self, status: int) -> None:
+        if self._is_over:
+            self._to_receiver.release()
         if self._is_over or self._is_ending:
             return
         self._is_ending = True
@@ -159,7 +164,7 @@ class _MemoryChannel:
             self._reaper.cancel()
         self._to_receiver.put(lambda: self._receiver.exited(status))
         # A stopped process that is killed is gone, however long it was stopped.
-        if self._is_ending:
+        if self._is_ending or self._reaper is not None:
             self._to_receiver.release()
 
 

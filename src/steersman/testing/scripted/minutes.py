@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,7 @@ class Minutes:
         return Minutes(self.path).news()
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def held(self) -> Generator[None, None, None]:
         """Keep the other processes waiting while this one looks and writes."""
         lock = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
         try:

@@ -79,8 +79,7 @@ def _cli_of(found: Any, place: str) -> ScriptedCLI:
 
 
 def _called(found: Any) -> Any:
-    is_played = isinstance(found, ScriptedCLI | Script | Step | Scene | list | tuple)
-    return cast("Callable[[], Any]", found)() if callable(found) and not is_played else found
+    return cast("Callable[[], Any]", found)() if callable(found) else found
 
 
 def _module_named(name: str) -> ModuleType:

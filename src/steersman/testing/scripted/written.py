@@ -135,8 +135,8 @@ def _read_part(found: Any) -> Part:
         case {"call": str(name), **more}:
             return ToolUse(name, cast("Any", more.get("input") or {}), cast("Any", more.get("id")))
         case {"fail": int(status), **more}:
-            given = {"message": "scripted failure", **cast("dict[str, Any]", more)}
-            return Fail(status, **given)
+            given: dict[str, Any] = {"message": "scripted failure"}
+            return Fail(status, **{**given, **cast("dict[str, Any]", more)})
         case {"stall": seconds}:
             return Stall(None if seconds is None else float(cast("float", seconds)))
         case {"cut": True}:

@@ -1,0 +1,36 @@
+"""What every message has, beside its fields: the line it came on."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from steersman._values import SOURCE, Wire
+
+__all__ = ["MessageWire", "line_of"]
+
+# Where a message keeps its line once `raw` has been decoded from it.
+LINE = "line"
+
+
+class MessageWire(Wire, frozen=True, kw_only=True):
+    """A value that is a line of its own, and can be given back byte for byte."""
+
+    def came_on(self, line: bytes) -> Self:
+        """Remember `line`, of which nothing could be decoded."""
+        vars(self)[LINE] = line
+        return self.came_from({})
+
+    @property
+    def raw(self) -> dict[str, Any]:
+        """The object exactly as it came, with the fields that this release does not know."""
+        source = vars(self).get(SOURCE)
+        if isinstance(source, bytes):
+            vars(self)[LINE] = source
+        return super().raw
+
+
+def line_of(message: MessageWire) -> bytes | None:
+    """The line that `message` came on; None if it was made by hand."""
+    kept = vars(message)
+    line = kept.get(LINE, kept.get(SOURCE))
+    return line if isinstance(line, bytes) else None
