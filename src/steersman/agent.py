@@ -17,7 +17,7 @@ from steersman.errors import BadOutput, NoOutput, TurnFailed, UsageError
 from steersman.journal import TurnResult
 from steersman.messages import Message
 from steersman.options import Options, options_from
-from steersman.ports import Clock, ToolServer, Transport
+from steersman.ports import Clock, JsonObject, ToolServer, Transport
 from steersman.skills import check_plugins
 from steersman.tools.output import Shape, shape_of
 from steersman.tools.toolbox import Toolbox
@@ -229,7 +229,9 @@ def _program(options: Options, transport: Transport | None) -> str:
 
 def _servers_of(options: Options) -> dict[str, ToolServer]:
     """The tool servers that live in this process, by key."""
-    given = {} if isinstance(options.mcp_servers, str | Path) else options.mcp_servers
+    given: Mapping[str, ToolServer | JsonObject] = {}
+    if not isinstance(options.mcp_servers, str | Path):
+        given = options.mcp_servers
     servers = {key: server for key, server in given.items() if not isinstance(server, Mapping)}
     if options.functions:
         if FUNCTIONS in given:

@@ -79,7 +79,7 @@ def test_the_readme_names_commands_that_exist() -> None:
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_module_that_a_page_names_is_there(page: Path) -> None:
     named = re.findall(r"`([a-z_]+/[a-z_/]+\.py|[a-z_]+\.py)`", page.read_text(encoding="utf-8"))
-    homes = (ROOT / "src/steersman", ROOT)
+    homes = (page.parent, ROOT / "src/steersman", ROOT)
 
     assert [name for name in named if not any((home / name).exists() for home in homes)] == []
 
