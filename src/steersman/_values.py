@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self, TypeVar, cast
 
@@ -17,6 +18,9 @@ SOURCE = "source"
 
 MISFITS = (msgspec.ValidationError, RecursionError, UnicodeEncodeError)
 """What `msgspec.convert` raises; the last for a lone surrogate in a key or a tag."""
+
+# Resolving annotations costs more than all the rest of a lenient reading.
+_fields = functools.cache(msgspec.structs.fields)
 
 WireT = TypeVar("WireT", bound="Wire")
 
@@ -68,7 +72,7 @@ def read_leniently(cls: type[WireT], found: dict[str, Any]) -> WireT:
     """A `cls` from an object that does not fit it: each field that fits is taken."""
     values = {
         field.name: value
-        for field in msgspec.structs.fields(cls)
+        for field in _fields(cls)
         if field.encode_name in found
         for value in _fitting(
             field.type, found[field.encode_name], cls.READERS.get(field.name, _nested(field.type))
