@@ -19,7 +19,7 @@ __all__ = ["why_it_exited"]
 
 _CAUSES: tuple[tuple[str, type[SteersmanError], str], ...] = (
     (
-        r"no conversation found|not a valid uuid|--resume",
+        r"no conversation found|no message found|not a valid uuid|--resume",
         ResumeNotFound,
         "check the session id and the cwd: conversations are kept per directory",
     ),
@@ -34,7 +34,7 @@ _CAUSES: tuple[tuple[str, type[SteersmanError], str], ...] = (
         "log in with `claude`, or set ANTHROPIC_API_KEY",
     ),
     (
-        r"option|argument|settings|mcp config|permission-mode|used with root|invalid",
+        r"option|argument|settings|mcp config|permission-mode|sandbox|used with root|invalid",
         OptionRefused,
         "correct the option that it names; if the CLI is old, update it",
     ),

@@ -41,7 +41,7 @@ def main(words: list[str]) -> int:
     except UsageError as error:
         sys.stderr.write(f"{error}\n")
         return MISUSED
-    stage = cli._stage  # pyright: ignore[reportPrivateUsage] - a friend in the same room
+    stage = cli.stage  # pyright: ignore[reportPrivateUsage] - a friend in the same room
     if "--minutes" in own:
         stage = SharedStage(stage, Minutes(Path(own["--minutes"])))
     return asyncio.run(serve(stage, launch_of(flags, os.environ)))

@@ -11,7 +11,6 @@ import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path, PosixPath
-from typing import cast
 
 from steersman import _json
 from steersman.testing.request import ModelRequest
@@ -99,7 +98,7 @@ def executable(
 
 def _write_steps(script: Script | Answer | Scene | list[Answer | Scene], program: Path) -> str:
     if isinstance(script, list):
-        script = Script(*cast("list[Answer | Scene]", script), strict=True)
+        script = Script(*script, strict=True)
     elif not isinstance(script, Script):
         script = Script(script, strict=True)
     place = f"{program}.json"

@@ -64,6 +64,11 @@ class ScriptedCLI:
         return await MemoryTransport(process).open(launch, receiver)
 
     @property
+    def stage(self) -> Stage:
+        """What its processes share."""
+        return self._stage
+
+    @property
     def asked(self) -> list[ModelRequest]:
         """The requests to the model so far."""
         return self._stage.asked
