@@ -14,7 +14,7 @@ from pathlib import Path, PosixPath
 
 from steersman import _json
 from steersman.testing.request import ModelRequest
-from steersman.testing.script import Answer, Scene, Script
+from steersman.testing.script import Answer, Scene, Script, Step
 from steersman.testing.scripted.minutes import Minutes
 from steersman.testing.scripted.source import anchored, load, rewound
 from steersman.testing.scripted.written import written
@@ -97,10 +97,10 @@ def executable(
 
 
 def _write_steps(script: Script | Answer | Scene | list[Answer | Scene], program: Path) -> str:
-    if isinstance(script, list):
+    if isinstance(script, Step | Scene) or callable(script):
+        script = [script]
+    if not isinstance(script, Script):
         script = Script(*script, strict=True)
-    elif not isinstance(script, Script):
-        script = Script(script, strict=True)
     place = f"{program}.json"
     Path(place).write_bytes(_json.dumps({"strict": script.strict, "steps": written(script)}))
     return place
