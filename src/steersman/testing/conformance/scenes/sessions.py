@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from steersman.testing.conformance.checks import scene
@@ -10,6 +13,9 @@ from steersman.testing.conformance.stage import Stage, uuid_of
 from steersman.testing.script import call, say
 
 __all__ = ["SCENES"]
+
+LONGEST_WAIT = 20.0
+SHORT = 0.01
 
 OURS, FORK, NOBODY = uuid_of(1), uuid_of(2), uuid_of(9)
 
@@ -152,6 +158,8 @@ async def killed_in_a_tool(stage: Stage) -> RawCli:
         await first.greet()
         first.post("xyzzy")
         await first.wait(lambda frame: frame.get("type") == "assistant")
+        # Killed before it has written the conversation down, a CLI has none to go on with.
+        await _until(lambda: started.exists() and _has_written(stage.box.config, "xyzzy"))
         await first.kill()
     async with stage.cli(flags=[f"--resume={OURS}"]) as cli:
         await cli.greet()
@@ -164,6 +172,17 @@ def a_killed_session_can_be_resumed(cli: RawCli) -> list[Any]:
     """After a kill in the middle of a tool the session goes on, and reruns nothing by itself."""
     told = "xyzzy" in str(cli.model.asked[0].body["messages"])
     return [len(cli.model.asked), told, cli.result.get("result")]
+
+
+async def _until(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(LONGEST_WAIT):
+        while not is_so():  # noqa: ASYNC110 - other processes set no events
+            await asyncio.sleep(SHORT)
+
+
+def _has_written(config: Path, word: str) -> bool:
+    transcripts = config.glob("projects/*/*.jsonl")
+    return any(word in each.read_text(encoding="utf-8", errors="replace") for each in transcripts)
 
 
 SCENES = (
