@@ -12,11 +12,11 @@ from typing import Annotated, Any, Literal, cast
 
 import msgspec
 
+from steersman._json import is_array
 from steersman.errors import UsageError
 from steersman.tools.annotations import readable
 from steersman.tools.foreign import stand_in
 from steersman.tools.output import shape_of
-from steersman.tools.plain import is_array
 from steersman.tools.reading import choice_of, reader_of
 from steersman.tools.signatures import Arguments, Field, record_class, record_of
 

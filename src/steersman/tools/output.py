@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from steersman._json import is_array, is_object
 from steersman.errors import UsageError
 from steersman.tools.annotations import readable
-from steersman.tools.plain import is_array, is_object
 from steersman.tools.reading import reader_of
 from steersman.tools.schema import schema_of
 

@@ -8,7 +8,8 @@ from typing import Any, get_args, get_origin, get_type_hints, is_typeddict
 
 import msgspec
 
-from steersman.tools.plain import is_class, is_object
+from steersman._json import is_object
+from steersman.tools.plain import is_class
 
 __all__ = ["class_hints", "complete", "known_fields", "leaves_defaults_out", "record_classes"]
 

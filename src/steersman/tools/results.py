@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
+from steersman._json import is_array, is_object
 from steersman.ports import JsonObject
-from steersman.tools.plain import is_array, is_object
 
 __all__ = ["ToolError", "ToolResult", "error_result", "image_result", "text_result", "wire_result"]
 

@@ -10,11 +10,11 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
+from steersman._json import is_object
 from steersman.errors import UsageError
 from steersman.ports import Caller, JsonObject
 from steersman.tools.context import ToolContext
 from steersman.tools.definition import Tool, as_tool
-from steersman.tools.plain import is_object
 from steersman.tools.running import run_tool
 
 __all__ = ["Toolbox"]
