@@ -765,10 +765,8 @@ async def test_a_guard_that_does_not_answer_is_killed_with_its_tree() -> None:
 
 
 async def test_cancelling_open_at_any_point_leaves_nothing(tmp_path: Path) -> None:
-    mark = tmp_path / "mark"
-    launch = shell('sleep 0.5; touch "$1"', str(mark))
+    launch = Launch(shell("sleep 60").argv, env=ENV, files={"f": b"x"})
     transport = SubprocessTransport(files_in=str(tmp_path))
-    launch = Launch(launch.argv, env=ENV, files={"f": b"x"})
     opening: list[asyncio.Task[SubprocessChannel]] = []
 
     for step in range(30):
