@@ -144,14 +144,29 @@ class Transport(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+def _nothing(*_: object) -> None:
+    """What a caller does that nobody listens to."""
+
+
+@dataclass(slots=True, eq=False)
 class Caller:
-    """Who calls a tool server: one session, under one key."""
+    """Who a tool server serves: one session, under one key. One object for the session's life."""
 
     session_id: str
+    """As far as it is known: the latest conversation tells its id only after the start."""
     server: str
     notify: Callable[[JsonObject], None]
     """Send a JSON-RPC notification from the server to the CLI."""
+    report: Callable[[str, BaseException], None] = _nothing
+    """Journal that the tool of that name failed, and how."""
+    elicit: Callable[[Elicitation], Awaitable[ElicitationAnswer]] | None = None
+    """Ask the person something on the server's behalf."""
+    session: Any = None
+    """The `Session`, for tools that steer it."""
+    turn: Callable[[], Any] = _nothing
+    """The `Turn` at work now, if there is one."""
+    deps: Any = None
+    """Whatever the program gave its tools: `Options.deps`."""
 
 
 class ToolServer(Protocol):
@@ -159,7 +174,15 @@ class ToolServer(Protocol):
 
     @property
     def tool_names(self) -> tuple[str, ...]:
-        """The names of its tools, for approval rules."""
+        """The names of its tools, as far as known, for approval rules."""
+        ...
+
+    async def attach(self, caller: Caller) -> None:
+        """A session is about to start its CLI. Raises `McpNotReady` if it cannot be served."""
+        ...
+
+    async def detach(self, caller: Caller) -> None:
+        """That session is over. Called once for each `attach`, also for one that raised."""
         ...
 
     async def handle(self, message: JsonObject, caller: Caller) -> JsonObject | None:

@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 from steersman._protocol.events import DialogAsked, ElicitationAsked
-from steersman._session.inbound import Desk, People, Refused
+from steersman._session.deciding import Deciding, People, Refused
+from steersman._session.hooking import Hooking
+from steersman._session.inbound import Desk
+from steersman._session.serving import Serving
 from steersman.errors import UsageError
 from steersman.permissions import DialogAnswer, Elicitation, ElicitationAnswer, UserDialog
 
@@ -17,7 +20,11 @@ TRUST = DialogAsked("q", UserDialog(dialog_kind="trust", payload={"path": "/work
 
 def desk(faults: list[str] | None = None, **people: Any) -> Desk:
     told = [] if faults is None else faults
-    return Desk(People(**people), {}, {}, lambda _: None, lambda where, _: told.append(where))  # type: ignore[arg-type, return-value]
+
+    def report(where: str, _: BaseException | str) -> None:
+        told.append(where)
+
+    return Desk(Deciding(People(**people), report), Hooking({}, report), Serving({}, {}, report))
 
 
 async def test_a_server_is_told_what_the_person_said() -> None:

@@ -319,6 +319,7 @@ ROWS_SEEN: list[tuple[str, Any, set[str | FileArgument], dict[str, Any], dict[st
     ("request_timeout", 1.0, set(), {}, {}),
     ("close_grace", 1.0, set(), {}, {}),
     ("journal_memory", 1, set(), {}, {}),
+    ("deps", {"db": 1}, set(), {}, {}),
     ("max_buffer_size", 1, set(), {}, {}),
 ]
 

@@ -49,8 +49,11 @@ def generator() -> Any:
     yield 1
 
 
-OPTIONS = {name: values[0] for name, values in BAD.items()}
+OPTIONS = {name: values[0] for name, values in BAD.items() if values}
 """One wrong value for each option."""
+
+ANYTHING = {"deps"}
+"""Options that may be anything at all."""
 
 STARTERS: list[Case] = [
     Case("prompt", lambda to: steersman.query("", transport=to)),
@@ -151,7 +154,7 @@ def test_a_wrong_option_is_named(name: str) -> None:
 
 
 def test_no_option_is_left_out_of_this_table() -> None:
-    assert set(OPTIONS) == set(Options.__dataclass_fields__)
+    assert set(OPTIONS) | ANYTHING == set(Options.__dataclass_fields__)
 
 
 @pytest.mark.parametrize("case", STARTERS, ids=lambda case: case.argument)

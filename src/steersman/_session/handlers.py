@@ -8,7 +8,8 @@ from collections.abc import Coroutine
 from typing import Any
 
 from steersman._protocol.events import PermissionAsked, ToolCalled
-from steersman._session.inbound import Asked, Desk, Refused
+from steersman._session.deciding import Refused
+from steersman._session.inbound import Asked, Desk
 from steersman._session.link import Link
 
 __all__ = ["Handlers"]

@@ -25,13 +25,16 @@ from steersman._protocol.events import (
     Unanswerable,
     Withdrawn,
 )
+from steersman._session.deciding import Deciding, People
 from steersman._session.handlers import Handlers
+from steersman._session.hooking import Hooking
 from steersman._session.identity import new_uuid
-from steersman._session.inbound import Desk, People
+from steersman._session.inbound import Desk
 from steersman._session.ledger import Ledger
 from steersman._session.link import Link
 from steersman._session.prompts import Prompt, content_of
 from steersman._session.readers import Reading
+from steersman._session.serving import Serving
 from steersman._session.starting import start
 from steersman._session.turn import LINES, Turn
 from steersman._wire.launch import Plan, hook_id
@@ -129,6 +132,7 @@ class Session:
         works = self._works = self._build()
         self._move(Move.LAUNCH)
         try:
+            await works.serving.attach()
             self._initialized = await start(
                 works.link, self._plan, self._transport, self.options.startup
             )
@@ -136,6 +140,7 @@ class Session:
             self._cause = error if isinstance(error, SteersmanError) else None
             self._move(Move.FAIL)
             works.link.growth.end()
+            await works.serving.detach()
             raise
         self._move(Move.GREET)
         self._keeper = _keep(self)
@@ -145,14 +150,16 @@ class Session:
     def _build(self) -> _Works:
         options = self.options
         link = Link(self._plan, options, self, self._clock)
-        hooks = {hook_id(n): hook for n, hook in enumerate(options.hooks)}
-        people = People(
-            options.can_use_tool,
-            options.on_elicitation,
-            options.on_user_dialog,
+        report = self._report_fault
+        deciding = Deciding(
+            People(options.can_use_tool, options.on_elicitation, options.on_user_dialog), report
         )
-        desk = Desk(people, hooks, self._servers, self._caller, self._report_fault)
-        return _Works(link, Handlers(desk, link), Ledger(link, options.request_timeout))
+        hooks = {hook_id(n): hook for n, hook in enumerate(options.hooks)}
+        callers = {key: self._caller(key, deciding) for key in self._servers}
+        serving = Serving(self._servers, callers, report)
+        desk = Desk(deciding, Hooking(hooks, report), serving)
+        ledger = Ledger(link, options.request_timeout)
+        return _Works(link, Handlers(desk, link), ledger, serving)
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -195,6 +202,7 @@ class Session:
             # The ladder is the transport's, and it has lost its way: nobody shall wait for it.
             works.link.exited(LOST)
         await works.handlers.wait(self.options.close_grace)
+        await works.serving.detach()
         keeper, self._keeper = self._keeper, None
         if keeper is not None:
             await keeper.aclose()
@@ -458,6 +466,8 @@ class Session:
             self._works.ledger.hear(entry, name)
         if name == "init" and isinstance(entry.message, Init):
             self.capabilities = frozenset(entry.message.capabilities)
+            if self._works is not None and self.id:
+                self._works.serving.name_session(self.id)
 
     def event_happened(self, event: Event) -> None:
         """Answer, settle, or take note."""
@@ -502,13 +512,26 @@ class Session:
         if self.phase is not Phase.STARTING:
             self._move(Move.COMPLETE if link.is_closing else Move.FAIL)
 
-    def _caller(self, server: str) -> Caller:
+    def _caller(self, server: str, deciding: Deciding) -> Caller:
         def notify(message: JsonObject) -> None:
             if self._works is not None and self._works.link.is_open:
                 verb = McpMessage(server_name=server, message=dict(message))
                 self._works.link.tell(verb, self.options.request_timeout)
 
-        return Caller(self.id or "", server, notify)
+        return Caller(
+            self.id or "",
+            server,
+            notify,
+            report=self._report_tool,
+            elicit=deciding.elicit,
+            session=self,
+            turn=lambda: None if self._works is None else self._works.ledger.at_work,
+            deps=self.options.deps,
+        )
+
+    def _report_tool(self, tool: str, error: BaseException) -> None:
+        if self._works is not None:
+            self._works.link.note(Kind.TOOL_FAILED, tool=tool, error=type(error).__name__)
 
     def _report_fault(self, where: str, error: BaseException | str) -> None:
         if isinstance(error, BaseException):
@@ -541,6 +564,7 @@ class _Works:
     link: Link
     handlers: Handlers
     ledger: Ledger
+    serving: Serving
 
 
 async def _keep(session: Session) -> AsyncGenerator[None, None]:

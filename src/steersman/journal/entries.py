@@ -36,6 +36,22 @@ class Kind(Enum):
     """A turn is over."""
     FAULT = "fault"
     """A callback of the host failed; `details` says which and how."""
+    TOOL_FAILED = "tool_failed"
+    """A tool of the host raised; `details` has its name and the kind of error."""
+    SERVER = "server"
+    """A tool server is in another state than before; `details` has name, status and error."""
+    DECIDED = "decided"
+    """Somebody decided about a tool call; `details` says who, what and why."""
+    UNDECIDED = "undecided"
+    """A tool ran that nobody is on record to have decided about."""
+    ASKED = "asked"
+    """Something waits for an answer; `details` is the ask."""
+    RESTARTED = "restarted"
+    """A new CLI goes on where the last one was lost; `details` has cause and attempt."""
+    STALLED = "stalled"
+    """The watchdog has lost patience; `details` has the phase, since when and what came last."""
+    LIMIT = "limit"
+    """A limit of ours is near or reached; `details` has its name, the figure and the limit."""
 
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})

@@ -102,6 +102,8 @@ class Options:
     """The MCP tool that decides in place of `can_use_tool`."""
     permission_prompts: Literal["host", "none"] | None = None
     """`none`: whatever would be asked is denied at once."""
+    deps: Any = None
+    """Whatever your tools need of your program; they find it as `ToolContext.deps`."""
     can_use_tool: Approver | None = None
     """Decides what no rule decides; without one that is denied."""
     plan_mode_instructions: str | None = None

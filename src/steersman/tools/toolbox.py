@@ -46,6 +46,7 @@ class Toolbox:
             raise UsageError("name", name, "a name that is not empty")
         self.name = name
         self.version = version
+        self._callers: set[Caller] = set()
         self._tools: dict[str, Tool[..., Any]] = {}
         for each in map(as_tool, tools):
             self._add(each)
@@ -66,6 +67,14 @@ class Toolbox:
     def tools(self) -> tuple[Tool[..., Any], ...]:
         """The tools, in the order they were given."""
         return tuple(self._tools.values())
+
+    async def attach(self, caller: Caller) -> None:
+        """A session begins; it will hear of changes."""
+        self._callers.add(caller)
+
+    async def detach(self, caller: Caller) -> None:
+        """A session is over."""
+        self._callers.discard(caller)
 
     async def handle(self, message: JsonObject, caller: Caller) -> JsonObject | None:
         method, request_id = message.get("method"), message.get("id")

@@ -178,6 +178,7 @@ TOOLS: Mapping[str, Row] = {
     # Beside the table: that flag always stands there.
     "permission_prompt_tool_name": ours("`--permission-prompt-tool`"),
     "permission_prompts": value("--permission-prompts"),
+    "deps": ours("`ToolContext.deps`"),
     "can_use_tool": ours("answers `can_use_tool`"),
     "plan_mode_instructions": greeting("plan_mode_instructions"),
     "hooks": Row("initialize: `hooks`; answers `hook_callback`", _add_hooks),
