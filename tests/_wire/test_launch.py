@@ -183,6 +183,7 @@ ROWS_SEEN: list[tuple[str, Any, set[str | FileArgument], dict[str, Any], dict[st
     ),
     ("permission_prompt_tool_name", None, set(), {}, {}),
     ("permission_prompts", "none", {"--permission-prompts=none"}, {}, {}),
+    ("deps", {"db": 1}, set(), {}, {}),
     ("can_use_tool", print, set(), {}, {}),
     ("plan_mode_instructions", "Draw.", set(), {"plan_mode_instructions": "Draw."}, {}),
     (
@@ -319,7 +320,6 @@ ROWS_SEEN: list[tuple[str, Any, set[str | FileArgument], dict[str, Any], dict[st
     ("request_timeout", 1.0, set(), {}, {}),
     ("close_grace", 1.0, set(), {}, {}),
     ("journal_memory", 1, set(), {}, {}),
-    ("deps", {"db": 1}, set(), {}, {}),
     ("max_buffer_size", 1, set(), {}, {}),
 ]
 
