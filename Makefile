@@ -8,7 +8,7 @@ PY := .venv/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check -qq --retries 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-real parity conform lint format types imports bench clean
+.PHONY: help demo test test-real parity conform lint format types imports bench bench-check clean
 
 help:
 	@echo "make demo     a conversation in the terminal; costs nothing, reaches no network"
@@ -17,7 +17,8 @@ help:
 	@echo "make types    mypy and pyright, strict    make imports  who may import whom"
 	@echo "make conform  what the stock CLI does, checked against what we know of it"
 	@echo "make parity   write docs/parity.md anew    make test-real  a few tests with your own login (costs)"
-	@echo "make bench    what an import costs        make clean    remove what was made here"
+	@echo "make bench    beside the official SDKs    make bench-check  instructions, against those kept"
+	@echo "make clean    remove what was made here"
 
 demo: .venv/ready-demo
 	@PYTHONPATH=src $(PY) -m steersman.cli demo $(DEMO_ARGS)
@@ -49,11 +50,15 @@ types: .venv/ready-dev
 imports: .venv/ready-dev
 	@$(PY) -c "from importlinter.cli import lint_imports_command as run; run()" --no-cache --no-logo
 
-bench: .venv/ready-dev
-	@$(PY) benchmarks/import_time.py
+# ROWS=partial,hook measures a part; BENCH_ARGS=--publish also writes docs/performance.
+bench: .venv/ready-bench
+	@$(PY) -m benchmarks --rows "$(ROWS)" $(BENCH_ARGS)
+
+bench-check: .venv/ready-dev
+	@$(PY) -m benchmarks.instructions $(BENCH_ARGS)
 
 clean:
-	@rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .bench_cache
 
 # The stamps are younger than pyproject.toml while what it asks for is installed.
 
@@ -61,6 +66,10 @@ clean:
 	@echo "Installing steersman and its development tools into .venv (a minute or two, once) ..."
 	@$(PIP) install --editable ".[dev]"
 	@touch $@ .venv/ready-demo
+
+# Only for drawing: without it there are numbers, but no plots.
+.venv/ready-bench: .venv/ready-dev
+	@$(PIP) install --editable ".[bench]" && touch $@ || echo "Going on without plots."
 
 # A CLI of an older release: what it lacks must degrade, not hang. Without it those tests skip.
 .venv/ready-older: .venv/ready-dev

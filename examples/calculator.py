@@ -9,18 +9,18 @@ import asyncio
 from dataclasses import dataclass
 from typing import Annotated
 
-from steersman import Agent, tool
+from steersman import Agent, Toolbox, tool
+from steersman.tools import ToolError
 
 
 @dataclass
-class Total:
+class Answer:
     """What we want back: a number, not prose about one."""
 
-    amount: float
-    currency: str
+    value: float
 
 
-@tool
+@tool(read_only=True)
 def add(
     a: Annotated[float, "the first summand"], b: Annotated[float, "the second summand"]
 ) -> float:
@@ -28,19 +28,33 @@ def add(
     return a + b
 
 
-@tool
-async def convert(amount: float, currency: str) -> float:
-    """Convert an amount of euros to another currency."""
-    rates = {"USD": 1.25, "GBP": 0.875}
-    if currency not in rates:
-        raise ValueError(f"no rate for {currency}; there are {', '.join(rates)}")
-    return amount * rates[currency]
+@tool(read_only=True)
+def subtract(a: float, b: float) -> float:
+    """Subtract b from a."""
+    return a - b
 
 
-async def total(agent: Agent) -> Total:
+@tool(read_only=True)
+async def divide(a: float, b: float) -> float:
+    """Divide a by b."""
+    if b == 0:
+        raise ToolError("Error: Division by zero")
+    return a / b
+
+
+calculator = Toolbox("calculator", [add, subtract, divide], version="1.0.0")
+
+
+async def calculate(agent: Agent, task: str) -> Answer:
     """Let Claude work it out with our tools."""
-    return await agent.run("Add 19.99 and 5.01 euros and convert them to USD.", output=Total)
+    return await agent.run(task, output=Answer)
 
 
 if __name__ == "__main__":
-    print(asyncio.run(total(Agent(functions=[add, convert], tools=[]))))
+    found = asyncio.run(
+        calculate(
+            Agent(mcp_servers={"calc": calculator}, allowed_tools=["mcp__calc"], tools=[]),
+            "Calculate 100 + 50, then subtract 25 from the result",
+        )
+    )
+    print(found)

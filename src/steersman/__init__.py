@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from steersman.agent import run as run
     from steersman.errors import SteersmanError as SteersmanError
     from steersman.hooks import Hooks as Hooks
+    from steersman.inbox import Inbox as Inbox
     from steersman.journal import TurnResult as TurnResult
     from steersman.messages import Assistant as Assistant
     from steersman.messages import Message as Message
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
     from steersman.messages import User as User
     from steersman.options import Options as Options
     from steersman.permissions import Allow as Allow
+    from steersman.permissions import Ask as Ask
     from steersman.permissions import Deny as Deny
+    from steersman.permissions import Policy as Policy
     from steersman.tools import Toolbox as Toolbox
     from steersman.tools import ToolContext as ToolContext
     from steersman.tools import tool as tool
@@ -36,11 +39,14 @@ if TYPE_CHECKING:
 _HOMES = {
     "Agent": "agent",
     "Allow": "permissions",
+    "Ask": "permissions",
     "Assistant": "messages",
     "Deny": "permissions",
     "Hooks": "hooks",
+    "Inbox": "inbox",
     "Message": "messages",
     "Options": "options",
+    "Policy": "permissions",
     "Result": "messages",
     "Session": "agent",
     "SteersmanError": "errors",
@@ -61,11 +67,14 @@ _HOMES = {
 __all__ = [
     "Agent",
     "Allow",
+    "Ask",
     "Assistant",
     "Deny",
     "Hooks",
+    "Inbox",
     "Message",
     "Options",
+    "Policy",
     "Result",
     "Session",
     "SteersmanError",

@@ -17,8 +17,10 @@ from steersman.errors import BadOutput, NoOutput, TurnFailed, UsageError
 from steersman.journal import TurnResult
 from steersman.messages import Message
 from steersman.options import Options, options_from
+from steersman.options.servers import McpServer
 from steersman.ports import Clock, JsonObject, ToolServer, Transport
 from steersman.skills import check_plugins
+from steersman.tools.mcp_instance import as_tool_server
 from steersman.tools.output import Shape, shape_of
 from steersman.tools.toolbox import Toolbox
 from steersman.transports.locate import locate
@@ -51,7 +53,7 @@ class Agent:
 
     def session(self, *, transport: Transport | None = None, **overrides: Any) -> Session:
         """A session that starts with `async with`; any option may be overridden."""
-        options = options_from(self.options, overrides)
+        options = _policed(options_from(self.options, overrides))
         servers = _servers_of(options)
         chosen = _checked(transport) or self._transport
         if chosen is None:
@@ -220,6 +222,15 @@ def _plan(options: Options, servers: Mapping[str, ToolServer], program: str) -> 
     )
 
 
+def _policed(options: Options) -> Options:
+    """The options with our own guard, if there is a policy to hold."""
+    if options.policy is None and not options.ask_every_call:
+        return options
+    from steersman._session.policing import policed  # noqa: PLC0415 - most programs have none
+
+    return policed(options)
+
+
 def _program(options: Options, transport: Transport | None) -> str:
     """The CLI to run. Only a transport of the caller's own knows what there is where it runs."""
     if transport is None:
@@ -229,10 +240,14 @@ def _program(options: Options, transport: Transport | None) -> str:
 
 def _servers_of(options: Options) -> dict[str, ToolServer]:
     """The tool servers that live in this process, by key."""
-    given: Mapping[str, ToolServer | JsonObject] = {}
+    given: Mapping[str, ToolServer | McpServer | JsonObject] = {}
     if not isinstance(options.mcp_servers, str | Path):
         given = options.mcp_servers
-    servers = {key: server for key, server in given.items() if not isinstance(server, Mapping)}
+    servers = {
+        key: as_tool_server(server)
+        for key, server in given.items()
+        if not isinstance(server, Mapping)
+    }
     if options.functions:
         if FUNCTIONS in given:
             raise UsageError(

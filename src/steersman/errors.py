@@ -8,6 +8,7 @@ SteersmanError
 │   └── WorkingDirectoryMissing
 ├── StartupError               it ran, but never became ready
 │   ├── CliTooOld
+│   ├── McpNotReady
 │   ├── OptionRefused
 │   ├── ResumeNotFound
 │   ├── SessionInUse
@@ -27,6 +28,11 @@ SteersmanError
 │   ├── NoOutput
 │   └── BadOutput
 ├── ToolExecutionError         a Python tool failed
+├── ForbiddenTool              the CLI offers what the policy forbids
+├── AskError                   an ask cannot be answered
+│   ├── AlreadyAnswered
+│   ├── AskGone
+│   └── AskNotFound
 └── ReaderLagged               a slow reader needed entries that are gone
 
 Each class has a stable `code`; where a process was involved, `evidence` says in which
@@ -40,6 +46,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 __all__ = [
+    "AlreadyAnswered",
+    "AskError",
+    "AskGone",
+    "AskNotFound",
     "BadOutput",
     "ChannelClosed",
     "ChannelError",
@@ -48,7 +58,9 @@ __all__ = [
     "CliNotFound",
     "CliTooOld",
     "Evidence",
+    "ForbiddenTool",
     "LaunchError",
+    "McpNotReady",
     "NoOutput",
     "NotLoggedIn",
     "OptionRefused",
@@ -201,6 +213,25 @@ class CliTooOld(StartupError):
         self.required = required
 
 
+class McpNotReady(StartupError):
+    """A tool server that the session needs is not connected."""
+
+    code = "mcp_not_ready"
+
+    def __init__(
+        self, name: str, status: str, error: str = "", *, evidence: Evidence | None = None
+    ) -> None:
+        super().__init__(
+            f"the tool server {name!r} is not ready: {status}" + (f": {error}" if error else ""),
+            hint="start it by hand to see what is wrong with it, or leave it out of require=",
+            evidence=evidence,
+        )
+        self.name = name
+        self.status = status
+        """`failed`, `pending`, `needs-auth` or `disabled`, in the CLI's words."""
+        self.error = error
+
+
 class OptionRefused(StartupError):
     """The CLI refused an option that we passed on."""
 
@@ -339,6 +370,56 @@ class ToolExecutionError(SteersmanError):
     def __init__(self, tool_name: str, reason: str) -> None:
         super().__init__(f"tool {tool_name!r} failed: {reason}")
         self.tool_name = tool_name
+
+
+class ForbiddenTool(SteersmanError):
+    """The CLI offers tools to the model that the options forbid; the session was ended."""
+
+    code = "forbidden_tool"
+
+    def __init__(self, tools: Sequence[str]) -> None:
+        super().__init__(
+            f"the CLI offers tools that are forbidden: {', '.join(tools)}",
+            hint="it may be an old CLI, or a settings file may bring them back",
+        )
+        self.tools = tuple(tools)
+
+
+class AskError(SteersmanError):
+    """An ask cannot be answered."""
+
+    code = "ask"
+
+    def __init__(self, ask_id: str, reason: str, *, hint: str = "") -> None:
+        super().__init__(f"ask {ask_id}: {reason}", hint=hint)
+        self.ask_id = ask_id
+        self.reason = reason
+
+
+class AlreadyAnswered(AskError):
+    """Somebody else was first; `by` says who, `answer` what."""
+
+    code = "already_answered"
+
+    def __init__(self, ask_id: str, by: str, answer: object) -> None:
+        super().__init__(ask_id, f"{by} has answered it already")
+        self.by = by
+        self.answer = answer
+
+
+class AskGone(AskError):
+    """Nobody waits for the answer any more: it expired, was taken back, or its session ended."""
+
+    code = "ask_gone"
+
+
+class AskNotFound(AskError):
+    """There is no such ask here."""
+
+    code = "ask_not_found"
+
+    def __init__(self, ask_id: str) -> None:
+        super().__init__(ask_id, "unknown here", hint="inbox.list() has those that are open")
 
 
 class ReaderLagged(SteersmanError):

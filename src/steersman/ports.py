@@ -7,25 +7,32 @@ The session knows the outside world only through these protocols.
     Receiver    -> _session/       takes what it says
     ToolServer  -> tools/          tools the CLI may call
     Approver    -> yours           may this tool run?
+    Asks        -> inbox/          where questions wait for a person
+    Sink        -> stores/         where the journal is written down
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from steersman.journal import Entry
 from steersman.permissions import (
+    Ask,
     Decision,
     DialogAnswer,
     Elicitation,
     ElicitationAnswer,
     PermissionContext,
+    QuestionAnswer,
+    QuestionAsk,
     UserDialog,
 )
 
 __all__ = [
     "Approver",
+    "Asks",
     "Caller",
     "Channel",
     "Clock",
@@ -34,7 +41,9 @@ __all__ = [
     "FileArgument",
     "JsonObject",
     "Launch",
+    "QuestionHandler",
     "Receiver",
+    "Sink",
     "ToolServer",
     "Transport",
 ]
@@ -193,22 +202,78 @@ class ToolServer(Protocol):
         ...
 
 
+class Sink(Protocol):
+    """Where a session's journal is written down as it grows.
+
+    Called in the event loop, so it must not wait for long, and it never raises: a journal that
+    cannot be written must not hurt the session. What goes wrong it reports in its own way, once.
+    """
+
+    def write(self, entries: Sequence[Entry]) -> None:
+        """Keep the next entries, in order; none is given twice."""
+        ...
+
+    def close(self) -> None:
+        """Nothing more will come; may be called any number of times."""
+        ...
+
+
+class Asks(Protocol):
+    """Where asks wait for an answer. It may serve several sessions, in several event loops.
+
+    Both methods return at once and never raise. One that keeps asks over a restart writes them down
+    before it shows them, and knows an ask that comes again by its session and payload.
+    """
+
+    def open(self, ask: Ask, settle: Callable[[Any, str], None]) -> None:
+        """Keep `ask` until somebody answers, and call `settle` with the answer and who gave it.
+
+        `settle` is called at most once, from any thread; the answer is one that `ask.response`
+        takes.
+        """
+        ...
+
+    def close(self, ask_id: str, reason: str) -> None:
+        """Nobody waits for this answer any more; `settle` must not be called from now on."""
+        ...
+
+
 class Approver(Protocol):
-    """Decides whether a tool may run; raising, or anything but a decision, denies."""
+    """Decides whether a tool may run; raising, or anything but a decision, denies.
+
+    With an inbox, `None` puts the question there.
+    """
 
     def __call__(
         self, tool_name: str, tool_input: dict[str, Any], context: PermissionContext, /
-    ) -> Decision | Awaitable[Decision]:
+    ) -> Decision | Awaitable[Decision | None] | None:
         """Answer the CLI's question."""
         ...
 
 
+Answers = QuestionAnswer | Sequence[QuestionAnswer]
+
+
+class QuestionHandler(Protocol):
+    """Answers what the model asks the person; raising, or anything else, answers nothing.
+
+    With an inbox, `None` puts the questions there.
+    """
+
+    def __call__(self, asked: QuestionAsk, /) -> Answers | Awaitable[Answers | None] | None:
+        """Say what the person said, with `Question.answer()` and `Question.skip()`."""
+        ...
+
+
 class ElicitationHandler(Protocol):
-    """Answers an MCP server's question to the person; raising, or anything else, declines."""
+    """Answers an MCP server's question to the person; raising, or anything else, declines.
+
+    With an inbox, `None` puts the question there.
+    """
 
     def __call__(
         self, elicitation: Elicitation, /
-    ) -> ElicitationAnswer | Awaitable[ElicitationAnswer]:
+    ) -> ElicitationAnswer | Awaitable[ElicitationAnswer | None] | None:
         """Say what the person said."""
         ...
 

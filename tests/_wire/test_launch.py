@@ -18,7 +18,9 @@ from steersman._wire.launch import ROWS, Plan, hook_id, plan, redacted
 from steersman.control import Initialize
 from steersman.errors import UsageError
 from steersman.hooks import Hooks, PostToolUse, PreToolUse
+from steersman.inbox import Inbox
 from steersman.options import AgentDefinition, Options, Plugin, StartupLimits
+from steersman.permissions import Policy, allow, ask, deny
 from steersman.ports import FileArgument
 from steersman.tools import Toolbox
 from tests.samples.strategies import ANY_TEXT
@@ -37,10 +39,13 @@ BASE = (
 )
 DEFAULTS = {"--strict-mcp-config", "--setting-sources=", f"--session-id={NEW}"}
 CANARY = "canary-sekret-value"
+INBOX = Inbox()
 
 
 def planned(**options: Any) -> Plan:
-    return plan(Options(**options), program="claude", host_env={}, new_session_id=NEW)
+    # With nobody to answer questions the tool that asks them is taken away; see its own test.
+    given = Options(**{"on_question": print, **options})
+    return plan(given, program="claude", host_env={}, new_session_id=NEW)
 
 
 def added(found: Plan) -> set[str | FileArgument]:
@@ -172,6 +177,7 @@ ROWS_SEEN: list[tuple[str, Any, set[str | FileArgument], dict[str, Any], dict[st
     ),
     ("mcp_servers", {"ours": Toolbox("ours", [])}, set(), {}, {}),
     ("mcp_servers", Path("/x.json"), {"--mcp-config=/x.json"}, {}, {}),
+    ("require", True, set(), {}, {}),
     ("strict_mcp_config", True, set(), {}, {}),
     ("permission_mode", "plan", {"--permission-mode=plan"}, {}, {}),
     (
@@ -184,7 +190,29 @@ ROWS_SEEN: list[tuple[str, Any, set[str | FileArgument], dict[str, Any], dict[st
     ("permission_prompt_tool_name", None, set(), {}, {}),
     ("permission_prompts", "none", {"--permission-prompts=none"}, {}, {}),
     ("deps", {"db": 1}, set(), {}, {}),
+    (
+        "policy",
+        Policy(
+            deny("Bash(rm *)"),
+            ask("Bash(git push *)"),
+            allow("Bash(git *)"),
+            available=["Bash", "Read"],
+            auto_approve=["Read"],
+            forbid=["WebFetch"],
+        ),
+        {
+            "--tools=Bash,Read",
+            "--allowedTools=Read,Bash(git *)",
+            "--disallowedTools=WebFetch,Bash(rm *)",
+            FileArgument("--settings=", "settings.json"),
+        },
+        {},
+        {"settings.json": {"permissions": {"ask": ["Bash(git push *)"]}}},
+    ),
     ("can_use_tool", print, set(), {}, {}),
+    ("ask_every_call", False, set(), {}, {}),
+    ("on_question", print, set(), {}, {}),
+    ("inbox", INBOX, set(), {}, {}),
     ("plan_mode_instructions", "Draw.", set(), {"plan_mode_instructions": "Draw."}, {}),
     (
         "hooks",
@@ -196,7 +224,7 @@ ROWS_SEEN: list[tuple[str, Any, set[str | FileArgument], dict[str, Any], dict[st
                     {
                         "hookCallbackIds": ["hook_0"],
                         "matcher": "Bash",
-                        "timeout": 5,
+                        "timeout": 10,
                         "onFailure": "block",
                     },
                     {"hookCallbackIds": ["hook_2"], "onFailure": "block"},
@@ -416,6 +444,44 @@ def test_a_variable_that_says_other_than_its_option_is_refused() -> None:
 
 def test_the_user_is_part_of_the_launch() -> None:
     assert planned(user="nobody").launch.user == "nobody"
+
+
+@pytest.mark.parametrize(
+    ("options", "is_there"),
+    [
+        ({}, False),
+        ({"permission_prompts": "none"}, False),
+        ({"on_question": print}, True),
+        ({"can_use_tool": print}, True),
+        ({"inbox": INBOX}, True),
+        ({"permission_prompt_tool_name": "mcp__desk__decide"}, True),
+    ],
+)
+def test_the_tool_that_asks_the_person_is_there_only_if_somebody_can_answer(
+    options: dict[str, Any], *, is_there: bool
+) -> None:
+    found = planned(**{"on_question": None, "disallowed_tools": ["Bash"], **options})
+
+    taken_away = rules_in(found, "--disallowedTools=", "deny")
+    assert taken_away == (["Bash"] if is_there else ["Bash", "AskUserQuestion"])
+
+
+def test_rules_of_a_policy_are_held_by_the_cli_only_where_its_own_order_agrees() -> None:
+    policy = Policy(
+        deny("Bash(rm *)"),
+        ask("WebFetch"),
+        deny("Read(.env)"),
+        allow("Edit(src/**)", agents="writer"),
+        allow("Edit(docs/**)"),
+        ask("Edit(src/**)"),
+        deny("Bash", when=lambda _: True),
+    )
+
+    found = planned(policy=policy)
+
+    assert rules_in(found, "--disallowedTools=", "deny") == ["Bash(rm *)"]
+    assert rules_in(found, "--allowedTools=", "allow") == ["Edit(docs/**)"]
+    assert settings_of(found) == {"permissions": {"ask": ["WebFetch"]}}
 
 
 def test_a_tool_may_decide_in_our_place() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from examples import approve, calculator, hello
+from examples import approve, hello
 from steersman import Agent
 from steersman.testing.script import Script, Step, call, calls, say
 from steersman.testing.scripted.cli import ScriptedCLI
@@ -20,22 +20,6 @@ async def test_hello_prints_the_answer_and_its_cost(capsys: pytest.CaptureFixtur
 
     assert result.outcome == "completed"
     assert capsys.readouterr().out.startswith("Hello, hallo, salut.\n[completed, 0.")
-
-
-async def test_the_calculator_gives_a_total() -> None:
-    script = Script(
-        call("mcp__functions__add", a=19.99, b=5.01),
-        call("mcp__functions__convert", amount=25, currency="USD"),
-        call("StructuredOutput", amount=31.25, currency="USD"),
-        say("Done."),
-    )
-    agent = Agent(
-        functions=[calculator.add, calculator.convert], tools=[], transport=ScriptedCLI(script)
-    )
-
-    total = await calculator.total(agent)
-
-    assert total == calculator.Total(31.25, "USD")
 
 
 async def test_a_person_may_say_yes_or_no_and_the_hook_says_no_to_downloads(
@@ -74,16 +58,6 @@ async def test_a_person_may_say_yes_or_no_and_the_hook_says_no_to_downloads(
     [
         ("hello", "", "Hello.\n[completed, 0.0", [say("Hello.", chunks=2)]),
         (
-            "calculator",
-            "",
-            "Total(amount=31.25, currency='USD')\n",
-            [
-                call("mcp__functions__add", a=19.99, b=5.01),
-                call("mcp__functions__convert", amount=25, currency="USD"),
-                call("StructuredOutput", amount=31.25, currency="USD"),
-            ],
-        ),
-        (
             "approve",
             "n\n",
             "denied: Bash {'command': 'touch new'",
@@ -100,6 +74,6 @@ def test_an_example_runs_on_the_stock_cli_as_it_stands(
     assert shown in run.stdout
 
 
-@pytest.mark.parametrize("example", [approve, calculator, hello])
+@pytest.mark.parametrize("example", [approve, hello])
 def test_every_example_says_how_to_run_it(example: object) -> None:
     assert f"python examples/{Path(str(example.__file__)).name}" in str(example.__doc__)  # type: ignore[attr-defined]

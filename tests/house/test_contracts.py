@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-EDGES = {"transports", "stores", "tools", "skills", "web", "fleet"}
+EDGES = {"transports", "stores", "observe", "tools", "skills", "web", "fleet"}
 
 
 def contracts() -> configparser.ConfigParser:

@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 
 from steersman.errors import UsageError
 from steersman.hooks import Hooks
-from steersman.options import AgentDefinition, Options, Plugin, StartupLimits, options_from
+from steersman.inbox import Inbox
+from steersman.options import (
+    AgentDefinition,
+    Options,
+    Plugin,
+    ShadowedCallbackWarning,
+    StartupLimits,
+    options_from,
+)
+from steersman.permissions import Policy, ask, deny
 from steersman.tools import Toolbox
 
 FIELDS = [each.name for each in dataclasses.fields(Options)]
@@ -71,13 +80,18 @@ GOOD: dict[str, list[Any]] = {
         "/x.json",
         Path("/x.json"),
     ],
+    "require": [(), [], True, False],
     "strict_mcp_config": [True, False],
     "permission_mode": [None, "default", "plan", "bypassPermissions"],
     "allow_dangerously_skip_permissions": [False, True],
     "permission_prompt_tool_name": [None, "mcp__desk__decide"],
     "permission_prompts": [None, "host", "none"],
     "deps": [None, 1, {"db": 1}],
+    "policy": [None, Policy()],
     "can_use_tool": [None, approve],
+    "ask_every_call": [False],
+    "on_question": [None, approve],
+    "inbox": [None, Inbox()],
     "plan_mode_instructions": [None, "", "Draw it first."],
     "hooks": [Hooks()],
     "on_elicitation": [None, approve],
@@ -232,15 +246,20 @@ BAD: dict[str, list[Any]] = {
         "{broken",
         '{"mcpServers": {"a b": {"command": "x"}}}',
     ],
+    "require": [None, 1, "calc", [5], [""], ["a b"], ["calc"]],
     "strict_mcp_config": [None, 1, "yes"],
     "permission_mode": ["", "ask", 5, ["plan"]],
     "allow_dangerously_skip_permissions": SWITCH,
     "permission_prompt_tool_name": ["", 5, "a b", "-" * 65],
     "permission_prompts": ["", "all", 5, ["none"]],
     "deps": [],
+    "policy": ["allow", {}, Policy],
     "can_use_tool": ["allow", 5],
+    "ask_every_call": SWITCH,
+    "on_question": ["x", 5],
+    "inbox": ["x", 5, []],
     "plan_mode_instructions": [5, ["x"]],
-    "hooks": [None, {}, [approve], {"PreToolUse": approve}],
+    "hooks": [None, [approve], {"PreToolUs": approve}, {"PreToolUse": 5}, {"Stop": {"on": 1}}],
     "on_elicitation": ["x", 5],
     "on_user_dialog": ["x", 5],
     "supported_dialog_kinds": [None, "x", [5], [""]],
@@ -518,6 +537,10 @@ def test_clear_conversations_are_taken(together: dict[str, Any]) -> None:
             "permission_prompts",
         ),
         ({"supported_dialog_kinds": ["notice"]}, "supported_dialog_kinds"),
+        ({"ask_every_call": True}, "ask_every_call"),
+        ({"inbox": Inbox(), "permission_prompts": "none"}, "permission_prompts"),
+        ({"policy": Policy(available=["Read"]), "tools": ["Bash"]}, "tools"),
+        ({"policy": Policy(ask("Bash")), "permission_prompts": "none"}, "policy"),
         ({"system_prompt": "You.", "exclude_dynamic_sections": True}, "exclude_dynamic_sections"),
         ({"debug": "hooks", "debug_file": "/x.log"}, "debug"),
     ],
@@ -531,6 +554,24 @@ def test_what_cannot_be_meant_together_is_refused(together: dict[str, Any], argu
 
 
 @pytest.mark.parametrize(
+    ("shadow", "said"),
+    [
+        ({"permission_mode": "bypassPermissions"}, "bypassPermissions"),
+        ({"permission_mode": "dontAsk"}, "dontAsk"),
+        ({"tools": ["Bash"], "allowed_tools": ["Bash", "Read"]}, "allowed_tools"),
+    ],
+)
+def test_a_callback_that_will_hardly_be_called_is_warned_of_by_name(
+    shadow: dict[str, Any], said: str
+) -> None:
+    with pytest.warns(ShadowedCallbackWarning, match=said):
+        Options(can_use_tool=approve, **shadow)
+
+    Options(can_use_tool=approve, ask_every_call=True, **shadow)
+    Options(can_use_tool=approve, policy=Policy(ask("Bash")), **shadow)
+
+
+@pytest.mark.parametrize(
     "together",
     [
         {"model": "opus", "fallback_model": ["haiku", "sonnet"]},
@@ -538,6 +579,9 @@ def test_what_cannot_be_meant_together_is_refused(together: dict[str, Any], argu
         {"system_prompt": {"preset": "claude_code"}, "exclude_dynamic_sections": True},
         {"debug": True, "debug_file": "/x.log"},
         {"can_use_tool": approve, "permission_prompts": "host"},
+        {"can_use_tool": approve, "ask_every_call": True},
+        {"inbox": Inbox(), "ask_every_call": True},
+        {"policy": Policy(deny("Bash")), "tools": ["Bash"], "permission_prompts": "none"},
     ],
     ids=names_of,
 )
@@ -599,7 +643,7 @@ def test_overrides_are_checked_like_the_first_values() -> None:
         options_from(Options(), {"max_turns": 0})
 
 
-@pytest.mark.parametrize("phase", ["spawn", "first_byte", "initialize"])
+@pytest.mark.parametrize("phase", ["spawn", "first_byte", "initialize", "servers"])
 @pytest.mark.parametrize("value", [0, -1, "5", None, True, float("nan"), float("inf")])
 def test_a_limit_of_the_start_is_a_time(phase: str, value: Any) -> None:
     with pytest.raises(UsageError, match=rf"startup\.{phase}: got .* allowed: a number above 0"):

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from steersman import _json
-from steersman.permissions import Allow, CanUseTool, Decision, Deny, PermissionContext
+from steersman.permissions import Allow, CanUseTool, Decision, Deny, PermissionContext, SetMode
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_the_context_reads_the_question_it_is_about() -> None:
         tool_name="Bash",
         input={"command": "ls"},
         tool_use_id="toolu_1",
-        permission_suggestions=[{"type": "setMode"}],
+        permission_suggestions=[{"type": "setMode", "mode": "plan", "destination": "session"}],
         agent_id="a1",
     )
 
@@ -56,6 +56,6 @@ def test_the_context_reads_the_question_it_is_about() -> None:
 
     assert (context.tool_use_id, context.suggestions, context.agent_id) == (
         "toolu_1",
-        [{"type": "setMode"}],
+        [SetMode(mode="plan")],
         "a1",
     )

@@ -175,9 +175,12 @@ def pre_tool_use(**fields: Any) -> dict[str, Any]:
     return {"hooks": {"PreToolUse": [{"hookCallbackIds": ["h"], **fields}]}}
 
 
+def about(event: str, **fields: Any) -> dict[str, Any]:
+    return {"hookSpecificOutput": {"hookEventName": event, **fields}}
+
+
 def decision(kind: str, **fields: Any) -> dict[str, Any]:
-    inside = {"hookEventName": "PreToolUse", "permissionDecision": kind, **fields}
-    return {"hookSpecificOutput": inside}
+    return about("PreToolUse", permissionDecision=kind, **fields)
 
 
 def answering(**by_callback: Any) -> Any:
@@ -209,7 +212,7 @@ async def test_a_hook_sees_the_call_before_anyone_is_asked() -> None:
         ({"h": decision("allow")}, "ran touch x", 0),
         ({"h": decision("allow", updatedInput={"command": "true"})}, "ran true", 0),
         ({"h": {"decision": "block", "reason": "old style"}}, "old style", 0),
-        ({"h": {"hookSpecificOutput": {"updatedInput": {"command": "ls"}}}}, "ran ls", 0),
+        ({"h": about("PreToolUse", updatedInput={"command": "ls"})}, "ran ls", 0),
         ({"h": {}}, "ran touch x", 1),
     ],
 )
@@ -296,10 +299,10 @@ async def test_a_hook_may_end_the_turn_after_the_tool() -> None:
 
 async def test_a_hook_may_add_to_what_the_model_knows_and_change_what_a_tool_gave() -> None:
     hooks = {"PostToolUse": [{"hookCallbackIds": ["h"]}]}
-    inside = {"updatedToolOutput": "better", "additionalContext": "by the way"}
+    reply = about("PostToolUse", updatedToolOutput="better", additionalContext="by the way")
     cli = bash()
 
-    await run(cli, ASKING, answer=answering(h={"hookSpecificOutput": inside}), hooks=hooks)
+    await run(cli, ASKING, answer=answering(h=reply), hooks=hooks)
 
     assert cli.asked[-1].tool_results == {"t1": "better"}
     assert "by the way" in cli.asked[-1].latest

@@ -39,6 +39,15 @@ class Model(pydantic.BaseModel):
     when: dt.date
 
 
+class Block(pydantic.BaseModel):
+    """As the `mcp` package has them."""
+
+    type: str = "image"
+    data: str = "AA=="
+    mime_type: str = pydantic.Field(serialization_alias="mimeType")
+    annotations: None = None
+
+
 def text(words: str) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": words}]}
 
@@ -84,7 +93,12 @@ POINT = {"x": 1, "y": 0}
         ),
         ({"type": "text", "text": "a"}, text("a")),
         (PIXEL, {"content": [PIXEL]}),
+        ([Block(mime_type="image/png")], {"content": [PIXEL]}),
         ([PIXEL, {"type": "text", "text": "a"}], {"content": [PIXEL, *text("a")["content"]]}),
+        (
+            ["look:", PIXEL, 3],
+            {"content": [*text("look:")["content"], PIXEL, *text("3")["content"]]},
+        ),
         (text("a"), text("a")),
         ({"content": []}, {"content": []}),
         ({**text("a"), "is_error": True}, {**text("a"), "isError": True}),
@@ -130,7 +144,57 @@ def test_an_image_is_sent_as_base64() -> None:
     }
 
 
-@pytest.mark.parametrize("returned", [b"\x00", bytearray(b"a"), object(), [object()]])
+class Drawing:
+    """A picture as Pillow has them."""
+
+    def save(self, fp: Any, format: str | None = None, **params: Any) -> None:  # noqa: A002
+        fp.write(f"drawn as {format}".encode())
+
+
+class Row:
+    """Something that saves itself elsewhere."""
+
+    def save(self, commit: bool = True) -> None:  # noqa: FBT001, FBT002 - as others write it
+        raise AssertionError("nobody asked for that")
+
+
+DRAWN = {
+    "type": "image",
+    "data": base64.b64encode(b"drawn as PNG").decode(),
+    "mimeType": "image/png",
+}
+
+
+@pytest.mark.parametrize(
+    ("returned", "blocks"),
+    [
+        (Drawing(), [DRAWN]),
+        (image_result(Drawing()), [DRAWN]),
+        (["before and after", Drawing()], [*text("before and after")["content"], DRAWN]),
+    ],
+)
+def test_a_picture_is_shown(returned: object, blocks: list[Any]) -> None:
+    assert wire_result(returned) == {"content": blocks}
+
+
+@pytest.mark.parametrize(
+    ("head", "media_type"),
+    [
+        (b"\x89PNG\r\n\x1a\n", "image/png"),
+        (b"\xff\xd8\xff\xe0", "image/jpeg"),
+        (b"GIF89a", "image/gif"),
+        (b"RIFF\x00\x00\x00\x00WEBP", "image/webp"),
+    ],
+)
+def test_the_bytes_of_an_image_say_what_they_are(head: bytes, media_type: str) -> None:
+    shown = [wire_result(each) for each in (head, memoryview(head), image_result(head))]
+
+    assert [each["content"][0]["mimeType"] for each in shown] == [media_type] * 3
+
+
+@pytest.mark.parametrize(
+    "returned", [b"RIFF\x00\x00\x00\x00WAVE", Row(), b"\x00", bytearray(b"a"), object(), [object()]]
+)
 def test_what_json_cannot_carry_is_refused(returned: object) -> None:
     with pytest.raises(TypeError):
         wire_result(returned)

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from steersman.errors import ToolExecutionError, UsageError
-from steersman.ports import Caller, JsonObject, ToolServer
+from steersman.ports import Caller, JsonObject
 from steersman.tools import Tool, Toolbox, ToolContext, ToolError, error_result, tool
+from tests.tools.clients import Client, failure, text
 
 REQUEST_ID: contextvars.ContextVar[str] = contextvars.ContextVar("request_id", default="none")
 
@@ -21,35 +22,6 @@ REQUEST_ID: contextvars.ContextVar[str] = contextvars.ContextVar("request_id", d
 class Point:
     x: int
     y: int = 0
-
-
-class Client:
-    """Speaks to a toolbox as one session does."""
-
-    def __init__(self, *tools: Any) -> None:
-        self.toolbox: ToolServer = Toolbox("box", tools)
-        self.heard: list[JsonObject] = []
-        self._caller = Caller("session-1", "key", self.heard.append)
-
-    async def send(self, message: JsonObject) -> Any:
-        async with asyncio.timeout(5):
-            return await self.toolbox.handle(message, self._caller)
-
-    async def ask(self, method: Any, params: Any = None) -> Any:
-        return await self.send({"jsonrpc": "2.0", "id": 7, "method": method, "params": params})
-
-    async def call(self, name: str, /, **arguments: Any) -> Any:
-        meta = {"claudecode/toolUseId": "toolu_1", "progressToken": 3}
-        answer = await self.ask("tools/call", {"name": name, "arguments": arguments, "_meta": meta})
-        return answer["result"]
-
-
-def text(words: str) -> dict[str, Any]:
-    return {"content": [{"type": "text", "text": words}]}
-
-
-def failure(words: str) -> dict[str, Any]:
-    return {**text(words), "isError": True}
 
 
 @tool
@@ -67,7 +39,7 @@ async def test_a_known_protocol_version_is_echoed(version: str) -> None:
         "id": 7,
         "result": {
             "protocolVersion": version,
-            "capabilities": {"tools": {}},
+            "capabilities": {"tools": {"listChanged": True}},
             "serverInfo": {"name": "box", "version": "1.0.0"},
         },
     }
@@ -105,6 +77,10 @@ async def test_notifications_and_answers_get_no_answer(message: JsonObject) -> N
     ("method", "params", "code"),
     [
         ("resources/list", {}, -32601),
+        ("prompts/list", {}, -32601),
+        ("logging/setLevel", {"level": "info"}, -32601),
+        ("tools/list", {"cursor": "2"}, -32602),
+        ("ping", "now", -32602),
         ("tools/call", {"name": "nothing"}, -32602),
         ("tools/call", {"name": ["add"]}, -32602),
         ("tools/call", {}, -32602),
@@ -126,7 +102,7 @@ async def test_a_request_that_cannot_be_served_gets_an_error_with_its_id(
 
 async def test_a_fault_of_our_own_gets_an_error_with_the_id() -> None:
     client = Client(add)
-    client._caller = None  # type: ignore[assignment]
+    client.caller = None  # type: ignore[assignment]
 
     answer = await client.ask("tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}})
 
@@ -183,18 +159,53 @@ async def test_a_failing_tool_is_logged_and_the_model_reads_a_short_text(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def fail() -> None:
-        raise ValueError("x" * 1000)
+        raise ValueError("postgres://admin:secret@db refused us")
 
     result = await Client(fail).call("fail")
 
-    assert result["isError"] is True
-    assert result["content"][0]["text"] == f"tool 'fail' failed: ValueError: {'x' * 499}…"
+    assert result == failure("tool 'fail' failed: ValueError")
     (record,) = caplog.records
     assert (record.name, record.levelno) == ("steersman.tools", logging.ERROR)
     assert record.exc_info is not None
-    failure = record.exc_info[1]
-    assert isinstance(failure, ToolExecutionError)
-    assert isinstance(failure.__cause__, ValueError)
+    logged = record.exc_info[1]
+    assert isinstance(logged, ToolExecutionError)
+    assert isinstance(logged.__cause__, ValueError)
+
+
+async def test_a_toolbox_may_explain_errors_to_the_model(caplog: pytest.LogCaptureFixture) -> None:
+    async def fail() -> None:
+        raise ValueError("x" * 1000)
+
+    def explain_badly(error: BaseException) -> str:
+        raise error
+
+    told = await Client(box=Toolbox("box", [fail], explain=str)).call("fail")
+    told_badly = await Client(box=Toolbox("box", [fail], explain=explain_badly)).call("fail")
+
+    assert told == failure(f"tool 'fail' failed: {'x' * 499}…")
+    assert told_badly == failure("tool 'fail' failed: ValueError")
+    assert "the explanation of an error failed" in caplog.text
+
+
+async def test_a_failure_is_reported_and_an_error_for_the_model_is_not() -> None:
+    error = ValueError("no")
+
+    async def fail() -> None:
+        raise error
+
+    def fail_in_thread() -> None:
+        raise error
+
+    async def refuse() -> None:
+        raise ToolError("not you")
+
+    client = Client(fail, fail_in_thread, refuse)
+    await client.call("fail")
+    await client.call("fail_in_thread")
+    await client.call("refuse")
+    await client.call("fail", unknown=1)
+
+    assert client.reported == [("fail", error), ("fail_in_thread", error)]
 
 
 async def test_a_class_that_fails_while_it_is_read_is_a_failure_of_the_tool() -> None:
@@ -208,7 +219,7 @@ async def test_a_class_that_fails_while_it_is_read_is_a_failure_of_the_tool() ->
     async def take(fussy: Fussy) -> None: ...
 
     assert await Client(take).call("take", fussy={"x": 1}) == failure(
-        "tool 'take' failed: KeyError: 'x'"
+        "tool 'take' failed: KeyError"
     )
 
 
@@ -237,14 +248,14 @@ async def test_an_error_result_is_an_error() -> None:
     assert await Client(find).call("find") == failure("nothing found")
 
 
-async def test_a_result_that_json_cannot_carry_is_a_failure() -> None:
+async def test_a_result_that_json_cannot_carry_is_a_failure_and_the_log_says_why(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def give() -> bytes:
         return b"\x00"
 
-    result = await Client(give).call("give")
-
-    assert result["isError"] is True
-    assert "image_result" in result["content"][0]["text"]
+    assert await Client(give).call("give") == failure("tool 'give' failed: TypeError")
+    assert "image_result" in caplog.text
 
 
 async def test_a_tool_that_exits_does_not_end_the_program() -> None:
@@ -256,19 +267,15 @@ async def test_a_tool_that_exits_does_not_end_the_program() -> None:
 
     client = Client(leave, leave_at_once)
 
-    assert await client.call("leave") == failure("tool 'leave' failed: SystemExit: 3")
-    assert await client.call("leave_at_once") == failure(
-        "tool 'leave_at_once' failed: SystemExit: 3"
-    )
+    assert await client.call("leave") == failure("tool 'leave' failed: SystemExit")
+    assert await client.call("leave_at_once") == failure("tool 'leave_at_once' failed: SystemExit")
 
 
 async def test_a_thread_that_raises_stop_iteration_is_answered() -> None:
     def empty() -> None:
         raise StopIteration
 
-    assert await Client(empty).call("empty") == failure(
-        "tool 'empty' failed: RuntimeError: the tool raised StopIteration"
-    )
+    assert await Client(empty).call("empty") == failure("tool 'empty' failed: RuntimeError")
 
 
 async def test_plain_functions_run_in_threads_and_coroutines_on_the_loop() -> None:
@@ -417,7 +424,7 @@ async def test_progress_is_sent_from_the_loop_and_from_threads() -> None:
         heard_in.append(threading.current_thread())
         listen(message)
 
-    client._caller = Caller("session-1", "key", notify)
+    client.caller = Caller("session-1", "key", notify)
     await client.call("waiting")
     await client.call("blocking")
 
@@ -444,12 +451,101 @@ def test_a_context_can_be_made_by_hand() -> None:
     ToolContext(tool_name="x").progress(1)
 
 
+async def late() -> None:
+    """A tool that comes late."""
+
+
+async def attached(box: Toolbox) -> list[JsonObject]:
+    """What a session hears that the toolbox serves."""
+    heard: list[JsonObject] = []
+    await box.attach(Caller("session", "key", heard.append))
+    return heard
+
+
+async def test_every_session_hears_of_tools_that_come_and_go() -> None:
+    box = Toolbox("box", [add])
+    heard = [await attached(box), await attached(box)]
+    gone: list[JsonObject] = []
+    left = Caller("session", "key", gone.append)
+    await box.attach(left)
+    await box.detach(left)
+
+    box.register(tool(late))
+    names = box.tool_names
+    box.unregister("late", add)
+
+    changed = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+    assert heard == [[changed, changed], [changed, changed]]
+    assert gone == []
+    assert names == ("add", "late")
+    assert box.tool_names == ()
+
+
+async def test_tools_may_be_registered_in_another_thread() -> None:
+    box = Toolbox("box")
+    heard_in: list[threading.Thread] = []
+    told = asyncio.Event()
+
+    def hear(_: JsonObject) -> None:
+        heard_in.append(threading.current_thread())
+        told.set()
+
+    await box.attach(Caller("session", "key", hear))
+    async with asyncio.timeout(5):
+        await asyncio.to_thread(box.register, add)
+        await told.wait()
+
+    assert heard_in == [threading.main_thread()]
+
+
+async def test_a_tool_that_was_registered_can_be_called_and_one_that_is_gone_cannot() -> None:
+    client = Client()
+
+    client.toolbox.register(add)
+    called = await client.call("add", a=1, b=2)
+    client.toolbox.unregister(add)
+    refused = await client.ask("tools/call", {"name": "add"})
+
+    assert called == text("3.0")
+    assert refused["error"] == {"code": -32602, "message": "name: there is no tool 'add'"}
+
+
+def test_of_several_tools_all_are_registered_or_none() -> None:
+    box = Toolbox("box", [add])
+
+    with pytest.raises(UsageError, match=r"test_toolbox\.add and .*test_toolbox\.add share"):
+        box.register(late, add)
+    with pytest.raises(UsageError, match="one of those here: add"):
+        box.unregister("add", "other")
+
+    assert box.tool_names == ("add",)
+
+
+async def test_instructions_are_for_the_model() -> None:
+    answer = await Client(box=Toolbox("box", instructions="Be kind.")).ask("initialize", {})
+
+    assert answer["result"]["instructions"] == "Be kind."
+
+
 def test_two_tools_of_one_name_are_refused_with_both() -> None:
     def other(a: int) -> int:
         return a
 
     with pytest.raises(UsageError, match=r"test_toolbox\.add and .*\.other share"):
         Toolbox("box", [add, tool(other, name="add")])
+
+
+@pytest.mark.parametrize(
+    ("argument", "given"),
+    [("heartbeat", 0), ("heartbeat", True), ("stall_after", "1"), ("explain", "str")],
+)
+def test_a_manner_that_cannot_be_is_refused(argument: str, given: Any) -> None:
+    manner: Any = {argument: given}
+
+    with pytest.raises(UsageError) as refused:
+        Toolbox("box", **manner)
+
+    assert refused.value.argument == argument
 
 
 @pytest.mark.parametrize("name", ["", None, 3])

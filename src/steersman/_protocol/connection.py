@@ -58,6 +58,7 @@ class _Pending:
 class _HookCallback(msgspec.Struct, frozen=True):
     callback_id: str
     input: dict[str, Any]
+    tool_use_id: Any = None
 
 
 class _McpMessage(msgspec.Struct, frozen=True):
@@ -190,8 +191,12 @@ class Connection:
         event = self._hooks.get(asked.callback_id)
         if event is None:
             return Unanswerable(request_id, f"no hook is registered as {asked.callback_id!r}")
-        given = read_leniently(event, asked.input).came_from(asked.input)
-        return HookAsked(request_id, asked.callback_id, given)
+        try:
+            given = msgspec.convert(asked.input, event)
+        except MISFITS:
+            given = read_leniently(event, asked.input)
+        about = asked.tool_use_id if isinstance(asked.tool_use_id, str) else ""
+        return HookAsked(request_id, asked.callback_id, given.came_from(asked.input), about)
 
     def _tool(self, request_id: str, asked: _McpMessage) -> list[Event]:
         called: list[Event] = [ToolCalled(request_id, asked.server_name, asked.message)]

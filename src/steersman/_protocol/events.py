@@ -84,6 +84,8 @@ class HookAsked:
     request_id: str
     callback_id: str
     event: HookEvent
+    tool_use_id: str = ""
+    """The tool call it is about; for other events the CLI makes one up."""
 
 
 @dataclass(frozen=True, slots=True)

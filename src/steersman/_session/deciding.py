@@ -1,37 +1,49 @@
 """What only a person can answer, or a policy in their place.
 
 Fails closed: a callback that raises, or answers with something else, stops the action. What went
-wrong is logged and journalled; the model is told no more than the kind of error.
+wrong is logged and journalled; the model is told no more than the kind of error. Whatever nobody
+has an answer for waits in the inbox, if there is one.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from steersman._protocol.events import PermissionAsked
+from steersman._protocol.events import DialogAsked, ElicitationAsked, PermissionAsked
+from steersman._session.asking import Asking, Later, Reply, response_of
+from steersman._session.decisions import Decisions, Source
+from steersman.options import Options
 from steersman.permissions import (
+    ASK_USER_QUESTION,
     Allow,
+    Ask,
+    CanUseTool,
     Decision,
     Deny,
     DialogAnswer,
     Elicitation,
     ElicitationAnswer,
     PermissionContext,
+    QuestionAsk,
     UserDialog,
+    where_it_counts,
 )
-from steersman.ports import Approver, DialogHandler, ElicitationHandler
+from steersman.permissions.questions import Scope, lasting
+from steersman.permissions.user_questions import question_ask
+from steersman.ports import Approver, Clock, DialogHandler, ElicitationHandler, QuestionHandler
 
-__all__ = ["Deciding", "People", "Refused"]
+__all__ = ["Deciding", "People", "Refused", "deciding_for", "nobody"]
 
 NO_APPROVER = (
     "Denied: this program has registered nobody to approve tools. Its author can pass"
     " can_use_tool=..., or approve this tool with allowed_tools=[...]."
 )
+NO_DIALOGS = "this program shows no dialogs; its author can pass on_user_dialog=..."
 
 
 class Refused(Exception):
@@ -45,65 +57,222 @@ class People:
     approver: Approver | None = None
     elicited: ElicitationHandler | None = None
     shown: DialogHandler | None = None
+    questioned: QuestionHandler | None = None
+    asking: Asking | None = None
+    """The way to an inbox."""
+
+
+def nobody(_request_id: str, _response: Any) -> None:
+    """Where an answer goes that nobody waits for."""
 
 
 class Deciding:
     """Asks the right one of the people."""
 
-    def __init__(self, people: People, report: Callable[[str, BaseException | str], None]) -> None:
+    def __init__(
+        self,
+        people: People,
+        report: Callable[[str, BaseException | str], None],
+        *,
+        decisions: Decisions | None = None,
+        setting_sources: tuple[str, ...] = (),
+        remember: Scope | None = None,
+    ) -> None:
         self._people = people
         self._report = report
+        self._decisions = decisions
+        self._setting_sources = setting_sources
+        self._remember: Scope | None = remember
+        self.on_remembered: Callable[[Allow], None] = lambda _: None
+        """Hears of every approval that changes what is asked from now on."""
 
-    async def decide(self, asked: PermissionAsked, session_id: str) -> Decision:
+    # Permissions, and the questions of `AskUserQuestion`, which come as such
+
+    async def decide(
+        self, asked: PermissionAsked, session_id: str, reply: Reply = nobody
+    ) -> Decision | Later:
         """Whether the tool may run."""
-        if self._people.approver is None:
-            return Deny(NO_APPROVER)
-        question = asked.question
-        context = PermissionContext(asked.request_id, session_id, question)
-        try:
-            decided = self._people.approver(question.tool_name, question.input, context)
-            decision = await decided if inspect.isawaitable(decided) else decided
-        except Exception as error:  # noqa: BLE001 - the caller's own code; whatever it was, deny
-            self._report("can_use_tool", error)
-            return Deny(f"Denied: the permission callback raised {type(error).__name__}.")
-        return self._checked(decision, question.input)
+        people, question = self._people, asked.question
+        if question.tool_name == ASK_USER_QUESTION and self._has_room_for_questions:
+            return await self._question(asked, session_id, reply)
+        if people.approver is not None:
+            context = PermissionContext(asked.request_id, session_id, question)
+            try:
+                given = people.approver(question.tool_name, question.input, context)
+                decision = await given if inspect.isawaitable(given) else given
+            except Exception as error:  # noqa: BLE001 - the caller's own code; whatever it was, deny
+                self._report("can_use_tool", error)
+                how = f"Denied: the permission callback raised {type(error).__name__}."
+                return self._decided(question, Deny(how), "callback", "")
+            if decision is not None or people.asking is None:
+                return self._decided(question, self._checked(question, decision), "callback", "")
+        if people.asking is not None:
+            return people.asking.put(
+                asked.request_id, question, session_id, self._settle_permission, reply
+            )
+        return self._decided(question, Deny(NO_APPROVER), "nobody", "")
 
-    def _checked(self, decision: object, given: dict[str, Any]) -> Decision:
+    @property
+    def _has_room_for_questions(self) -> bool:
+        return self._people.questioned is not None or self._people.asking is not None
+
+    async def _question(
+        self, asked: PermissionAsked, session_id: str, reply: Reply
+    ) -> Decision | Later:
+        people, question = self._people, asked.question
+        answers: object = None
+        questions = question_ask(question, asked.request_id, session_id)
+        if people.questioned is not None:
+            try:
+                given = people.questioned(questions)
+                answers = await given if inspect.isawaitable(given) else given
+                if answers is not None or people.asking is None:
+                    return self._decided(question, questions.decision(answers), "callback", "")
+            except Exception as error:  # noqa: BLE001 - the caller's own code; nobody has answered
+                self._report("on_question", error)
+                return self._decided(question, Deny(QuestionAsk.UNANSWERED), "callback", "")
+        assert people.asking is not None
+        return people.asking.put(
+            asked.request_id, question, session_id, self._settle_permission, reply
+        )
+
+    def _settle_permission(self, ask: Ask, answer: Any, by: str) -> Decision:
+        assert isinstance(ask.payload, CanUseTool)
+        decision = self._lasting(ask.payload, response_of(ask, answer))
+        return self._decided(ask.payload, decision, "person", by)
+
+    def _checked(self, question: CanUseTool, decision: object) -> Decision:
         if isinstance(decision, Deny):
             return decision
         if isinstance(decision, Allow):
-            # Older CLIs want the input back even when it is unchanged.
-            return decision if decision.updated_input is not None else _with_input(decision, given)
+            if question.tool_name == ASK_USER_QUESTION:
+                return question_ask(question, "", "").decision(decision)
+            return self._lasting(question, decision)
         self._report("can_use_tool", f"returned {type(decision).__name__}, not Allow or Deny")
         return Deny("Denied: the permission callback did not return a decision.")
 
+    def _lasting(self, question: CanUseTool, decision: Decision) -> Decision:
+        """An approval with what makes it last put where it has an effect."""
+        if isinstance(decision, Deny):
+            return decision
+        # Older CLIs want the input back even when it is unchanged.
+        given = question.input if decision.updated_input is None else decision.updated_input
+        updates = decision.updated_permissions
+        if updates is None and self._remember is not None:
+            updates = lasting(question, self._remember)
+        kept = [where_it_counts(each, self._setting_sources) for each in updates or ()]
+        found = msgspec.structs.replace(
+            decision, updated_input=given, updated_permissions=kept or None
+        )
+        if kept:
+            self.on_remembered(found)
+        return found
+
+    def _decided(
+        self, question: CanUseTool, decision: Decision, source: Source, by: str
+    ) -> Decision:
+        if self._decisions is not None:
+            self._decisions.decided(
+                question.tool_use_id,
+                question.tool_name,
+                "allow" if isinstance(decision, Allow) else "deny",
+                source,
+                by=by,
+                agent=question.agent_id,
+                reason="" if isinstance(decision, Allow) else decision.message,
+            )
+        return decision
+
+    # What servers and the CLI itself want of the person
+
     async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
-        """What the person says to the server."""
-        if self._people.elicited is None:
+        """What the person says to a server of ours; there is no request that could wait."""
+        answer = await self._elicited(elicitation)
+        return ElicitationAnswer("decline") if answer is None else answer
+
+    async def elicit_later(
+        self, asked: ElicitationAsked, session_id: str, reply: Reply
+    ) -> ElicitationAnswer | Later:
+        """What the person says to a server of the CLI's."""
+        answer = await self._elicited(asked.elicitation)
+        if answer is not None:
+            return answer
+        if self._people.asking is None:
             return ElicitationAnswer("decline")
+        payload = asked.elicitation
+        return self._people.asking.put(asked.request_id, payload, session_id, self._settle, reply)
+
+    async def _elicited(self, elicitation: Elicitation) -> ElicitationAnswer | None:
+        """The handler's answer; `None` if it has none, or there is no handler."""
+        if self._people.elicited is None:
+            return None
         try:
-            given = self._people.elicited(elicitation)
-            answer = await given if inspect.isawaitable(given) else given
+            answer = await _given(self._people.elicited(elicitation))
         except Exception as error:  # noqa: BLE001 - the caller's own code; nobody has agreed
             self._report("on_elicitation", error)
             return ElicitationAnswer("decline")
-        return answer if _is_answer(answer) else ElicitationAnswer("decline")
+        if answer is None or isinstance(answer, ElicitationAnswer):
+            return answer
+        return ElicitationAnswer("decline")
 
-    async def show(self, dialog: UserDialog) -> DialogAnswer:
+    async def show(self, asked: DialogAsked, session_id: str, reply: Reply) -> DialogAnswer | Later:
         """What the person does with the dialog. Raises `Refused`."""
         if self._people.shown is None:
-            raise Refused("this program shows no dialogs; its author can pass on_user_dialog=...")
+            if self._people.asking is None:
+                raise Refused(NO_DIALOGS)
+            payload: UserDialog = asked.dialog
+            return self._people.asking.put(
+                asked.request_id, payload, session_id, self._settle, reply
+            )
         try:
-            given = self._people.shown(dialog)
+            given = self._people.shown(asked.dialog)
             return await given if inspect.isawaitable(given) else given
         except Exception as error:
             self._report("on_user_dialog", error)
             raise Refused(f"the dialog failed: {type(error).__name__}") from error
 
+    def _settle(self, ask: Ask, answer: Any, by: str) -> Any:
+        if self._decisions is not None:
+            self._decisions.answered(ask.id, ask.kind, by)
+        return response_of(ask, answer)
 
-def _is_answer(given: object) -> bool:
-    return isinstance(given, ElicitationAnswer)
+    def withdraw(self, request_id: str, reason: str) -> None:
+        """Nobody waits for this answer any more."""
+        if self._people.asking is not None:
+            self._people.asking.withdraw(request_id, reason)
 
 
-def _with_input(decision: Allow, given: dict[str, Any]) -> Allow:
-    return msgspec.structs.replace(decision, updated_input=given)
+def deciding_for(
+    options: Options,
+    note: Callable[..., None],
+    turn: Callable[[], str | None],
+    clock: Clock,
+    report: Callable[[str, BaseException | str], None],
+) -> tuple[Deciding, Decisions]:
+    """Those who decide in one session, and the record that they write to."""
+    decisions = Decisions(note)
+    asking = None if options.inbox is None else Asking(options.inbox, note, turn, clock)
+    people = People(
+        options.can_use_tool,
+        options.on_elicitation,
+        options.on_user_dialog,
+        options.on_question,
+        asking,
+    )
+    deciding = Deciding(
+        people,
+        report,
+        decisions=decisions,
+        setting_sources=options.setting_sources,
+        remember=None if options.policy is None else options.policy.remember,
+    )
+    for hook in options.hooks:
+        # Our own guard, which most sessions do not have.
+        serve: Callable[[Deciding, Decisions], None] | None = getattr(hook.callback, "serve", None)
+        if serve is not None:
+            serve(deciding, decisions)
+    return deciding, decisions
+
+
+async def _given(given: Any) -> Any:
+    return await given if isinstance(given, Awaitable) else given

@@ -1,4 +1,7 @@
-"""The tasks that answer the CLI: one per question, each of them cancellable."""
+"""The tasks that answer the CLI: one per question, each of them cancellable.
+
+A question that waits in an inbox has no task: its answer comes by itself, or it is withdrawn.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from steersman._protocol.events import PermissionAsked, ToolCalled
+from steersman._session.asking import LATER
 from steersman._session.deciding import Refused
 from steersman._session.inbound import Asked, Desk
 from steersman._session.link import Link
@@ -21,7 +25,8 @@ class Handlers:
     def __init__(self, desk: Desk, link: Link) -> None:
         self._desk = desk
         self._link = link
-        self._running: dict[str, tuple[Asked, asyncio.Task[None]]] = {}
+        self._running: dict[str, tuple[Asked, asyncio.Task[None] | None]] = {}
+        """What is being answered, and by which task; by none if the answer comes later."""
 
     @property
     def open_permissions(self) -> list[PermissionAsked]:
@@ -42,23 +47,38 @@ class Handlers:
     def withdraw(self, request_id: str) -> None:
         """Nobody waits for this answer any more."""
         if request_id in self._running:
-            self._running[request_id][1].cancel()
+            self._cancel(request_id, "the CLI took the question back")
 
     def cancel_all(self) -> None:
         """Stop answering."""
-        for _, task in list(self._running.values()):
+        for request_id in list(self._running):
+            self._cancel(request_id, "its session has ended")
+
+    def _cancel(self, request_id: str, reason: str) -> None:
+        task = self._running[request_id][1]
+        if task is not None:
             task.cancel()
+            return
+        del self._running[request_id]
+        self._desk.withdraw(request_id, reason)
+        self._send(self._link.connection.refuse(request_id, reason))
 
     async def wait(self, timeout: float) -> None:
         """Give the cancelled ones time to clean up."""
-        tasks = [task for _, task in self._running.values() if task is not asyncio.current_task()]
+        mine = asyncio.current_task()
+        tasks = [task for _, task in self._running.values() if task and task is not mine]
         if tasks:
             await asyncio.wait(tasks, timeout=timeout)
 
     async def _answer(self, asked: Asked) -> None:
         connection = self._link.connection
         try:
-            response = await self._desk.answer(asked, connection.session_id)
+            response = await self._desk.answer(asked, connection.session_id, self._answer_later)
+            if response is LATER:
+                # Unless the answer was there at once.
+                if asked.request_id in self._running:
+                    self._running[asked.request_id] = (asked, None)
+                return
             line = connection.answer(asked.request_id, response)
         except Refused as refused:
             line = connection.refuse(asked.request_id, str(refused))
@@ -66,6 +86,11 @@ class Handlers:
             self._link.fault(type(asked).__name__, error)
             line = connection.refuse(asked.request_id, f"unanswerable: {type(error).__name__}")
         self._send(line)
+
+    def _answer_later(self, request_id: str, response: Any) -> None:
+        """Send an answer that no task waited for; nothing if the question was withdrawn."""
+        if self._running.pop(request_id, None) is not None:
+            self._send(self._link.connection.answer(request_id, response))
 
     def _ended(self, asked: Asked, task: asyncio.Task[None]) -> None:
         running = self._running.get(asked.request_id)

@@ -1,55 +1,166 @@
 """How a hook is called, and what a failing one means.
 
-A guard that raises, or answers with something else, stops the action. What went wrong is logged and
-journalled; the model is told no more than the kind of error.
+A guard that raises, is too slow, is cancelled, or answers with something else, stops the action.
+What went wrong is logged and journalled; the model is told no more than the kind of error. Our own
+limit is shorter than the CLI's, so that we answer before the CLI lets the action happen.
 """
 
 from __future__ import annotations
 
+import asyncio
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from msgspec import Raw
+
 from steersman._protocol.events import HookAsked
-from steersman.hooks import HookEvent, PreToolUse, Registered, Reply, UserPromptSubmit, deny
+from steersman._session.holding import Holding
+from steersman.hooks import HookEvent, PermissionRequest, PreToolUse, Registered, Reply
+from steersman.hooks.answers import Misfit, no, reply_to, written
+from steersman.hooks.deferring import Deferring
+from steersman.hooks.matchers import matches
+from steersman.hooks.replies import AsyncReply
 
 __all__ = ["Hooking"]
+
+LIMIT = 590.0
+"""Seconds for a hook without a timeout of its own; the CLI gives it 600."""
+
+NO_OPINION = Raw(b"{}")
+GOES_ON = Raw(b'{"async":true}')
+
+Report = Callable[[str, BaseException | str], None]
 
 
 class Hooking:
     """Runs the hooks of one session."""
 
     def __init__(
-        self,
-        hooks: Mapping[str, Registered],
-        report: Callable[[str, BaseException | str], None],
+        self, hooks: Mapping[str, Registered], report: Report, *, ask_rules: Iterable[str] = ()
     ) -> None:
         self._hooks = hooks
         self._report = report
+        self._deferring = Deferring(ask_rules)
+        self._running: set[asyncio.Task[Any]] = set()
+        asked = {key: each for key, each in hooks.items() if _has_a_say_in_permissions(each)}
+        self._holding = Holding(asked)
 
-    async def answer(self, asked: HookAsked) -> Any:
-        """What the hook says, or what its failure means."""
+    async def answer(self, asked: HookAsked) -> Raw:
+        """What the hook says, or what its failure means, ready to be sent."""
         hook = self._hooks[asked.callback_id]
+        if hook.run_async:
+            self._begin(hook, asked.event, asked.tool_use_id)
+            return GOES_ON
+        if hook.event is not PermissionRequest:
+            return (await self._ask(hook, asked.event, asked.tool_use_id))[1]
+        with self._holding.at_work(asked.callback_id, asked.tool_use_id):
+            return (await self._ask(hook, asked.event, asked.tool_use_id))[1]
+
+    async def hold(self, tool_name: str, tool_use_id: str) -> None:
+        """Wait until the `PermissionRequest` hooks have had their say about a tool.
+
+        The CLI asks them and us at the same time and goes by who is first: an approver that
+        allows must not overtake a guard that still looks.
+        """
+        await self._holding.wait(tool_name, tool_use_id)
+
+    async def raise_own(self, event: HookEvent) -> list[Reply]:
+        """Call the hooks for something that the CLI does not call back for; gives what they say."""
+        fitting = [
+            hook
+            for hook in self._hooks.values()
+            if type(event) is hook.event and matches(hook.matcher, event.matched)
+        ]
+        for hook in fitting:
+            if hook.run_async:
+                self._begin(hook, event, "")
+        asked = [self._ask(hook, event, "") for hook in fitting if not hook.run_async]
+        replies = [reply for reply, _ in await asyncio.gather(*asked)]
+        return [reply for reply in replies if isinstance(reply, Reply)]
+
+    def cancel_all(self) -> None:
+        """End the hooks that nobody waits for."""
+        for task in list(self._running):
+            task.cancel()
+
+    def _begin(self, hook: Registered, event: HookEvent, tool_use_id: str) -> None:
+        task = asyncio.get_running_loop().create_task(self._ask(hook, event, tool_use_id))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def _ask(
+        self, hook: Registered, event: HookEvent, tool_use_id: str
+    ) -> tuple[Reply | AsyncReply | None, Raw]:
         try:
-            given = hook.callback(asked.event)
-            reply = await given if inspect.isawaitable(given) else given
+            given = await _call(hook, event, tool_use_id)
+            if hook.kind == "observe" or given is None:
+                return None, NO_OPINION
+            reply = self._allowed(event, reply_to(hook.event, given))
+            return reply, Raw(written(reply))
+        except asyncio.CancelledError:
+            if not hook.is_guard:
+                raise
+            # Whoever cancelled it: what it looked at has not been allowed.
+            if not _is_being_cancelled():
+                self._report(f"{hook.event_name} hook", "was cancelled")
+            return _failed(hook, "was cancelled")
+        except Misfit as misfit:
+            self._report(f"{hook.event_name} hook", str(misfit))
+            return _failed(hook, "did not return a reply")
+        except _TooSlow as slow:
+            self._report(f"{hook.event_name} hook", str(slow))
+            return _failed(hook, str(slow))
         except Exception as error:  # noqa: BLE001 - the caller's own code; a guard stops the action
             self._report(f"{hook.event_name} hook", error)
-            return _failed(hook, asked.event, f"raised {type(error).__name__}")
-        if _is_reply(reply):
-            return {} if reply is None else reply
-        self._report(f"{hook.event_name} hook", f"returned {type(reply).__name__}")
-        return _failed(hook, asked.event, "did not return a reply")
+            return _failed(hook, f"raised {type(error).__name__}")
+
+    def _allowed(
+        self, event: HookEvent, reply: Reply | AsyncReply | None
+    ) -> Reply | AsyncReply | None:
+        """The reply, unless it puts off a tool that cannot be."""
+        if not (isinstance(event, PreToolUse) and isinstance(reply, Reply)):
+            return reply
+        objection = self._deferring.objection(event, reply)
+        if objection is None:
+            return reply
+        self._report("PreToolUse hook", objection)
+        return no(PreToolUse, objection)
 
 
-def _is_reply(given: object) -> bool:
-    return given is None or isinstance(given, Reply | Mapping)
+class _TooSlow(Exception):
+    """The hook had its time; the text says how long."""
 
 
-def _failed(hook: Registered, event: HookEvent, how: str) -> Reply:
-    reason = f"Stopped: the {hook.event_name} hook {how}."
-    if isinstance(event, PreToolUse):
-        return deny(reason)
-    if isinstance(event, UserPromptSubmit):
-        return Reply(decision="block", reason=reason)
-    return Reply()
+async def _call(hook: Registered, event: HookEvent, tool_use_id: str) -> Any:
+    if hook.is_official:
+        given: Any = hook.callback(event.raw, tool_use_id or None, {"signal": None})
+    else:
+        given = hook.callback(event)
+    if not inspect.isawaitable(given):
+        return given
+    limit = LIMIT if hook.timeout is None else hook.timeout
+    deadline = asyncio.timeout(limit)
+    try:
+        async with deadline:
+            return await given
+    except TimeoutError:
+        if not deadline.expired():
+            raise
+        raise _TooSlow(f"did not answer within {limit:g} s") from None
+
+
+def _failed(hook: Registered, how: str) -> tuple[Reply | None, Raw]:
+    if not hook.is_guard:
+        return None, NO_OPINION
+    reply = no(hook.event, f"Stopped: the {hook.event_name} hook {how}.")
+    return reply, Raw(written(reply))
+
+
+def _has_a_say_in_permissions(hook: Registered) -> bool:
+    return hook.event is PermissionRequest and hook.kind != "observe"
+
+
+def _is_being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

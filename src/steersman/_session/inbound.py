@@ -13,7 +13,8 @@ from steersman._protocol.events import (
     ToolCalled,
     Unanswerable,
 )
-from steersman._session.deciding import Deciding, Refused
+from steersman._session.asking import Reply
+from steersman._session.deciding import Deciding, Refused, nobody
 from steersman._session.hooking import Hooking
 from steersman._session.serving import Serving
 
@@ -30,18 +31,25 @@ class Desk:
     hooking: Hooking
     serving: Serving
 
-    async def answer(self, asked: Asked, session_id: str) -> Any:
-        """The response to send. Raises `Refused` where the answer is an error."""
+    async def answer(self, asked: Asked, session_id: str, reply: Reply = nobody) -> Any:
+        """The response to send, or `LATER`: then it is `reply` that gets it, when it is there.
+
+        Raises `Refused` where the answer is an error.
+        """
         match asked:
             case ToolCalled():
                 return {"mcp_response": await self.serving.answer(asked)}
             case HookAsked():
                 return await self.hooking.answer(asked)
             case PermissionAsked():
-                return await self.deciding.decide(asked, session_id)
+                return await self.deciding.decide(asked, session_id, reply)
             case ElicitationAsked():
-                return await self.deciding.elicit(asked.elicitation)
+                return await self.deciding.elicit_later(asked, session_id, reply)
             case DialogAsked():
-                return await self.deciding.show(asked.dialog)
+                return await self.deciding.show(asked, session_id, reply)
             case Unanswerable():
                 raise Refused(asked.reason)
+
+    def withdraw(self, request_id: str, reason: str) -> None:
+        """Nobody waits for an answer that was to come later."""
+        self.deciding.withdraw(request_id, reason)

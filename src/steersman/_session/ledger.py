@@ -40,6 +40,11 @@ class Ledger:
         return next(iter(self._turns.values()), None)
 
     @property
+    def uuid_at_work(self) -> str | None:
+        """Its uuid."""
+        return next(iter(self._turns), None)
+
+    @property
     def queued(self) -> list[str]:
         """The uuids of prompts that the CLI has not seen."""
         return [turn.uuid for turn in self._queue]

@@ -25,7 +25,8 @@ from steersman._protocol.events import (
     Unanswerable,
     Withdrawn,
 )
-from steersman._session.deciding import Deciding, People
+from steersman._session.deciding import Deciding, deciding_for
+from steersman._session.decisions import Decisions, forbidden_among
 from steersman._session.handlers import Handlers
 from steersman._session.hooking import Hooking
 from steersman._session.identity import new_uuid
@@ -34,6 +35,7 @@ from steersman._session.ledger import Ledger
 from steersman._session.link import Link
 from steersman._session.prompts import Prompt, content_of
 from steersman._session.readers import Reading
+from steersman._session.readiness import ServerBook, await_servers
 from steersman._session.serving import Serving
 from steersman._session.starting import start
 from steersman._session.turn import LINES, Turn
@@ -60,6 +62,7 @@ from steersman.control import (
 from steersman.errors import (
     ChannelClosed,
     CliExited,
+    ForbiddenTool,
     RequestRefused,
     RequestTimeout,
     SteersmanError,
@@ -125,7 +128,8 @@ class Session:
     async def start(self) -> Self:
         """Run the CLI and greet it.
 
-        Raises `LaunchError`, `StartupError`, `NotLoggedIn` or `ProtocolViolation`.
+        Raises `LaunchError`, `StartupError`, `NotLoggedIn` or `ProtocolViolation`; `McpNotReady`,
+        a `StartupError`, where a tool server of `require` is not connected.
         """
         if self._works is not None:
             raise UsageError("session", self, "a session that was not started before")
@@ -136,6 +140,7 @@ class Session:
             self._initialized = await start(
                 works.link, self._plan, self._transport, self.options.startup
             )
+            await await_servers(works.link, works.book, self.options, self._servers)
         except BaseException as error:
             self._cause = error if isinstance(error, SteersmanError) else None
             self._move(Move.FAIL)
@@ -151,15 +156,15 @@ class Session:
         options = self.options
         link = Link(self._plan, options, self, self._clock)
         report = self._report_fault
-        deciding = Deciding(
-            People(options.can_use_tool, options.on_elicitation, options.on_user_dialog), report
+        ledger = Ledger(link, options.request_timeout)
+        deciding, decisions = deciding_for(
+            options, link.note, lambda: ledger.uuid_at_work, self._clock, report
         )
         hooks = {hook_id(n): hook for n, hook in enumerate(options.hooks)}
         callers = {key: self._caller(key, deciding) for key in self._servers}
         serving = Serving(self._servers, callers, report)
         desk = Desk(deciding, Hooking(hooks, report), serving)
-        ledger = Ledger(link, options.request_timeout)
-        return _Works(link, Handlers(desk, link), ledger, serving)
+        return _Works(link, Handlers(desk, link), ledger, serving, ServerBook(link), decisions)
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -464,10 +469,21 @@ class Session:
         """Keep what a turn's result will need, and what the CLI can do."""
         if self._works is not None:
             self._works.ledger.hear(entry, name)
+            self._works.decisions.hear(entry, name)
         if name == "init" and isinstance(entry.message, Init):
             self.capabilities = frozenset(entry.message.capabilities)
+            if self._works is not None:
+                self._works.book.hear_init(entry.message.mcp_servers)
+                self._refuse_forbidden(self._works, entry.message.tools)
             if self._works is not None and self.id:
                 self._works.serving.name_session(self.id)
+
+    def _refuse_forbidden(self, works: _Works, tools: list[str]) -> None:
+        """End a session whose CLI offers what the options take away, before the model sees it."""
+        found = forbidden_among(tools, self.options)
+        if found:
+            self._cause = ForbiddenTool(found)
+            works.link.kill()
 
     def event_happened(self, event: Event) -> None:
         """Answer, settle, or take note."""
@@ -510,7 +526,8 @@ class Session:
             )
         ledger.settle_all(self._cause)
         if self.phase is not Phase.STARTING:
-            self._move(Move.COMPLETE if link.is_closing else Move.FAIL)
+            is_meant = link.is_closing and self._cause is None
+            self._move(Move.COMPLETE if is_meant else Move.FAIL)
 
     def _caller(self, server: str, deciding: Deciding) -> Caller:
         def notify(message: JsonObject) -> None:
@@ -565,6 +582,8 @@ class _Works:
     handlers: Handlers
     ledger: Ledger
     serving: Serving
+    book: ServerBook
+    decisions: Decisions
 
 
 async def _keep(session: Session) -> AsyncGenerator[None, None]:

@@ -38,6 +38,8 @@ class Draft:
     options: Options
     approved: tuple[str, ...]
     """Rules for what the caller has approved by giving it."""
+    forbidden: tuple[str, ...] = ()
+    """Rules for what must not run, beside those that are named so."""
     argv: list[str | FileArgument] = field(default_factory=list[str | FileArgument])
     env: dict[str, str] = field(default_factory=dict[str, str])
     files: dict[str, bytes] = field(default_factory=dict[str, bytes])

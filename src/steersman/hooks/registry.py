@@ -1,65 +1,147 @@
-"""Which callback runs on which event."""
+"""Which callback runs on which event, and what its failure means."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeGuard, TypeVar
 
 from steersman.errors import UsageError
-from steersman.hooks.events import HookEvent, PreToolUse, UserPromptSubmit
-from steersman.hooks.replies import Reply
+from steersman.hooks.events import (
+    CwdChanged,
+    Elicitation,
+    HookEvent,
+    PermissionRequest,
+    PreModelSwitch,
+    PreToolUse,
+    Setup,
+    TaskCreated,
+    TeammateIdle,
+    UserPromptExpansion,
+    UserPromptSubmit,
+    WorktreeCreate,
+)
+from steersman.hooks.matchers import check_matcher
+from steersman.hooks.replies import AsyncReply, Reply
 
-__all__ = ["HookAnswer", "HookCallback", "Hooks", "Registered"]
+__all__ = ["HookAnswer", "HookCallback", "HookKind", "Hooks", "Registered"]
 
 EventT = TypeVar("EventT", bound=HookEvent)
 
-HookAnswer = Reply | Mapping[str, Any] | None
+HookAnswer = Reply | AsyncReply | Mapping[str, Any] | None
 HookCallback = Callable[[EventT], HookAnswer | Awaitable[HookAnswer]]
+HookKind = Literal["guard", "advise", "observe"]
+"""`guard`: its failure stops the action. `advise`: its reply counts, its failure does not.
+`observe`: neither does."""
 
-GUARDED: tuple[type[HookEvent], ...] = (PreToolUse, UserPromptSubmit)
+GUARDED: tuple[type[HookEvent], ...] = (
+    *(PreToolUse, PermissionRequest),
+    *(UserPromptSubmit, UserPromptExpansion, Elicitation),
+)
 """Events with an action to stop: a callback that fails there stops it."""
+
+GUARDABLE: tuple[type[HookEvent], ...] = (*GUARDED, PreModelSwitch, TaskCreated)
+"""Events whose action a reply was seen to stop."""
+
+SILENT: Mapping[type[HookEvent], str] = {
+    Setup: "it runs before callbacks are registered; a command in a settings file can have it",
+    TeammateIdle: "it was never called back for; a command in a settings file can have it",
+    CwdChanged: "it was never called back for; a command in a settings file can have it",
+}
+"""Events that the CLI does not call back for, with what there is instead."""
+
+OFFICIAL_ARGUMENTS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """One callback and when it runs."""
+    """One callback, when it runs, and what it may do."""
 
     event: type[HookEvent]
-    callback: Callable[[Any], HookAnswer | Awaitable[HookAnswer]]
+    callback: Callable[..., HookAnswer | Awaitable[HookAnswer]]
     matcher: str | None = None
     timeout: float | None = None
+    kind: HookKind = "advise"
+    run_async: bool = False
+    """The CLI does not wait for it."""
+    is_official: bool = False
+    """It takes `(input, tool_use_id, context)`, as in the official SDKs."""
 
     @property
     def event_name(self) -> str:
         """The CLI's name for the event."""
-        return str(self.event.__struct_config__.tag)
+        return self.event.event_name()
 
     @property
     def is_guard(self) -> bool:
         """Whether a failure of the callback must stop the action."""
-        return self.event in GUARDED
+        return self.kind == "guard"
 
 
 class Hooks:
-    """An ordered list of callbacks; `on` adds to it."""
+    """An ordered list of callbacks; `on` adds to it, `|` joins two."""
 
     def __init__(self) -> None:
         self._registered: list[Registered] = []
 
     def on(
-        self, event: type[EventT], matcher: str | None = None, *, timeout: float | None = None
+        self,
+        event: type[EventT],
+        matcher: str | None = None,
+        *,
+        timeout: float | None = None,
+        kind: HookKind | None = None,
+        run_async: bool = False,
     ) -> Callable[[HookCallback[EventT]], HookCallback[EventT]]:
-        """Run the decorated callback when `event` happens, for tools that fit `matcher`."""
-        _check(event, matcher, timeout)
+        """Run the decorated callback when `event` happens, for what fits `matcher`.
+
+        `timeout` is in seconds. Without a `kind` it is a guard where there is an action to stop.
+        With `run_async` the CLI does not wait for it, so it only observes. A callback takes the
+        event, or `(input, tool_use_id, context)` as in the official SDKs.
+        """
+        _check_event(event)
+        _check_matcher(event, matcher)
+        _check_timeout(timeout)
+        _check_kind(event, kind, run_async=run_async)
 
         def register(callback: HookCallback[EventT]) -> HookCallback[EventT]:
-            if not callable(callback):
-                raise UsageError("callback", callback, "a function of the event")
-            self._registered.append(Registered(event, callback, matcher, timeout))
+            self._add(event, callback, matcher, timeout, kind, run_async)
             return callback
 
         return register
+
+    def _add(
+        self,
+        event: type[HookEvent],
+        callback: Any,
+        matcher: str | None,
+        timeout: float | None,
+        kind: HookKind | None,
+        run_async: bool,  # noqa: FBT001 - a private helper
+    ) -> None:
+        if not _is_callback(callback):
+            raise UsageError("callback", callback, "a function of the event")
+        # A ready-made one knows what it is for.
+        meant = "observe" if run_async else kind or getattr(callback, "hook_kind", None)
+        self._registered.append(
+            Registered(
+                event,
+                callback,
+                matcher,
+                timeout,
+                meant or ("guard" if event in GUARDED else "advise"),
+                run_async,
+                takes_three(callback),
+            )
+        )
+
+    def __or__(self, others: Hooks) -> Hooks:
+        if not isinstance(others, Hooks):  # pyright: ignore[reportUnnecessaryIsInstance]
+            return NotImplemented
+        joined = Hooks()
+        joined._registered = [*self._registered, *others._registered]
+        return joined
 
     def __iter__(self) -> Iterator[Registered]:
         return iter(self._registered)
@@ -74,15 +156,59 @@ class Hooks:
     __hash__ = None  # type: ignore[assignment]
 
 
-def _check(event: object, matcher: object, timeout: object) -> None:
+def takes_three(callback: Callable[..., Any]) -> bool:
+    """Whether a callback wants `(input, tool_use_id, context)` and not an event."""
+    try:
+        parameters = inspect.signature(callback).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    needed = [
+        each
+        for each in parameters
+        if each.default is each.empty
+        and each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
+    ]
+    return len(needed) == OFFICIAL_ARGUMENTS
+
+
+def _check_event(event: object) -> None:
     if not _is_event(event):
         raise UsageError("event", event, "a class of steersman.hooks, such as PreToolUse")
-    if not (matcher is None or isinstance(matcher, str)):
-        raise UsageError("matcher", matcher, "a tool name, `A|B`, a pattern, or None for all")
+    if event in SILENT:
+        raise UsageError(
+            "event", event.event_name(), "an event that the CLI calls back for", hint=SILENT[event]
+        )
+
+
+def _check_matcher(event: type[HookEvent], matcher: object) -> None:
+    check_matcher(matcher)
+    if matcher not in (None, "", "*") and not event.MATCHED:
+        raise UsageError("matcher", matcher, f"None: the CLI has no matchers for {event.__name__}")
+
+
+def _check_timeout(timeout: object) -> None:
     positive = isinstance(timeout, int | float) and not isinstance(timeout, bool) and timeout > 0
     if not (timeout is None or positive):
         raise UsageError("timeout", timeout, "seconds above 0, or None")
 
 
-def _is_event(given: object) -> bool:
+def _check_kind(event: type[HookEvent], kind: object, *, run_async: object) -> None:
+    if kind not in (None, "guard", "advise", "observe"):
+        raise UsageError("kind", kind, "guard, advise or observe")
+    if kind == "guard" and event not in GUARDABLE:
+        names = ", ".join(each.__name__ for each in GUARDABLE)
+        raise UsageError("kind", kind, f"advise or observe: guards are for {names}")
+    if not isinstance(run_async, bool):
+        raise UsageError("run_async", run_async, "True or False")
+    if run_async and kind in ("guard", "advise"):
+        raise UsageError("run_async", run_async, "False: nobody waits for what an async hook says")
+    if event is WorktreeCreate and (run_async or kind == "observe"):
+        raise UsageError("kind", "observe", "advise: the callback makes the worktree")
+
+
+def _is_callback(given: object) -> TypeGuard[Callable[..., Any]]:
+    return callable(given)
+
+
+def _is_event(given: object) -> TypeGuard[type[HookEvent]]:
     return isinstance(given, type) and issubclass(given, HookEvent) and given is not HookEvent

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from steersman import _json
 from steersman.errors import NotLoggedIn, SteersmanError
-from steersman.messages import Assistant, Result, TextBlock, Usage
+from steersman.journal.agents import AgentNode
+from steersman.journal.calls import ToolCallRecord
+from steersman.journal.spending import CostMeter
+from steersman.messages import Assistant, Block, ModelUsage, Result, TextBlock, Usage
 
 __all__ = ["CostMeter", "Outcome", "Transcript", "TurnResult", "cause_of", "outcome_of"]
 
@@ -30,6 +33,17 @@ class TurnResult:
     cost_usd: float = 0.0
     """Of this turn alone. Turns that share a result: the first has the cost."""
     usage: Usage = field(default_factory=Usage)
+    """Tokens of the main agent in this turn alone."""
+    model_usage: Mapping[str, ModelUsage] = field(default_factory=dict[str, ModelUsage])
+    """Tokens and money of this turn alone, by model, subagents included."""
+    duration: float = 0.0
+    """Seconds from the moment that the prompt was written to the end."""
+    blocks: tuple[Block, ...] = ()
+    """All that the main agent said: prose, reasoning, the tools it asked for."""
+    tool_calls: tuple[ToolCallRecord, ...] = ()
+    """Every tool that was asked for, those of subagents included, with times."""
+    agents: tuple[AgentNode, ...] = ()
+    """The subagents that the main agent sent in this turn, each with those that it sent."""
     structured_output: Any = None
     stop_reason: str | None = None
     terminal_reason: str | None = None
@@ -37,7 +51,7 @@ class TurnResult:
     api_error: int | None = None
     cause: SteersmanError | None = None
     result: Result | None = None
-    """The CLI's own result, if one named this turn."""
+    """The CLI's own result, if one named this turn; the last one if there were several."""
 
     @property
     def reason(self) -> str:
@@ -88,28 +102,6 @@ class Transcript:
         for message_id, text in self._texts:
             joined[message_id] = joined.get(message_id, "") + text
         return [text for text in joined.values() if text]
-
-
-class CostMeter:
-    """What each result adds; the CLI's own totals are cumulative, and go on after a resume."""
-
-    def __init__(self) -> None:
-        self._total = 0.0
-
-    def cost_of(self, result: Result) -> float:
-        """The cost of the turn that `result` ends, in US dollars."""
-        total = result.total_cost_usd or 0.0
-        before, self._total = self._total, total
-        added = [_cost(each) for each in result.model_usage_since_last_result.values()]
-        if added:
-            return sum(added)
-        # A total that fell was reset, as `/clear` does.
-        return total - before if total >= before else total
-
-
-def _cost(usage: Any) -> float:
-    found = usage.get("costUSD") if _json.is_object(usage) else None
-    return float(found) if isinstance(found, int | float) else 0.0
 
 
 def outcome_of(result: Result, *, was_interrupted: bool = False) -> Outcome:

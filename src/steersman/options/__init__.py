@@ -1,6 +1,7 @@
 """What a caller may ask for, before a session starts."""
 
 from steersman.options.agents import AgentDefinition, AgentEffort
+from steersman.options.contradictions import ShadowedCallbackWarning
 from steersman.options.fields import (
     Effort,
     Options,
@@ -19,6 +20,7 @@ __all__ = [
     "PermissionMode",
     "Plugin",
     "SettingSource",
+    "ShadowedCallbackWarning",
     "StartupLimits",
     "options_from",
 ]

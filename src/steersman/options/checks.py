@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from steersman._json import is_mapping, is_sequence
 from steersman.errors import UsageError
+from steersman.options.servers import lowlevel_server
 
 __all__ = [
     "KEY",
@@ -222,7 +223,7 @@ def _is_flag_value(given: Any) -> bool:
 
 def _is_server(given: Any) -> bool:
     if not isinstance(given, Mapping):
-        return callable(getattr(given, "handle", None))
+        return callable(getattr(given, "handle", None)) or lowlevel_server(given) is not None
     config = cast("Mapping[str, Any]", given)
     kind = config.get("type", "stdio")
     return bool(
@@ -270,7 +271,8 @@ flag_value = must_be(
     private=True,
 )
 server = must_be(
-    'a Toolbox or another ToolServer, or a configuration: {"command": ..., "args": [...]},'
+    "a Toolbox or another ToolServer, a server of the mcp package, or a configuration:"
+    ' {"command": ..., "args": [...]},'
     ' {"type": "http", "url": ...} or {"type": "sse", "url": ...}',
     _is_server,
     private=True,

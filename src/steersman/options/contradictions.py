@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
+from steersman import _json
 from steersman.errors import UsageError
 
-__all__ = ["refuse_contradictions"]
+__all__ = ["ShadowedCallbackWarning", "refuse_contradictions"]
+
+
+class ShadowedCallbackWarning(UserWarning):
+    """A permission callback is given, and another option keeps it from being called."""
 
 
 # `Options` stands above and imports this; naming it here, even for its type, would be a loop.
@@ -16,6 +22,9 @@ def refuse_contradictions(options: Any) -> None:
     _check_history(options)
     _check_models(options)
     _check_permissions(options)
+    _check_deciders(options)
+    _warn_of_shadows(options)
+    _check_required(options)
     _check_prompt(options)
     _check_log(options)
 
@@ -82,6 +91,57 @@ def _check_permissions(options: Any) -> None:
         raise UsageError(
             "supported_dialog_kinds", options.supported_dialog_kinds, "only with on_user_dialog="
         )
+
+
+def _check_deciders(options: Any) -> None:
+    """Whoever is to decide must be able to, and be asked."""
+    has_decider = options.can_use_tool is not None or options.inbox is not None
+    if options.ask_every_call and not has_decider:
+        raise UsageError("ask_every_call", "True", "only with can_use_tool= or inbox=")
+    if options.inbox is not None and options.permission_prompts == "none":
+        raise UsageError("permission_prompts", "none", "'host' with inbox=")
+    policy = options.policy
+    if policy is None:
+        return
+    if policy.available is not None and options.tools is not None:
+        raise UsageError("tools", options.tools, "left out: policy.available says it")
+    asks = policy.otherwise == "ask" or any(each.behavior == "ask" for each in policy.rules)
+    if asks and options.permission_prompts == "none":
+        raise UsageError(
+            "policy", "a rule that asks", "no such rule with permission_prompts='none'"
+        )
+
+
+def _warn_of_shadows(options: Any) -> None:
+    """A callback that can hardly ever be called is not what anybody means."""
+    if options.can_use_tool is None or options.ask_every_call or options.policy is not None:
+        return
+    shadow = ""
+    if options.permission_mode in ("bypassPermissions", "dontAsk"):
+        shadow = f"permission_mode={options.permission_mode!r} asks nobody"
+    elif _are_all_approved(options):
+        shadow = "allowed_tools approves all that there is in tools"
+    if shadow:
+        warnings.warn(
+            f"can_use_tool will hardly be called: {shadow}; ask_every_call=True changes that",
+            ShadowedCallbackWarning,
+            stacklevel=5,
+        )
+
+
+def _are_all_approved(options: Any) -> bool:
+    has_others = options.mcp_servers or options.plugins
+    return options.tools and not has_others and set(options.tools) <= set(options.allowed_tools)
+
+
+def _check_required(options: Any) -> None:
+    # What a configuration file holds is not known here.
+    if isinstance(options.require, bool) or not _json.is_mapping(options.mcp_servers):
+        return
+    known = [*options.mcp_servers, *(["functions"] if options.functions else [])]
+    for name in options.require:
+        if name not in known:
+            raise UsageError("require", name, f"a key of mcp_servers: {', '.join(known) or 'none'}")
 
 
 def _check_prompt(options: Any) -> None:

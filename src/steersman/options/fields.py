@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from steersman.errors import UsageError
 from steersman.hooks import Hooks
@@ -19,8 +19,20 @@ from steersman.options.agents import AgentDefinition
 from steersman.options.contradictions import refuse_contradictions
 from steersman.options.limits import StartupLimits
 from steersman.options.plugins import PluginLike
+from steersman.options.servers import McpServer
 from steersman.options.values import AS_STORED, CHECKS
-from steersman.ports import Approver, DialogHandler, ElicitationHandler, JsonObject, ToolServer
+from steersman.ports import (
+    Approver,
+    Asks,
+    DialogHandler,
+    ElicitationHandler,
+    JsonObject,
+    QuestionHandler,
+    ToolServer,
+)
+
+if TYPE_CHECKING:
+    from steersman.permissions.policy import Policy
 
 __all__ = ["Effort", "Options", "PermissionMode", "SettingSource", "options_from"]
 
@@ -88,10 +100,15 @@ class Options:
     """`{"askUserQuestion": {"previewFormat": "markdown"}}`, or `"html"`."""
     functions: tuple[Any, ...] = ()
     """Python functions as tools, approved by being given: `mcp__functions__<name>`."""
-    mcp_servers: Mapping[str, ToolServer | JsonObject] | str | Path = field(
-        default_factory=dict[str, ToolServer | JsonObject], repr=False
+    mcp_servers: Mapping[str, ToolServer | McpServer | JsonObject] | str | Path = field(
+        default_factory=dict[str, ToolServer | McpServer | JsonObject], repr=False
     )
     """Tool servers by name: here, elsewhere, or in a configuration file given by its path."""
+    require: bool | tuple[str, ...] = ()
+    """Names of tool servers without which there is no session; `True` is all of them.
+
+    One that is not connected at the start raises `McpNotReady`.
+    """
     strict_mcp_config: bool = True
     """Only the servers named here, none from configuration files."""
     permission_mode: PermissionMode | None = None
@@ -104,8 +121,16 @@ class Options:
     """`none`: whatever would be asked is denied at once."""
     deps: Any = None
     """Whatever your tools need of your program; they find it as `ToolContext.deps`."""
+    policy: Policy | None = None
+    """Ordered rules that decide about tool calls before anyone is asked."""
     can_use_tool: Approver | None = None
-    """Decides what no rule decides; without one that is denied."""
+    """Decides what no rule decides; without one, and without an inbox, that is denied."""
+    ask_every_call: bool = False
+    """Ask `can_use_tool` about every call that no rule allows, also where the CLI would not ask."""
+    on_question: QuestionHandler | None = None
+    """Answers what the model asks the person; without anyone who can, it has no tool to ask."""
+    inbox: Asks | None = None
+    """Where questions wait that no callback answers: an `Inbox`, perhaps of many sessions."""
     plan_mode_instructions: str | None = None
     """What to do in plan mode, in place of the CLI's own instructions."""
     hooks: Hooks = field(default_factory=Hooks)

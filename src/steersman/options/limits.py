@@ -20,6 +20,8 @@ class StartupLimits:
     """From there until it says anything."""
     initialize: float = 60.0
     """From there until it has answered the handshake."""
+    servers: float = 90.0
+    """From there until every tool server in `require` is connected."""
 
     def __post_init__(self) -> None:
         for each in dataclasses.fields(self):

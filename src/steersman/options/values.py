@@ -6,13 +6,14 @@ A check raises `UsageError` with the option's name and the values that are allow
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from steersman import _json
 from steersman._json import is_mapping, is_sequence
 from steersman.errors import UsageError
-from steersman.hooks import Hooks
+from steersman.hooks import Hooks, hooks_from
 from steersman.options import checks
 from steersman.options.agents import agent_of
 from steersman.options.limits import StartupLimits
@@ -62,11 +63,13 @@ def _servers_read(name: str, given: Any) -> Any:
 
 AS_STORED: Mapping[str, Callable[[str, Any], Any]] = {
     "inherit_env": _tuple_unless(bool),
+    "require": _tuple_unless(bool),
     "tools": _tuple_unless(Mapping),
     "fallback_model": _tuple_unless(str),
     "system_prompt": _tuple_if_list,
     "skills": _tuple_unless_all,
     "mcp_servers": _servers_read,
+    "hooks": hooks_from,
     **dict.fromkeys(
         (
             "allowed_tools",
@@ -178,6 +181,16 @@ _MODEL_NAME = checks.must_be(
 )
 
 
+def _is_policy(given: Any) -> bool:
+    # Loaded only by those who have one.
+    module = sys.modules.get("steersman.permissions.policy")
+    return module is not None and isinstance(given, module.Policy)
+
+
+def _is_inbox(given: Any) -> bool:
+    return callable(getattr(given, "open", None)) and callable(getattr(given, "close", None))
+
+
 def _check_skills(name: str, given: Any) -> None:
     if given not in (None, "all"):
         checks.each(checks.skill_name)(name, given)
@@ -236,12 +249,23 @@ CHECKS: Mapping[str, checks.Check] = {
     ),
     "functions": checks.each(checks.callable_),
     "mcp_servers": _check_servers,
+    "require": checks.must_be(
+        "True, False, or a list of names of tool servers",
+        lambda given: (
+            isinstance(given, bool)
+            or (_are_texts(given) and all(checks.KEY.fullmatch(each) for each in given))
+        ),
+    ),
     "strict_mcp_config": checks.flag,
     "permission_mode": checks.optional(checks.permission_mode),
     "allow_dangerously_skip_permissions": checks.flag,
     "permission_prompt_tool_name": checks.optional(checks.name_of_tool),
     "permission_prompts": checks.optional(checks.one_of("host", "none")),
+    "policy": checks.optional(checks.must_be("a Policy value", _is_policy)),
     "can_use_tool": checks.optional(checks.callable_),
+    "ask_every_call": checks.flag,
+    "on_question": checks.optional(checks.callable_),
+    "inbox": checks.optional(checks.must_be("an Inbox", _is_inbox)),
     "plan_mode_instructions": checks.optional(checks.text),
     "hooks": checks.must_be("a Hooks value", lambda given: isinstance(given, Hooks)),
     "on_elicitation": checks.optional(checks.callable_),

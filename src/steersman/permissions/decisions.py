@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
 
 from steersman._json import is_mapping, is_sequence
 from steersman.errors import UsageError
+from steersman.permissions.updates import PermissionUpdate
 
 __all__ = ["Allow", "Decision", "Deny", "DialogAnswer", "ElicitationAnswer"]
 
@@ -24,13 +26,20 @@ class Allow(
 
     # The CLI takes a null here for an invalid answer and refuses the tool: absent means unchanged.
     updated_input: dict[str, Any] | None = None
-    updated_permissions: list[dict[str, Any]] | None = None
+    updated_permissions: Sequence[PermissionUpdate | Mapping[str, Any]] | None = None
 
     def __post_init__(self) -> None:
         if not (self.updated_input is None or is_mapping(self.updated_input)):
             raise UsageError("updated_input", self.updated_input, "a mapping, or None")
-        if not (self.updated_permissions is None or is_sequence(self.updated_permissions)):
+        if self.updated_permissions is None:
+            return
+        if not is_sequence(self.updated_permissions):
             raise UsageError("updated_permissions", self.updated_permissions, "a list, or None")
+        for each in self.updated_permissions:
+            if not (isinstance(each, PermissionUpdate) or is_mapping(each)):
+                raise UsageError(
+                    "updated_permissions", each, "values such as AddRules(...) or SetMode(...)"
+                )
 
 
 class Deny(

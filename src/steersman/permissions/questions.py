@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
+
+import msgspec
 
 from steersman._values import Wire
+from steersman.errors import UsageError
+from steersman.permissions.decisions import Allow
+from steersman.permissions.updates import (
+    AddDirectories,
+    AddRules,
+    Destination,
+    PermissionUpdate,
+    ToolRule,
+    read_updates,
+)
 
-__all__ = ["CanUseTool", "Elicitation", "PermissionContext", "UserDialog"]
+__all__ = ["CanUseTool", "Elicitation", "PermissionContext", "Scope", "UserDialog"]
+
+Scope = Literal["session", "keep"]
 
 
 class CanUseTool(Wire, frozen=True, kw_only=True, tag_field="subtype", tag="can_use_tool"):
@@ -24,6 +38,10 @@ class CanUseTool(Wire, frozen=True, kw_only=True, tag_field="subtype", tag="can_
     blocked_path: str | None = None
     decision_reason: str | None = None
     decision_reason_type: str | None = None
+    matched_ask_rule: Any = None
+    suppress_always_allow_rule: bool = False
+    default_to_no: bool = False
+    classifier_approvable: bool | None = None
     agent_id: str | None = None
     requires_user_interaction: bool = False
 
@@ -50,7 +68,10 @@ class UserDialog(Wire, frozen=True, kw_only=True, tag_field="subtype", tag="requ
 
 @dataclass(frozen=True, slots=True)
 class PermissionContext:
-    """What an approver is told beside the tool's name and input."""
+    """What an approver is told beside the tool's name and input.
+
+    When the CLI takes the question back, an async approver is cancelled.
+    """
 
     request_id: str
     session_id: str
@@ -62,11 +83,53 @@ class PermissionContext:
         return self.question.tool_use_id
 
     @property
-    def suggestions(self) -> list[dict[str, Any]]:
-        """Rule changes that the CLI offers; give them back in `Allow(updated_permissions=...)`."""
-        return self.question.permission_suggestions
+    def suggestions(self) -> list[PermissionUpdate]:
+        """Changes that the CLI offers; give them back in `Allow(updated_permissions=...)`.
+
+        `question.permission_suggestions` has them as they came, with kinds unknown to us.
+        """
+        return read_updates(self.question.permission_suggestions)
+
+    @property
+    def blocked_path(self) -> str | None:
+        """The path that made the CLI ask."""
+        return self.question.blocked_path
+
+    @property
+    def decision_reason(self) -> str | None:
+        """Why the CLI asks, in words; `question.decision_reason_type` in one word."""
+        return self.question.decision_reason
 
     @property
     def agent_id(self) -> str | None:
         """The subagent that wants to run the tool; `None` for the main one."""
         return self.question.agent_id
+
+    def always(self, scope: Scope = "session") -> Allow:
+        """Let it run, and do not ask about its like again: in this session, or for good.
+
+        What the CLI offers is taken at its word: rules where it has some, else all that it offers,
+        else a rule for the whole tool. `keep` writes the settings file that the CLI names, if the
+        session reads it.
+        """
+        if scope not in ("session", "keep"):
+            raise UsageError("scope", scope, "session or keep")
+        return Allow(updated_permissions=lasting(self.question, scope) or None)
+
+
+def lasting(question: CanUseTool, scope: Scope) -> list[PermissionUpdate]:
+    """The changes after which the CLI would not ask this question again."""
+    if question.suppress_always_allow_rule or question.requires_user_interaction:
+        return []
+    offered = read_updates(question.permission_suggestions)
+    rules: list[PermissionUpdate] = [
+        each for each in offered if isinstance(each, AddRules | AddDirectories)
+    ]
+    has_rules = any(isinstance(each, AddRules) for each in rules)
+    chosen = rules if has_rules else offered
+    if not chosen:
+        where: Destination = "session" if scope == "session" else "localSettings"
+        return [AddRules(rules=[ToolRule(question.tool_name)], destination=where)]
+    if scope == "keep":
+        return chosen
+    return [msgspec.structs.replace(each, destination="session") for each in chosen]

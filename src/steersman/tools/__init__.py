@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from steersman.tools.context import ToolContext
-from steersman.tools.definition import Tool, ToolHints, tool
+from steersman.tools.definition import Tool, tool
+from steersman.tools.hints import ToolHints
 from steersman.tools.output import Shape, shape_of
+from steersman.tools.prompts import Prompt, prompt
+from steersman.tools.resources import Resource, resource
 from steersman.tools.results import ToolError, ToolResult, error_result, image_result, text_result
 from steersman.tools.toolbox import Toolbox
 
 __all__ = [
+    "Prompt",
+    "Resource",
     "Shape",
     "Tool",
     "ToolContext",
@@ -18,6 +23,8 @@ __all__ = [
     "Toolbox",
     "error_result",
     "image_result",
+    "prompt",
+    "resource",
     "shape_of",
     "text_result",
     "tool",

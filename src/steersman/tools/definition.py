@@ -5,78 +5,32 @@ Takes a function, with its signature or with declared parameters; gives a `Tool`
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Generic, ParamSpec, TypedDict, TypeVar, Unpack, cast, overload
+from typing import Any, Generic, ParamSpec, TypeVar, Unpack, cast, overload
 
 from steersman.errors import UsageError
 from steersman.ports import JsonObject
 from steersman.tools.context import ToolContext
 from steersman.tools.declared import InputSchema, declared_arguments
 from steersman.tools.docstrings import read_docstring
+from steersman.tools.functions import is_async
+from steersman.tools.hints import HintWords, ToolHints
+from steersman.tools.limits import Limit
 from steersman.tools.signatures import Arguments, arguments_of
 
-__all__ = ["Tool", "ToolHints", "as_tool", "tool"]
+__all__ = ["Call", "Tool", "as_tool", "tool"]
 
+NO_HINTS = ToolHints()
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 P = ParamSpec("P")
 R = TypeVar("R")
 Start = Callable[[Any, ToolContext], Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolHints:
-    """What the CLI is told about a tool's manners; `None` says nothing."""
-
-    title: str | None = None
-    read_only: bool | None = None
-    """Changes nothing. The CLI runs calls of such tools at the same time, of others in turn."""
-    destructive: bool | None = None
-    idempotent: bool | None = None
-    open_world: bool | None = None
-    """Reaches beyond this program, such as the web."""
-    max_result_size: int | None = None
-    """Characters up to which the CLI shows a result whole instead of saving it to a file."""
-
-    def __post_init__(self) -> None:
-        for name in ("read_only", "destructive", "idempotent", "open_world"):
-            if getattr(self, name) not in (None, True, False):
-                raise UsageError(name, getattr(self, name), "True, False or None")
-        size = self.max_result_size
-        if size is not None and (not isinstance(size, int) or size <= 0):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError("max_result_size", size, "a whole number above 0, or None")
-
-    def annotations(self) -> dict[str, Any]:
-        """Spell the hints as MCP does."""
-        spelled = {
-            "title": self.title,
-            "readOnlyHint": self.read_only,
-            "destructiveHint": self.destructive,
-            "idempotentHint": self.idempotent,
-            "openWorldHint": self.open_world,
-        }
-        return {name: value for name, value in spelled.items() if value is not None}
-
-    def meta(self) -> dict[str, Any]:
-        """Spell the hints that only Claude Code knows."""
-        if self.max_result_size is None:
-            return {}
-        return {"anthropic/maxResultSizeChars": self.max_result_size}
-
-
-class HintWords(TypedDict, total=False):
-    """The keywords of `@tool` that become its hints."""
-
-    title: str | None
-    read_only: bool | None
-    destructive: bool | None
-    idempotent: bool | None
-    open_world: bool | None
-    max_result_size: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +41,7 @@ class Call:
     start: Start
     handler: Callable[..., Any]
     is_async: bool
+    limit: Limit | None = None
 
 
 @dataclass(frozen=True)
@@ -101,7 +56,11 @@ class Tool(Generic[P, R]):
     description: str
     input_schema: InputSchema | None
     handler: Callable[P, R]
-    hints: ToolHints = ToolHints()
+    hints: ToolHints = NO_HINTS
+    timeout: float | None = None
+    """Seconds that a call may take, the wait for its place included; `None` is for ever."""
+    max_concurrency: int | None = None
+    """Calls that may run at the same time, over all sessions; `None` is any number."""
     call: Call = field(default=cast("Call", None), repr=False, compare=False)
     """Made here; never given."""
 
@@ -110,10 +69,13 @@ class Tool(Generic[P, R]):
             raise UsageError("name", self.name, "1 to 64 of A-Z a-z 0-9 _ -")
         if not isinstance(cast("object", self.description), str):
             raise UsageError("description", self.description, "text")
-        if not self._has_its_call():
-            call = _call_of(self.handler, self.input_schema)
-            object.__setattr__(self, "call", call)
-            object.__setattr__(self, "input_schema", call.arguments.schema)
+        _check_limits(self.timeout, self.max_concurrency)
+        call = self.call if self._has_its_call() else _call_of(self.handler, self.input_schema)
+        if (call.limit and call.limit.most) != self.max_concurrency:
+            most = self.max_concurrency
+            call = dataclasses.replace(call, limit=None if most is None else Limit(most))
+        object.__setattr__(self, "call", call)
+        object.__setattr__(self, "input_schema", call.arguments.schema)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function itself: nothing is checked or converted."""
@@ -154,6 +116,8 @@ def tool(
     input_schema: InputSchema | None = None,
     *,
     name: str | None = None,
+    timeout: float | None = None,
+    max_concurrency: int | None = None,
     **hints: Unpack[HintWords],
 ) -> Tool[P, R]: ...
 
@@ -166,6 +130,8 @@ def tool(
     input_schema: InputSchema | None = None,
     *,
     name: str | None = None,
+    timeout: float | None = None,
+    max_concurrency: int | None = None,
     **hints: Unpack[HintWords],
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 
@@ -177,6 +143,8 @@ def tool(
     input_schema: InputSchema | None = None,
     *,
     name: str | None = None,
+    timeout: float | None = None,
+    max_concurrency: int | None = None,
     **hints: Unpack[HintWords],
 ) -> Tool[..., Any] | Callable[[Callable[..., Any]], Tool[..., Any]]:
     """Make a tool of a function: its name, its docstring, its signature.
@@ -184,13 +152,15 @@ def tool(
     `@tool` is enough. `@tool("name", "description", {"a": float})` declares the parameters instead,
     by types, by JSON's words or as a JSON Schema, and the function takes them as one dict.
     A parameter annotated with `ToolContext` is given the context of the call.
+    `timeout` bounds a call in seconds, `max_concurrency` the number of calls at the same time.
     """
     if isinstance(function, str):
         function, name = None, function
-    manners = ToolHints(**hints)
+    rest = (ToolHints(**hints), timeout, max_concurrency)
 
     def decorate(function: Callable[..., Any]) -> Tool[..., Any]:
-        return _make(function, name, description, input_schema, manners)
+        called, about = _named(function, name, description)
+        return Tool(called, about, input_schema, function, *rest)
 
     return decorate if function is None else decorate(function)
 
@@ -204,13 +174,10 @@ def as_tool(given: object) -> Tool[..., Any]:
     return tool(given)
 
 
-def _make(
-    function: Callable[..., Any],
-    name: str | None,
-    description: str | None,
-    input_schema: InputSchema | None,
-    hints: ToolHints,
-) -> Tool[..., Any]:
+def _named(
+    function: Callable[..., Any], name: str | None, description: str | None
+) -> tuple[str, str]:
+    """The name and the description: those given, or the function's own."""
     if type(function) is Tool:
         raise UsageError("function", function, "a function that is not yet a tool")
     described: Any = function
@@ -220,7 +187,15 @@ def _make(
         name = str(getattr(described, "__name__", type(described).__name__))
     if description is None:
         description = read_docstring(described.__doc__).description
-    return Tool(name, description, input_schema, function, hints)
+    return name, description
+
+
+def _check_limits(timeout: Any, max_concurrency: Any) -> None:
+    is_time = isinstance(timeout, int | float) and not isinstance(timeout, bool) and timeout > 0
+    if timeout is not None and not is_time:
+        raise UsageError("timeout", timeout, "seconds above 0, or None")
+    if max_concurrency is not None and (type(max_concurrency) is not int or max_concurrency < 1):
+        raise UsageError("max_concurrency", max_concurrency, "a whole number above 0, or None")
 
 
 def _call_of(handler: Callable[..., Any], input_schema: InputSchema | None) -> Call:
@@ -231,7 +206,7 @@ def _call_of(handler: Callable[..., Any], input_schema: InputSchema | None) -> C
     else:
         arguments = declared_arguments(input_schema)
         start = _start_with_one(handler)
-    return Call(arguments, start, handler, _is_async(handler))
+    return Call(arguments, start, handler, is_async(handler))
 
 
 def _start_by_name(handler: Callable[..., Any], context_name: str | None) -> Start:
@@ -261,9 +236,3 @@ def _refuse_generators(handler: Callable[..., Any]) -> None:
         raise UsageError("handler", handler, "a function")
     if inspect.isgeneratorfunction(handler) or inspect.isasyncgenfunction(handler):
         raise UsageError("handler", handler, "a function that returns its result, not a generator")
-
-
-def _is_async(handler: Any) -> bool:
-    return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
-        getattr(handler, "__call__", None)  # noqa: B004 - an object's own async __call__
-    )

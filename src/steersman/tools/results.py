@@ -6,18 +6,31 @@ Takes any Python value; gives MCP's `content`, `structuredContent` and `isError`
 from __future__ import annotations
 
 import base64
+import inspect
+import io
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any
+from typing import Any, Protocol, TypeGuard, cast
 
 import msgspec
 
 from steersman._json import is_array, is_object
 from steersman.ports import JsonObject
 
-__all__ = ["ToolError", "ToolResult", "error_result", "image_result", "text_result", "wire_result"]
+__all__ = [
+    "Picture",
+    "ToolError",
+    "ToolResult",
+    "error_result",
+    "image_result",
+    "is_bytes",
+    "plain_text",
+    "text_block",
+    "text_result",
+    "wire_result",
+]
 
 BLOCK_KEYS = {
     "text": "text",
@@ -27,6 +40,16 @@ BLOCK_KEYS = {
     "resource_link": "uri",
 }
 """The types of content block, each with the key that it cannot be without."""
+
+IMAGE_HEADS = {
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"GIF8": "image/gif",
+    b"RIFF": "image/webp",
+}
+"""How the files begin that the API takes for images."""
+
+NUMBERS = frozenset({int, float})
 
 RESULT_KEYS = frozenset({"content", "isError", "is_error", "structuredContent", "_meta"})
 
@@ -57,43 +80,57 @@ class ToolResult:
     """Passed on in `tool_use_result._meta`; the model does not see it."""
 
 
+class Picture(Protocol):
+    """An image as Pillow has them, and others that can be saved likewise."""
+
+    def save(self, fp: Any, /, format: str) -> Any:  # noqa: A002 - Pillow's own word
+        """Write it into an open file."""
+        ...
+
+
 def text_result(text: str) -> ToolResult:
     """Give text back."""
-    return ToolResult((_text_block(text),))
+    return ToolResult((text_block(text),))
 
 
 def error_result(text: str) -> ToolResult:
     """Tell the model that it did not work, and why."""
-    return ToolResult((_text_block(text),), is_error=True)
+    return ToolResult((text_block(text),), is_error=True)
 
 
-def image_result(data: bytes, media_type: str = "image/png") -> ToolResult:
-    """Show the model an image."""
-    encoded = base64.b64encode(data).decode()
-    return ToolResult(({"type": "image", "data": encoded, "mimeType": media_type},))
+def image_result(image: bytes | Picture, media_type: str | None = None) -> ToolResult:
+    """Show the model an image: the bytes of a file, or a picture such as Pillow's.
+
+    The type of bytes is read from their beginning unless it is given.
+    """
+    if is_bytes(image):
+        return ToolResult((_image_block(image, media_type or _media_type(image) or "image/png"),))
+    return ToolResult((_saved(cast("Picture", image)),))
 
 
 def wire_result(value: object) -> JsonObject:
     """Spell what a tool returned as the wire does; raises `TypeError` if JSON cannot carry it."""
     if type(value) is str:
-        return {"content": [_text_block(value)]}
+        return {"content": [text_block(value)]}
+    if type(value) in NUMBERS:
+        return {"content": [text_block(repr(value))]}
     if value is None:
         return {"content": []}
     if isinstance(value, ToolResult):
         return _spell(value)
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        raise TypeError("bytes are not a result; return image_result(data, media_type) or text")
+    if is_bytes(value):
+        return {"content": [_shown(value)]}
     return _result_of_plain(_to_plain(value))
 
 
 def _result_of_plain(plain: Any) -> JsonObject:
     if isinstance(plain, str):
-        return {"content": [_text_block(plain)]}
+        return {"content": [text_block(plain)]}
     if is_object(plain):
         return _result_of_object(plain)
-    if plain and _are_blocks(plain):
-        return {"content": plain}
-    return {"content": [_text_block(_json_text(plain))]}
+    if is_array(plain) and any(map(_is_block, plain)):
+        return {"content": [_as_block(each) for each in plain]}
+    return {"content": [text_block(_json_text(plain))]}
 
 
 def _result_of_object(plain: dict[str, Any]) -> JsonObject:
@@ -102,7 +139,7 @@ def _result_of_object(plain: dict[str, Any]) -> JsonObject:
         return {**plain, "isError": True} if is_error else plain
     if _is_block(plain):
         return {"content": [plain]}
-    return {"content": [_text_block(_json_text(plain))], "structuredContent": plain}
+    return {"content": [text_block(_json_text(plain))], "structuredContent": plain}
 
 
 def _are_blocks(plain: Any) -> bool:
@@ -116,6 +153,11 @@ def _is_block(plain: Any) -> bool:
     return isinstance(kind, str) and BLOCK_KEYS.get(kind) in plain
 
 
+def _as_block(plain: Any) -> dict[str, Any]:
+    """Text and values beside blocks are blocks of text."""
+    return plain if _is_block(plain) else text_block(plain_text(plain))
+
+
 def _spell(result: ToolResult) -> JsonObject:
     spelled: dict[str, Any] = {"content": [_to_plain(block) for block in result.content]}
     if result.structured is not None:
@@ -127,8 +169,20 @@ def _spell(result: ToolResult) -> JsonObject:
     return spelled
 
 
-def _text_block(text: str) -> dict[str, Any]:
+def text_block(text: str) -> dict[str, Any]:
+    """One block of content that is text."""
     return {"type": "text", "text": text}
+
+
+def is_bytes(value: object) -> TypeGuard[bytes]:
+    """Tell bytes, in whatever buffer, from everything else."""
+    return isinstance(value, (bytes, bytearray, memoryview))
+
+
+def plain_text(value: object) -> str:
+    """Spell any value as text: as it is, or as JSON."""
+    plain = _to_plain(value)
+    return plain if isinstance(plain, str) else _json_text(plain)
 
 
 def _json_text(plain: Any) -> str:
@@ -148,5 +202,43 @@ def _foreign_to_plain(value: Any) -> Any:
             return make_plain(value)
     pydantic = sys.modules.get("pydantic")
     if pydantic is not None and isinstance(value, pydantic.BaseModel):
-        return value.model_dump(mode="json")
+        # The blocks of the `mcp` package: MCP has no word for what is left out.
+        is_block = getattr(value, "type", None) in BLOCK_KEYS
+        return value.model_dump(mode="json", by_alias=is_block, exclude_none=is_block)
+    if _is_picture(value):
+        return _saved(value)
     raise TypeError(f"a {type(value).__name__} is not a result that JSON can carry")
+
+
+def _is_picture(value: Any) -> TypeGuard[Picture]:
+    """Tell a picture from things that save themselves elsewhere: it takes a format."""
+    save = getattr(value.__class__, "save", None)
+    try:
+        return callable(save) and "format" in inspect.signature(save).parameters
+    except ValueError:
+        return False
+
+
+def _saved(picture: Picture) -> dict[str, Any]:
+    file = io.BytesIO()
+    picture.save(file, format="PNG")
+    return _image_block(file.getvalue(), "image/png")
+
+
+def _shown(data: bytes) -> dict[str, Any]:
+    media_type = _media_type(data)
+    if media_type is None:
+        raise TypeError("bytes are not a result; return image_result(data, media_type) or text")
+    return _image_block(data, media_type)
+
+
+def _image_block(data: bytes, media_type: str) -> dict[str, Any]:
+    return {"type": "image", "data": base64.b64encode(data).decode(), "mimeType": media_type}
+
+
+def _media_type(data: bytes) -> str | None:
+    head = bytes(data[:12])
+    for beginning, media_type in IMAGE_HEADS.items():
+        if head.startswith(beginning) and (beginning != b"RIFF" or head.endswith(b"WEBP")):
+            return media_type
+    return None

@@ -104,17 +104,16 @@ def record_class(
 
 
 def _values_reader(record: type[msgspec.Struct], names: tuple[str, ...]) -> Reader:
-    read_record, slots = reader_of(record), record.__struct_fields__
+    read_record, in_order = reader_of(record), msgspec.structs.astuple
 
     def read(given: Mapping[str, Any]) -> dict[str, Any]:
-        filled = read_record(given)
-        return {
-            name: value
-            for name, slot in zip(names, slots, strict=True)
-            if (value := getattr(filled, slot)) is not msgspec.UNSET
-        }
+        return dict(zip(names, in_order(read_record(given)), strict=True))
 
-    return read
+    def read_what_is_set(given: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: each for name, each in read(given).items() if each is not msgspec.UNSET}
+
+    is_complete = all(field.required for field in msgspec.structs.fields(record))
+    return read if is_complete else read_what_is_set
 
 
 def _checked(field: Field, definitions: Definitions, properties: dict[str, Any], role: str) -> Any:

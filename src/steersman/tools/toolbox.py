@@ -6,33 +6,36 @@ JSON-RPC messages go in, answers come out. Knows nothing of the CLI or of sessio
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
 from steersman._json import is_object
 from steersman.errors import UsageError
 from steersman.ports import Caller, JsonObject
+from steersman.tools import rpc
 from steersman.tools.context import ToolContext
 from steersman.tools.definition import Tool, as_tool
-from steersman.tools.running import run_tool
+from steersman.tools.loops import call_in
+from steersman.tools.prompts import Prompt, prompt_answers
+from steersman.tools.resources import Resource, resource_answers
+from steersman.tools.results import ToolError
+from steersman.tools.running import Manner, MannerWords, run_tool
+from steersman.tools.shelves import Shelf
 
 __all__ = ["Toolbox"]
 
 PROTOCOL_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 
-INVALID_REQUEST = -32600
-METHOD_NOT_FOUND = -32601
-INVALID_PARAMS = -32602
-INTERNAL_ERROR = -32603
-
 logger = logging.getLogger("steersman.tools")
 
 
 class Toolbox:
-    """Tools under one name; may serve several sessions at once.
+    """Tools, resources and prompts under one name; may serve several sessions at once.
 
     The name is for people: the key in `mcp_servers` is the route and the prefix of the tools.
+    Other keywords say how tools are run: `heartbeat`, `stall_after`, `explain`; see `Manner`.
     """
 
     def __init__(
@@ -41,107 +44,158 @@ class Toolbox:
         tools: Iterable[Tool[..., Any] | Callable[..., Any]] = (),
         *,
         version: str = "1.0.0",
+        resources: Iterable[Resource] | None = None,
+        prompts: Iterable[Prompt] | None = None,
+        instructions: str | None = None,
+        **manner: Unpack[MannerWords],
     ) -> None:
         if not isinstance(cast("object", name), str) or not name:
             raise UsageError("name", name, "a name that is not empty")
         self.name = name
         self.version = version
-        self._callers: set[Caller] = set()
-        self._tools: dict[str, Tool[..., Any]] = {}
-        for each in map(as_tool, tools):
-            self._add(each)
-        self._answers: dict[str, Callable[[Mapping[str, Any]], JsonObject]] = {
-            "initialize": self._initialize,
-            "ping": lambda _: {},
-            "tools/list": self._list,
-        }
+        self.instructions = instructions
+        """What the model is told about the whole of it."""
+        self._manner = Manner(**manner)
+        self._callers: dict[Caller, asyncio.AbstractEventLoop] = {}
+        self._tools = Shelf[Tool[..., Any]]("tools", lambda t: t.name, lambda t: t.handler)
+        self._resources = Shelf[Resource]("resources", lambda r: r.uri, lambda r: r.content)
+        self._prompts = Shelf[Prompt]("prompts", lambda p: p.name, lambda p: p.function)
+        self._capabilities: dict[str, Any] = {}
+        self._answers: dict[str, Any] = {"initialize": self._initialize, "ping": _pong}
+        self._offer(self._tools, {"tools/list": self._list})
+        if resources is not None:
+            self._offer(self._resources, resource_answers(self._resources))
+        if prompts is not None:
+            self._offer(self._prompts, prompt_answers(self._prompts))
+        self.register(*tools, *(resources or ()), *(prompts or ()))
 
     def __repr__(self) -> str:
-        return f"Toolbox({self.name!r}, tools={list(self._tools)})"
+        return f"Toolbox({self.name!r}, tools={list(self.tool_names)})"
 
     @property
     def tool_names(self) -> tuple[str, ...]:
-        return tuple(self._tools)
+        return self._tools.names
 
     @property
     def tools(self) -> tuple[Tool[..., Any], ...]:
         """The tools, in the order they were given."""
-        return tuple(self._tools.values())
+        return tuple(self._tools)
+
+    # What is in it
+
+    def register(self, *added: Tool[..., Any] | Callable[..., Any] | Resource | Prompt) -> None:
+        """Add tools, resources and prompts, all or none; running sessions are told.
+
+        May be called in any thread. A CLI learns at its start whether there are resources and
+        prompts at all: give `resources=()` for those that come later.
+        """
+        resources = [each for each in added if isinstance(each, Resource)]
+        prompts = [each for each in added if isinstance(each, Prompt)]
+        tools = [as_tool(each) for each in added if not isinstance(each, (Resource, Prompt))]
+        acts = [
+            self._tools.adding(tools, self.name),
+            self._resources.adding(resources, self.name),
+            self._prompts.adding(prompts, self.name),
+        ]
+        if resources:
+            self._offer(self._resources, resource_answers(self._resources))
+        if prompts:
+            self._offer(self._prompts, prompt_answers(self._prompts))
+        for act in acts:
+            act()
+        self._tell_of(tools=tools, resources=resources, prompts=prompts)
+
+    def unregister(self, *gone: str | Tool[..., Any] | Resource | Prompt) -> None:
+        """Take tools, by name or as they are, resources and prompts out; calls that run go on."""
+        resources = [each.uri for each in gone if isinstance(each, Resource)]
+        prompts = [each.name for each in gone if isinstance(each, Prompt)]
+        tools = [
+            each.name if isinstance(each, Tool) else each
+            for each in gone
+            if not isinstance(each, (Resource, Prompt))
+        ]
+        acts = [
+            self._tools.removing(tools, self.name),
+            self._resources.removing(resources, self.name),
+            self._prompts.removing(prompts, self.name),
+        ]
+        for act in acts:
+            act()
+        self._tell_of(tools=tools, resources=resources, prompts=prompts)
+
+    def _offer(self, shelf: Shelf[Any], answers: rpc.Answers) -> None:
+        self._capabilities[shelf.kind] = {"listChanged": True}
+        self._answers |= answers
+
+    def _tell_of(self, **changed: list[Any]) -> None:
+        for kind in (kind for kind, things in changed.items() if things):
+            message = rpc.notification(f"{kind}/list_changed")
+            for caller, loop in list(self._callers.items()):
+                call_in(loop, caller.notify, message)
+
+    # Whom it serves
 
     async def attach(self, caller: Caller) -> None:
-        """A session begins; it will hear of changes."""
-        self._callers.add(caller)
+        self._callers[caller] = asyncio.get_running_loop()
 
     async def detach(self, caller: Caller) -> None:
-        """A session is over."""
-        self._callers.discard(caller)
+        self._callers.pop(caller, None)
 
     async def handle(self, message: JsonObject, caller: Caller) -> JsonObject | None:
         method, request_id = message.get("method"), message.get("id")
         if request_id is None or (method is None and ("result" in message or "error" in message)):
             return None
         try:
-            result = await self._result(method, message, caller)
-        except _Refused as refusal:
-            return _answer(request_id, error={"code": refusal.code, "message": str(refusal)})
+            return rpc.answer(request_id, await self._result(method, message, caller))
+        except rpc.Refused as refused:
+            return rpc.refusal(request_id, refused.code, str(refused))
+        except ToolError as error:
+            return rpc.refusal(request_id, rpc.INTERNAL_ERROR, str(error))
+        # Also what the host's own functions raise that give resources and prompts.
         except Exception:
             logger.exception("toolbox %r failed to answer %r", self.name, method)
-            error = {"code": INTERNAL_ERROR, "message": f"internal error in {method!r}"}
-            return _answer(request_id, error=error)
-        return _answer(request_id, result=result)
+            return rpc.refusal(request_id, rpc.INTERNAL_ERROR, f"internal error in {method!r}")
 
     async def _result(self, method: Any, message: JsonObject, caller: Caller) -> JsonObject:
         params: Any = message.get("params") or {}
         if not isinstance(params, Mapping):
-            raise _Refused(INVALID_PARAMS, "params: an object is needed")
+            raise rpc.Refused(rpc.INVALID_PARAMS, "params: an object is needed")
         if method == "tools/call":
             return await self._call(cast("JsonObject", params), message["id"], caller)
         if not isinstance(method, str):
-            raise _Refused(INVALID_REQUEST, "method: a string is needed")
-        answer = self._answers.get(method)
-        if answer is None:
-            raise _Refused(METHOD_NOT_FOUND, f"method not found: {method}")
-        return answer(cast("JsonObject", params))
+            raise rpc.Refused(rpc.INVALID_REQUEST, "method: a string is needed")
+        find_answer = self._answers.get(method)
+        if find_answer is None:
+            raise rpc.Refused(rpc.METHOD_NOT_FOUND, f"method not found: {method}")
+        found = find_answer(params)
+        return cast("JsonObject", await found if inspect.isawaitable(found) else found)
 
     async def _call(self, params: JsonObject, request_id: int | str, caller: Caller) -> JsonObject:
         name, given = params.get("name"), params.get("arguments")
-        tool = self._tools.get(name) if isinstance(name, str) else None
+        tool = self._tools.get(name)
         if tool is None:
-            raise _Refused(INVALID_PARAMS, f"name: there is no tool {name!r}")
+            raise rpc.Refused(rpc.INVALID_PARAMS, f"name: there is no tool {name!r}")
         if not isinstance(given, Mapping) and given is not None:
-            raise _Refused(INVALID_PARAMS, "arguments: an object is needed")
+            raise rpc.Refused(rpc.INVALID_PARAMS, "arguments: an object is needed")
         context = _context_of(tool.name, params, request_id, caller)
-        return await run_tool(tool, cast("JsonObject", given or {}), context)
+        return await run_tool(tool, cast("JsonObject", given or {}), context, self._manner)
 
     def _initialize(self, params: Mapping[str, Any]) -> JsonObject:
         asked = params.get("protocolVersion")
-        return {
+        told = {
             "protocolVersion": asked if asked in PROTOCOL_VERSIONS else PROTOCOL_VERSIONS[-1],
-            "capabilities": {"tools": {}},
+            "capabilities": dict(self._capabilities),
             "serverInfo": {"name": self.name, "version": self.version},
         }
+        return told if self.instructions is None else {**told, "instructions": self.instructions}
 
-    def _list(self, _: Mapping[str, Any]) -> JsonObject:
-        return {"tools": [each.listed() for each in self._tools.values()]}
-
-    def _add(self, new: Tool[..., Any]) -> None:
-        old = self._tools.get(new.name)
-        if old is not None:
-            raise UsageError(
-                f"tools of {self.name!r}",
-                new.name,
-                "one tool of each name",
-                hint=f"{_origin(old)} and {_origin(new)} share it; give one another name=",
-            )
-        self._tools[new.name] = new
+    def _list(self, params: Mapping[str, Any]) -> JsonObject:
+        rpc.refuse_cursor(params)
+        return {"tools": [each.listed() for each in self._tools]}
 
 
-class _Refused(Exception):
-    """A request that gets a JSON-RPC error."""
-
-    def __init__(self, code: int, reason: str) -> None:
-        super().__init__(reason)
-        self.code = code
+def _pong(_: Mapping[str, Any]) -> JsonObject:
+    return {}
 
 
 def _context_of(
@@ -155,17 +209,8 @@ def _context_of(
         session_id=caller.session_id,
         server=caller.server,
         request_id=request_id,
+        turn=caller.turn(),
         caller=caller,
         progress_token=meta.get("progressToken"),
         loop=asyncio.get_running_loop(),
     )
-
-
-def _origin(each: Tool[..., Any]) -> str:
-    handler = each.handler
-    name = getattr(handler, "__qualname__", type(handler).__qualname__)
-    return f"{getattr(handler, '__module__', '?')}.{name}"
-
-
-def _answer(request_id: int | str, **body: JsonObject) -> JsonObject:
-    return {"jsonrpc": "2.0", "id": request_id, **body}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from steersman import _json
 from steersman._wire.draft import (
@@ -18,17 +18,48 @@ from steersman._wire.draft import (
     value,
 )
 from steersman.hooks import Hooks
-from steersman.options import checks
+from steersman.options import Options, checks
 from steersman.options.agents import agent_of
 from steersman.options.plugins import plugin_of
+from steersman.permissions import ASK_USER_QUESTION
 from steersman.ports import FileArgument
 
+if TYPE_CHECKING:
+    from steersman.permissions.policy import Policy
+
 __all__ = ["TOOLS", "hook_id"]
+
+HEAD_START = 5.0
+"""Seconds by which a hook's own limit ends before the CLI's."""
 
 
 def hook_id(position: int) -> str:
     """The name under which the CLI calls the hook at `position` of the registry."""
     return f"hook_{position}"
+
+
+def _add_policy(draft: Draft, policy: Policy | None) -> None:
+    """What the CLI can hold of a policy, it holds too: it follows links and parses commands."""
+    if not _can_answer_questions(draft.options):
+        draft.forbidden = (*draft.forbidden, ASK_USER_QUESTION)
+    if policy is None:
+        return
+    rules = policy.settings_rules()
+    draft.approved = (*draft.approved, *policy.auto_approve, *rules["allow"])
+    draft.forbidden = (*draft.forbidden, *policy.forbid, *rules["deny"])
+    if rules["ask"]:
+        draft.add_rules("ask", rules["ask"])
+    if policy.available is not None:
+        draft.argv.append(f"--tools={','.join(policy.available)}")
+
+
+def _can_answer_questions(options: Options) -> bool:
+    return (
+        options.on_question is not None
+        or options.inbox is not None
+        or options.can_use_tool is not None
+        or options.permission_prompt_tool_name is not None
+    )
 
 
 def _add_tools(draft: Draft, tools: tuple[str, ...] | Mapping[str, Any] | None) -> None:
@@ -57,8 +88,8 @@ def _rules(flag: str, kind: str) -> Put:
     """A list of rules: on argv where the CLI reads them as they are, else in the settings."""
 
     def put(draft: Draft, rules: tuple[str, ...]) -> None:
-        approved = [each for each in draft.approved if kind == "allow" and each not in rules]
-        wanted = (*rules, *approved)
+        ours = draft.approved if kind == "allow" else draft.forbidden
+        wanted = (*rules, *(each for each in dict.fromkeys(ours) if each not in rules))
         if size_of(wanted) > LONGEST_LIST:
             draft.add_rules(kind, wanted)
             return
@@ -95,7 +126,8 @@ def _add_hooks(draft: Draft, hooks: Hooks) -> None:
         if hook.matcher is not None:
             matcher["matcher"] = hook.matcher
         if hook.timeout is not None:
-            matcher["timeout"] = hook.timeout
+            # We keep the time ourselves: where the CLI does, the action may happen.
+            matcher["timeout"] = hook.timeout + HEAD_START
         if hook.is_guard:
             matcher["onFailure"] = "block"
         config.setdefault(hook.event_name, []).append(matcher)
@@ -158,6 +190,10 @@ def _merged(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 TOOLS: Mapping[str, Row] = {
     # First, because skills are approved by being named.
     "skills": Row("initialize: `skills`, and rules in `--allowedTools`", _add_skills),
+    # And this, because it adds to the three that follow.
+    "policy": Row(
+        "`--tools`, `--allowedTools`, `--disallowedTools`, `--settings`; a hook", _add_policy
+    ),
     "tools": Row("`--tools`", _add_tools),
     "allowed_tools": Row(
         "`--allowedTools`; a long list by `--settings`", _rules("--allowedTools", "allow")
@@ -172,6 +208,7 @@ TOOLS: Mapping[str, Row] = {
         "private file, `--mcp-config`; those in Python by initialize: `sdk_mcp_servers`",
         _add_servers,
     ),
+    "require": ours("asks `mcp_status` at the start"),
     "strict_mcp_config": switch("--strict-mcp-config"),
     "permission_mode": value("--permission-mode"),
     "allow_dangerously_skip_permissions": switch("--allow-dangerously-skip-permissions"),
@@ -180,6 +217,9 @@ TOOLS: Mapping[str, Row] = {
     "permission_prompts": value("--permission-prompts"),
     "deps": ours("`ToolContext.deps`"),
     "can_use_tool": ours("answers `can_use_tool`"),
+    "ask_every_call": ours("a hook of ours"),
+    "on_question": ours("answers `can_use_tool` of `AskUserQuestion`"),
+    "inbox": ours("answers `can_use_tool`, `elicitation`, `request_user_dialog`"),
     "plan_mode_instructions": greeting("plan_mode_instructions"),
     "hooks": Row("initialize: `hooks`; answers `hook_callback`", _add_hooks),
     "on_elicitation": ours("answers `elicitation`"),

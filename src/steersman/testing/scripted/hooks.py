@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
 from steersman._json import is_array, is_object
+from steersman.hooks import matches
 from steersman.testing.scripted.host import Host, HostGone, HostRefused
 from steersman.testing.scripted.output import Output, new_id
 
@@ -20,7 +20,6 @@ MALFORMED = (
 DEFAULT_TIMEOUT = 600.0
 DECISIONS = ("deny", "ask", "allow", "defer")
 """What a PreToolUse hook may decide; earlier wins over later."""
-PLAIN_NAME = re.compile(r"[\w|]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ class Registration:
 
     def fits(self, event: str, name: str) -> bool:
         """Whether it is called at this event, for the tool `name`."""
-        return event == self.event and _matches(self.matcher, name)
+        return event == self.event and (not name or matches(self.matcher, name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +127,10 @@ class HookRunner:
             return HookReply({}, "did not respond before its timeout", timed_out=True)
         except (HostRefused, HostGone):
             return self._failed(hook)
-        return HookReply(output) if _is_valid(output) else self._failed(hook)
+        if not _is_valid(hook.event, output):
+            return self._failed(hook)
+        # One that works on by itself has no say.
+        return HookReply({} if output.get("async") is True else output)
 
     def _failed(self, hook: Registration) -> HookReply:
         what = "failed: the SDK host replied with an error or an invalid hook response"
@@ -214,27 +216,32 @@ def _read_matchers(event: str, matchers: Any) -> Iterable[Registration]:
             )
 
 
-def _matches(matcher: str, name: str) -> bool:
-    """An exact name, `A|B`, or a pattern for the whole name; a broken pattern fits nothing."""
-    if matcher in ("", "*") or not name:
-        return True
-    if PLAIN_NAME.fullmatch(matcher):
-        return name in matcher.split("|")
-    try:
-        return re.fullmatch(matcher, name) is not None
-    except re.error:
-        return False
-
-
-def _is_valid(output: Any) -> bool:
+def _is_valid(event: str, output: Any) -> bool:
+    """Whether the CLI would read it; a null is as wrong as a strange value."""
     match output:
+        case dict() if None in output.values():
+            return False
         case {"continue": value} if not isinstance(value, bool):
             return False
         case {"decision": value} if value not in ("approve", "block"):
             return False
-        case {"hookSpecificOutput": {"permissionDecision": value}}:
-            return value in DECISIONS
+        case {"hookSpecificOutput": specific}:
+            return _is_specific(event, specific)
         case dict():
             return True
+        case _:
+            return False
+
+
+def _is_specific(event: str, specific: Any) -> bool:
+    match specific:
+        case {"hookEventName": name} if name != event:
+            return False
+        case {"permissionDecision": value} if value not in DECISIONS:
+            return False
+        case {"updatedInput": value} if not is_object(value):
+            return False
+        case {"hookEventName": _}:
+            return None not in specific.values()
         case _:
             return False

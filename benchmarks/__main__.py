@@ -1,0 +1,72 @@
+"""Measures steersman beside the official SDKs and a bare loop, and prints the table.
+
+`python -m benchmarks --rows partial,hook` measures a part; `--publish` also writes the page in
+`docs/`, the JSON file and the plots that it shows; `--compare FILE` sets a second run beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks import machine
+from benchmarks.entrants import entrants
+from benchmarks.figures import Run
+from benchmarks.page import publish
+from benchmarks.plots import draw
+from benchmarks.records import differences, load_run, save_run
+from benchmarks.rows import chosen
+from benchmarks.runner import measure
+from benchmarks.stand_in.build import MADE, is_compiled, stand_in
+from benchmarks.table import table
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, print, keep."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", default="", help="keys of rows, with commas; all by default")
+    parser.add_argument("--rounds", type=int, help="how often each row is repeated")
+    parser.add_argument("--publish", action="store_true", help="write docs/performance")
+    parser.add_argument("--compare", type=Path, help="an earlier run to set this one beside")
+    asked = parser.parse_args(arguments)
+
+    run = measured(asked.rows, asked.rounds)
+    print(table(run.rows))
+    save_run(run, MADE / "latest.json")
+    draw(run.rows, MADE)
+    if asked.publish:
+        publish(run)
+    if asked.compare:
+        compare(load_run(asked.compare), run)
+
+
+def measured(words: str, rounds: int | None) -> Run:
+    """One run of the rows that `words` names."""
+    rows, started = chosen(words), time.monotonic()
+    program = stand_in()
+    people = entrants()
+    made = "compiled C" if is_compiled(program) else "Python"
+    run = Run(machine.describe(people, made))
+    run.machine["load before"] = machine.load()
+
+    def say(title: str) -> None:
+        sys.stderr.write(f"{time.monotonic() - started:5.0f} s  {title}\n")
+
+    run.rows = measure(rows, people, program, say, rounds)
+    run.machine["load after"] = machine.load()
+    run.machine["took"] = f"{time.monotonic() - started:.0f} s"
+    return run
+
+
+def compare(earlier: Run, later: Run) -> None:
+    """Print how far each ratio moved, and whether its margin had said so."""
+    for title, moved, allowed in differences(earlier, later):
+        words = "within" if abs(moved) <= allowed else "OUTSIDE"
+        print(f"{title:<40} {moved * 100:+6.1f}%  {words} the margin of {allowed * 100:.0f}%")
+
+
+if __name__ == "__main__":
+    main()

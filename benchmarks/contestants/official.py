@@ -1,0 +1,90 @@
+"""The official Python SDK, by its public names only."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from claude_agent_sdk import (
+    AssistantMessage,
+    ClaudeAgentOptions,
+    ClaudeSDKClient,
+    HookMatcher,
+    PermissionResultAllow,
+    ResultMessage,
+    StreamEvent,
+    TextBlock,
+    create_sdk_mcp_server,
+    tool,
+)
+
+from benchmarks.contestants.measuring import Order, main
+
+LONGEST_LINE = 256 * 1024 * 1024
+
+
+class Official:
+    """One client."""
+
+    def __init__(self, client: ClaudeSDKClient) -> None:
+        self._client = client
+
+    async def turn(self, prompt: str) -> int:
+        """Send, and look at the text of every message to the end."""
+        await self._client.query(prompt)
+        weight = 0
+        async for message in self._client.receive_response():
+            if isinstance(message, StreamEvent):
+                weight += len(message.event.get("delta", {}).get("text", ""))
+            elif isinstance(message, AssistantMessage):
+                texts = (each.text for each in message.content if isinstance(each, TextBlock))
+                weight += sum(map(len, texts))
+            elif isinstance(message, ResultMessage):
+                assert message.result == f"done {prompt.split()[2]}", message
+        return weight
+
+    async def send(self, prompt: str) -> None:
+        """Send and read nothing."""
+        await self._client.query(prompt)
+
+    async def close(self) -> None:
+        """End it."""
+        await self._client.disconnect()
+
+
+@tool("add", "Add two numbers.", {"a": float, "b": float})
+async def add(given: dict[str, Any]) -> dict[str, Any]:
+    """Add two numbers."""
+    return {"content": [{"type": "text", "text": str(given["a"] + given["b"])}]}
+
+
+async def on_tool(*_: Any) -> Any:
+    """Have no opinion."""
+    return {}
+
+
+async def open_official(order: Order, asked: asyncio.Event) -> Official:
+    """A client on the stand-in with what the order needs, and nothing else."""
+
+    async def can_use_tool(*_: Any) -> PermissionResultAllow:
+        asked.set()
+        return PermissionResultAllow()
+
+    options = ClaudeAgentOptions(
+        cli_path=order.program,
+        include_partial_messages=order.kind == "partial",
+        max_buffer_size=LONGEST_LINE,
+    )
+    if order.kind in ("permission", "backlog"):
+        options.can_use_tool = can_use_tool
+    if order.kind == "hook":
+        options.hooks = {"PreToolUse": [HookMatcher(hooks=[on_tool])]}
+    if order.kind == "tool":
+        options.mcp_servers = {"bench": create_sdk_mcp_server("bench", tools=[add])}
+    client = ClaudeSDKClient(options)
+    await client.connect()
+    return Official(client)
+
+
+if __name__ == "__main__":
+    main(open_official)

@@ -1,0 +1,99 @@
+"""steersman, as a program would use it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from benchmarks.contestants.measuring import Order, main
+from steersman import Agent, Allow, Hooks, Session, Toolbox, Turn, tool
+from steersman.hooks import PreToolUse
+from steersman.messages import Assistant, Result, StreamEvent, TextBlock
+
+
+class Ours:
+    """One session; how it is read is the order's business."""
+
+    def __init__(self, session: Session, reading: str) -> None:
+        self._session = session
+        readings = {"typed": read_typed, "raw": read_raw, "text": read_text}
+        self._read: Callable[[Turn], Awaitable[int]] = readings[reading]
+
+    async def turn(self, prompt: str) -> int:
+        """Send and read to the end."""
+        turn = await self._session.send(prompt)
+        weight = await self._read(turn)
+        result = await turn
+        assert result.answer == f"done {prompt.split()[2]}", result
+        return weight
+
+    async def send(self, prompt: str) -> None:
+        """Send and read nothing."""
+        await self._session.send(prompt)
+
+    async def close(self) -> None:
+        """End it."""
+        await self._session.aclose()
+
+
+async def read_typed(turn: Turn) -> int:
+    """Look at the text of every message."""
+    weight = 0
+    async for message in turn:
+        if isinstance(message, StreamEvent):
+            weight += len(message.event.get("delta", {}).get("text", ""))
+        elif isinstance(message, Assistant):
+            weight += sum(len(each.text) for each in message.content if isinstance(each, TextBlock))
+        else:
+            assert not isinstance(message, Result) or not message.is_error
+    return weight
+
+
+async def read_raw(turn: Turn) -> int:
+    """Pass the lines on as they came."""
+    weight = 0
+    async for line in turn.raw():
+        weight += len(line)
+    return weight
+
+
+async def read_text(turn: Turn) -> int:
+    """The text alone, as it is written."""
+    weight = 0
+    async for piece in turn.text():
+        weight += len(piece)
+    return weight
+
+
+@tool
+async def add(a: float, b: float) -> float:
+    """Add two numbers."""
+    return a + b
+
+
+async def on_tool(_event: PreToolUse) -> None:
+    """Have no opinion."""
+
+
+async def open_ours(order: Order, asked: asyncio.Event) -> Ours:
+    """A session on the stand-in with what the order needs, and nothing else."""
+
+    async def can_use_tool(*_: Any) -> Allow:
+        asked.set()
+        return Allow()
+
+    wanted: dict[str, Any] = {"include_partial_messages": order.kind == "partial"}
+    if order.kind in ("permission", "backlog"):
+        wanted["can_use_tool"] = can_use_tool
+    if order.kind == "hook":
+        hooks = wanted["hooks"] = Hooks()
+        hooks.on(PreToolUse)(on_tool)
+    if order.kind == "tool":
+        wanted["mcp_servers"] = {"bench": Toolbox("bench", [add])}
+    session = Agent(cli_path=order.program, **wanted, **(order.options or {})).session()
+    return Ours(await session.start(), order.reading)
+
+
+if __name__ == "__main__":
+    main(open_ours)

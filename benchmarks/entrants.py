@@ -1,0 +1,144 @@
+"""Who is measured, and how each of them is run: as a fresh process of its own."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.rows import BARE, OFFICIAL, OURS, TYPESCRIPT
+from benchmarks.stand_in.build import MADE
+
+__all__ = ["Entrant", "entrants", "run_order", "run_statement"]
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = "@anthropic-ai/claude-agent-sdk"
+PACKAGE_VERSION = "0.3.325"
+PATIENCE = 400.0
+KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV")
+"""Of our own environment: no credential and no setting of a CLI reaches a measurement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entrant:
+    """One contestant on this machine."""
+
+    name: str
+    version: str = ""
+    absent: str = ""
+    """Why it cannot be run here."""
+    command: tuple[str, ...] = ()
+    """Takes an order as its last argument."""
+    importing: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    """A command that imports it, and the bare interpreter that this is compared with."""
+
+
+def entrants() -> dict[str, Entrant]:
+    """Everyone, also those who cannot be run here."""
+    return {
+        OFFICIAL: _official(),
+        TYPESCRIPT: _typescript(),
+        BARE: _python(BARE, "bare", "import asyncio, msgspec", _version_of("msgspec")),
+        OURS: _python(OURS, "ours", "import steersman; steersman.Agent", _version_of("steersman")),
+    }
+
+
+def run_order(entrant: Entrant, order: Mapping[str, Any]) -> dict[str, Any]:
+    """Have a fresh process do `order`; its report, or a note that says why there is none."""
+    command = [*entrant.command, json.dumps(order)]
+    try:
+        done = subprocess.run(  # noqa: S603 - our own programs
+            command, cwd=ROOT, env=_environment(), capture_output=True, timeout=PATIENCE, check=True
+        )
+    except subprocess.TimeoutExpired:
+        return {"note": "gave up"}
+    except subprocess.CalledProcessError as error:
+        reason = error.stderr.decode("utf-8", "replace").strip().splitlines()
+        sys.stderr.write(f"\n{entrant.name}: {error.stderr.decode('utf-8', 'replace')[-2000:]}\n")
+        return {"note": f"failed: {reason[-1] if reason else error.returncode}"}
+    report: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return report
+
+
+def run_statement(command: tuple[str, ...]) -> float:
+    """User and system seconds of a fresh process that does no more than `command`."""
+    process = subprocess.Popen(  # noqa: S603 - our own statements
+        command, cwd=ROOT, env=_environment(), stdout=subprocess.DEVNULL
+    )
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(f"{command} ended with status {process.returncode}")
+    return used.ru_utime + used.ru_stime
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: os.environ[name] for name in KEPT if name in os.environ}
+    return {**kept, "PYTHONHASHSEED": "0", "BENCH_MODULES": str(MADE / "node")}
+
+
+def _python(name: str, module: str, statement: str, version: str) -> Entrant:
+    python = (sys.executable,)
+    return Entrant(
+        name,
+        version,
+        command=(*python, "-m", f"benchmarks.contestants.{module}"),
+        importing=((*python, "-c", statement), (*python, "-c", "pass")),
+    )
+
+
+def _official() -> Entrant:
+    if importlib.util.find_spec("claude_agent_sdk") is None:
+        return Entrant(OFFICIAL, absent="claude-agent-sdk is not installed")
+    version = _version_of("claude-agent-sdk")
+    return _python(OFFICIAL, "official", "import claude_agent_sdk", version)
+
+
+def _typescript() -> Entrant:
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node is None or npm is None:
+        return Entrant(TYPESCRIPT, absent="node and npm are not here")
+    if not _install(npm):
+        return Entrant(TYPESCRIPT, absent=f"{PACKAGE} could not be installed")
+    script = ROOT / "benchmarks/contestants/typescript.mjs"
+    package = MADE / "node/node_modules" / PACKAGE / "sdk.mjs"
+    empty = (node, "--input-type=module", "-e")
+    return Entrant(
+        TYPESCRIPT,
+        PACKAGE_VERSION,
+        command=(node, str(script)),
+        importing=((*empty, f"await import({json.dumps(str(package))})"), (*empty, "0")),
+    )
+
+
+def _install(npm: str) -> bool:
+    """Fetch the package, without the CLI that it brings along, if it is not here already."""
+    home = MADE / "node"
+    if (home / "node_modules" / PACKAGE).is_dir():
+        return True
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "package.json").write_text('{"private": true}\n', encoding="utf-8")
+    words = [
+        "install",
+        "--omit=optional",
+        "--no-audit",
+        "--no-fund",
+        f"{PACKAGE}@{PACKAGE_VERSION}",
+    ]
+    done = subprocess.run([npm, *words], cwd=home, capture_output=True, check=False)  # noqa: S603 - a fixed package
+    return done.returncode == 0
+
+
+def _version_of(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""

@@ -1,0 +1,32 @@
+"""The page in `docs/` that shows the latest run: its prose stays, its numbers are written anew."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from benchmarks.figures import Run
+from benchmarks.plots import draw
+from benchmarks.records import save_run
+from benchmarks.table import table
+
+__all__ = ["publish", "with_numbers"]
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE = DOCS / "performance.md"
+PICTURES = DOCS / "performance"
+NUMBERS = re.compile(r"(<!-- numbers -->\n).*?(<!-- /numbers -->)", re.DOTALL)
+
+
+def publish(run: Run) -> None:
+    """Write page, pictures and JSON file."""
+    save_run(run, PICTURES / "latest.json")
+    draw(run.rows, PICTURES)
+    PAGE.write_text(with_numbers(PAGE.read_text(encoding="utf-8"), run), encoding="utf-8")
+
+
+def with_numbers(page: str, run: Run) -> str:
+    """The page with this run between its marks."""
+    facts = "\n".join(f"| {name} | {value} |" for name, value in run.machine.items())
+    numbers = f"\n{table(run.rows)}\n### Measured on\n\n| | |\n|---|---|\n{facts}\n\n"
+    return NUMBERS.sub(lambda found: found[1] + numbers + found[2], page)

@@ -1,0 +1,197 @@
+"""What is measured: one row per kind of work, and the growth of a few of them.
+
+A row is an order for the contestants and how its figure is read. To add one, add a line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from steersman import Options
+
+__all__ = ["BARE", "EVERYONE", "GROUPS", "OFFICIAL", "OURS", "ROWS", "TYPESCRIPT", "Row", "chosen"]
+
+OURS, OFFICIAL, TYPESCRIPT, BARE = (
+    "steersman",
+    "official Python",
+    "official TypeScript",
+    "bare loop",
+)
+EVERYONE = (OFFICIAL, TYPESCRIPT, BARE, OURS)
+PYTHONS = (OFFICIAL, BARE, OURS)
+
+LARGE = 100_000
+"""Bytes of text; a message from here on is told in milliseconds."""
+MANY = 100_000
+"""Messages in a turn; beyond, the slower ones would take minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One kind of work."""
+
+    key: str
+    title: str
+    order: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Fields of `contestants.measuring.Order`."""
+    figure: str = "cpu"
+    """What is compared: `cpu` or `wall` for each item, or bytes `held` or `beside` per session."""
+    target: float | None = None
+    """Our cost at most, as a ratio to the official Python SDK's: from the design."""
+    who: tuple[str, ...] = EVERYONE
+    rounds: int = 5
+    readings: tuple[str, ...] = ()
+    """Our own ways of reading that are compared with one another, instead of the contestants."""
+    needs: str = ""
+    """The option of ours without which the row cannot be run yet."""
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether this release can do it at all."""
+        return not self.needs or self.needs in {each.name for each in fields(Options)}
+
+    @property
+    def scale(self) -> tuple[float, str]:
+        """What a figure is multiplied by to be shown, and its unit."""
+        if self.figure in ("held", "beside"):
+            return 1 / 1024, "KiB"
+        if self.order.get("size", 0) >= LARGE or self.order.get("shape") == "connect":
+            return 1e3, "ms"
+        return 1e6, "µs"
+
+
+def _turn(key: str, title: str, target: float | None = None, **order: Any) -> Row:
+    return Row(key, title, order, target=target)
+
+
+MESSAGES = (
+    _turn("partial", "partial message, 40 bytes", 0.20, count=20_000, warm=2_000),
+    _turn(
+        "1kb", "assistant message, 1 KB", 0.33, kind="assistant", count=8_000, size=1024, warm=800
+    ),
+    _turn(
+        "800kb", "assistant message, 800 KB", 1.0, kind="assistant", count=60, size=800_000, warm=5
+    ),
+    _turn("8mb", "assistant message, 8 MB", kind="assistant", count=8, size=8_000_000, warm=2),
+    Row(
+        "64mb",
+        "one line of 64 MB",
+        {"kind": "assistant", "count": 1, "size": 64_000_000, "warm": 2},
+        rounds=3,
+    ),
+)
+
+QUESTIONS = (
+    _turn("permission", "permission, one after the other", 0.50, kind="permission", count=2_000),
+    _turn("hook", "hook, one after the other", 0.50, kind="hook", count=2_000),
+    _turn("tool", "tool call, one after the other", 0.05, kind="tool", count=500),
+    _turn(
+        "permissions",
+        "3,000 permissions at once",
+        0.15,
+        kind="permission",
+        count=3_000,
+        window=3_000,
+    ),
+    _turn("hooks", "3,000 hooks at once", kind="hook", count=3_000, window=3_000),
+    _turn("tools", "2,000 tool calls at once", 0.015, kind="tool", count=2_000, window=2_000),
+)
+
+LIFE = (
+    Row("import", "`import`, over a bare interpreter", {"shape": "import"}, target=0.12, rounds=7),
+    Row("connect", "connect, CPU of the host", {"shape": "connect", "count": 10}),
+    Row("connect-wall", "connect, until it can be used", {"shape": "connect", "count": 10}, "wall"),
+    Row("idle", "memory of an idle session", {"shape": "idle", "sessions": 30}, "held", rounds=3),
+    Row(
+        "idle-beside",
+        "the same in helper processes",
+        {"shape": "idle", "sessions": 30},
+        "beside",
+        rounds=3,
+    ),
+    Row(
+        "backlog",
+        "permission behind 20,000 unread",
+        {"shape": "backlog", "kind": "backlog", "count": 20_000, "size": 200, "patience": 5},
+        rounds=3,
+    ),
+    Row(
+        "reading",
+        "partial messages typed, as text, raw",
+        {"count": 20_000, "warm": 2_000},
+        who=(OURS,),
+        readings=("typed", "text", "raw"),
+    ),
+    Row(
+        "journal",
+        "partial message, journal on disk",
+        {"count": 20_000, "warm": 2_000},
+        who=(OURS,),
+        needs="store",
+    ),
+    Row("revival", "from a dead CLI to a new one", who=(OURS,), needs="revive"),
+)
+
+SESSIONS = tuple(
+    Row(
+        f"sessions-{number}",
+        f"partial message, {number} session{'s' if number > 1 else ''} at once",
+        {"count": 400 if number > 1 else 20_000, "warm": 40, "sessions": number},
+        rounds=rounds,
+    )
+    for number, rounds in ((1, 3), (10, 3), (100, 3), (500, 1))
+)
+
+COUNTS = tuple(
+    Row(
+        f"messages-{count}",
+        f"partial message, {count:,} in a turn",
+        {"count": count, "warm": min(count, 2_000)},
+        who=PYTHONS if count <= MANY else (BARE, OURS),
+        rounds=3 if count <= MANY else 1,
+    )
+    for count in (10, 100, 1_000, 10_000, 100_000, 1_000_000)
+)
+
+SIZES = tuple(
+    Row(
+        f"sizes-{size}",
+        f"assistant message, {size:,} bytes",
+        {
+            "kind": "assistant",
+            "size": size,
+            "warm": 5,
+            "count": max(2, min(4_000, 40_000_000 // size)),
+        },
+        who=PYTHONS,
+        rounds=3,
+    )
+    for size in (100, 10_000, 100_000, 1_000_000, 16_000_000)
+)
+
+GROUPS: Mapping[str, tuple[Row, ...]] = {
+    "Messages": MESSAGES,
+    "Questions": QUESTIONS,
+    "Life": LIFE,
+    "Number of sessions": SESSIONS,
+    "Number of messages": COUNTS,
+    "Size of a message": SIZES,
+}
+
+ROWS: Mapping[str, Row] = {row.key: row for rows in GROUPS.values() for row in rows}
+
+
+def chosen(words: str) -> list[Row]:
+    """The rows that `words` names, by key or by the part before a number; all when it is empty."""
+    wanted = {word.strip() for word in words.split(",") if word.strip()}
+    known = set(ROWS) | {key.rsplit("-", 1)[0] for key in ROWS}
+    if strange := wanted - known:
+        raise SystemExit(f"no such rows: {', '.join(sorted(strange))}; known: {', '.join(ROWS)}")
+    return [row for row in ROWS.values() if not wanted or _names(row) & wanted]
+
+
+def _names(row: Row) -> set[str]:
+    head, _, tail = row.key.rpartition("-")
+    return {row.key, head} if tail.isdigit() else {row.key}

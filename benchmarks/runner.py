@@ -1,0 +1,70 @@
+"""Runs the rows: the contestants take turns, each time in a fresh process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.entrants import Entrant, run_order, run_statement
+from benchmarks.figures import Measured, figure_of
+from benchmarks.rows import OURS, Row
+
+__all__ = ["measure"]
+
+Say = Callable[[str], None]
+
+
+def measure(
+    rows: Iterable[Row],
+    entrants: Mapping[str, Entrant],
+    program: Path,
+    say: Say,
+    rounds: int | None = None,
+) -> list[Measured]:
+    """Every row, in order; `rounds` overrides how often each is repeated."""
+    found: list[Measured] = []
+    for row in rows:
+        say(row.title)
+        found.append(_measure(row, entrants, program, rounds or row.rounds))
+    return found
+
+
+def _measure(row: Row, entrants: Mapping[str, Entrant], program: Path, rounds: int) -> Measured:
+    measured = Measured(row.key)
+    if not row.is_possible:
+        measured.notes[OURS] = "not built yet"
+        return measured
+    for _ in range(rounds):
+        for name, entrant, order in _turns(row, entrants, program):
+            if entrant.absent:
+                measured.notes[name] = entrant.absent
+            elif name not in measured.notes:
+                _take(measured, name, entrant, order)
+    return measured
+
+
+def _turns(
+    row: Row, entrants: Mapping[str, Entrant], program: Path
+) -> Iterable[tuple[str, Entrant, dict[str, Any]]]:
+    """Who is next, under which name, with which order."""
+    order = {"program": str(program), **row.order}
+    if row.readings:
+        return [(each, entrants[OURS], {**order, "reading": each}) for each in row.readings]
+    return [(name, entrants[name], order) for name in row.who]
+
+
+def _take(measured: Measured, name: str, entrant: Entrant, order: Mapping[str, Any]) -> None:
+    values = measured.values.setdefault(name, [])
+    if order.get("shape") == "import":
+        loaded, bare = entrant.importing
+        values.append(run_statement(loaded) - run_statement(bare))
+        return
+    report = run_order(entrant, order)
+    if report["note"]:
+        # What fails once is not asked again: it would only take its whole patience each time.
+        measured.notes[name] = report["note"]
+        measured.values.pop(name)
+        return
+    values.append(figure_of(measured.row, report))
+    measured.peaks[name] = max(measured.peaks.get(name, 0), report["peak"])

@@ -1,0 +1,279 @@
+/* A CLI that only talks, as fast as pipes allow.
+ *
+ * Says what the stock CLI says (frames.txt has its words), as much of it as the prompt asks for:
+ *
+ *     bench KIND COUNT SIZE WINDOW
+ *
+ * KIND is partial, assistant, permission, hook, tool, or backlog: COUNT messages that nobody may be
+ * reading, with a permission behind them. SIZE is the length of each text, WINDOW how many questions
+ * may be open at once. Exits with status 3 when an answer is not what was asked for.
+ * stand_in.py does the same, byte for byte, where there is no compiler.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef FRAMES
+#define FRAMES "frames.txt"
+#endif
+
+enum { FULL = 256 * 1024, CHUNK = 1024 * 1024 };
+
+typedef struct { char *data; size_t start, end, room; } Buffer;
+typedef struct { char name[24]; char *text; } Frame;
+
+static Buffer out, in;
+static Frame frames[64];
+static size_t frame_count;
+
+static char session[64] = "00000000-0000-4000-8000-0000000000aa";
+static char prompt_uuid[64], request_id[128], hook[64], server[64], *text, *named;
+static unsigned long uuids, number;
+static int tells_states, replays, has_server, is_ready, must_run, at_end;
+
+static struct { char kind[16]; long count, size, window, said, answered; int running; } job;
+
+/* Buffers */
+
+static void reserve(Buffer *to, size_t size) {
+    if (to->start > 0 && to->start == to->end) to->start = to->end = 0;
+    if (to->room - to->end >= size) return;
+    memmove(to->data, to->data + to->start, to->end - to->start);
+    to->end -= to->start;
+    to->start = 0;
+    if (to->room - to->end >= size) return;
+    to->room = (to->end + size) * 2;
+    to->data = realloc(to->data, to->room);
+    if (!to->data) exit(4);
+}
+
+static void put(const char *data, size_t size) {
+    reserve(&out, size);
+    memcpy(out.data + out.end, data, size);
+    out.end += size;
+}
+
+static void put_word(const char *word) { put(word, strlen(word)); }
+
+static void put_number(unsigned long value) {
+    char digits[24];
+    put(digits, (size_t)snprintf(digits, sizeof digits, "%lu", value));
+}
+
+static void put_uuid(unsigned long value) {
+    char made[] = "00000000-0000-4000-8000-000000000000";
+    for (char *at = made + sizeof made - 2; value; value >>= 4) *at-- = "0123456789abcdef"[value & 15];
+    put(made, sizeof made - 1);
+}
+
+/* Frames */
+
+static void load_frames(void) {
+    FILE *file = fopen(FRAMES, "r");
+    char *line = NULL;
+    size_t room = 0;
+    if (!file) { perror(FRAMES); exit(4); }
+    for (ssize_t size; (size = getline(&line, &room, file)) > 0;) {
+        line[size - 1] = 0;
+        char *space = strchr(line, ' ');
+        *space = 0;
+        snprintf(frames[frame_count].name, sizeof frames->name, "%s", line);
+        frames[frame_count++].text = strdup(space + 1);
+    }
+    fclose(file);
+    free(line);
+}
+
+static char *frame(const char *name) {
+    for (size_t each = 0; each < frame_count; each++)
+        if (!strcmp(frames[each].name, name)) return frames[each].text;
+    exit(4);
+}
+
+static void fill(const char *template) {
+    for (const char *at; (at = strchr(template, '@')); template = at + 2) {
+        put(template, (size_t)(at - template));
+        switch (at[1]) {
+            case 'U': put_uuid(++uuids); break;
+            case 'S': put_word(session); break;
+            case 'I': put_number(number); break;
+            case 'X': put_word(text); break;
+            case 'P': put_word(prompt_uuid); break;
+            case 'H': put_word(hook); break;
+            case 'M': put_word(server); break;
+            case 'R': put_word(request_id); break;
+            case 'N': if (*prompt_uuid) fill(named); break;
+            default: put(at, 2);
+        }
+    }
+    put_word(template);
+}
+
+static void say(const char *name) { fill(frame(name)); put("\n", 1); }
+
+/* One turn */
+
+static void begin(void) {
+    must_run = 0;
+    job.running = 1;
+    job.said = job.answered = 0;
+    number = 1;
+    free(text);
+    text = malloc((size_t)job.size + 1);
+    memset(text, 'x', (size_t)job.size);
+    text[job.size] = 0;
+    if (*prompt_uuid) { say("queued"); say("started"); }
+    if (tells_states) say("running");
+    say("init");
+    if (replays && *prompt_uuid) say("replay");
+    if (!strcmp(job.kind, "partial")) { say("message_start"); say("block_start"); }
+}
+
+static void end(void) {
+    char done[64];
+    if (!strcmp(job.kind, "partial")) {
+        say("assistant"); say("block_stop"); say("message_delta"); say("message_stop");
+    }
+    snprintf(done, sizeof done, "done %ld", job.count);
+    char *kept = text;
+    text = done;
+    say("result");
+    text = kept;
+    if (*prompt_uuid) say("completed");
+    if (tells_states) say("idle");
+    job.running = 0;
+}
+
+static int is_asking(void) {
+    return !strcmp(job.kind, "permission") || !strcmp(job.kind, "hook") || !strcmp(job.kind, "tool");
+}
+
+/* Say as much as may be said now. */
+static void go_on(void) {
+    if (must_run && is_ready) begin();
+    if (!job.running) return;
+    int asks = is_asking(), is_partial = !strcmp(job.kind, "partial");
+    const char *words = frame(!strcmp(job.kind, "backlog") ? "assistant" : job.kind);
+    while (job.said < job.count && out.end - out.start < FULL) {
+        if (asks && job.said - job.answered >= job.window) return;
+        job.said++;
+        if (!is_partial) number = (unsigned long)job.said;
+        fill(words);
+        put("\n", 1);
+    }
+    if (job.said < job.count) return;
+    if (!strcmp(job.kind, "backlog") && job.said == job.count) { job.said++; say("permission"); }
+    if (asks ? job.answered == job.count : job.answered == job.said - job.count) end();
+}
+
+/* What the host says. Words are found by eye: nothing a host sends here has them elsewhere. */
+
+static int value_of(const char *line, const char *key, char *into, size_t room) {
+    const char *at = strstr(line, key);
+    *into = 0;
+    if (!at) return 0;
+    at += strlen(key);
+    at += strspn(at, " :[");
+    if (*at != '"') return 0;
+    size_t size = strcspn(++at, "\"");
+    snprintf(into, room, "%.*s", (int)size, at);
+    return 1;
+}
+
+static void refuse(const char *why, const char *line) {
+    fprintf(stderr, "stand-in: %s: %.300s\n", why, line);
+    exit(3);
+}
+
+static void on_answer(const char *line) {
+    if (strstr(line, "\"error\"")) refuse("an error for an answer", line);
+    if (has_server && !is_ready) {
+        static int step;
+        if (step == 0) say("mcp_initialized");
+        if (step == 1) say("mcp_list");
+        is_ready = ++step == 3;
+        return;
+    }
+    int is_tool = !strcmp(job.kind, "tool"), is_hook = !strcmp(job.kind, "hook");
+    if (is_tool && !strstr(line, "\"content\"")) refuse("not a tool's result", line);
+    if (!is_tool && !is_hook && !strstr(line, "\"allow\"")) refuse("not a permission", line);
+    job.answered++;
+}
+
+static void on_request(const char *line) {
+    char subtype[32], given[64];
+    value_of(line, "\"request_id\"", request_id, sizeof request_id);
+    value_of(line, "\"subtype\"", subtype, sizeof subtype);
+    if (strcmp(subtype, "initialize")) { say("success"); return; }
+    value_of(line, "\"hookCallbackIds\"", hook, sizeof hook);
+    if (value_of(line, "\"sdkMcpServers\"", given, sizeof given)) {
+        has_server = 1;
+        snprintf(server, sizeof server, "%s", given);
+    }
+    /* With a manifest the CLI needs no handshake with the server. */
+    is_ready = !has_server || strstr(line, "\"sdkMcpServerManifests\"") != NULL;
+    if (!is_ready) say("mcp_initialize");
+    say("initialize");
+}
+
+static void on_line(const char *line) {
+    if (strstr(line, "\"control_response\"")) { on_answer(line); return; }
+    if (strstr(line, "\"control_request\"")) { on_request(line); return; }
+    const char *order = strstr(line, "bench ");
+    if (!order) return;
+    value_of(line, "\"uuid\"", prompt_uuid, sizeof prompt_uuid);
+    if (sscanf(order, "bench %15s %ld %ld %ld", job.kind, &job.count, &job.size, &job.window) != 4)
+        refuse("not an order", line);
+    must_run = 1;
+}
+
+/* The pipes */
+
+static void hear(void) {
+    reserve(&in, CHUNK + 1);
+    ssize_t size = read(0, in.data + in.end, CHUNK);
+    if (size <= 0) { at_end = size == 0 || errno != EINTR; return; }
+    size_t from = in.end;
+    in.end += (size_t)size;
+    for (char *newline; (newline = memchr(in.data + from, '\n', in.end - from));) {
+        *newline = 0;
+        on_line(in.data + in.start);
+        from = in.start = (size_t)(newline - in.data) + 1;
+    }
+}
+
+static void speak(void) {
+    ssize_t size = write(1, out.data + out.start, out.end - out.start);
+    if (size < 0 && errno != EAGAIN && errno != EINTR) exit(0);
+    if (size > 0) out.start += (size_t)size;
+}
+
+int main(int argc, char **argv) {
+    for (int each = 1; each < argc; each++) {
+        if (!strcmp(argv[each], "-v") || !strcmp(argv[each], "--version")) return !puts("2.1.325 (Claude Code)");
+        if (!strcmp(argv[each], "--replay-user-messages")) replays = 1;
+        sscanf(argv[each], "--session-id=%63s", session);
+        if (strstr(argv[each], "mcpServers") && strstr(argv[each], "\"sdk\"")) {
+            has_server = 1;
+            snprintf(server, sizeof server, "bench");
+        }
+    }
+    tells_states = getenv("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS") || getenv("CLAUDE_CODE_SDK_READS_SESSION_STATE");
+    load_frames();
+    named = frame("named");
+    fcntl(1, F_SETFL, fcntl(1, F_GETFL) | O_NONBLOCK);
+    for (;;) {
+        go_on();
+        if (out.end > out.start) speak();
+        if (at_end && out.end == out.start) return 0;
+        int has_more = out.end > out.start || (job.running && !is_asking() && job.said < job.count);
+        struct pollfd ends[] = {{at_end ? -1 : 0, POLLIN, 0}, {has_more ? 1 : -1, POLLOUT, 0}};
+        if (poll(ends, 2, -1) < 0 && errno != EINTR) return 4;
+        if (ends[0].revents) hear();
+    }
+}

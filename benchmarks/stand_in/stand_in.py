@@ -1,0 +1,212 @@
+"""A CLI that only talks: what `stand_in.c` does, byte for byte, where there is no compiler.
+
+The words come from `frames.txt`, the orders from the prompt: `bench KIND COUNT SIZE WINDOW`.
+Runs as a program of its own and knows nothing of the SDKs that it is put before.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import selectors
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+FRAMES = Path(__file__).with_name("frames.txt")
+FULL = 256 * 1024
+CHUNK = 1024 * 1024
+ASKING = ("permission", "hook", "tool")
+STATES = ("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS", "CLAUDE_CODE_SDK_READS_SESSION_STATE")
+HANDSHAKE = ("mcp_initialized", "mcp_list")
+BAD_ANSWER = 3
+
+
+def load_frames() -> dict[str, str]:
+    """The CLI's words, with marks where something is filled in."""
+    lines = FRAMES.read_text(encoding="utf-8").splitlines()
+    return dict(line.split(" ", 1) for line in lines)
+
+
+class StandIn:
+    """Lines of the host go in, lines of the CLI come out."""
+
+    def __init__(self, arguments: list[str]) -> None:
+        self._frames = load_frames()
+        self._replays = "--replay-user-messages" in arguments
+        self._has_server = any("mcpServers" in each and '"sdk"' in each for each in arguments)
+        self._tells_states = any(name in os.environ for name in STATES)
+        self._is_ready = False
+        self._handshakes = 0
+        self._uuids = 0
+        self._order: tuple[str, int, int, int] | None = None
+        self._turn: Iterator[None] | None = None
+        self._answered = 0
+        ids = [each.partition("=")[2] for each in arguments if each.startswith("--session-id=")]
+        self._marks = {
+            "S": ids[0] if ids else "00000000-0000-4000-8000-0000000000aa",
+            "M": "bench" if self._has_server else "",
+            **dict.fromkeys("IXPHRN", ""),
+        }
+        self.said: list[bytes] = []
+        self.weight = 0
+
+    def go_on(self) -> None:
+        """Say as much as may be said now."""
+        if self._turn is None and self._order is not None and self._is_ready:
+            order, self._order = self._order, None
+            self._turn = self._run(*order)
+        if self._turn is not None and next(self._turn, self) is self:
+            self._turn = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether there is more to say without an answer."""
+        return self._turn is not None
+
+    def _run(self, kind: str, count: int, size: int, window: int) -> Iterator[None]:
+        """One turn; stops wherever the host, or the pipe, must do something first."""
+        self._answered, asks = 0, kind in ASKING
+        self._marks.update(I="1", X="x" * size)
+        self._begin(kind)
+        words = "assistant" if kind == "backlog" else kind
+        for said in range(1, count + 1):
+            while self.weight >= FULL or (asks and said - 1 - self._answered >= window):
+                yield
+            if kind != "partial":
+                self._marks["I"] = str(said)
+            self._say(words)
+        if kind == "backlog":
+            self._say("permission")
+        while self._answered < {"backlog": 1}.get(kind, count if asks else 0):
+            yield
+        self._end(kind, count)
+
+    def _begin(self, kind: str) -> None:
+        named = bool(self._marks["P"])
+        self._marks["N"] = self._fill("named") if named else ""
+        self._say(*(["queued", "started"] if named else []))
+        self._say(*(["running"] if self._tells_states else []), "init")
+        self._say(*(["replay"] if self._replays and named else []))
+        self._say(*(["message_start", "block_start"] if kind == "partial" else []))
+
+    def _end(self, kind: str, count: int) -> None:
+        if kind == "partial":
+            self._say("assistant", "block_stop", "message_delta", "message_stop")
+        self._marks["X"] = f"done {count}"
+        self._say("result")
+        self._say(*(["completed"] if self._marks["P"] else []))
+        self._say(*(["idle"] if self._tells_states else []))
+
+    def _say(self, *names: str) -> None:
+        for name in names:
+            line = self._fill(name).encode() + b"\n"
+            self.said.append(line)
+            self.weight += len(line)
+
+    def _fill(self, name: str) -> str:
+        return re.sub("@([USIXPHMRN])", self._mark, self._frames[name])
+
+    def _mark(self, found: re.Match[str]) -> str:
+        if found[1] != "U":
+            return self._marks[found[1]]
+        self._uuids += 1
+        return f"00000000-0000-4000-8000-{self._uuids:012x}"
+
+    # What the host says. Words are found by eye: nothing a host sends here has them elsewhere.
+
+    def hear(self, line: str) -> None:
+        """Take one line of the host's."""
+        if '"control_response"' in line:
+            self._on_answer(line)
+        elif '"control_request"' in line:
+            self._on_request(line)
+        elif order := re.search(r"bench (\w+) (\d+) (\d+) (\d+)", line):
+            self._marks["P"] = value_of(line, "uuid")
+            self._order = (order[1], int(order[2]), int(order[3]), int(order[4]))
+            self._asked = order[1]
+
+    def _on_request(self, line: str) -> None:
+        self._marks["R"] = value_of(line, "request_id")
+        if value_of(line, "subtype") != "initialize":
+            self._say("success")
+            return
+        self._marks["H"] = value_of(line, "hookCallbackIds")
+        if server := value_of(line, "sdkMcpServers"):
+            self._has_server, self._marks["M"] = True, server
+        # With a manifest the CLI needs no handshake with the server.
+        self._is_ready = not self._has_server or '"sdkMcpServerManifests"' in line
+        self._say(*([] if self._is_ready else ["mcp_initialize"]), "initialize")
+
+    def _on_answer(self, line: str) -> None:
+        if '"error"' in line:
+            refuse("an error for an answer", line)
+        if not self._is_ready:
+            self._say(*HANDSHAKE[self._handshakes : self._handshakes + 1])
+            self._handshakes += 1
+            self._is_ready = self._handshakes > len(HANDSHAKE)
+            return
+        if self._asked == "tool" and '"content"' not in line:
+            refuse("not a tool's result", line)
+        if self._asked not in ("tool", "hook") and '"allow"' not in line:
+            refuse("not a permission", line)
+        self._answered += 1
+
+
+def value_of(line: str, key: str) -> str:
+    """The string behind a key, or the first of a list of strings."""
+    found = re.search(rf'"{key}"[ :\[]*"([^"]*)"', line)
+    return found[1] if found else ""
+
+
+def refuse(why: str, line: str) -> None:
+    """End: the host has not done what it was asked for."""
+    sys.stderr.write(f"stand-in: {why}: {line[:300]}\n")
+    sys.exit(BAD_ANSWER)
+
+
+def talk(stand_in: StandIn) -> None:
+    """Move bytes between the pipes and `stand_in` until the host closes its side."""
+    os.set_blocking(1, False)
+    rest, out, at_end = b"", b"", False
+    while not at_end or out:
+        stand_in.go_on()
+        if stand_in.said:
+            out += b"".join(stand_in.said)
+            stand_in.said.clear()
+        out = out[write(out) :]
+        stand_in.weight = len(out)
+        ready = wait(reads=not at_end, writes=bool(out))
+        if 0 in ready:
+            chunk = os.read(0, CHUNK)
+            at_end = not chunk
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                stand_in.hear(line.decode())
+
+
+def write(out: bytes) -> int:
+    """How much of `out` the pipe took."""
+    try:
+        return os.write(1, out) if out else 0
+    except BlockingIOError:
+        return 0
+    except BrokenPipeError:
+        sys.exit(0)
+
+
+def wait(*, reads: bool, writes: bool) -> set[int]:
+    """The pipes that can be used; returns at once when there is something to say."""
+    with selectors.SelectSelector() as selector:
+        if reads:
+            selector.register(0, selectors.EVENT_READ)
+        if writes:
+            selector.register(1, selectors.EVENT_WRITE)
+        return {key.fd for key, _ in selector.select()}
+
+
+if __name__ == "__main__":
+    if {"-v", "--version"} & set(sys.argv):
+        print("2.1.325 (Claude Code)")
+    else:
+        talk(StandIn(sys.argv[1:]))

@@ -1,0 +1,80 @@
+"""The table: what each row costs everyone, our ratio, and the target. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchmarks.figures import Measured, ratio, verdict
+from benchmarks.rows import BARE, EVERYONE, GROUPS, OFFICIAL, OURS, TYPESCRIPT
+
+__all__ = ["table"]
+
+HEAD = (
+    "work",
+    "official Python",
+    "TypeScript",
+    "bare loop",
+    "steersman",
+    "ratio",
+    "TypeScript's",
+    "floor's",
+    "target",
+    "",
+)
+
+
+def table(rows: Sequence[Measured]) -> str:
+    """Markdown, with a heading for each group; columns stand in line in a terminal too."""
+    parts: list[str] = []
+    for title, group in GROUPS.items():
+        keys = {row.key for row in group}
+        shown = [each for each in rows if each.key in keys]
+        plain = [_cells(each) for each in shown if not each.row.readings]
+        if plain:
+            parts.append(f"### {title}\n\n{_in_line([HEAD, *plain])}")
+        parts += [_readings(each) for each in shown if each.row.readings and each.values]
+    return "\n\n".join(parts) + "\n"
+
+
+def _cells(measured: Measured) -> tuple[str, ...]:
+    target = measured.row.target
+    return (
+        measured.row.title,
+        *(_cost(measured, name) for name in EVERYONE),
+        *(_ratio(measured, name) for name in (OURS, TYPESCRIPT, BARE)),
+        "" if target is None else f"≤ {target:g}",
+        verdict(measured),
+    )
+
+
+def _cost(measured: Measured, name: str) -> str:
+    value = measured.median(name)
+    if value is None:
+        return measured.notes.get(name, "").partition(":")[0]
+    factor, unit = measured.row.scale
+    return f"{_digits(value * factor)} {unit}"
+
+
+def _digits(value: float) -> str:
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"  # noqa: PLR2004 - no exponents
+
+
+def _ratio(measured: Measured, name: str) -> str:
+    found = ratio(measured, name, OFFICIAL)
+    return "" if found is None else str(found)
+
+
+def _readings(measured: Measured) -> str:
+    head = ("our own readings", *measured.values)
+    body = (measured.row.title, *(_cost(measured, name) for name in measured.values))
+    return _in_line([head, body])
+
+
+def _in_line(rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
+        for row in rows
+    ]
+    rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
+    return "\n".join([lines[0], rule, *lines[1:]])

@@ -1,0 +1,134 @@
+"""The record of who decided about each tool call.
+
+Our own decisions are written down as they are made, before they are sent. What the CLI, a hook or a
+rule of its decided is read off the tool's result. A tool that ran with no decision on record at all
+gets an entry of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from steersman.journal import Entry, Kind
+from steersman.options import Options
+
+__all__ = ["Decisions", "Source", "forbidden_among"]
+
+Source = Literal["rule", "callback", "hook", "cli", "person", "nobody"]
+
+MOST_OPEN = 10_000
+"""Decisions whose tools have not reported; beyond that the oldest is forgotten."""
+
+
+class _Verdict(Struct):
+    decision: str = ""
+    source: str = ""
+    reason_type: str = ""
+
+
+class _Meta(Struct):
+    id: str = ""
+    permission_decision: _Verdict | None = None
+    non_execution_kind: str | None = None
+
+
+class _Block(Struct):
+    type: str = ""
+    tool_use_id: str = ""
+    is_error: bool | None = False
+
+
+class _Body(Struct):
+    content: str | list[_Block] = ""
+
+
+class _Line(Struct):
+    message: _Body
+    tool_result_meta: list[_Meta] = []
+
+
+_decode = msgspec.json.Decoder(_Line).decode
+
+
+class Decisions:
+    """Writes down each decision once, with its source."""
+
+    def __init__(self, note: Callable[..., None]) -> None:
+        self._note = note
+        self._made: dict[str, str] = {}
+
+    def decided(
+        self, tool_use_id: str, tool: str, verdict: str, source: Source, **more: Any
+    ) -> None:
+        """Somebody on our side decided: `allow` or `deny`."""
+        self._made[tool_use_id] = verdict
+        if len(self._made) > MOST_OPEN:
+            del self._made[next(iter(self._made))]
+        self._note(
+            Kind.DECIDED,
+            tool_use_id=tool_use_id,
+            tool=tool,
+            verdict=verdict,
+            source=source,
+            **{name: value for name, value in more.items() if value},
+        )
+
+    def answered(self, ask_id: str, ask: str, by: str) -> None:
+        """Somebody answered what was no permission."""
+        self._note(Kind.DECIDED, id=ask_id, ask=ask, verdict="answered", source="person", by=by)
+
+    def hear(self, entry: Entry, name: str) -> None:
+        """Learn from a tool's result who let it run."""
+        if name != "user" or b'"tool_result"' not in entry.line:
+            return
+        try:
+            line = _decode(entry.line)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return
+        if isinstance(line.message.content, str):
+            return
+        metas = {meta.id: meta for meta in line.tool_result_meta}
+        for block in line.message.content:
+            if block.type == "tool_result":
+                self._hear_result(block, metas.get(block.tool_use_id))
+
+    def _hear_result(self, block: _Block, meta: _Meta | None) -> None:
+        ours = self._made.pop(block.tool_use_id, None)
+        told = None if meta is None else meta.permission_decision
+        if told is None:
+            # An error without a decision is a call that the CLI could not even make.
+            if ours is None and not block.is_error:
+                self._note(Kind.UNDECIDED, tool_use_id=block.tool_use_id)
+            return
+        verdict = "allow" if told.decision == "accept" else "deny"
+        if verdict != ours:
+            self._note(
+                Kind.DECIDED,
+                tool_use_id=block.tool_use_id,
+                verdict=verdict,
+                source=_source(told),
+                reason=told.reason_type,
+            )
+
+
+def _source(told: _Verdict) -> Source:
+    if told.source == "hook":
+        return "hook"
+    if told.source.startswith("user"):
+        return "callback"
+    return "rule" if told.reason_type == "rule" else "cli"
+
+
+def forbidden_among(tools: Iterable[str], options: Options) -> list[str]:
+    """The tools that the CLI offers although the options take them away."""
+    policy = options.policy
+    rules = (*options.disallowed_tools, *(() if policy is None else policy.forbid))
+    names = {rule for rule in rules if "(" not in rule}
+    if "Agent" in names:
+        # Its name in lists.
+        names.add("Task")
+    return [tool for tool in tools if tool in names]

@@ -1,0 +1,88 @@
+"""Who else is asked whether a tool may run, and whether they are done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+
+from steersman.hooks import Registered
+from steersman.hooks.matchers import matches
+
+__all__ = ["Holding"]
+
+ARRIVAL = 2.0
+"""Seconds in which the CLI must have asked the hooks; it asks them together with us."""
+
+REMEMBERED = 1000
+"""Calls of whose hooks we know; nobody may ever wait for some of them."""
+
+
+class Holding:
+    """Lets nobody answer about a tool before the hooks that were asked as well."""
+
+    def __init__(self, hooks: Mapping[str, Registered]) -> None:
+        self._hooks = hooks
+        self._calls: OrderedDict[str, _Call] = OrderedDict()
+
+    @contextmanager
+    def at_work(self, hook: str, tool_use_id: str) -> Generator[None, None, None]:
+        """A hook looks at a tool call."""
+        if hook not in self._hooks:
+            yield
+            return
+        call = self._call(tool_use_id)
+        call.begin(hook)
+        try:
+            yield
+        finally:
+            call.end(hook)
+
+    async def wait(self, tool_name: str, tool_use_id: str) -> None:
+        """Return once all hooks are done that this tool matters to."""
+        wanted = {key for key, hook in self._hooks.items() if matches(hook.matcher, tool_name)}
+        if not wanted:
+            return
+        try:
+            await self._call(tool_use_id).wait_for(wanted)
+        finally:
+            self._calls.pop(tool_use_id, None)
+
+    def _call(self, tool_use_id: str) -> _Call:
+        call = self._calls.setdefault(tool_use_id, _Call())
+        if len(self._calls) > REMEMBERED:
+            self._calls.popitem(last=False)
+        return call
+
+
+class _Call:
+    """One tool call: the hooks that look at it, and those that have."""
+
+    def __init__(self) -> None:
+        self._begun: set[str] = set()
+        self._done: set[str] = set()
+        self._changed = asyncio.Event()
+
+    def begin(self, hook: str) -> None:
+        self._begun.add(hook)
+        self._changed.set()
+
+    def end(self, hook: str) -> None:
+        self._done.add(hook)
+        self._changed.set()
+
+    async def wait_for(self, wanted: set[str]) -> None:
+        try:
+            async with asyncio.timeout(ARRIVAL):
+                while not wanted <= self._begun:
+                    await self._change()
+        except TimeoutError:
+            # It was not asked; then it has no say.
+            pass
+        while not self._begun <= self._done:
+            await self._change()
+
+    async def _change(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()

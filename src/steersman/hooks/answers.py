@@ -1,0 +1,172 @@
+"""From what a callback returned to what is sent, or to the reason why it cannot be.
+
+The CLI takes an answer that it cannot read for none at all and lets the action happen, so
+everything is looked at here first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from steersman import _json
+from steersman.hooks.events import Elicitation, HookEvent, PermissionRequest, PreModelSwitch
+from steersman.hooks.outputs import (
+    Context,
+    ElicitationOutput,
+    ModelSwitchVerdict,
+    Output,
+    PermissionRequestOutput,
+    PermissionVerdict,
+    ToolVerdict,
+)
+from steersman.hooks.replies import AsyncReply, CommonReply, Reply, deny
+
+__all__ = ["Misfit", "no", "reply_to", "written"]
+
+NAMES = {"continue_": "continue", "async_": "async"}
+"""Python's reserved words, as the official Python SDK spells them."""
+
+REFUSALS = ("decline", "cancel")
+
+
+class Misfit(Exception):
+    """What came back is no answer to this event; the text says what it was."""
+
+
+def no(event: type[HookEvent], reason: str) -> Reply:
+    """The reply that stops what `event` is about."""
+    return _fitted(event, deny(reason))
+
+
+def reply_to(event: type[HookEvent], given: object) -> Reply | AsyncReply | None:
+    """What a callback said, as a reply to `event`; None for no opinion. Raises `Misfit`."""
+    if given is None or isinstance(given, AsyncReply):
+        return given
+    if isinstance(given, Reply):
+        return _effective(event, _fitted(event, given))
+    if _json.is_mapping(given):
+        return _read(event, given) if given else None
+    raise Misfit(f"returned {type(given).__name__}")
+
+
+def written(reply: Reply | AsyncReply | None) -> bytes:
+    """The reply as JSON. Raises `Misfit` if it holds something that no JSON can say."""
+    if reply is None:
+        return b"{}"
+    try:
+        return _json.dumps(reply)
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+        raise Misfit(f"returned what no JSON can say: {error}") from error
+
+
+def _fitted(event: type[HookEvent], reply: Reply) -> Reply:
+    specific = reply.hook_specific_output
+    if specific is None:
+        return reply
+    if isinstance(specific, Output) and type(specific) is event.OUTPUT:
+        _refuse_strange(event, specific)
+        return reply
+    if isinstance(specific, ToolVerdict):
+        return _judged(event, reply, specific)
+    if isinstance(specific, Context):
+        return _replace(reply, _with_context(event, specific))
+    if _json.is_mapping(specific):
+        return _replace(reply, _specific(event, specific))
+    raise Misfit(f"answered with {type(specific).__name__}")
+
+
+def _judged(event: type[HookEvent], reply: Reply, verdict: ToolVerdict) -> Reply:
+    """A verdict about a tool, said of something else."""
+    decision, reason = verdict.permission_decision, verdict.permission_decision_reason
+    if event is PermissionRequest and decision in ("allow", "deny"):
+        about = PermissionVerdict(
+            behavior=decision, updated_input=verdict.updated_input, message=reason
+        )
+        return _replace(reply, PermissionRequestOutput(decision=about))
+    if event is PreModelSwitch and decision in ("allow", "deny"):
+        switch = ModelSwitchVerdict(permission_decision=decision, permission_decision_reason=reason)
+        return _replace(reply, switch)
+    if decision == "deny":
+        return msgspec.structs.replace(
+            reply, hook_specific_output=None, decision="block", reason=reason
+        )
+    if decision == "allow" and verdict.updated_input is None:
+        return _replace(reply, None)
+    raise Misfit(f"answered {decision or 'with other input'}, which is for PreToolUse")
+
+
+def _with_context(event: type[HookEvent], context: Context) -> Output:
+    output = event.OUTPUT
+    if output is None or "additional_context" not in output.__struct_fields__:
+        raise Misfit(f"answered with context, which {event.event_name()} does not take")
+    return msgspec.convert({"additionalContext": context.additional_context, **_tag(event)}, output)
+
+
+def _read(event: type[HookEvent], given: Mapping[str, Any]) -> Reply | AsyncReply:
+    fields = {NAMES.get(name, name): value for name, value in given.items() if value is not None}
+    specific = fields.pop("hookSpecificOutput", None)
+    try:
+        if fields.get("async"):
+            return msgspec.convert(fields, AsyncReply)
+        common = msgspec.convert(fields, CommonReply)
+    except msgspec.ValidationError as error:
+        raise Misfit(f"returned a mapping that is no reply: {error}") from None
+    output = None if specific is None else _specific(event, specific)
+    reply = Reply(**msgspec.structs.asdict(common), hook_specific_output=output)
+    return _effective(event, reply)
+
+
+def _specific(event: type[HookEvent], given: object) -> dict[str, Any] | None:
+    """An event's own part, looked at and given back with fields that this release does not know."""
+    if not _json.is_mapping(given):
+        raise Misfit(f"returned {type(given).__name__} as hookSpecificOutput")
+    fields = {name: value for name, value in given.items() if value is not None}
+    if fields.get("hookEventName") != event.event_name():
+        raise Misfit(f"answered {fields.get('hookEventName')!r}, not {event.event_name()!r}")
+    if event.OUTPUT is not None:
+        try:
+            msgspec.convert(fields, event.OUTPUT)
+        except msgspec.ValidationError as error:
+            raise Misfit(f"returned a hookSpecificOutput that is none: {error}") from None
+    return fields
+
+
+def _effective(event: type[HookEvent], reply: Reply) -> Reply:
+    """The reply with what the CLI goes by, where it lets a plain `no` pass unheard."""
+    specific = reply.hook_specific_output
+    if event is PermissionRequest and reply.decision == "block" and specific is None:
+        return _replace(reply, no(event, reply.reason or "blocked").hook_specific_output)
+    if event is Elicitation and reply.decision is None and _action_of(specific) in REFUSALS:
+        return msgspec.structs.replace(reply, decision="block")
+    return reply
+
+
+def _action_of(specific: object) -> Any:
+    if _json.is_mapping(specific):
+        return specific.get("action")
+    return specific.action if isinstance(specific, ElicitationOutput) else None
+
+
+def _refuse_strange(event: type[HookEvent], specific: Output) -> None:
+    """Values that were put into the right class without being looked at."""
+    if isinstance(specific, ToolVerdict):
+        # It looks at its values itself, being the one that is made at every turn.
+        return
+    try:
+        msgspec.convert(msgspec.to_builtins(specific), type(specific))
+    except (msgspec.ValidationError, TypeError) as error:
+        raise Misfit(f"answered {event.event_name()} with strange values: {error}") from None
+    except UnicodeEncodeError:
+        # A lone surrogate that the model wrote; it can be said back.
+        return
+
+
+def _replace(reply: Reply, specific: Output | Context | dict[str, Any] | None) -> Reply:
+    return msgspec.structs.replace(reply, hook_specific_output=specific)
+
+
+def _tag(event: type[HookEvent]) -> dict[str, str]:
+    return {"hookEventName": event.event_name()}

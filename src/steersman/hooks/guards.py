@@ -1,0 +1,165 @@
+"""Ready-made hooks about tools: `hooks.on(PreToolUse)(deny_tools("Bash"))`.
+
+They look at names and texts and know no clock and no disk. What they cannot see is said where it
+matters: they stop mistakes, not an opponent who can run programs; that is what a sandbox is for.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from steersman._json import is_array, is_object
+from steersman.errors import UsageError
+from steersman.hooks.events import HookEvent, PostToolUse, PreToolUse
+from steersman.hooks.matchers import check_matcher, matches
+from steersman.hooks.outputs import PostToolUseOutput
+from steersman.hooks.redacting import Masked, Pattern, masker
+from steersman.hooks.replies import Reply, deny
+
+__all__ = ["Log", "deny_tools", "log", "only_tools", "rate_limit", "redact", "validate"]
+
+EventT = TypeVar("EventT", bound=HookEvent)
+
+Checked = bool | str | tuple[bool, str] | None
+"""True or None to let pass, False or a reason to deny."""
+
+
+def deny_tools(*matchers: str, reason: str | None = None) -> Callable[[PreToolUse], Reply | None]:
+    """Deny tools by name, list or pattern, as matchers are read."""
+    _check_matchers(matchers)
+
+    def guard(event: PreToolUse) -> Reply | None:
+        if any(matches(each, event.tool_name) for each in matchers):
+            return deny(reason or f"{event.tool_name} is not allowed here.")
+        return None
+
+    return guard
+
+
+def only_tools(*matchers: str, reason: str | None = None) -> Callable[[PreToolUse], Reply | None]:
+    """Deny every other tool; for those named nothing changes: they are asked about as before."""
+    _check_matchers(matchers)
+
+    def guard(event: PreToolUse) -> Reply | None:
+        if any(matches(each, event.tool_name) for each in matchers):
+            return None
+        return deny(reason or f"Only these tools are allowed here: {', '.join(matchers)}.")
+
+    return guard
+
+
+def validate(
+    check: Callable[[str, dict[str, Any]], Checked | Awaitable[Checked]],
+) -> Callable[[PreToolUse], Awaitable[Reply | None]]:
+    """Deny what `check(tool_name, tool_input)` does not let pass.
+
+    It says True or None to let pass; False, a reason, or `(False, reason)` to deny.
+    """
+    if not callable(check):
+        raise UsageError("check", check, "a function of a tool's name and input")
+
+    async def guard(event: PreToolUse) -> Reply | None:
+        given = check(event.tool_name, event.tool_input)
+        found: Any = await given if inspect.isawaitable(given) else given
+        return _denied(event.tool_name, found)
+
+    return guard
+
+
+def _denied(tool: str, found: object) -> Reply | None:
+    match found:
+        case None | True | (True, str()):
+            return None
+        case str(reason) | (False, str(reason)) if reason:
+            return deny(reason)
+        case False | "" | (False, ""):
+            return deny(f"This use of {tool} did not pass a check.")
+        case _:
+            raise TypeError(f"a check gave {type(found).__name__}")
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """A hook that only looks; made by `log`."""
+
+    look: Callable[[Any], object]
+    hook_kind: Literal["observe"] = "observe"
+
+    def __call__(self, event: HookEvent) -> Any:
+        """Pass the event on; what comes back is ignored."""
+        return self.look(event)
+
+
+def log(look: Callable[[EventT], object]) -> Log:
+    """Call `look(event)`, sync or async, and let nothing that comes of it affect the run."""
+    if not callable(look):
+        raise UsageError("look", look, "a function of the event")
+    return Log(look)
+
+
+def redact(
+    *patterns: str | Pattern, replacement: str = "[redacted]"
+) -> Callable[[PostToolUse], Reply | None]:
+    """Hide texts in a tool's result before the model reads it; for `PostToolUse`.
+
+    A text is hidden where it stands literally, a compiled pattern where it fits. The result of a
+    tool that failed cannot be changed, and files and processes still have what they had.
+    """
+    mask = masker(patterns, replacement)
+
+    def hook(event: PostToolUse) -> Reply | None:
+        shown = _masked(event.tool_response, mask)
+        if shown == event.tool_response:
+            return None
+        return Reply(hook_specific_output=PostToolUseOutput(updated_tool_output=shown))
+
+    return hook
+
+
+def rate_limit(
+    calls: int, *, per: float, clock: Callable[[], float]
+) -> Callable[[PreToolUse], Reply | None]:
+    """Deny what would be more than `calls` tool calls within `per` seconds of `clock`.
+
+    `time.monotonic` is a good clock. Calls that were denied here do not count.
+    """
+    if isinstance(calls, bool) or not isinstance(calls, int) or calls < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError("calls", calls, "a whole number above 0")
+    if isinstance(per, bool) or not isinstance(per, int | float) or not per > 0:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError("per", per, "seconds above 0")
+    if not callable(clock):
+        raise UsageError("clock", clock, "a function that gives seconds, such as time.monotonic")
+    taken: deque[float] = deque()
+
+    def guard(_event: PreToolUse) -> Reply | None:
+        now = clock()
+        while taken and taken[0] <= now - per:
+            taken.popleft()
+        if len(taken) < calls:
+            taken.append(now)
+            return None
+        wait = taken[0] + per - now
+        return deny(f"Too many tool calls: {calls} in {per:g} s. Try again in {wait:.1f} s.")
+
+    return guard
+
+
+def _masked(value: Any, mask: Masked) -> Any:
+    if isinstance(value, str):
+        return mask(value)
+    if is_object(value):
+        return {name: _masked(each, mask) for name, each in value.items()}
+    return [_masked(each, mask) for each in value] if is_array(value) else value
+
+
+def _check_matchers(matchers: tuple[object, ...]) -> None:
+    if not matchers:
+        raise UsageError("matchers", "none", "at least one name or pattern")
+    for each in matchers:
+        if each is None:
+            raise UsageError("matchers", each, "names and patterns")
+        check_matcher(each)

@@ -1,0 +1,114 @@
+"""Who is at work: the main agent and its subagents, as a tree.
+
+Made of what is known about tasks and tool calls, each time somebody looks.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from steersman.journal.calls import ToolCallRecord
+from steersman.journal.tasks import Task
+from steersman.messages import TaskUsage
+
+__all__ = ["MAIN", "AgentNode", "agent_tree"]
+
+MAIN = ""
+"""The id of the main agent, which has none on the wire."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentNode:
+    """One agent, and those that it sent."""
+
+    agent_id: str
+    """As in the messages and questions of this agent; empty for the main one."""
+    state: str
+    """Of the main agent the session's state; of a subagent its task's, such as `completed`."""
+    description: str = ""
+    subagent_type: str | None = None
+    tool_use_id: str = ""
+    """The call that sent it."""
+    parent_id: str | None = None
+    """Who sent it; `None` for the main agent."""
+    started: float | None = None
+    ended: float | None = None
+    is_background: bool = False
+    usage: TaskUsage | None = None
+    """What it took so far; of a subagent's own subagents the CLI shows little else."""
+    tool_calls: tuple[ToolCallRecord, ...] = ()
+    children: tuple[AgentNode, ...] = ()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has begun and not ended."""
+        return self.started is not None and self.ended is None
+
+    def walk(self) -> Iterator[AgentNode]:
+        """Give this agent and everyone below it, parents first."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+
+def agent_tree(
+    tasks: Iterable[Task],
+    calls: Iterable[ToolCallRecord],
+    state: str = "",
+    *,
+    started: float | None = None,
+    ended: float | None = None,
+) -> AgentNode:
+    """The main agent, in `state`, with all subagents among `tasks` and what each of them called."""
+    agents = {task.task_id: task for task in tasks if task.is_agent}
+    ids = {task.tool_use_id: task.task_id for task in agents.values() if task.tool_use_id}
+    calls = list(calls)
+    called: dict[str, list[ToolCallRecord]] = {}
+    for call in calls:
+        called.setdefault(ids.get(call.parent_tool_use_id or "", MAIN), []).append(call)
+    callers = {call.tool_use_id: ids.get(call.parent_tool_use_id or "", MAIN) for call in calls}
+    nodes: dict[str, list[AgentNode]] = {}
+    # Children stand behind their parents, so a child is made before who holds it.
+    for task in reversed(agents.values()):
+        parent = _parent_of(task, agents, callers)
+        node = _node_of(task, parent, called, nodes)
+        nodes.setdefault(parent, []).insert(0, node)
+    return AgentNode(
+        agent_id=MAIN,
+        state=state,
+        started=started,
+        ended=ended,
+        tool_calls=tuple(called.get(MAIN, ())),
+        children=tuple(nodes.get(MAIN, ())),
+    )
+
+
+def _parent_of(task: Task, agents: dict[str, Task], callers: dict[str, str]) -> str:
+    """Who sent it: as the CLI says, else whoever made the call; else the main agent."""
+    parent = task.parent_task_id or callers.get(task.tool_use_id, MAIN)
+    earlier = itertools.takewhile(lambda each: each != task.task_id, agents)
+    return parent if parent in earlier else MAIN
+
+
+def _node_of(
+    task: Task,
+    parent: str,
+    called: dict[str, list[ToolCallRecord]],
+    nodes: dict[str, list[AgentNode]],
+) -> AgentNode:
+    return AgentNode(
+        agent_id=task.task_id,
+        state=task.state,
+        description=task.description,
+        subagent_type=task.subagent_type,
+        tool_use_id=task.tool_use_id,
+        parent_id=parent,
+        started=task.started,
+        ended=task.ended,
+        is_background=task.is_background,
+        usage=task.usage,
+        tool_calls=tuple(called.get(task.task_id, ())),
+        children=tuple(nodes.get(task.task_id, ())),
+    )

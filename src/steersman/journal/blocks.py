@@ -1,0 +1,213 @@
+"""The blocks of one turn as they grow: prose, reasoning, and the input of tools.
+
+Pieces come from stream events; the complete message, which comes before the stream closes the
+block, settles what it is. Only the main agent's blocks: a subagent's are its own affair.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from steersman import _json
+from steersman.journal.entries import Entry, Kind
+from steersman.journal.partial_json import PartialJson
+from steersman.messages import (
+    Assistant,
+    Block,
+    StreamEvent,
+    TextBlock,
+    ThinkingBlock,
+    ToolUseBlock,
+)
+
+__all__ = ["BlockStream", "BlockUpdate"]
+
+BlockState = Literal["growing", "complete", "dropped"]
+
+
+class BlockUpdate:
+    """What became of one block: it grew, it is complete, or it does not count after all."""
+
+    __slots__ = ("_block", "_growing", "_length", "delta", "number", "state")
+
+    def __init__(
+        self,
+        number: int,
+        state: BlockState,
+        delta: str = "",
+        *,
+        block: Block | None = None,
+        growing: _Growing | None = None,
+    ) -> None:
+        self.number = number
+        """Counts the blocks of the turn from 0; all updates of one block have the same."""
+        self.state = state
+        """`dropped`: the stream broke off, and what was told of this block is to be forgotten."""
+        self.delta = delta
+        """What is new: prose, reasoning, or a piece of a tool's input as JSON."""
+        self._block = block
+        self._growing = growing
+        self._length = 0 if growing is None else len(growing.pieces)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing of it will change."""
+        return self.state == "complete"
+
+    @property
+    def block(self) -> Block:
+        """The block as far as it has come; a tool's input parsed as far as it can be.
+
+        Put together when you look. Of a tool's input it is what is known by then.
+        """
+        if self._block is None:
+            assert self._growing is not None
+            self._block = self._growing.block(self._length)
+        return self._block
+
+    def __repr__(self) -> str:
+        return f"BlockUpdate({self.number}, {self.state!r}, {self.delta!r})"
+
+
+class BlockStream:
+    """Turns a turn's entries into updates of its blocks, each block complete at most once."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._message_id = ""
+        self._growing: dict[int, _Growing] = {}
+        """The blocks of the message being written, by the stream's own index."""
+
+    def feed(self, entry: Entry) -> list[BlockUpdate]:
+        """What the next entry of the turn changes; often nothing."""
+        if entry.kind is Kind.SETTLED:
+            return self._drop_from(0)
+        if entry.kind not in (Kind.PARTIAL, Kind.MESSAGE):
+            return []
+        message = entry.message
+        if isinstance(message, StreamEvent) and message.parent_tool_use_id is None:
+            return self._on_event(message)
+        if isinstance(message, Assistant) and message.parent_tool_use_id is None:
+            return self._on_message(message)
+        return []
+
+    def _on_event(self, message: StreamEvent) -> list[BlockUpdate]:
+        match message.event:
+            case {"type": "message_start", "message": {"id": str(message_id)}}:
+                return self._begin(message_id)
+            case {"type": "content_block_start", "index": int(index), "content_block": begun}:
+                self._growing[index] = _Growing(self._next_number(), begun)
+            case {"type": "content_block_delta", "index": int(index), "delta": delta}:
+                return self._grow(index, delta)
+            case {"type": "message_stop"} if message.abandoned_blocks is not None:
+                return self._drop_from(message.abandoned_blocks.get("from_block_index"))
+            case _:
+                pass
+        return []
+
+    def _begin(self, message_id: str) -> list[BlockUpdate]:
+        """Another message: what the last one has not completed never will be."""
+        dropped = self._drop_from(0)
+        self._message_id = message_id
+        self._growing = {}
+        return dropped
+
+    def _grow(self, index: int, delta: Any) -> list[BlockUpdate]:
+        growing = self._growing.get(index)
+        fields = delta if _json.is_object(delta) else {}
+        piece = fields.get(_PIECES.get(str(fields.get("type")), ""))
+        if growing is None or growing.is_settled or not isinstance(piece, str):
+            return []
+        growing.add(piece)
+        return [BlockUpdate(growing.number, "growing", piece, growing=growing)] if piece else []
+
+    def _drop_from(self, index: object) -> list[BlockUpdate]:
+        first = index if isinstance(index, int) else 0
+        dropped: list[BlockUpdate] = []
+        for at, growing in self._growing.items():
+            if at >= first and not growing.is_settled:
+                growing.is_settled = True
+                if growing.pieces:
+                    dropped.append(BlockUpdate(growing.number, "dropped", growing=growing))
+        return dropped
+
+    def _on_message(self, message: Assistant) -> list[BlockUpdate]:
+        if message.is_api_error_message:
+            return []
+        dropped = [] if message.message.id == self._message_id else self._begin(message.message.id)
+        return dropped + [self._complete(block) for block in message.content]
+
+    def _complete(self, block: Block) -> BlockUpdate:
+        growing = next((each for each in self._growing.values() if each.may_be(block)), None)
+        if growing is None:
+            return BlockUpdate(self._next_number(), "complete", _words(block), block=block)
+        growing.is_settled = True
+        return BlockUpdate(growing.number, "complete", growing.rest_of(block), block=block)
+
+    def _next_number(self) -> int:
+        self._count += 1
+        return self._count - 1
+
+
+_PIECES = {
+    "text_delta": "text",
+    "thinking_delta": "thinking",
+    "input_json_delta": "partial_json",
+}
+"""Where the words of a delta stand; those of other deltas show in the complete block."""
+
+
+class _Growing:
+    """A block that is being written."""
+
+    __slots__ = ("_fields", "_input", "_kind", "is_settled", "number", "pieces")
+
+    def __init__(self, number: int, begun: Any) -> None:
+        self.number = number
+        self.pieces: list[str] = []
+        self.is_settled = False
+        """Whether it is complete or dropped."""
+        self._fields = begun if _json.is_object(begun) else {}
+        self._kind = self._fields.get("type")
+        self._input = PartialJson()
+
+    def add(self, piece: str) -> None:
+        self.pieces.append(piece)
+        if self._kind == "tool_use":
+            self._input.feed(piece)
+
+    def block(self, length: int) -> Block:
+        """The block that the first pieces make; of a tool's input always all there is."""
+        if self._kind == "tool_use":
+            value = self._input.value
+            return ToolUseBlock(
+                id=str(self._fields.get("id", "")),
+                name=str(self._fields.get("name", "")),
+                input=value if _json.is_object(value) else {},
+            )
+        words = "".join(self.pieces[:length])
+        return ThinkingBlock(thinking=words) if self._kind == "thinking" else TextBlock(text=words)
+
+    def may_be(self, block: Block) -> bool:
+        """Whether `block` can be what became of it."""
+        if self.is_settled:
+            return False
+        if isinstance(block, ToolUseBlock):
+            return self._kind == "tool_use" and self._fields.get("id") == block.id
+        return self._kind == block.__struct_config__.tag
+
+    def rest_of(self, block: Block) -> str:
+        """The words of `block` that were not streamed; of a tool's input none are needed."""
+        told = "".join(self.pieces)
+        words = _words(block)
+        if isinstance(block, ToolUseBlock):
+            return "" if told else words
+        return words[len(told) :] if words.startswith(told) else ""
+
+
+def _words(block: Block) -> str:
+    if isinstance(block, TextBlock):
+        return block.text
+    if isinstance(block, ThinkingBlock):
+        return block.thinking
+    return _json.dumps(block.input).decode() if isinstance(block, ToolUseBlock) else ""

@@ -1,0 +1,256 @@
+"""A journal read back: the same readings as those of the session that wrote it.
+
+Entries in, from a file or from a session that still runs; state, turns, messages, text and the
+last snapshot out. Knows no session and no CLI: what is not in the journal did not happen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+
+from steersman import _json
+from steersman.errors import SteersmanError
+from steersman.journal.accounts import Accounts
+from steersman.journal.agents import AgentNode
+from steersman.journal.entries import Entry, Kind
+from steersman.journal.results import Outcome, TurnResult
+from steersman.journal.snapshot import (
+    PendingToolCall,
+    Retrying,
+    SessionSnapshot,
+    State,
+    Stats,
+)
+from steersman.journal.standing import Standing, StateChange
+from steersman.journal.text import TextStream
+from steersman.messages import Message
+
+__all__ = ["Replayed", "replay", "snapshot_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What a journal says about its session."""
+
+    entries: tuple[Entry, ...]
+    states: tuple[StateChange, ...]
+    """Every change of state, in order."""
+    turns: dict[str, TurnResult]
+    """Every prompt that is done with, by uuid, in the order they settled in."""
+    snapshot: SessionSnapshot
+    """Where it stood at the end of the journal."""
+    agents: AgentNode
+
+    @property
+    def state(self) -> State:
+        """What the session was doing at the end of the journal."""
+        return self.snapshot.state
+
+    @property
+    def history(self) -> list[State]:
+        """The states it went through, beginning with `idle`."""
+        return ["idle", *(change.after for change in self.states)]
+
+    @property
+    def messages(self) -> Iterator[Message]:
+        """What the CLI said for people, as `session.messages()` gives it."""
+        return (entry.message for entry in self.entries if entry.kind is Kind.MESSAGE)
+
+    @property
+    def text(self) -> str:
+        """All that the main agent wrote, over all turns."""
+        stream = TextStream()
+        return "".join(stream.feed(entry) for entry in self.entries)
+
+
+def replay(entries: Iterable[Entry]) -> Replayed:
+    """Read `entries` from first to last."""
+    reader = _Reader()
+    for entry in entries:
+        reader.hear(entry)
+    return reader.done()
+
+
+def snapshot_of(
+    standing: Standing,
+    accounts: Accounts,
+    *,
+    session_id: str | None = None,
+    queued: Iterable[str] = (),
+) -> SessionSnapshot:
+    """The snapshot that the books and the standing of a session make."""
+    return SessionSnapshot(
+        state=standing.state,
+        phase=standing.phase,
+        since=standing.since,
+        session_id=session_id,
+        pending_tool_calls=_pending_calls(standing, accounts),
+        pending_permissions=tuple(standing.permissions.values()),
+        open_asks=tuple(standing.asks),
+        tasks=accounts.running_tasks,
+        queued=tuple(queued),
+        retrying=_retrying(accounts),
+        stats=Stats(
+            started=standing.started,
+            completed=standing.completed,
+            tool_calls=accounts.calls.count,
+            messages=accounts.messages,
+            turns=accounts.settled,
+            cost_usd=accounts.cost_usd,
+        ),
+    )
+
+
+def _pending_calls(standing: Standing, accounts: Accounts) -> tuple[PendingToolCall, ...]:
+    """What the model asked for and did not get yet; our own tools as they were called."""
+    ours = {call.tool_use_id: call for call in standing.tool_calls.values()}
+    asked = [
+        PendingToolCall(
+            tool_use_id=call.tool_use_id,
+            name=call.name,
+            server=call.server,
+            arguments=call.input,
+            started=call.started,
+        )
+        for call in accounts.calls.running
+    ]
+    known = {call.tool_use_id for call in asked}
+    return (
+        *(replace(each, is_ours=each.tool_use_id in ours) for each in asked),
+        *(call for call in standing.tool_calls.values() if call.tool_use_id not in known),
+    )
+
+
+def _retrying(accounts: Accounts) -> Retrying | None:
+    if accounts.retry is None:
+        return None
+    said, at = accounts.retry
+    return Retrying(
+        attempt=said.attempt,
+        most=said.max_retries,
+        until=at + said.retry_delay_ms / 1000,
+        error=said.error,
+    )
+
+
+class _Line(msgspec.Struct):
+    """What one must know of a line to file it."""
+
+    type: str = ""
+    subtype: str | None = None
+    session_id: str | None = None
+    user_message_uuid: str | None = None
+    user_message_uuids: list[str] | None = None
+
+    @property
+    def name(self) -> str:
+        return self.subtype or "" if self.type == "system" else self.type
+
+
+_decode = msgspec.json.Decoder(_Line).decode
+
+
+@dataclass(slots=True)
+class _Reader:
+    accounts: Accounts = field(default_factory=Accounts)
+    standing: Standing = field(default_factory=Standing)
+    entries: list[Entry] = field(default_factory=list[Entry])
+    states: list[StateChange] = field(default_factory=list[StateChange])
+    turns: dict[str, TurnResult] = field(default_factory=dict[str, TurnResult])
+    session_id: str | None = None
+    _begun: dict[str, int] = field(default_factory=dict[str, int])
+    """Where the entries of each open turn begin."""
+    _broken: set[str] = field(default_factory=set[str])
+    _ended_by: tuple[str, ...] = ()
+    """The prompts that the last result ends."""
+
+    def hear(self, entry: Entry) -> None:
+        self.entries.append(entry)
+        change = self.standing.hear(entry)
+        if change is not None:
+            self.states.append(change)
+        match entry.kind:
+            case Kind.MESSAGE:
+                self._on_message(entry)
+            case Kind.PARTIAL if b'"abandoned_blocks"' in entry.line:
+                self._broken.update(entry.turns)
+            case Kind.SENT:
+                for uuid in entry.turns:
+                    self.accounts.open(uuid, entry.at)
+                    self._begun.setdefault(uuid, len(self.entries))
+            case Kind.SETTLED:
+                for uuid in entry.turns:
+                    self._settle(uuid, entry)
+            case Kind.RESTARTED:
+                self.accounts.lose(entry.at)
+            case Kind.PHASE if self.standing.phase.is_over:
+                self.accounts.lose(entry.at)
+            case _:
+                pass
+
+    def done(self) -> Replayed:
+        standing, accounts = self.standing, self.accounts
+        return Replayed(
+            tuple(self.entries),
+            tuple(self.states),
+            self.turns,
+            snapshot_of(standing, accounts, session_id=self.session_id),
+            accounts.agents(standing.state, standing.started),
+        )
+
+    def _on_message(self, entry: Entry) -> None:
+        line = _read(entry.line)
+        self.session_id = line.session_id or self.session_id
+        if line.name == "result":
+            named = line.user_message_uuids or [each for each in (line.user_message_uuid,) if each]
+            self._ended_by = tuple(named) or entry.turns
+        self.accounts.hear(entry, line.name)
+
+    def _settle(self, uuid: str, entry: Entry) -> None:
+        details = entry.details
+        has_result = bool(details.get("has_result", uuid in self._ended_by))
+        outcome: Outcome = details.get("outcome", "completed")
+        cause = str(details.get("cause") or "")
+        begins = self._begun.pop(uuid, len(self.entries))
+        is_whole = has_result and uuid not in self._broken
+        self._broken.discard(uuid)
+        self.turns[uuid] = self.accounts.settle(
+            uuid,
+            entry.at,
+            outcome,
+            has_result=has_result,
+            cause=SteersmanError(cause) if cause else None,
+            text=None if is_whole else self._streamed(uuid, begins),
+        )
+
+    def _streamed(self, uuid: str, begins: int) -> str:
+        """What `turn.text()` gave: a stream that broke off is part of it."""
+        stream = TextStream()
+        ours = (entry for entry in self.entries[begins:] if uuid in entry.turns)
+        return "".join(stream.feed(entry) for entry in ours)
+
+
+def _read(line: bytes) -> _Line:
+    try:
+        return _decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return _read_loosely(line)
+
+
+def _read_loosely(line: bytes) -> _Line:
+    """For what msgspec does not read: each field that fits."""
+    try:
+        found = _json.loads(line)
+    except ValueError:
+        return _Line()
+    words = found if _json.is_object(found) else {}
+    texts: dict[str, Any] = {
+        name: value
+        for name in ("type", "subtype", "session_id")
+        if isinstance(value := words.get(name), str)
+    }
+    return _Line(**texts)

@@ -1,0 +1,197 @@
+"""The flight recorder: when something goes wrong, one file that says what went before.
+
+Plain values in, a file out. Who calls it has taken known secrets out; what still looks like one is
+taken out here, and the file says how often.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from steersman import _json
+from steersman.errors import SteersmanError
+from steersman.journal import Entry, Kind
+from steersman.journal.redaction import MARK
+from steersman.journal.standing import StateChange
+
+__all__ = ["FlightRecord", "record"]
+
+LAST_FRAMES = 200
+"""How many lines of either direction are kept."""
+LAST_PIECES = 50
+"""How many pieces of messages are kept, when they came and how long they were."""
+LONGEST_FRAME = 4000
+"""Of a longer line only its head is kept, and its size told."""
+LONGEST_STDERR = 16_000
+KEPT_FILES = 20
+"""A CLI that crashes again and again must not fill the disk: older files go."""
+PREFIX = "flight-"
+
+SECRETS = re.compile(
+    r"""
+      \bsk-(?:ant-)?[\w-]{16,}
+    | \b(?:AKIA|ASIA)[0-9A-Z]{16}\b
+    | \b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{30,})
+    | \bxox[abeprs]-[A-Za-z0-9-]{10,}
+    | \bAIza[\w-]{35}
+    | \beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}
+    | -----BEGIN\ [A-Z ]*PRIVATE\ KEY-----[\s\S]*?(?:-----END\ [A-Z ]*PRIVATE\ KEY-----|\Z)
+    | (?<=://)[^\s/:@"']+:[^\s/@"']{3,}(?=@)
+    | (?i:(?<=bearer\ ))[\w.~+/=-]{16,}
+    | \b[A-Z][A-Z0-9_]*(?:KEY|TOKEN|SECRET|PASSWORD)[A-Z0-9_]*=[^\s"'\\]{8,}
+    """,
+    re.VERBOSE,
+)
+"""Keys and tokens of the usual makers, wherever they stand."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlightRecord:
+    """All that one wants to know after a failure. Holds no value of an option, only names."""
+
+    error: BaseException | None = None
+    """Why it is written; `None` if somebody just wanted to look."""
+    session_id: str | None = None
+    entries: Sequence[Entry] = ()
+    """The end of the journal; the last lines of both directions are taken from it."""
+    states: Iterable[StateChange] = ()
+    stderr_tail: str = ""
+    options: Iterable[str] = ()
+    """The names of the options that were set."""
+    versions: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Of steersman and the CLI; Python and the platform are added."""
+    notes: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Whatever else is known, as plain values."""
+
+
+def record(
+    directory: str | os.PathLike[str], flight: FlightRecord, *, now: float | None = None
+) -> Path | None:
+    """Write `flight` to a new file in `directory`, which is made if need be.
+
+    Only its owner can read it. Gives its path, or `None` where it could not be written: a recorder
+    must not be a second failure. Keeps the newest files and removes older ones of its own.
+    """
+    at = time.time() if now is None else now
+    try:
+        content, found = _without_secrets(_bundle(flight, at))
+        data = _json.dumps({**content, "redacted": found})
+        folder = Path(directory)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = folder / f"{PREFIX}{_stamp(at)}-{os.getpid()}-{time.monotonic_ns():x}.json"
+        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(number, "wb") as file:
+            file.write(data + b"\n")
+        _tidy(folder)
+    except Exception:  # noqa: BLE001 - whatever is wrong with the values or the disk, it is the lesser evil
+        return None
+    return path
+
+
+def _bundle(flight: FlightRecord, at: float) -> dict[str, Any]:
+    return {
+        "flight_record": 1,
+        "at": at,
+        "error": _error(flight.error),
+        "session_id": flight.session_id,
+        "versions": {
+            **flight.versions,
+            "python": platform.python_version(),
+            "platform": f"{sys.platform} {platform.machine()} {platform.release()}",
+        },
+        "options": sorted(flight.options),
+        "states": [
+            {"at": each.at, "before": each.before, "after": each.after} for each in flight.states
+        ],
+        "stderr_tail": flight.stderr_tail[-LONGEST_STDERR:],
+        "received": _frames(each for each in flight.entries if each.kind in RECEIVED),
+        "pieces": [_piece(each) for each in flight.entries if each.kind is Kind.PARTIAL][
+            -LAST_PIECES:
+        ],
+        "sent": _frames(each for each in flight.entries if each.kind is Kind.SENT),
+        "events": [_event(each) for each in flight.entries if not each.line][-LAST_FRAMES:],
+        "notes": dict(flight.notes),
+    }
+
+
+RECEIVED = frozenset({Kind.MESSAGE, Kind.BOOKKEEPING, Kind.CONTROL, Kind.NOISE, Kind.OVERSIZE})
+"""Entries that are whole lines of the CLI's."""
+
+
+def _error(error: BaseException | None) -> dict[str, Any] | None:
+    if error is None:
+        return None
+    told: dict[str, Any] = {"type": type(error).__name__, "text": str(error)}
+    if isinstance(error, SteersmanError):
+        told["code"] = error.code
+    if error.__cause__ is not None:
+        told["cause"] = _error(error.__cause__)
+    return told
+
+
+def _frames(entries: Iterable[Entry]) -> list[dict[str, Any]]:
+    return [_frame(entry) for entry in list(entries)[-LAST_FRAMES:]]
+
+
+def _frame(entry: Entry) -> dict[str, Any]:
+    told: dict[str, Any] = {"seq": entry.seq, "at": entry.at, "kind": entry.kind.value}
+    if len(entry.line) <= LONGEST_FRAME:
+        with suppress(ValueError):
+            return {**told, "frame": _json.loads(entry.line)}
+    head = entry.line[:LONGEST_FRAME].decode("utf-8", "replace")
+    return {**told, "size": len(entry.line), "head": head}
+
+
+def _piece(entry: Entry) -> dict[str, Any]:
+    """Not its words: a key that is cut in two by the way it was streamed looks like nothing."""
+    return {"seq": entry.seq, "at": entry.at, "size": len(entry.line)}
+
+
+def _event(entry: Entry) -> dict[str, Any]:
+    told: dict[str, Any] = {"seq": entry.seq, "at": entry.at, "kind": entry.kind.value}
+    if entry.turns:
+        told["turns"] = entry.turns
+    return {**told, **dict(entry.details)}
+
+
+# Secrets
+
+
+def _without_secrets(value: Any) -> tuple[Any, int]:
+    """`value` with everything taken out that looks like a key, and how many there were."""
+    if isinstance(value, str):
+        return SECRETS.subn(MARK, value)
+    if _json.is_object(value):
+        cleaned = {str(name): _without_secrets(each) for name, each in value.items()}
+        return {name: each for name, (each, _) in cleaned.items()}, _count(cleaned.values())
+    if _json.is_sequence(value):
+        items = [_without_secrets(each) for each in value]
+        return [each for each, _ in items], _count(items)
+    return value, 0
+
+
+def _count(cleaned: Iterable[tuple[Any, int]]) -> int:
+    return sum(found for _, found in cleaned)
+
+
+# Files
+
+
+def _stamp(at: float) -> str:
+    """A name by which files sort in the order they were written in."""
+    return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(at))
+
+
+def _tidy(folder: Path) -> None:
+    for old in sorted(folder.glob(f"{PREFIX}*.json"))[:-KEPT_FILES]:
+        with suppress(OSError):
+            old.unlink()

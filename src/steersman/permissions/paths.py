@@ -1,0 +1,92 @@
+"""Path patterns of rules, read as the CLI reads them: like lines of a .gitignore.
+
+`src/**` and `/src/**` begin at the session's directory, `//tmp/**` at the root, `~/notes/**` at
+home; a pattern without a slash fits at any depth. Case does not count. Links are not followed here:
+that needs the file system, which the CLI has and this room has not.
+"""
+
+from __future__ import annotations
+
+import functools
+import posixpath
+import re
+from dataclasses import dataclass
+
+__all__ = ["Place", "fits_path", "is_protected"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where relative paths and patterns begin."""
+
+    cwd: str = "/"
+    home: str = ""
+
+
+def is_protected(path: str) -> bool:
+    """Whether the CLI may have a mind of its own about writing there, whatever a rule allows.
+
+    It guards `.git`, `.claude`, `.bashrc` and others; any name that begins with a dot counts here.
+    """
+    return any(part.startswith(".") and part not in (".", "..") for part in path.split("/"))
+
+
+def fits_path(pattern: str, path: str, place: Place) -> bool:
+    """Whether a rule's pattern covers the file, or a directory that it lies in."""
+    base, rest = _based(pattern, place)
+    full = posixpath.normpath(posixpath.join(place.cwd, _at_home(path, place)))
+    root = posixpath.normpath(base) if base else ""
+    if not root or not (full == root or full.startswith(root.rstrip("/") + "/")):
+        return False
+    relative = full[len(root.rstrip("/")) + 1 :]
+    return _compiled(rest).fullmatch(relative) is not None
+
+
+def _based(pattern: str, place: Place) -> tuple[str, str]:
+    """Where a pattern begins, and the rest of it; a slash in front anchors it there."""
+    if pattern.startswith("//"):
+        return "/", pattern[1:]
+    if pattern.startswith("~/"):
+        return place.home, pattern[1:]
+    return place.cwd, pattern.removeprefix("./")
+
+
+def _at_home(path: str, place: Place) -> str:
+    return place.home + path[1:] if path.startswith("~/") else path
+
+
+@functools.lru_cache(maxsize=1024)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    is_folder = pattern.endswith("/")
+    body = pattern.strip("/")
+    is_anchored = pattern.startswith("/") or "/" in body
+    start = "" if is_anchored else "(?:.*/)?"
+    end = "/.+" if is_folder else "(?:/.*)?"
+    return re.compile(start + _translated(body) + end, re.IGNORECASE | re.DOTALL)
+
+
+_PIECE = re.compile(
+    r"^\*\*/|/\*\*/|/\*\*$|^\*\*$|\*+|\?|\[[^\]/]+\]|\\.|[^*?\[\\/]+|/|.", re.DOTALL
+)
+_MEANS = {
+    "**/": "(?:.*/)?",
+    "/**/": "/(?:.*/)?",
+    "/**": "/.+",
+    "**": ".+",
+    "?": "[^/]",
+}
+
+
+def _translated(body: str) -> str:
+    return "".join(_piece(each) for each in _PIECE.findall(body))
+
+
+def _piece(piece: str) -> str:
+    if piece in _MEANS:
+        return _MEANS[piece]
+    if piece.startswith("*"):
+        return "[^/]*"
+    if piece.startswith("[") and piece.endswith("]"):
+        inside = piece[1:-1].replace("\\", "\\\\")
+        return f"[^{inside[1:]}]" if inside[0] in "!^" else f"[{inside}]"
+    return re.escape(piece[1:] if len(piece) > 1 and piece.startswith("\\") else piece)

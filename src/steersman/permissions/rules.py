@@ -1,0 +1,165 @@
+"""Permission rules in the CLI's own syntax: `Bash(git *)`, `Edit(src/**)`, `mcp__box__*`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from steersman.errors import UsageError
+from steersman.permissions.paths import Place, fits_path
+from steersman.permissions.shell import Match, grants_command, stops_command, words_in
+from steersman.permissions.updates import Behavior
+
+__all__ = ["Match", "Rule", "ToolCall", "parse_rule"]
+
+EDITING = frozenset({"Edit", "MultiEdit", "NotebookEdit", "Write"})
+READING = frozenset({"Glob", "Grep", "LS", "NotebookRead", "Read"})
+AGENTS = frozenset({"Agent", "Task"})
+"""The tool that starts a subagent is `Agent` in calls and `Task` in lists."""
+READERS = frozenset(
+    {"cat", "diff", "echo", "file", "grep", "head", "less", "ls", "stat", "tail", "wc"}
+)
+"""Commands that write nothing unless their output is sent somewhere."""
+
+_RULE = re.compile(r"(?P<tool>[A-Za-z][\w-]*\*?|mcp__[\w*-]+)(?:\((?P<content>.*)\))?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """What a tool is asked to do, by whom and where."""
+
+    tool: str
+    input: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    agent: str | None = None
+    """The kind of subagent; `None` for the main one."""
+    mode: str = "default"
+    place: Place = field(default_factory=Place)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A tool's name, and perhaps what it may be given."""
+
+    tool: str
+    content: str | None = None
+
+    def __str__(self) -> str:
+        return self.tool if self.content is None else f"{self.tool}({self.content})"
+
+    def match(self, call: ToolCall, behavior: Behavior) -> Match:
+        """Whether the rule covers the call."""
+        if self.content is None:
+            return _yes(self._names(call.tool, behavior))
+        if self.tool == "Bash":
+            return self._match_command(call, behavior)
+        if self.tool in ("Edit", "Read"):
+            return self._match_file(call, behavior)
+        return self._match_content(call) if self._names(call.tool, behavior) else Match.NO
+
+    def _match_content(self, call: ToolCall) -> Match:
+        content = self.content or ""
+        if self.tool == "WebFetch":
+            return _yes(_fits_domain(content, str(call.input.get("url", ""))))
+        if self.tool in AGENTS:
+            return _yes(call.input.get("subagent_type") == content)
+        if self.tool == "Skill":
+            return _yes(_fits_skill(content, str(call.input.get("skill", ""))))
+        # A kind of content that only the CLI knows how to read.
+        return Match.MAYBE
+
+    def _names(self, tool: str, behavior: Behavior) -> bool:
+        if self.tool == tool or (self.tool in AGENTS and tool in AGENTS):
+            return True
+        if not self.tool.startswith("mcp__"):
+            return False
+        server, _, rest = self.tool[5:].partition("__")
+        if "*" not in self.tool:
+            return not rest and tool.startswith(f"mcp__{server}__")
+        # The CLI grants nothing to servers that are not named in full.
+        if behavior == "allow" and "*" in server:
+            return False
+        return re.fullmatch(re.escape(self.tool).replace(r"\*", ".*"), tool) is not None
+
+    def _match_command(self, call: ToolCall, behavior: Behavior) -> Match:
+        if call.tool != "Bash":
+            return Match.NO
+        compare = grants_command if behavior == "allow" else stops_command
+        return compare(self.content or "", str(call.input.get("command", "")))
+
+    def _match_file(self, call: ToolCall, behavior: Behavior) -> Match:
+        # Whatever must not be read must not be written over either.
+        covered = EDITING if self.tool == "Edit" else READING
+        if self.tool == "Read" and behavior == "deny":
+            covered = READING | EDITING
+        if call.tool in covered:
+            return _yes(self._fits(_path_of(call), call.place))
+        if call.tool == "Bash" and behavior != "allow":
+            return self._match_files_of_command(call)
+        return Match.NO
+
+    def _match_files_of_command(self, call: ToolCall) -> Match:
+        line = str(call.input.get("command", ""))
+        words = list(words_in(line))
+        if not any(self._fits(word, call.place) for word in words):
+            return Match.NO
+        if self.tool == "Read":
+            return Match.YES
+        if ">" in line:
+            return Match.YES
+        return Match.NO if words[0] in READERS else Match.MAYBE
+
+    def _fits(self, path: str, place: Place) -> bool:
+        return bool(path) and fits_path(self.content or "", path, place)
+
+
+def parse_rule(text: object) -> Rule:
+    """A rule from its text. Raises `UsageError` for one that would silently do nothing."""
+    found = _RULE.fullmatch(text) if isinstance(text, str) else None
+    if found is None:
+        raise UsageError("rule", text, "a tool's name, or `Tool(content)`, such as Bash(git *)")
+    tool, content = found["tool"], found["content"]
+    if content in (None, "", "*"):
+        return Rule(tool)
+    if tool in EDITING - {"Edit"}:
+        hint = f"Edit({content}) covers every tool that changes files, {tool} too"
+        raise UsageError("rule", text, "Edit(...) for paths: the CLI reads no other", hint=hint)
+    if tool in READING - {"Read"}:
+        hint = f"Read({content}) covers every tool that reads files, {tool} too"
+        raise UsageError("rule", text, "Read(...) for paths", hint=hint)
+    if tool.startswith("mcp__"):
+        raise UsageError("rule", text, "the name alone: tools of servers take no content")
+    if tool == "WebFetch" and not content.startswith("domain:"):
+        raise UsageError("rule", text, "WebFetch(domain:example.com)")
+    return Rule(tool, content)
+
+
+def _yes(fits: object) -> Match:
+    return Match.YES if fits else Match.NO
+
+
+def _path_of(call: ToolCall) -> str:
+    for name in ("file_path", "notebook_path", "path"):
+        found = call.input.get(name)
+        if isinstance(found, str) and found:
+            return found
+    return "" if call.tool in EDITING else call.place.cwd
+
+
+def _fits_domain(content: str, url: str) -> bool:
+    wanted = content.removeprefix("domain:").lower()
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        return False
+    if wanted.startswith("*."):
+        return host.endswith(wanted[1:])
+    return host == wanted
+
+
+def _fits_skill(content: str, name: str) -> bool:
+    if content.endswith(":*"):
+        return name == content[:-2] or name.startswith(f"{content[:-2]}:")
+    return name == content

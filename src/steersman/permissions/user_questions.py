@@ -1,0 +1,131 @@
+"""What the model asks the person with `AskUserQuestion`, and what the person says.
+
+An unanswered question never becomes an empty answer: a call in which nothing is answered is denied.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from steersman._json import is_array, is_object, is_sequence
+from steersman.errors import UsageError
+from steersman.permissions.decisions import Allow, Decision, Deny
+from steersman.permissions.questions import CanUseTool
+
+__all__ = ["ASK_USER_QUESTION", "Choice", "Question", "QuestionAnswer", "QuestionAsk"]
+
+ASK_USER_QUESTION = "AskUserQuestion"
+UNANSWERED = "The person did not answer."
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """An answer that can be picked."""
+
+    label: str
+    description: str = ""
+    preview: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionAnswer:
+    """What the person said to one question; `None` if they would not say."""
+
+    question: str
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question with its choices."""
+
+    question: str
+    header: str = ""
+    options: tuple[Choice, ...] = ()
+    multi_select: bool = False
+
+    def answer(self, *said: str) -> QuestionAnswer:
+        """Pick the labels of choices, or say something else."""
+        if not said or not all(isinstance(each, str) and each for each in said):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError("answer", said, "the label of a choice, or words of one's own")
+        if len(said) > 1 and not self.multi_select:
+            raise UsageError("answer", said, "one answer: this question is not multi_select")
+        return QuestionAnswer(self.question, ", ".join(said))
+
+    def skip(self) -> QuestionAnswer:
+        """Do not answer this one."""
+        return QuestionAnswer(self.question, None)
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionAsk:
+    """A call of `AskUserQuestion`: one or more questions that stand together."""
+
+    UNANSWERED: ClassVar[str] = UNANSWERED
+
+    request_id: str
+    session_id: str
+    questions: tuple[Question, ...]
+    tool_input: dict[str, Any]
+    agent_id: str | None = None
+
+    def answer(self, *said: str) -> list[QuestionAnswer]:
+        """Answer a call that has one question."""
+        if len(self.questions) != 1:
+            raise UsageError("answer", said, "QuestionAsk.questions[n].answer(...) for each")
+        return [self.questions[0].answer(*said)]
+
+    def skip(self) -> list[QuestionAnswer]:
+        """Answer none of the questions; the model is told so."""
+        return [each.skip() for each in self.questions]
+
+    def decision(self, answers: object) -> Decision:
+        """What `answers` mean to the CLI. Raises `UsageError` for what is no answer."""
+        if isinstance(answers, Allow | Deny):
+            return self._as_given(answers)
+        said = {each.question: each.text for each in _listed(answers) if each.text is not None}
+        return Allow({**self.tool_input, "answers": said}) if said else Deny(UNANSWERED)
+
+    def _as_given(self, decision: Decision) -> Decision:
+        """The official SDKs' way: the answers stand in the updated input."""
+        if isinstance(decision, Allow) and not (decision.updated_input or {}).get("answers"):
+            return Deny(UNANSWERED)
+        return decision
+
+
+def _listed(answers: object) -> list[QuestionAnswer]:
+    given: object = [answers] if isinstance(answers, QuestionAnswer) else answers
+    if is_sequence(given):
+        answered = [each for each in given if isinstance(each, QuestionAnswer)]
+        if len(answered) == len(given):
+            return answered
+    raise UsageError("answer", answers, "what Question.answer() or Question.skip() gives")
+
+
+def question_ask(asked: CanUseTool, request_id: str, session_id: str) -> QuestionAsk:
+    """The questions in a call of `AskUserQuestion`; whatever is strange in it is left out."""
+    given = asked.input.get("questions")
+    questions = tuple(_question(each) for each in (given if is_array(given) else ()))
+    return QuestionAsk(request_id, session_id, questions, asked.input, asked.agent_id)
+
+
+def _question(found: Any) -> Question:
+    fields = found if is_object(found) else {}
+    options = fields.get("options")
+    return Question(
+        str(fields.get("question", "")),
+        str(fields.get("header", "")),
+        tuple(_choice(each) for each in (options if is_array(options) else ())),
+        fields.get("multiSelect") is True,
+    )
+
+
+def _choice(found: Any) -> Choice:
+    fields = found if is_object(found) else {"label": found}
+    preview = fields.get("preview")
+    return Choice(
+        str(fields.get("label", "")),
+        str(fields.get("description", "")),
+        preview if isinstance(preview, str) else None,
+    )

@@ -1,0 +1,249 @@
+"""From a configuration to a connection that has been greeted, or to `McpNotReady`.
+
+Configurations are the CLI's own: a command to run, or an address to dial.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import IO, Any
+from urllib.parse import urlsplit
+
+from steersman import _json
+from steersman.errors import McpNotReady
+from steersman.journal.redaction import Redactor, secrets_in
+from steersman.options import checks
+from steersman.ports import JsonObject
+from steersman.tools.mcp_package import Streams, dial_http, dial_sse, spawn
+from steersman.tools.mcp_peer import (
+    Asked,
+    ConnectionLost,
+    Heard,
+    Peer,
+    notification,
+    reason_of,
+)
+from steersman.tools.mcp_questions import CAPABILITIES
+
+__all__ = ["Remote", "RemoteLimits", "dial", "secrets_of"]
+
+PROTOCOL_VERSION = "2025-11-25"
+CLIENT = {"name": "steersman", "version": "1"}
+MOST_PAGES = 1000
+"""So that a server that never says it is the last page holds nobody forever."""
+STDERR_KEPT = 2000
+NUMBERS = itertools.count(1)
+"""Never the same one twice, so that nothing late is taken for the answer to something new."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteLimits:
+    """How patient a `RemoteTools` is, in seconds."""
+
+    connect: float = 30.0
+    """How long it may take to connect, to greet and to list the tools."""
+    retry_pause: float = 5.0
+    """How long calls fail at once after it could not be reached, before it is dialled again."""
+    ping_every: float = 15.0
+    """How often a server behind HTTP that owes an answer is asked whether it is still the same."""
+
+    def __post_init__(self) -> None:
+        checks.positive("limits.connect", self.connect)
+        checks.not_negative("limits.retry_pause", self.retry_pause)
+        checks.positive("limits.ping_every", self.ping_every)
+
+
+class Remote:
+    """A connection that has been greeted: what the server says of itself, and its tools."""
+
+    def __init__(self, config: JsonObject, heard: Heard, asked: Asked) -> None:
+        self._signs = _Signs()
+        # The others tell by themselves when they are gone.
+        self._may_vanish = config.get("type") == "http"
+        self.peer = Peer(lambda: _connection(config, self._signs), heard, asked)
+        self.hello: JsonObject = {}
+        self.tools: list[JsonObject] = []
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can still be spoken to, and still knows us."""
+        return self.peer.is_open and not self._signs.has_forgotten_us
+
+    @property
+    def has_forgotten_us(self) -> bool:
+        """Whether an HTTP server has said that it does not know our session; nothing was run."""
+        return self._signs.has_forgotten_us
+
+    def next_number(self) -> int:
+        """The id of the next request."""
+        return next(NUMBERS)
+
+    async def greet(self) -> None:
+        """Say hello and learn the tools. Raises `ConnectionLost` or `ValueError`."""
+        await self.peer.opened()
+        params = {
+            "protocolVersion": PROTOCOL_VERSION,
+            "capabilities": CAPABILITIES,
+            "clientInfo": CLIENT,
+        }
+        self.hello = await self.result_of("initialize", params)
+        self.peer.version = str(self.hello.get("protocolVersion", ""))
+        await self.peer.tell(notification("notifications/initialized"))
+        self._signs.is_known = True
+        self.tools = await self.list_tools()
+
+    async def aclose(self) -> None:
+        """End the connection."""
+        await self.peer.aclose()
+
+    def watch(self, every: float) -> None:
+        """See, every so many seconds, that a server which owes us an answer is still there."""
+        if self._may_vanish:
+            self.peer.run(self._feel_pulse(every))
+
+    async def _feel_pulse(self, every: float) -> None:
+        # Over HTTP, 1.x of `mcp` does not tell when the answer to a request is cut off.
+        while True:
+            await asyncio.sleep(every)
+            if not self.peer.is_waiting:
+                continue
+            # A server that is busy does not answer; one that is gone fails, and ends the line.
+            with suppress(TimeoutError, ValueError, ConnectionLost):
+                async with asyncio.timeout(every):
+                    await self.result_of("ping", {})
+            if self.has_forgotten_us:
+                self.peer.abandon("the server was started anew")
+
+    async def list_tools(self) -> list[JsonObject]:
+        """All its tools, page by page."""
+        offers = self.hello.get("capabilities")
+        if not (_json.is_object(offers) and "tools" in offers):
+            return []
+        found: list[JsonObject] = []
+        params: JsonObject = {}
+        for _ in range(MOST_PAGES):
+            page = await self.result_of("tools/list", params)
+            found += [each for each in page.get("tools", ()) if _json.is_object(each)]
+            cursor = page.get("nextCursor")
+            if not cursor:
+                break
+            params = {"cursor": cursor}
+        return found
+
+    async def result_of(self, method: str, params: JsonObject) -> JsonObject:
+        """The result of a request of our own. Raises `ConnectionLost` or `ValueError`."""
+        request = {"jsonrpc": "2.0", "id": self.next_number(), "method": method, "params": params}
+        answer = await self.peer.ask(request)
+        result = answer.get("result")
+        if not _json.is_object(result):
+            error = answer.get("error")
+            raise ValueError(error.get("message") if _json.is_object(error) else "no result")
+        return result
+
+    def why(self, error: BaseException) -> tuple[str, str]:
+        """The status and the reason of a failure, with what else we saw of the server."""
+        return self._signs.status, self._signs.explain(error)
+
+
+async def dial(
+    name: str, config: JsonObject, heard: Heard, asked: Asked, limits: RemoteLimits
+) -> Remote:
+    """Connect and greet. Raises `McpNotReady`; then nothing is left behind."""
+    timeout = limits.connect
+    remote = Remote(config, heard, asked)
+    try:
+        async with asyncio.timeout(timeout):
+            await remote.greet()
+    except (ConnectionLost, ValueError, TimeoutError) as error:
+        await remote.peer.aclose()
+        slow = f"it did not answer within {timeout:g} s"
+        cause = ConnectionLost(slow) if isinstance(error, TimeoutError) else error
+        status, reason = remote.why(cause)
+        raise McpNotReady(name, status, Redactor(secrets_of(config)).text(reason)) from None
+    except BaseException:
+        remote.peer.abandon()
+        raise
+    remote.watch(limits.ping_every)
+    return remote
+
+
+def secrets_of(config: JsonObject) -> Iterator[str]:
+    """What must not be shown of a configuration."""
+    yield from secrets_in({}, config)
+    address = config.get("url")
+    if isinstance(address, str):
+        parts = urlsplit(address)
+        yield from filter(None, (parts.query, parts.username, parts.password))
+
+
+class _Signs:
+    """What can be seen of a server beside its answers: stderr, and what HTTP says."""
+
+    def __init__(self) -> None:
+        self.stderr = b""
+        self.refused: int | None = None
+        """The last HTTP status that was an error."""
+        self.is_known = False
+        self.has_forgotten_us = False
+
+    @property
+    def status(self) -> str:
+        needs_login = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+        return "needs-auth" if self.refused in needs_login else "failed"
+
+    def explain(self, error: BaseException) -> str:
+        reason = str(error) or reason_of(error)
+        if self.refused is not None and str(self.refused) not in reason:
+            reason += f" (HTTP {self.refused})"
+        said = " ".join(self.stderr.decode("utf-8", "replace").split())
+        return f"{reason}; it wrote on stderr: {said}" if said else reason
+
+    async def watch(self, response: Any) -> None:
+        if response.status_code < HTTPStatus.BAD_REQUEST:
+            return
+        is_gone = self.is_known and response.status_code == HTTPStatus.NOT_FOUND
+        self.has_forgotten_us = self.has_forgotten_us or is_gone
+        # Servers may refuse the stream of their own news, or the goodbye; that is no failure.
+        if response.request.method == "POST" or not self.is_known:
+            self.refused = response.status_code
+
+
+def _connection(config: JsonObject, signs: _Signs) -> AbstractAsyncContextManager[Streams]:
+    kind = config.get("type", "stdio")
+    if kind == "stdio":
+        return _process(config, signs)
+    return (dial_http if kind == "http" else dial_sse)(config, signs.watch)
+
+
+@asynccontextmanager
+async def _process(config: JsonObject, signs: _Signs) -> AsyncGenerator[Streams]:
+    async with _kept_stderr(signs) as stderr, spawn(config, stderr) as streams:
+        yield streams
+
+
+@asynccontextmanager
+async def _kept_stderr(signs: _Signs) -> AsyncGenerator[IO[str]]:
+    """A file to write to, of which the end is kept in memory."""
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "w") as stderr:
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: _Tail(signs), os.fdopen(reading, "rb", 0)
+        )
+        try:
+            yield stderr
+        finally:
+            transport.close()
+
+
+class _Tail(asyncio.Protocol):
+    def __init__(self, signs: _Signs) -> None:
+        self._signs = signs
+
+    def data_received(self, data: bytes) -> None:
+        self._signs.stderr = (self._signs.stderr + data)[-STDERR_KEPT:]

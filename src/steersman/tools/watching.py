@@ -1,0 +1,120 @@
+"""The calls that are running in one event loop, and signs of life for those that take long.
+
+A call costs no more than its entry in a table: one timer per event loop serves them all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from steersman.tools.context import ToolContext
+from steersman.tools.stalls import StallWatch
+
+__all__ = ["OpenCall", "OpenCalls", "open_calls"]
+
+NUDGE = 1e-6
+"""What a sign of life adds: MCP wants progress to increase."""
+
+
+class OpenCall:
+    """One call that is running."""
+
+    __slots__ = ("began", "context", "coroutine", "heartbeat", "next_beat", "stall_after")
+
+    def __init__(
+        self, context: ToolContext, now: float, heartbeat: float | None, stall_after: float | None
+    ) -> None:
+        self.context = context
+        self.began = now
+        self.heartbeat = heartbeat
+        """Seconds between signs of life, or None."""
+        self.next_beat = None if heartbeat is None else now + heartbeat
+        self.stall_after = stall_after
+        """Seconds for which it may block the event loop; None is for ever."""
+        self.coroutine: Any = None
+        """The handler, where it runs in the event loop."""
+
+    @property
+    def name(self) -> str:
+        """The tool's."""
+        return self.context.tool_name
+
+    @property
+    def holds_the_loop(self) -> bool:
+        """Whether the event loop is inside the handler at this moment."""
+        return self.stall_after is not None and getattr(self.coroutine, "cr_running", False)
+
+    def report(self, error: BaseException) -> None:
+        """Journal what is wrong with it."""
+        if self.context.caller is not None:
+            self.context.caller.report(self.name, error)
+
+    def beat(self, now: float) -> None:
+        """Tell the CLI that the tool is still at work."""
+        assert self.heartbeat is not None
+        self.next_beat = now + self.heartbeat
+        context = self.context
+        context.progress(
+            context.progressed + NUDGE, message=f"running for {now - self.began:.0f} s"
+        )
+
+
+class OpenCalls:
+    """The calls of one event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, watch: Callable[[OpenCalls], None]) -> None:
+        self.loop = loop
+        self.thread = threading.get_ident()
+        self.is_watched = False
+        self.running: dict[OpenCall, None] = {}
+        self._watch = watch
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, call: OpenCall) -> None:
+        """Look after `call` until it is removed."""
+        self.running[call] = None
+        if not self.is_watched:
+            self._watch(self)
+        if call.next_beat is not None and (
+            self._timer is None or call.next_beat < self._timer.when()
+        ):
+            self._set_timer(call.next_beat)
+
+    def remove(self, call: OpenCall) -> None:
+        """It is over."""
+        del self.running[call]
+
+    def _set_timer(self, when: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self.loop.call_at(when, self._beat)
+
+    def _beat(self) -> None:
+        self._timer = None
+        now = self.loop.time()
+        for call in list(self.running):
+            if call.next_beat is not None and call.next_beat <= now:
+                call.beat(now)
+        beats = [call.next_beat for call in self.running if call.next_beat is not None]
+        if beats:
+            self._set_timer(min(beats))
+
+
+class _Here(threading.local):
+    calls: OpenCalls | None = None
+
+
+_here = _Here()
+_stalls = StallWatch()
+
+
+def open_calls() -> OpenCalls:
+    """The calls of the running event loop."""
+    loop = asyncio.get_running_loop()
+    calls = _here.calls
+    if calls is None or calls.loop is not loop:
+        calls = _here.calls = OpenCalls(loop, _stalls.watch)
+    return calls

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.contestants.measuring import Order
+from benchmarks.contestants.ours import open_ours
+from benchmarks.entrants import entrants, run_order
+from benchmarks.rows import BARE, OFFICIAL, OURS
+from benchmarks.stand_in.build import stand_in
+
+HELLO = (
+    '{"type":"control_request","request_id":"r1","request":{"subtype":"initialize",'
+    '"hooks":{"PreToolUse":[{"hookCallbackIds":["hook_0"]}]},"sdkMcpServers":["bench"]}}'
+)
+ANSWER = (
+    '{"type":"control_response","response":{"subtype":"success","request_id":"x",'
+    '"response":{"behavior":"allow","content":[]}}}'
+)
+KINDS = ("partial", "assistant", "permission", "hook", "tool", "backlog")
+
+has_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no compiler here")
+
+
+def prompt(kind: str, count: int = 3, window: int = 2) -> str:
+    text = f"bench {kind} {count} 40 {window}"
+    return f'{{"type":"user","uuid":"u-1","message":{{"role":"user","content":"{text}"}}}}'
+
+
+def replies(heard: str, kind: str) -> Iterator[str]:
+    """What a host says to a line: it answers what is asked, and prompts once it may."""
+    if '"subtype":"success","request_id":"r1"' in heard:
+        yield prompt(kind)
+    if '"control_request"' in heard:
+        yield ANSWER
+
+
+async def conversation(program: Path, kind: str) -> list[str]:
+    """All that a stand-in says in one turn."""
+    process = await asyncio.create_subprocess_exec(
+        program,
+        "--replay-user-messages",
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        env={"CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1", "PATH": "/usr/bin:/bin"},
+        limit=1 << 20,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(f"{HELLO}\n".encode())
+    said: list[str] = []
+    async with asyncio.timeout(30):
+        while not said or '"state":"idle"' not in said[-1]:
+            said.append((await process.stdout.readline()).decode())
+            assert said[-1]
+            for reply in replies(said[-1], kind):
+                process.stdin.write(f"{reply}\n".encode())
+        process.stdin.close()
+        assert await process.wait() == 0
+    return said
+
+
+@has_compiler
+@pytest.mark.parametrize("kind", KINDS)
+async def test_both_stand_ins_say_the_same(kind: str) -> None:
+    compiled, interpreted = [stand_in(compiled=each) for each in (True, False)]
+
+    assert await conversation(compiled, kind) == await conversation(interpreted, kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_our_turns_settle_on_it(kind: str) -> None:
+    order = Order(program=str(stand_in()), kind=kind, count=5, window=3)
+
+    async with asyncio.timeout(30):
+        talk = await open_ours(order, asyncio.Event())
+        weights = [await talk.turn(order.prompt) for _ in range(2)]
+        await talk.close()
+
+    messages = {"partial": 6, "assistant": 5, "backlog": 5}.get(kind, 0)
+    assert weights == [messages * order.size] * 2
+
+
+@pytest.mark.parametrize("reading", ["typed", "text"])
+async def test_typed_messages_and_text_bring_the_same_words(reading: str) -> None:
+    order = Order(program=str(stand_in()), kind="assistant", count=4, reading=reading)
+
+    async with asyncio.timeout(30):
+        talk = await open_ours(order, asyncio.Event())
+        weight = await talk.turn(order.prompt)
+        await talk.close()
+
+    between = 3 * len("\n\n") if reading == "text" else 0
+    assert weight == 4 * order.size + between
+
+
+async def test_an_answer_that_is_none_ends_it() -> None:
+    process = await asyncio.create_subprocess_exec(
+        stand_in(), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.DEVNULL, stderr=-1
+    )
+
+    hello = HELLO.replace(',"sdkMcpServers":["bench"]', "")
+    refusal = '{"type":"control_response","response":{"subtype":"error","error":"no"}}'
+    lines = "\n".join([hello, prompt("permission"), refusal, ""])
+    async with asyncio.timeout(30):
+        _, stderr = await process.communicate(lines.encode())
+
+    assert process.returncode == 3
+    assert b"an error for an answer" in stderr
+
+
+@pytest.mark.parametrize("name", [OFFICIAL, BARE, OURS])
+@pytest.mark.parametrize("kind", ["partial", "tool"])
+def test_every_python_contestant_does_what_it_is_told(name: str, kind: str) -> None:
+    order = {"program": str(stand_in()), "kind": kind, "count": 4, "window": 4, "warm": 2}
+
+    report: dict[str, Any] = run_order(entrants()[name], order)
+
+    assert (report["note"], report["items"]) == ("", 4)
+    assert report["weight"] == (200 if kind == "partial" else 0)
+    assert report["cpu"] > 0
+
+
+async def test_a_question_behind_unread_messages_is_heard() -> None:
+    order = Order(program=str(stand_in()), kind="backlog", count=2_000, size=200)
+    asked = asyncio.Event()
+
+    async with asyncio.timeout(30):
+        talk = await open_ours(order, asked)
+        await talk.send(order.prompt)
+        await asked.wait()
+        await talk.close()
+
+    assert asked.is_set()

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.figures import Measured, Run, figure_of, ratio, verdict
+from benchmarks.page import PAGE, with_numbers
+from benchmarks.plots import series
+from benchmarks.records import differences, load_run, save_run
+from benchmarks.rows import BARE, EVERYONE, OFFICIAL, OURS, ROWS, TYPESCRIPT, chosen
+from benchmarks.table import table
+
+STEADY = [1.0, 1.01, 0.99, 1.0, 1.0]
+
+
+def measured(key: str, ours: float, **others: float) -> Measured:
+    """A row whose rounds hardly differ; the official SDK takes 10 µs an item."""
+    costs = {OFFICIAL: 10e-6, OURS: ours, **others}
+    return Measured(key, {name: [cost * each for each in STEADY] for name, cost in costs.items()})
+
+
+def run(*rows: Measured) -> Run:
+    return Run({"processor": "abacus"}, list(rows))
+
+
+def test_every_row_has_a_line_with_its_title() -> None:
+    rows = [measured(key, 2e-6) for key in ROWS if not ROWS[key].readings]
+
+    shown = table(rows)
+
+    assert [row.row.title for row in rows if row.row.title not in shown] == []
+
+
+def test_a_line_tells_costs_ratio_and_verdict() -> None:
+    line = table([measured("partial", 1.5e-6, **{TYPESCRIPT: 4e-6, BARE: 2e-6})]).splitlines()[4]
+
+    cells = [cell.strip() for cell in line.strip("|").split("|")]
+    assert cells[1:5] == ["10 µs", "4 µs", "2 µs", "1.5 µs"]
+    assert [cell.partition(" ±")[0] for cell in cells[5:8]] == ["0.15", "0.40", "0.20"]
+    assert cells[8:] == ["≤ 0.2", "met"]
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "words"),
+    [
+        (1e-6, 4e-6, "met"),
+        (3e-6, 4e-6, "missed"),
+        (1e-6, 0.5e-6, "met, behind TypeScript"),
+        (5e-6, 4e-6, "missed, behind TypeScript"),
+    ],
+)
+def test_a_verdict_looks_at_the_target_and_at_typescript(
+    ours: float, theirs: float, words: str
+) -> None:
+    assert verdict(measured("partial", ours, **{TYPESCRIPT: theirs})) == words
+
+
+def test_whoever_is_absent_is_said_to_be() -> None:
+    row = measured("partial", 1e-6)
+    row.notes[TYPESCRIPT] = "node and npm are not here"
+
+    assert "node and npm are not here" in table([row])
+
+
+def test_the_margin_grows_with_the_spread_of_the_rounds() -> None:
+    steady = ratio(measured("partial", 1e-6), OURS)
+    wild = measured("partial", 1e-6)
+    wild.values[OURS] = [1e-6, 2e-6, 0.5e-6, 3e-6, 1.5e-6]
+    spread = ratio(wild, OURS)
+
+    assert steady is not None
+    assert spread is not None
+    assert steady.margin is not None
+    assert spread.margin is not None
+    assert spread.margin > 3 * steady.margin
+
+
+def test_one_round_claims_no_margin() -> None:
+    row = Measured("partial", {OFFICIAL: [1.0], OURS: [0.2]})
+
+    assert str(ratio(row, OURS)) == "0.20"
+
+
+def test_a_figure_is_the_cost_of_one_item() -> None:
+    report = {"cpu": 2.0, "wall": 4.0, "items": 100, "held": 5.0}
+
+    assert figure_of(ROWS["partial"], report) == 0.02
+    assert figure_of(ROWS["connect-wall"], report) == 0.04
+    assert figure_of(ROWS["idle"], report) == 5.0
+
+
+def test_a_family_of_rows_becomes_a_line_for_each_contestant() -> None:
+    rows = [measured("messages-1000", 3e-6), measured("messages-10", 2e-6), measured("hook", 1e-6)]
+
+    lines = series(rows, "messages")
+
+    assert lines[OURS] == [(10, pytest.approx(2.0)), (1000, pytest.approx(3.0))]
+    assert set(lines) == {OURS, OFFICIAL}
+
+
+def test_rows_are_chosen_by_key_or_by_family() -> None:
+    assert [row.key for row in chosen("hook, sessions")] == [
+        "hook",
+        *(key for key in ROWS if key.startswith("sessions-")),
+    ]
+    assert chosen("") == list(ROWS.values())
+    with pytest.raises(SystemExit, match="no such rows: nonsense"):
+        chosen("hook,nonsense")
+
+
+def test_every_target_of_the_design_is_in_the_table() -> None:
+    targets = {row.key: row.target for row in ROWS.values() if row.target is not None}
+
+    assert targets == {
+        "partial": 0.20,
+        "1kb": 0.33,
+        "800kb": 1.0,
+        "permission": 0.50,
+        "hook": 0.50,
+        "tool": 0.05,
+        "permissions": 0.15,
+        "tools": 0.015,
+        "import": 0.12,
+    }
+    assert all(ROWS[key].who == EVERYONE for key in targets)
+
+
+def test_a_run_survives_its_file(tmp_path: Path) -> None:
+    kept = run(measured("partial", 1e-6), measured("hook", 2e-6))
+
+    save_run(kept, tmp_path / "run.json")
+
+    assert load_run(tmp_path / "run.json") == kept
+
+
+def test_two_runs_are_compared_row_by_row() -> None:
+    first, second = run(measured("partial", 1e-6)), run(measured("partial", 1.5e-6))
+
+    ((title, moved, allowed),) = differences(first, second)
+
+    assert title == ROWS["partial"].title
+    assert moved == pytest.approx(0.5)
+    assert 0 < allowed < 0.5
+
+
+def test_the_page_keeps_its_prose_and_changes_its_numbers() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+
+    written = with_numbers(page, run(measured("partial", 1.5e-6)))
+
+    before, mark, _ = page.partition("<!-- numbers -->")
+    assert mark
+    assert written.startswith(before + mark)
+    assert written.endswith(page.rpartition("<!-- /numbers -->")[2])
+    assert "| processor | abacus |" in written
+    assert with_numbers(written, run(measured("partial", 1.5e-6))) == written

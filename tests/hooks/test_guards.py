@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from steersman.errors import UsageError
+from steersman.hooks import (
+    PostToolUse,
+    PostToolUseOutput,
+    PreToolUse,
+    Reply,
+    deny,
+    deny_tools,
+    log,
+    only_tools,
+    rate_limit,
+    redact,
+    validate,
+)
+
+
+def using(tool: str, **given: Any) -> PreToolUse:
+    return PreToolUse(tool_name=tool, tool_input=given)
+
+
+def test_named_tools_are_denied_and_others_are_not() -> None:
+    guard = deny_tools("Bash", "mcp__git__.*", reason="not here")
+
+    assert guard(using("Bash")) == deny("not here")
+    assert guard(using("mcp__git__push")) == deny("not here")
+    assert guard(using("Read")) is None
+
+
+def test_a_denial_names_the_tool_unless_told_what_to_say() -> None:
+    assert deny_tools("Bash")(using("Bash")) == deny("Bash is not allowed here.")
+
+
+def test_all_but_the_named_tools_are_denied() -> None:
+    guard = only_tools("Read", "Grep|Glob")
+
+    assert guard(using("Glob")) is None
+    assert guard(using("Bash")) == deny("Only these tools are allowed here: Read, Grep|Glob.")
+
+
+@pytest.mark.parametrize(
+    ("found", "reply"),
+    [
+        (True, None),
+        (None, None),
+        ((True, ""), None),
+        (False, deny("This use of Bash did not pass a check.")),
+        ((False, ""), deny("This use of Bash did not pass a check.")),
+        ((False, "no sudo"), deny("no sudo")),
+        ("no sudo", deny("no sudo")),
+    ],
+)
+async def test_a_check_lets_pass_or_denies(found: Any, reply: Reply | None) -> None:
+    def check(tool: str, given: dict[str, Any]) -> Any:
+        assert (tool, given) == ("Bash", {"command": "sudo x"})
+        return found
+
+    async def check_later(tool: str, given: dict[str, Any]) -> Any:
+        return check(tool, given)
+
+    event = using("Bash", command="sudo x")
+
+    assert await validate(check)(event) == reply
+    assert await validate(check_later)(event) == reply
+
+
+@pytest.mark.parametrize("found", [0, 1, [], ("no", False), (False, 5)])
+async def test_a_check_that_says_neither_raises_so_that_the_guard_stops(found: Any) -> None:
+    with pytest.raises(TypeError, match="a check gave"):
+        await validate(lambda *_: found)(using("Bash"))
+
+
+def test_a_log_hands_over_the_event_and_only_observes() -> None:
+    seen: list[PreToolUse] = []
+    hook = log(seen.append)
+
+    assert hook(using("Bash")) is None
+
+    assert [each.tool_name for each in seen] == ["Bash"]
+    assert hook.hook_kind == "observe"
+
+
+@pytest.mark.parametrize(
+    ("response", "shown"),
+    [
+        ("key sk-12345 here", "key [redacted] here"),
+        (
+            {"stdout": "sk-12345\ntop secret", "interrupted": False, "lines": ["sk-9", 5, None]},
+            {
+                "stdout": "[redacted]\ntop [redacted]",
+                "interrupted": False,
+                "lines": ["[redacted]", 5, None],
+            },
+        ),
+        ([{"type": "text", "text": "a.b"}], [{"type": "text", "text": "a.b"}]),
+    ],
+)
+def test_texts_are_hidden_and_the_result_keeps_its_shape(response: Any, shown: Any) -> None:
+    hook = redact("secret", re.compile(r"sk-\d+"))
+
+    reply = hook(PostToolUse(tool_response=response))
+
+    if shown == response:
+        assert reply is None
+    else:
+        assert reply == Reply(hook_specific_output=PostToolUseOutput(updated_tool_output=shown))
+
+
+def test_a_text_is_meant_literally_and_so_is_what_replaces_it() -> None:
+    reply = redact("a.b", replacement=r"\1")(PostToolUse(tool_response="a.b axb"))
+
+    assert reply == Reply(hook_specific_output=PostToolUseOutput(updated_tool_output=r"\1 axb"))
+
+
+def test_calls_beyond_the_limit_are_denied_until_time_has_passed() -> None:
+    now = [100.0]
+    guard = rate_limit(2, per=10, clock=lambda: now[0])
+
+    first = [guard(using("Bash")) for _ in range(3)]
+    now[0] = 109.0
+    second = guard(using("Bash"))
+    now[0] = 110.0
+    third = [guard(using("Bash")) for _ in range(3)]
+
+    assert first == [None, None, deny("Too many tool calls: 2 in 10 s. Try again in 10.0 s.")]
+    assert second == deny("Too many tool calls: 2 in 10 s. Try again in 1.0 s.")
+    assert [each is None for each in third] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("make", "argument"),
+    [
+        (deny_tools, "matchers"),
+        (lambda: deny_tools("["), "matcher"),
+        (lambda: only_tools(None), "matchers"),
+        (lambda: validate("x"), "check"),
+        (lambda: log(5), "look"),
+        (redact, "patterns"),
+        (lambda: redact(""), "patterns"),
+        (lambda: redact(5), "patterns"),
+        (lambda: redact("x", replacement=5), "replacement"),
+        (lambda: rate_limit(0, per=1, clock=float), "calls"),
+        (lambda: rate_limit(1.5, per=1, clock=float), "calls"),
+        (lambda: rate_limit(1, per=0, clock=float), "per"),
+        (lambda: rate_limit(1, per=1, clock=5), "clock"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(make: Callable[..., Any], argument: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        make()
+
+    assert refused.value.argument == argument

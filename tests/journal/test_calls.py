@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from steersman.journal.calls import CallBook, ToolCallRecord, server_of
+from steersman.messages import Message, parse_message
+from tests.samples import frames, traces
+
+
+def asked(*uses: tuple[str, str], parent: str | None = None, **fields: Any) -> Message:
+    content = [{"type": "tool_use", "id": a, "name": b, "input": {"n": a}} for a, b in uses]
+    body = {"id": "m", "content": content}
+    return parse_message(
+        {"type": "assistant", "message": body, "parent_tool_use_id": parent, **fields}
+    )
+
+
+def answered(*results: tuple[str, bool | None], **fields: Any) -> Message:
+    content = [{"type": "tool_result", "tool_use_id": a, "is_error": b} for a, b in results]
+    return parse_message({"type": "user", "message": {"content": content}, **fields})
+
+
+def test_a_call_has_its_server_its_input_and_its_time() -> None:
+    book = CallBook()
+
+    (begun,) = book.hear(asked(("t1", "mcp__lab__add_up")), 10.0)
+    (ended,) = book.hear(answered(("t1", None)), 12.5)
+
+    assert begun == ToolCallRecord(
+        tool_use_id="t1", name="mcp__lab__add_up", server="lab", input={"n": "t1"}, started=10.0
+    )
+    assert begun.is_running
+    assert (ended.duration, ended.is_error, ended.is_running) == (2.5, False, False)
+    assert book.all == (ended,)
+
+
+def test_parallel_calls_end_each_in_its_own_time() -> None:
+    book = CallBook()
+    book.hear(asked(("t1", "Bash"), ("t2", "Read")), 1.0)
+    book.hear(asked(("t3", "Bash")), 2.0)
+
+    book.hear(answered(("t3", True)), 3.0)
+    book.hear(answered(("t1", False)), 6.0)
+
+    assert [(each.tool_use_id, each.duration, each.is_error) for each in book.all] == [
+        ("t1", 5.0, False),
+        ("t2", None, None),
+        ("t3", 1.0, True),
+    ]
+    assert [each.tool_use_id for each in book.running] == ["t2"]
+    assert book.count == 3
+
+
+def test_a_subagents_calls_tell_whose_they_are() -> None:
+    book = CallBook()
+
+    book.hear(asked(("t2", "Bash"), parent="t1"), 1.0)
+    book.hear(answered(("t2", None), agent_id="a1", parent_tool_use_id="t1"), 2.0)
+
+    assert [(each.parent_tool_use_id, each.agent_id) for each in book.all] == [("t1", "a1")]
+
+
+def test_a_clock_that_jumps_back_makes_no_negative_time() -> None:
+    book = CallBook()
+    book.hear(asked(("t1", "Bash")), 10.0)
+
+    (ended,) = book.hear(answered(("t1", None)), 5.0)
+
+    assert ended.duration == 0.0
+
+
+def test_what_is_told_twice_counts_once() -> None:
+    book = CallBook()
+    for message in (asked(("t1", "Bash")), asked(("t1", "Bash")), answered(("t1", None))):
+        book.hear(message, 1.0)
+
+    assert book.hear(answered(("t1", None)), 9.0) == []
+    assert book.count == 1
+
+
+def test_results_of_nobody_and_api_errors_are_no_calls() -> None:
+    book = CallBook()
+
+    assert book.hear(answered(("unknown", None)), 1.0) == []
+    assert book.hear(asked(("t1", "Bash"), is_api_error_message=True), 1.0) == []
+    assert book.hear(parse_message({"type": "user", "message": {"content": "hi"}}), 1.0) == []
+    assert book.all == ()
+
+
+def test_a_long_session_forgets_old_calls_and_still_counts_them() -> None:
+    book = CallBook(kept=10)
+    for n in range(100):
+        book.hear(asked((f"t{n}", "Bash")), float(n))
+        book.hear(answered((f"t{n}", None)), float(n))
+
+    assert [each.tool_use_id for each in book.all] == [f"t{n}" for n in range(90, 100)]
+    assert book.count == 100
+
+
+def test_when_the_cli_goes_nothing_runs_any_more() -> None:
+    book = CallBook()
+    book.hear(asked(("t1", "Bash")), 1.0)
+
+    lost = book.close()
+
+    assert [each.tool_use_id for each in lost] == ["t1"]
+    assert book.running == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "server"),
+    [
+        ("Bash", None),
+        ("mcp__lab__add", "lab"),
+        ("mcp__my_lab__add__two", "my_lab"),
+        ("mcp__lab", None),
+        ("", None),
+    ],
+)
+def test_the_server_stands_in_the_name(name: str, server: str | None) -> None:
+    assert server_of(name) == server
+
+
+@pytest.mark.parametrize("trace", traces())
+def test_every_recorded_result_ends_a_recorded_call(trace: str) -> None:
+    book = CallBook()
+    for at, frame in enumerate(frames(trace)):
+        book.hear(parse_message(frame), float(at))
+
+    uses, results = set[str](), set[str]()
+    for frame in frames(trace):
+        content = frame["message"]["content"] if frame["type"] in ("assistant", "user") else []
+        for block in content if isinstance(content, list) else ():
+            uses |= {block["id"]} if block["type"] == "tool_use" else set()
+            results |= {block["tool_use_id"]} if block["type"] == "tool_result" else set()
+    assert {each.tool_use_id for each in book.all} == uses
+    assert {each.tool_use_id for each in book.running} == uses - results

@@ -1,0 +1,173 @@
+"""`everything` as a process, and somebody to talk to tool servers as a session does."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from steersman.permissions import Elicitation, ElicitationAnswer
+from steersman.ports import Caller, JsonObject, ToolServer
+
+__all__ = ["ROOT", "Host", "Running", "paths", "running", "stdio_config", "tiny_config"]
+
+ROOT = Path(__file__).parents[2]
+MODULE = "tests.mcp_servers.everything"
+PATIENCE = 20
+
+
+def paths() -> str:
+    """Where a process of ours finds this tree, and the same `mcp` as this process."""
+    return os.pathsep.join(
+        [*filter(None, [os.environ.get("PYTHONPATH")]), str(ROOT / "src"), str(ROOT)]
+    )
+
+
+def stdio_config(**env: str) -> dict[str, Any]:
+    """The configuration of one that speaks over stdin and stdout."""
+    return {
+        "command": sys.executable,
+        "args": ["-m", MODULE, "stdio"],
+        "env": {"PYTHONPATH": paths(), **env},
+    }
+
+
+def tiny_config(**env: str) -> dict[str, Any]:
+    """The configuration of a small one that starts quickly."""
+    return {
+        "command": sys.executable,
+        "args": [str(ROOT / "tests/mcp_servers/tiny.py")],
+        "env": env,
+    }
+
+
+@dataclass
+class Running:
+    """One that listens on a port."""
+
+    kind: str
+    port: int
+    process: subprocess.Popen[str]
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/{'mcp' if self.kind == 'http' else 'sse'}"
+
+    def config(self, **headers: str) -> dict[str, Any]:
+        return {"type": self.kind, "url": self.url, "headers": headers}
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(PATIENCE)
+
+
+@contextmanager
+def running(kind: str, *, port: int = 0, env: Mapping[str, str] | None = None) -> Iterator[Running]:
+    """`everything` over `http` or `sse`, on a port of its own."""
+    process = subprocess.Popen(
+        (sys.executable, "-m", MODULE, kind, str(port)),
+        stdout=subprocess.PIPE,
+        text=True,
+        env={"PATH": os.environ.get("PATH", ""), "PYTHONPATH": paths(), **(env or {})},
+    )
+    try:
+        assert process.stdout is not None
+        yield Running(kind, int(process.stdout.readline()), process)
+    finally:
+        process.kill()
+        process.wait(PATIENCE)
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+@dataclass
+class Host:
+    """One session, as a tool server sees it."""
+
+    server: ToolServer
+    key: str = "key"
+    answer: ElicitationAnswer | None = None
+    heard: list[JsonObject] = field(default_factory=list[JsonObject])
+    asked: list[Elicitation] = field(default_factory=list[Elicitation])
+    reported: list[tuple[str, BaseException]] = field(
+        default_factory=list[tuple[str, BaseException]]
+    )
+
+    def __post_init__(self) -> None:
+        self.news = asyncio.Event()
+        self.caller = Caller(
+            f"session of {self.key}",
+            self.key,
+            self._hear,
+            report=lambda tool, error: self.reported.append((tool, error)),
+            elicit=self._elicit,
+        )
+
+    async def __aenter__(self) -> Self:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await self.server.attach(self.caller)
+        except BaseException:
+            await self.server.detach(self.caller)
+            raise
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        async with asyncio.timeout(PATIENCE):
+            await self.server.detach(self.caller)
+
+    async def send(self, message: JsonObject) -> Any:
+        async with asyncio.timeout(PATIENCE):
+            return await self.server.handle(message, self.caller)
+
+    async def ask(self, method: str, *, number: int | str = 7, **params: Any) -> Any:
+        return await self.send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+
+    async def greet(self) -> Any:
+        answer = await self.ask(
+            "initialize",
+            number=0,
+            protocolVersion="2025-11-25",
+            capabilities={},
+            clientInfo={"name": "claude-code", "version": "2"},
+        )
+        assert await self.send({"jsonrpc": "2.0", "method": "notifications/initialized"}) is None
+        return answer["result"]
+
+    async def call(self, tool: str, /, *, meta: JsonObject | None = None, **arguments: Any) -> Any:
+        more: dict[str, Any] = {} if meta is None else {"_meta": meta}
+        answer = await self.ask("tools/call", name=tool, arguments=arguments, **more)
+        assert answer["id"] == 7
+        return answer
+
+    async def text_of(self, tool: str, /, **arguments: Any) -> str:
+        """What a tool says; an error of the protocol says its message."""
+        answer = await self.call(tool, **arguments)
+        if "error" in answer:
+            return str(answer["error"]["message"])
+        return "".join(block["text"] for block in answer["result"]["content"])
+
+    async def hears(self, method: str) -> JsonObject:
+        """The next notification of that kind, once it is there."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                for each in self.heard:
+                    if each["method"] == method:
+                        self.heard.remove(each)
+                        return each
+                self.news.clear()
+                await self.news.wait()
+
+    def _hear(self, message: JsonObject) -> None:
+        self.heard.append(message)
+        self.news.set()
+
+    async def _elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
+        self.asked.append(elicitation)
+        return self.answer or ElicitationAnswer("decline")

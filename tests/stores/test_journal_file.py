@@ -1,0 +1,383 @@
+"""A journal on disk is whole up to the last line, whatever happens to its writer."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steersman.errors import UsageError
+from steersman.journal import Entry, Kind
+from steersman.journal.files import Header, Record, line_of, read_tracks
+from steersman.journal.redaction import MARK, Redactor
+from steersman.journal.replaying import replay
+from steersman.stores import JournalFile, read_journal
+from tests.journal.recordings import hold
+
+Seen = tuple[int, float, Kind, bytes, tuple[str, ...], dict[str, object]]
+
+
+def seen(entry: Entry) -> Seen:
+    return entry.seq, entry.at, entry.kind, entry.line, entry.turns, dict(entry.details)
+
+
+def said(seq: int, text: str = "hello") -> Entry:
+    return Entry(seq, float(seq), Kind.MESSAGE, b'{"type":"x","text":"%s"}' % text.encode(), ("u",))
+
+
+def kept(path: Path, *entries: Entry) -> None:
+    sink = JournalFile(path)
+    sink.write(entries)
+    sink.close()
+
+
+def test_what_was_written_is_read_back(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    entries = [
+        said(1),
+        Entry(2, 2.5, Kind.NOISE, b"\xff not utf-8"),
+        Entry(3, 3.0, Kind.PHASE, details={"before": "idle", "after": "running"}),
+    ]
+
+    sink = JournalFile(path)
+    for entry in entries:
+        sink.write([entry])
+
+    assert [seen(each) for each in read_journal(path)] == [seen(each) for each in entries]
+    sink.close()
+
+
+@given(
+    batches=st.lists(
+        st.lists(
+            st.builds(
+                Entry,
+                st.integers(1, 1000),
+                st.floats(0, 1e10),
+                st.sampled_from([kind for kind in Kind if kind is not Kind.RESTARTED]),
+                st.binary(max_size=30) | st.sampled_from([b'{"a": 1}', b'{"a":"\\ud800"}', b"[]"]),
+                st.lists(st.text(max_size=3), max_size=2).map(tuple),
+                st.dictionaries(st.text(max_size=3), st.integers() | st.text(max_size=4)),
+            ),
+            max_size=4,
+        ),
+        max_size=4,
+    )
+)
+def test_any_entries_in_any_batches_come_back(
+    tmp_path_factory: pytest.TempPathFactory, batches: list[list[Entry]]
+) -> None:
+    path = tmp_path_factory.mktemp("any") / "journal.jsonl"
+    sink = JournalFile(path)
+
+    for batch in batches:
+        sink.write(batch)
+    sink.close()
+
+    written = [entry for batch in batches for entry in batch]
+    found = list(read_journal(path)) if written else []
+    assert [seen(each) for each in found] == [seen(each) for each in written]
+
+
+def test_only_its_owner_may_read_it(tmp_path: Path) -> None:
+    new, old = tmp_path / "new.jsonl", tmp_path / "old.jsonl"
+    old.touch(0o644)
+
+    for path in (new, old):
+        kept(path, said(1))
+
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_session_that_never_began_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+
+    JournalFile(path).close()
+
+    assert path.read_bytes() == b""
+
+
+COUNTER = """
+import sys
+from pathlib import Path
+from steersman.journal import Entry, Kind
+from steersman.stores import JournalFile
+
+def writes():
+    return int(Path("/proc/self/io").read_text().partition("syscw: ")[2].partition("\\n")[0])
+
+sink = JournalFile(sys.argv[1])
+before = writes()
+sink.write([Entry(n, 1.0, Kind.NOISE, b"x") for n in range(50)])
+sink.write([])
+print(writes() - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="the kernel does not count writes")
+def test_a_batch_is_one_write(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+
+    told = subprocess.check_output([sys.executable, "-c", COUNTER, str(path)], timeout=30)
+
+    assert int(told) == 1
+    assert len(list(read_journal(path))) == 50
+
+
+def test_opened_again_it_goes_on_with_a_track_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    kept(path, said(1), said(2))
+
+    kept(path, said(1, "again"))
+
+    first, second = read_tracks(path.read_bytes())
+    assert [first.header.track, second.header.track] == [0, 1]
+    assert [len(first.records), len(second.records)] == [2, 1]
+
+
+def test_a_revival_begins_a_track(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+
+    kept(path, said(1), Entry(2, 2.0, Kind.RESTARTED, details={"attempt": 1}), said(3))
+
+    tracks = read_tracks(path.read_bytes())
+    assert [[record.seq for record in track.records] for track in tracks] == [[1], [2, 3]]
+    assert [track.header.track for track in tracks] == [0, 1]
+
+
+@pytest.mark.parametrize("cut", [2, 5, 40])
+def test_a_torn_line_stays_and_hides_nothing(tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "journal.jsonl"
+    kept(path, said(1), said(2))
+    os.truncate(path, path.stat().st_size - cut)
+    torn = path.read_bytes()
+
+    kept(path, said(3))
+
+    assert path.read_bytes().startswith(torn)
+    found = list(read_journal(path))
+    assert [each.seq for each in found if not each.details.get("torn")] == [1, 3]
+    assert [each.line for each in found if each.details.get("torn")] == [torn.split(b"\n")[-1]]
+
+
+def test_a_header_that_was_cut_off_is_no_obstacle(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    kept(path, said(1))
+    with path.open("ab") as file:
+        file.write(line_of(Header(track=1))[:30])
+
+    kept(path, said(2))
+
+    assert [each.seq for each in read_journal(path) if not each.details.get("torn")] == [1, 2]
+
+
+@pytest.mark.parametrize("content", [b"dear diary\n", b'{"a": 1}\n', b'{"journal":99}\n'])
+def test_a_file_that_is_no_journal_of_ours_is_left_alone(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "diary.txt"
+    path.write_bytes(content)
+
+    with pytest.raises(UsageError, match="journal"):
+        JournalFile(path)
+    with pytest.raises(UsageError, match="journal"):
+        read_journal(path)
+
+    assert path.read_bytes() == content
+
+
+def test_where_no_file_can_be_it_says_so_at_once(tmp_path: Path) -> None:
+    for path in (tmp_path / "missing" / "journal.jsonl", tmp_path):
+        with pytest.raises(UsageError, match="can be written"):
+            JournalFile(path)
+    with pytest.raises(UsageError, match="can be read"):
+        read_journal(tmp_path / "missing")
+
+
+def test_two_sessions_cannot_write_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    first = JournalFile(path)
+
+    with pytest.raises(UsageError, match="no one writes"):
+        JournalFile(path)
+
+    first.close()
+    JournalFile(path).close()
+
+
+# What must not be written
+
+
+def test_secrets_are_taken_out_of_lines_and_details(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    sink = JournalFile(path, redact=Redactor(["hunter2-secret"]).line)
+
+    sink.write(
+        [
+            said(1, "it is hunter2-secret"),
+            Entry(2, 2.0, Kind.FAULT, details={"e": "hunter2-secret"}),
+        ]
+    )
+    sink.close()
+
+    assert b"hunter2" not in path.read_bytes()
+    assert path.read_bytes().count(MARK.encode()) == 2
+
+
+def test_a_rule_that_fails_writes_nothing_in_clear(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+
+    def broken(_line: bytes) -> bytes:
+        raise RuntimeError
+
+    sink = JournalFile(path, redact=broken)
+    sink.write([said(1, "secret")])
+    sink.close()
+
+    (entry,) = read_journal(path)
+    assert (entry.line, entry.details) == (MARK.encode(), {"unwritable": "RuntimeError"})
+
+
+def test_details_that_no_json_can_say_do_not_stop_it(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+
+    kept(path, Entry(1, 1.0, Kind.DECIDED, details={"x": object()}), said(2))
+
+    assert [each.seq for each in read_journal(path)] == [1, 2]
+
+
+# What may go wrong
+
+
+@contextmanager
+def file_size_limit(size: int) -> Generator[None, None, None]:
+    """No file of this process may grow beyond `size`, as on a disk that is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handled = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handled)
+
+
+def test_a_full_disk_is_reported_once_and_leaves_whole_lines(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    reports: list[str] = []
+    sink = JournalFile(path, report=reports.append)
+    sink.write([said(1), said(2)])
+
+    with file_size_limit(path.stat().st_size + 100):
+        sink.write([said(n) for n in range(3, 20)])
+        sink.write([said(20)])
+    sink.write([said(21)])
+    sink.close()
+
+    assert len(reports) == 1
+    assert os.strerror(errno.EFBIG) in reports[0]
+    assert sink.failure == reports[0]
+    found = [each.seq for each in read_journal(path)]
+    assert found == list(range(1, len(found) + 1))
+    assert 2 <= len(found) < 19
+    assert path.read_bytes().endswith(b"\n")
+
+
+def test_a_report_that_raises_hurts_nobody(tmp_path: Path) -> None:
+    def broken(_report: str) -> None:
+        raise RuntimeError
+
+    sink = JournalFile(tmp_path / "journal.jsonl", report=broken)
+
+    with file_size_limit(1):
+        sink.write([said(1)])
+
+    assert sink.failure
+
+
+WRITER = """
+import sys
+from steersman.journal import Entry, Kind
+from steersman.stores import JournalFile
+sink = JournalFile(sys.argv[1])
+seq = 0
+while True:
+    batch = [Entry(seq + n, 1.0, Kind.MESSAGE, b'{"text":"%s"}' % (b"x" * 2000)) for n in (1, 2, 3)]
+    sink.write(batch)
+    seq += 3
+    print(seq, flush=True)
+"""
+
+
+@pytest.mark.parametrize("after", [1, 20, 300])
+def test_a_writer_that_is_killed_loses_nothing_that_it_had_written(
+    tmp_path: Path, after: int
+) -> None:
+    path = tmp_path / "journal.jsonl"
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE
+    ) as writer:
+        assert writer.stdout is not None
+        told = 0
+        for _ in range(after):
+            told = int(writer.stdout.readline())
+        writer.kill()
+        left = [int(line) for line in writer.stdout.read().split(b"\n")[:-1]]
+
+    found = list(read_journal(path))
+
+    torn = [each for each in found if each.details.get("torn")]
+    whole = [each.seq for each in found if not each.details.get("torn")]
+    assert len(torn) <= 1
+    assert whole == list(range(1, len(whole) + 1))
+    assert len(whole) >= max([told, *left])
+    JournalFile(path).close()
+
+
+HUNDRED_THOUSAND = """
+import resource, sys
+from steersman.journal import Journal, Kind
+from steersman.stores import JournalFile, read_journal
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+journal, sink = Journal(memory=200_000), JournalFile(sys.argv[1])
+line = b'{"type":"stream_event","text":"%s"}' % (b"x" * 200)
+for n in range(100_000):
+    sink.write([journal.append(float(n), Kind.PARTIAL, line)])
+    if n == 5_000:
+        early = peak()
+sink.close()
+print(sum(1 for _ in read_journal(sys.argv[1])), peak() - early)
+"""
+
+
+def test_a_hundred_thousand_entries_take_no_more_memory_than_a_few(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", HUNDRED_THOUSAND, str(tmp_path / "journal.jsonl")]
+
+    count, grown = map(int, subprocess.check_output(command, timeout=60).split())
+
+    assert count == 100_000
+    assert grown < 4_000, "KiB, of a file of 28 MB"
+
+
+async def test_a_session_read_from_its_file_is_the_session(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    held = await hold("subagent_foreground")
+
+    kept(path, *held.entries)
+
+    found = replay(read_journal(path))
+    live = replay(held.entries)
+    assert (found.turns, found.states, found.snapshot) == (live.turns, live.states, live.snapshot)
+    assert [Record.of(each) for each in found.entries] == [Record.of(each) for each in held.entries]

@@ -1,0 +1,43 @@
+"""What is tested with the newest `mcp` holds for the oldest that we speak, too."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.mcp_servers.older import OLDER_MCP, older_mcp
+from tests.mcp_servers.running import ROOT
+
+FILES = ("tests/tools/test_mcp_instance.py", "tests/tools/test_mcp_remote.py")
+LONGEST_SHOWN = 3000
+
+TELL = "import importlib.metadata, mcp.server.fastmcp; print(importlib.metadata.version('mcp'))"
+
+
+def with_the_oldest(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        (sys.executable, *words),
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(older_mcp())},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+
+
+def test_the_other_package_is_the_oldest() -> None:
+    assert with_the_oldest("-c", TELL).stdout.strip() == OLDER_MCP
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_the_oldest_package_does_the_same(file: str) -> None:
+    # Its own old dependencies warn of each other.
+    lenient = ("-p", "no:cacheprovider", "-o", "filterwarnings=default")
+
+    done = with_the_oldest("-m", "pytest", "-q", *lenient, file)
+
+    assert done.returncode == 0, done.stdout[-LONGEST_SHOWN:]
