@@ -11,10 +11,11 @@ The session knows the outside world only through these protocols.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from steersman.journal import Entry
 from steersman.permissions import (
     Decision,
     DialogAnswer,
@@ -35,6 +36,7 @@ __all__ = [
     "JsonObject",
     "Launch",
     "Receiver",
+    "Sink",
     "ToolServer",
     "Transport",
 ]
@@ -190,6 +192,18 @@ class ToolServer(Protocol):
 
         Cancelled when the CLI takes the call back.
         """
+        ...
+
+
+class Sink(Protocol):
+    """Keeps a journal beyond its process. Called in the event loop; must not block or raise."""
+
+    def write(self, entries: Sequence[Entry]) -> None:
+        """Keep these entries, in order; they are on their way to the disk when it returns."""
+        ...
+
+    def close(self) -> None:
+        """Nothing more will come."""
         ...
 
 

@@ -15,6 +15,7 @@ from steersman._protocol.events import (
 )
 from steersman._session.deciding import Deciding, Refused
 from steersman._session.hooking import Hooking
+from steersman._session.pausing import GATE, Gate
 from steersman._session.serving import Serving
 
 __all__ = ["Asked", "Desk"]
@@ -29,12 +30,15 @@ class Desk:
     deciding: Deciding
     hooking: Hooking
     serving: Serving
+    gate: Gate
 
     async def answer(self, asked: Asked, session_id: str) -> Any:
         """The response to send. Raises `Refused` where the answer is an error."""
         match asked:
             case ToolCalled():
                 return {"mcp_response": await self.serving.answer(asked)}
+            case HookAsked(callback_id=callback_id) if callback_id == GATE:
+                return await self.gate.passed()
             case HookAsked():
                 return await self.hooking.answer(asked)
             case PermissionAsked():
