@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self, TypeVar, overload
 
+from steersman._session.course import Continuation, Course
 from steersman._session.identity import new_uuid
 from steersman._session.prompts import Prompt, content_of
 from steersman._session.session import Session
@@ -58,13 +60,21 @@ class Agent:
         chosen = _checked(transport) or self._transport
         if chosen is None:
             check_plugins(options)
-        return Session(
+        program = _program(options, chosen)
+
+        def again(how: Continuation) -> Plan:
+            return _plan(_options_again(options, how), servers, program, reruns=how.reruns)
+
+        course = Course(
             options,
-            _plan(options, servers, _program(options, chosen)),
+            _plan(options, servers, program),
             chosen or SubprocessTransport(),
             servers,
             self._clock,
+            again,
+            as_tool_server,
         )
+        return Session(course)
 
     async def start(
         self, prompt: Prompt | None = None, *, transport: Transport | None = None, **overrides: Any
@@ -207,7 +217,22 @@ async def run(
     return await Agent(options, transport=transport, **fields).run(prompt, output=output)
 
 
-def _plan(options: Options, servers: Mapping[str, ToolServer], program: str) -> Plan:
+def _options_again(options: Options, how: Continuation) -> Options:
+    """The options for another CLI of the same session."""
+    return dataclasses.replace(
+        options,
+        resume=None if how.is_new else how.session_id,
+        session_id=how.session_id if how.is_new else None,
+        continue_conversation=False,
+        fork_session=False,
+        resume_session_at=how.at,
+        resume_drops_turn=None,
+    )
+
+
+def _plan(
+    options: Options, servers: Mapping[str, ToolServer], program: str, *, reruns: bool = False
+) -> Plan:
     approved: Iterable[str] = ()
     if options.functions:
         names = servers[FUNCTIONS].tool_names
@@ -219,6 +244,7 @@ def _plan(options: Options, servers: Mapping[str, ToolServer], program: str) -> 
         new_session_id=new_uuid(),
         servers=servers,
         approved=approved,
+        reruns=reruns,
     )
 
 

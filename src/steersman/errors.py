@@ -17,7 +17,8 @@ SteersmanError
 ├── NotLoggedIn                the CLI has no credential, or a wrong one
 ├── ChannelError               the pipe to a running CLI failed
 │   ├── ChannelClosed
-│   └── CliExited
+│   ├── CliExited
+│   └── Stalled
 ├── ProtocolViolation          the CLI broke the rules of the wire
 ├── RequestError               a control request came back unhappy
 │   ├── RequestRefused
@@ -25,6 +26,7 @@ SteersmanError
 │   └── RequestLost
 ├── TurnError                  a turn did not give what was asked of it
 │   ├── TurnFailed
+│   ├── LimitReached
 │   ├── NoOutput
 │   └── BadOutput
 ├── ToolExecutionError         a Python tool failed
@@ -60,6 +62,7 @@ __all__ = [
     "Evidence",
     "ForbiddenTool",
     "LaunchError",
+    "LimitReached",
     "McpNotReady",
     "NoOutput",
     "NotLoggedIn",
@@ -72,6 +75,7 @@ __all__ = [
     "RequestTimeout",
     "ResumeNotFound",
     "SessionInUse",
+    "Stalled",
     "StartupError",
     "StartupExited",
     "StartupTimeout",
@@ -286,6 +290,30 @@ class CliExited(ChannelError):
     code = "cli_exited"
 
 
+class Stalled(ChannelError):
+    """The CLI said nothing for too long, and did not obey an interrupt in time either."""
+
+    code = "stalled"
+
+    def __init__(
+        self, phase: str, since: float, last_event: str, *, evidence: Evidence | None = None
+    ) -> None:
+        super().__init__(
+            f"the CLI was silent for {since:.1f} s in the phase {phase!r}, after {last_event!r}",
+            hint=f"if it is only slow, raise watchdog=Watchdog({phase}=...)",
+            evidence=evidence,
+        )
+        self.phase = phase
+        self.since = since
+        """Seconds of silence."""
+        self.last_event = last_event
+
+    @property
+    def stderr_tail(self) -> str:
+        """What the CLI last wrote on stderr."""
+        return self.evidence.stderr_tail
+
+
 class ProtocolViolation(SteersmanError):
     """The CLI sent something that the protocol does not allow."""
 
@@ -344,6 +372,22 @@ class TurnFailed(TurnError):
         super().__init__(f"the turn {outcome}: {reason}", text=text)
         self.outcome = outcome
         self.reason = reason
+
+
+class LimitReached(TurnError):
+    """A limit of ours is used up."""
+
+    code = "limit_reached"
+
+    def __init__(self, scope: str, name: str, used: float, limit: float) -> None:
+        super().__init__(
+            f"the {scope}'s limit of {limit:g} {name} is reached: {used:g}",
+            hint=f"raise limits=Limits({scope}=Caps({name}=...))",
+        )
+        self.scope = scope
+        self.name = name
+        self.used = used
+        self.limit = limit
 
 
 class NoOutput(TurnError):

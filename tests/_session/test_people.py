@@ -10,6 +10,7 @@ from steersman._protocol.events import DialogAsked, ElicitationAsked
 from steersman._session.deciding import Deciding, People, Refused
 from steersman._session.hooking import Hooking
 from steersman._session.inbound import Desk
+from steersman._session.pausing import Gate
 from steersman._session.serving import Serving
 from steersman.errors import UsageError
 from steersman.permissions import DialogAnswer, Elicitation, ElicitationAnswer, UserDialog
@@ -24,7 +25,9 @@ def desk(faults: list[str] | None = None, **people: Any) -> Desk:
     def report(where: str, _: BaseException | str) -> None:
         told.append(where)
 
-    return Desk(Deciding(People(**people), report), Hooking({}, report), Serving({}, {}, report))
+    return Desk(
+        Deciding(People(**people), report), Hooking({}, report), Serving({}, {}, report), Gate()
+    )
 
 
 async def test_a_server_is_told_what_the_person_said() -> None:

@@ -155,7 +155,7 @@ async def test_answers_may_come_in_any_order() -> None:
 async def test_a_cli_that_leaves_in_the_middle_fails_the_turn_and_says_why() -> None:
     cli = ScriptedCLI(Script(say("half") + stall()))
 
-    async with opened(cli) as session:
+    async with opened(cli, revive=False) as session:
         turn, queued = await session.send("one"), await session.send("two")
         await cli.wait_for_stall()
         cli.exit(7, "out of luck\n")
@@ -177,7 +177,7 @@ async def test_a_cli_that_leaves_in_the_middle_fails_the_turn_and_says_why() -> 
 async def test_a_cli_that_leaves_between_turns_fails_the_session() -> None:
     cli = ScriptedCLI()
 
-    async with opened(cli) as session:
+    async with opened(cli, revive=False) as session:
         await (await session.send("one"))
         cli.exit(0)
         async for _ in session.journal():
@@ -216,7 +216,7 @@ async def test_the_tool_that_runs_is_cancelled_when_the_cli_leaves() -> None:
         return ""
 
     cli = ScriptedCLI(Script(call("mcp__functions__wait")))
-    async with opened(cli, functions=[wait]) as session:
+    async with opened(cli, functions=[wait], revive=False) as session:
         turn = await session.send("go")
         await started.wait()
         cli.exit(1)
@@ -275,4 +275,4 @@ async def test_nothing_can_be_sent_before_the_start_or_after_the_end() -> None:
 
 
 def _pending(session: Any) -> Any:
-    return session._works.link.connection.pending
+    return session._helm.life.link.connection.pending

@@ -83,7 +83,7 @@ async def test_a_secret_on_stderr_stands_in_no_error() -> None:
 async def test_a_secret_stands_in_no_error_of_a_running_session_either() -> None:
     cli = ScriptedCLI(Script(say("half") + stall()))
 
-    async with opened(cli, **SECRETS) as session:
+    async with opened(cli, **SECRETS, revive=False) as session:
         turn = await session.send("go")
         await cli.wait_for_stall()
         cli.exit(1, f"the key {KEY} expired")

@@ -115,7 +115,7 @@ def test_progress_after_the_end_does_not_bring_it_back_but_another_start_does() 
     tasks.hear(ENDINGS[0], 2.0)
 
     tasks.hear(message("task_progress", task_id="a1", description="late"), 3.0)
-    assert tasks.running == ()
+    assert not tasks.running
 
     tasks.hear(started("a1"), 4.0)
     assert [each.task_id for each in tasks.running] == ["a1"]

@@ -129,8 +129,8 @@ async def started_task(turn: Turn) -> str:
 
 def time_left(session: Session) -> float | None:
     """The seconds until the first open request is given up; nothing if none is open."""
-    assert session._works is not None
-    deadline = session._works.link.connection.next_deadline()
+    assert session._helm.life is not None
+    deadline = session._helm.life.link.connection.next_deadline()
     return None if deadline is None else deadline - asyncio.get_running_loop().time()
 
 

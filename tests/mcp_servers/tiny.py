@@ -18,7 +18,7 @@ TOOLS = [{"name": name, "inputSchema": SCHEMA} for name in ("add", "greet", "fai
 def answer(method: str, params: dict[str, Any]) -> dict[str, Any]:
     if method == "initialize":
         info = {"name": "tiny", "version": "1"}
-        offers = {"tools": {}}
+        offers: dict[str, Any] = {"tools": {}}
         version = params["protocolVersion"]
         return {"protocolVersion": version, "capabilities": offers, "serverInfo": info}
     if method == "tools/list":

@@ -14,10 +14,14 @@ from steersman.hooks import Hooks
 from steersman.inbox import Inbox
 from steersman.options import (
     AgentDefinition,
+    Caps,
+    Limits,
     Options,
     Plugin,
+    Revival,
     ShadowedCallbackWarning,
     StartupLimits,
+    Watchdog,
     options_from,
 )
 from steersman.permissions import Policy, ask, deny
@@ -145,7 +149,12 @@ GOOD: dict[str, list[Any]] = {
     "startup": [StartupLimits(), StartupLimits(spawn=1)],
     "request_timeout": [1, 0.5],
     "close_grace": [0, 5.0],
+    "watchdog": [None, Watchdog(), Watchdog(tool=None)],
+    "limits": [Limits(), Limits(turn=Caps(usd=1.0), session=Caps(tool_calls=3))],
+    "revive": [True, False, Revival(most=1)],
+    "journal": [None, "journal.jsonl", Path("journal.jsonl")],
     "journal_memory": [1, 10**9],
+    "flight_recorder": [None, "bundles", Path("bundles")],
     "max_buffer_size": [1, 10**9],
 }
 
@@ -346,7 +355,12 @@ BAD: dict[str, list[Any]] = {
     "startup": [None, 5, {"spawn": 5}],
     "request_timeout": [None, 0, *NUMBERS],
     "close_grace": [None, *NUMBERS],
+    "watchdog": [5, True, {"tool": 5}],
+    "limits": [None, 5, {"usd": 5}],
+    "revive": [None, 3, "yes"],
+    "journal": [5, b"path", ""],
     "journal_memory": [None, 0, 1.5, *NUMBERS],
+    "flight_recorder": [5, b"path", ""],
     "max_buffer_size": [None, 0, 1.5, *NUMBERS],
 }
 

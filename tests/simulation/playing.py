@@ -102,6 +102,7 @@ def _new_run(scenario: Scenario) -> Run:
     cli = ScriptedCLI(scenario.script, tools={"Bash": house.bash})
     transport = FaultyTransport(cli, scenario.plan)
     agent = Agent(
+        revive=False,
         transport=transport,
         functions=[house.note],
         can_use_tool=house.approve,
@@ -161,7 +162,7 @@ class _Player:
             self._run.startup_error = error
         if self._run.has_started:
             await self._converse()
-        if self._session._works is not None:
+        if self._session._helm.life is not None:
             await self._look_back()
 
     async def _converse(self) -> None:
@@ -288,7 +289,7 @@ def _left_of(run: Run) -> list[str]:
     timers: list[asyncio.TimerHandle] = asyncio.get_running_loop()._scheduled  # type: ignore[attr-defined]
     # The bound of the run itself is behind us.
     found += [f"timer {each!r}" for each in timers if not each.cancelled()]
-    works = run.session._works
+    works = run.session._helm.life
     if works is not None:
         open_ = works.link.connection.open_requests | works.link.connection.pending
         found += [f"open request {each}" for each in sorted(open_)]

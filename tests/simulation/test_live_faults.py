@@ -40,7 +40,7 @@ async def test_killed_before_its_first_word_it_has_not_started(scripted: MakeScr
 
     async with asyncio.timeout(LIMIT):
         with pytest.raises(StartupExited) as exited:
-            await agent.session(transport=faulty(Kill(1))).start()
+            await agent.session(revive=False, transport=faulty(Kill(1))).start()
 
     assert exited.value.evidence is not None
     assert exited.value.evidence.status == -signal.SIGKILL
@@ -52,7 +52,10 @@ async def test_killed_in_a_turn_the_turn_has_failed_and_keeps_its_text(
 ) -> None:
     agent, _model = scripted(say(ANSWER, chunks=4))
 
-    async with asyncio.timeout(LIMIT), agent.session(transport=faulty(Kill(at))) as session:
+    async with (
+        asyncio.timeout(LIMIT),
+        agent.session(revive=False, transport=faulty(Kill(at))) as session,
+    ):
         turn, queued = await session.send("a story"), await session.send("another")
         settled = [await turn, await queued]
         told = "".join(await collect(turn.text()))
@@ -68,7 +71,7 @@ async def test_stopped_for_ever_it_can_still_be_closed(scripted: MakeScripted) -
     agent, _model = scripted(say(ANSWER, chunks=4), close_grace=0.2)
     transport = faulty(Suspend('"text_delta"'))
 
-    async with asyncio.timeout(LIMIT), agent.session(transport=transport) as session:
+    async with asyncio.timeout(LIMIT), agent.session(revive=False, transport=transport) as session:
         turn = await session.send("a story")
         await turn.begun()
         async with asyncio.timeout(5):
@@ -85,7 +88,7 @@ async def test_stopped_for_a_while_it_goes_on_as_if_nothing_had_been(
     agent, _model = scripted(say(ANSWER, chunks=4))
     transport = faulty(Suspend('"text_delta"', seconds=0.3))
 
-    async with asyncio.timeout(LIMIT), agent.session(transport=transport) as session:
+    async with asyncio.timeout(LIMIT), agent.session(revive=False, transport=transport) as session:
         settled = await (await session.send("a story"))
 
     assert (settled.outcome, settled.text) == ("completed", ANSWER)
@@ -100,7 +103,10 @@ async def test_noise_on_stdout_is_kept_and_changes_nothing(scripted: MakeScripte
         Noise('"type":"result"', b"null"),
     )
 
-    async with asyncio.timeout(LIMIT), agent.session(transport=faulty(*noise)) as session:
+    async with (
+        asyncio.timeout(LIMIT),
+        agent.session(revive=False, transport=faulty(*noise)) as session,
+    ):
         settled = await (await session.send("a story"))
         heard = [each.line for each in await entries_of(session) if each.kind is Kind.NOISE]
 
@@ -114,7 +120,7 @@ async def test_what_is_harmless_changes_nothing(scripted: MakeScripted, seed: in
     plan = FaultPlan(seed, among=HARMLESS, lines=40, most=20)
     transport = FaultyTransport(SubprocessTransport(), plan)
 
-    async with asyncio.timeout(LIMIT), agent.session(transport=transport) as session:
+    async with asyncio.timeout(LIMIT), agent.session(revive=False, transport=transport) as session:
         settled = [await (await session.send(prompt)) for prompt in ("a story", "go on")]
 
     assert [each.text for each in settled] == [ANSWER, "the end"], plan
@@ -127,7 +133,7 @@ async def test_a_result_that_is_lost_is_made_up_for_when_the_cli_is_idle(
     agent, _model = scripted(say(ANSWER, chunks=4), say("the end"))
     transport = faulty(Drop('"type":"result"'))
 
-    async with asyncio.timeout(LIMIT), agent.session(transport=transport) as session:
+    async with asyncio.timeout(LIMIT), agent.session(revive=False, transport=transport) as session:
         settled = [await (await session.send(prompt)) for prompt in ("a story", "go on")]
 
     assert [each.outcome for each in settled] == ["completed", "completed"]

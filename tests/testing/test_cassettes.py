@@ -284,7 +284,8 @@ async def test_an_interrupt_is_played(path: Path) -> None:
 
 async def test_a_crash_is_played(path: Path) -> None:
     async def crash(transport: Any, then: Callable[[], None]) -> TurnResult:
-        async with asyncio.timeout(LIMIT), Agent(transport=transport).session() as session:
+        agent = Agent(transport=transport, revive=False)
+        async with asyncio.timeout(LIMIT), agent.session() as session:
             turn = await session.send("go")
             async for _ in turn.text():
                 then()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Coroutine
+from collections.abc import Callable
 from typing import Any
 
 from steersman._protocol.events import PermissionAsked, ToolCalled
@@ -22,11 +22,29 @@ __all__ = ["Handlers"]
 class Handlers:
     """Runs the desk's answers beside the reader, which never waits for them."""
 
-    def __init__(self, desk: Desk, link: Link) -> None:
+    def __init__(self, desk: Desk, link: Link, changed: Callable[[], None]) -> None:
         self._desk = desk
         self._link = link
+        self._changed = changed
         self._running: dict[str, tuple[Asked, asyncio.Task[None] | None]] = {}
         """What is being answered, and by which task; by none if the answer comes later."""
+        self._permissions = 0
+        self._calls = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the CLI waits for nothing of ours."""
+        return not self._running
+
+    @property
+    def waits_for_person(self) -> bool:
+        """Whether a permission is open."""
+        return self._permissions > 0
+
+    @property
+    def waits_for_tool(self) -> bool:
+        """Whether a tool of ours runs."""
+        return self._calls > 0
 
     @property
     def open_permissions(self) -> list[PermissionAsked]:
@@ -36,13 +54,16 @@ class Handlers:
     @property
     def open_tool_calls(self) -> list[ToolCalled]:
         """Tools of ours that are running."""
-        return [asked for asked, _ in self._running.values() if _is_call(asked)]  # type: ignore[misc]
+        asked = [asked for asked, _ in self._running.values()]
+        return [each for each in asked if isinstance(each, ToolCalled) and _is_call(each)]
 
     def start(self, asked: Asked, context: contextvars.Context) -> None:
         """Begin to answer `asked`, in the context of the turn that it belongs to."""
-        task = _start_task(self._answer(asked), context)
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(self._answer(asked), context=context)
         self._running[asked.request_id] = (asked, task)
         task.add_done_callback(lambda task: self._ended(asked, task))
+        self._count(asked, 1)
 
     def withdraw(self, request_id: str) -> None:
         """Nobody waits for this answer any more."""
@@ -59,7 +80,7 @@ class Handlers:
         if task is not None:
             task.cancel()
             return
-        del self._running[request_id]
+        self._forget(request_id)
         self._desk.withdraw(request_id, reason)
         self._send(self._link.connection.refuse(request_id, reason))
 
@@ -83,34 +104,43 @@ class Handlers:
         except Refused as refused:
             line = connection.refuse(asked.request_id, str(refused))
         except Exception as error:  # noqa: BLE001 - such as an answer that no JSON can say
-            self._link.fault(type(asked).__name__, error)
+            self._link.log.fault(type(asked).__name__, error)
             line = connection.refuse(asked.request_id, f"unanswerable: {type(error).__name__}")
         self._send(line)
 
     def _answer_later(self, request_id: str, response: Any) -> None:
         """Send an answer that no task waited for; nothing if the question was withdrawn."""
-        if self._running.pop(request_id, None) is not None:
+        if self._forget(request_id):
             self._send(self._link.connection.answer(request_id, response))
 
     def _ended(self, asked: Asked, task: asyncio.Task[None]) -> None:
         running = self._running.get(asked.request_id)
         if running is not None and running[1] is task:
-            del self._running[asked.request_id]
+            self._forget(asked.request_id)
         if task.cancelled():
             # Not in the task, which may be cancelled before its first step. Where the CLI took back
             # a tool call, it still counts the request as open.
             self._send(self._link.connection.refuse(asked.request_id, "cancelled"))
+
+    def _forget(self, request_id: str) -> bool:
+        running = self._running.pop(request_id, None)
+        if running is not None:
+            self._count(running[0], -1)
+        return running is not None
+
+    def _count(self, asked: Asked, more: int) -> None:
+        """Keep count of what a session waits for; hooks do not count."""
+        if isinstance(asked, PermissionAsked):
+            self._permissions += more
+            self._changed()
+        elif isinstance(asked, ToolCalled) and _is_call(asked):
+            self._calls += more
+            self._changed()
 
     def _send(self, line: bytes) -> None:
         if self._link.is_open:
             self._link.write(line)
 
 
-def _is_call(asked: Asked) -> bool:
-    return isinstance(asked, ToolCalled) and asked.message.get("method") == "tools/call"
-
-
-def _start_task(
-    answering: Coroutine[Any, Any, None], context: contextvars.Context
-) -> asyncio.Task[None]:
-    return asyncio.get_running_loop().create_task(answering, context=context)
+def _is_call(asked: ToolCalled) -> bool:
+    return asked.message.get("method") == "tools/call"

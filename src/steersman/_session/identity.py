@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 
-__all__ = ["new_uuid"]
+__all__ = ["new_uuid", "uuid_of"]
 
 
 def new_uuid() -> str:
@@ -12,8 +13,18 @@ def new_uuid() -> str:
 
     Made by hand: importing `uuid` costs more than all of this package's own modules.
     """
-    number = bytearray(os.urandom(16))
-    number[6] = number[6] & 0x0F | 0x40
-    number[8] = number[8] & 0x3F | 0x80
-    digits = number.hex()
+    return _written(os.urandom(16), version=4)
+
+
+def uuid_of(space: str, name: str) -> str:
+    """The UUID that `name` always has in `space`, version 8: made of a digest."""
+    digest = hashlib.sha256(f"{space}\0{name}".encode("utf-8", "surrogatepass")).digest()
+    return _written(digest[:16], version=8)
+
+
+def _written(number: bytes, version: int) -> str:
+    marked = bytearray(number)
+    marked[6] = marked[6] & 0x0F | version << 4
+    marked[8] = marked[8] & 0x3F | 0x80
+    digits = marked.hex()
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))

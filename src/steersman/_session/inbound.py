@@ -16,6 +16,7 @@ from steersman._protocol.events import (
 from steersman._session.asking import Reply
 from steersman._session.deciding import Deciding, Refused, nobody
 from steersman._session.hooking import Hooking
+from steersman._session.pausing import GATE, Gate
 from steersman._session.serving import Serving
 
 __all__ = ["Asked", "Desk"]
@@ -30,6 +31,7 @@ class Desk:
     deciding: Deciding
     hooking: Hooking
     serving: Serving
+    gate: Gate
 
     async def answer(self, asked: Asked, session_id: str, reply: Reply = nobody) -> Any:
         """The response to send, or `LATER`: then it is `reply` that gets it, when it is there.
@@ -39,9 +41,13 @@ class Desk:
         match asked:
             case ToolCalled():
                 return {"mcp_response": await self.serving.answer(asked)}
+            case HookAsked(callback_id=callback_id) if callback_id == GATE:
+                return await self.gate.passed()
             case HookAsked():
                 return await self.hooking.answer(asked)
             case PermissionAsked():
+                # The CLI asks hooks on PermissionRequest at the same time and goes by the first.
+                await self.hooking.hold(asked.question.tool_name, asked.question.tool_use_id)
                 return await self.deciding.decide(asked, session_id, reply)
             case ElicitationAsked():
                 return await self.deciding.elicit_later(asked, session_id, reply)

@@ -1,4 +1,4 @@
-"""The prompts of a session: those that wait, the one the CLI is at work on, and how each ended."""
+"""The prompts of a session: those that wait, those the CLI has, and how each of them ended."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections import deque
 
 from steersman._protocol.events import TurnSettled
 from steersman._session.link import Link
-from steersman._session.turn import Turn
+from steersman._session.log import Log
+from steersman._session.turn import Delivery, Turn
 from steersman.control import Interrupt
 from steersman.errors import NotLoggedIn, SteersmanError
 from steersman.journal import Entry, Kind, Outcome, TurnResult
@@ -22,12 +23,17 @@ AUTHENTICATION_TRIES = 2
 
 
 class Ledger:
-    """Gives the CLI one prompt at a time, and each prompt its result."""
+    """Gives the CLI one prompt at a time, unless told otherwise, and each prompt its result."""
 
-    def __init__(self, link: Link, request_timeout: float) -> None:
+    def __init__(self, log: Log, request_timeout: float) -> None:
         self.cost_usd = 0.0
         """Of all turns, those that nobody asked for included."""
-        self._link = link
+        self.completed = 0
+        """How many turns have settled by a result."""
+        self.is_held = False
+        """Whether prompts wait although the CLI could have them."""
+        self._log = log
+        self._link: Link | None = None
         self._request_timeout = request_timeout
         self._queue: deque[Turn] = deque()
         self._turns: dict[str, Turn] = {}
@@ -36,7 +42,7 @@ class Ledger:
 
     @property
     def at_work(self) -> Turn | None:
-        """The prompt that was written and has not settled."""
+        """The first prompt that was written and has not settled."""
         return next(iter(self._turns.values()), None)
 
     @property
@@ -45,25 +51,50 @@ class Ledger:
         return next(iter(self._turns), None)
 
     @property
+    def written(self) -> list[Turn]:
+        """All prompts that were written and have not settled."""
+        return list(self._turns.values())
+
+    @property
     def queued(self) -> list[str]:
         """The uuids of prompts that the CLI has not seen."""
         return [turn.uuid for turn in self._queue]
+
+    def find(self, uuid: str) -> Turn | None:
+        """The turn of that uuid, while it is not settled."""
+        waiting = (turn for turn in self._queue if turn.uuid == uuid)
+        return self._turns.get(uuid) or next(waiting, None)
 
     # Prompts on their way
 
     def add(self, turn: Turn) -> None:
         """Write the prompt now, or when those before it have settled."""
-        self._queue.append(turn)
+        if turn.when == "later":
+            self._queue.append(turn)
+        elif self._turns and self._can_write:
+            self._write(turn)
+            return
+        else:
+            # Nothing to cut into: it is the next one.
+            self._queue.appendleft(turn)
         self.send_next()
 
     def send_next(self) -> None:
         """Write the next prompt, if the CLI is not at work on one of ours: it would merge them."""
-        if self._turns or not self._queue or not self._link.is_open:
-            return
-        turn = self._queue.popleft()
+        if self._queue and not self._turns and self._can_write:
+            self._write(self._queue.popleft())
+
+    @property
+    def _can_write(self) -> bool:
+        return self._link is not None and self._link.is_open and not self.is_held
+
+    def _write(self, turn: Turn) -> None:
+        assert self._link is not None
+        steers = bool(self._turns) and turn.when != "later"
         self._turns[turn.uuid] = turn
-        turn.begins_after = self._link.journal.last_seq
-        line = self._link.connection.prompt(turn.uuid, turn.content, **turn.fields)
+        turn.begins_after = self._log.journal.last_seq
+        fields = {**turn.fields, "priority": turn.when} if steers else turn.fields
+        line = self._link.connection.prompt(turn.uuid, turn.content, **fields)
         self._link.write(line, (turn.uuid,))
 
     def take_back(self, meant: Turn | None, *, also_queued: bool) -> list[str]:
@@ -72,7 +103,7 @@ class Ledger:
         for turn in taken:
             self._queue.remove(turn)
             turn.was_interrupted = turn is meant
-            self._settle(turn, self._end_of(turn, None, cancelled=True))
+            self._settle(turn, self._end_of(turn, None, cancelled=True), "cancelled")
         return [turn.uuid for turn in taken]
 
     def began(self, uuid: str) -> None:
@@ -84,6 +115,25 @@ class Ledger:
         """A copy of the context of the `send()` that caused what happens now."""
         turn = self.at_work
         return contextvars.copy_context() if turn is None else turn.context.copy()
+
+    # One CLI after the other
+
+    def move_to(self, link: Link, lost: SteersmanError | None = None) -> None:
+        """Go on with another CLI, which is told every prompt that is not settled.
+
+        It runs one again that was interrupted, and drops one that it knows to be done. With `lost`
+        those that had begun are not told to it: they have failed with that cause.
+        """
+        self._link = link
+        for turn in self.written:
+            if lost is not None and turn.has_begun:
+                del self._turns[turn.uuid]
+                self._settle(turn, self._end_of(turn, lost, cancelled=False), "completed")
+                continue
+            turn.lose_place()
+            line = link.connection.prompt(turn.uuid, turn.content, **turn.fields)
+            link.write(line, (turn.uuid,))
+        self.send_next()
 
     # What becomes of them
 
@@ -110,19 +160,22 @@ class Ledger:
             return
         result = None if settled.result is None else parse_message(settled.result)
         # Closed under a prompt that had not reached the model: the CLI calls that a success.
-        is_cut_off = self._link.is_closing and isinstance(result, Result) and not result.num_turns
+        is_closing = self._link is None or self._link.is_closing
+        is_cut_off = is_closing and isinstance(result, Result) and not result.num_turns
         if isinstance(result, Result) and not is_cut_off:
             cost, self._cost_of_result = self._cost_of_result, 0.0
             text = self._text_of(turn) if turn.is_broken else turn.transcript.text
-            self._settle(turn, _result_of(turn, result, text, cost))
+            self.completed += 1
+            self._settle(turn, _result_of(turn, result, text, cost), _delivery_of(turn, result))
         else:
-            self._settle(
-                turn, self._end_of(turn, None, cancelled=settled.was_cancelled or is_cut_off)
-            )
+            cancelled = settled.was_cancelled or is_cut_off
+            end = self._end_of(turn, None, cancelled=cancelled)
+            self._settle(turn, end, "cancelled" if cancelled else "completed")
         self.send_next()
 
     def withdrawn(self, uuid: str) -> None:
         """The CLI has taken a prompt out of its queue."""
+        assert self._link is not None
         for event in self._link.connection.turns.lifecycle(uuid, "cancelled"):
             if isinstance(event, TurnSettled):
                 self.settle(event)
@@ -133,11 +186,12 @@ class Ledger:
         self._turns.clear()
         self._queue.clear()
         for turn in left:
-            self._settle(turn, self._end_of(turn, cause, cancelled=cause is None))
+            end = self._end_of(turn, turn.cause or cause, cancelled=cause is None)
+            self._settle(turn, end, "completed" if turn.has_begun else "cancelled")
 
     def _text_of(self, turn: Turn) -> str:
         """What `turn.text()` gives: a stream that broke off is part of it."""
-        journal = self._link.journal
+        journal = self._log.journal
         if journal.lost_after(turn.begins_after):
             return turn.transcript.text
         stream = TextStream()
@@ -157,9 +211,15 @@ class Ledger:
             cause=cause,
         )
 
-    def _settle(self, turn: Turn, result: TurnResult) -> None:
-        self._link.note(Kind.SETTLED, (turn.uuid,), outcome=result.outcome)
-        turn.settle(result)
+    def _settle(self, turn: Turn, result: TurnResult, delivery: Delivery) -> None:
+        self._log.note(
+            Kind.SETTLED,
+            (turn.uuid,),
+            outcome=result.outcome,
+            has_result=result.result is not None,
+            cause="" if result.cause is None else result.cause.code,
+        )
+        turn.settle(result, delivery)
 
     def _give_up_on_login(self, entry: Entry, retry: ApiRetry) -> None:
         if retry.error != "authentication_failed" or retry.attempt < AUTHENTICATION_TRIES:
@@ -171,11 +231,17 @@ class Ledger:
                 hint="log in with `claude`, or set a valid ANTHROPIC_API_KEY; if user settings"
                 ' hold the key helper, pass setting_sources=("user",)',
             )
-        if turns and self._link.is_open:
+        if turns and self._link is not None and self._link.is_open:
             self._link.tell(Interrupt(), self._request_timeout)
 
     def _turns_of(self, entry: Entry) -> list[Turn]:
         return [self._turns[uuid] for uuid in entry.turns if uuid in self._turns]
+
+
+def _delivery_of(turn: Turn, result: Result) -> Delivery:
+    """A prompt that shares its result with one before it was folded into that one's turn."""
+    named = result.user_message_uuids or []
+    return "folded" if turn.uuid in named[1:] else "completed"
 
 
 def _result_of(turn: Turn, result: Result, text: str, cost: float) -> TurnResult:

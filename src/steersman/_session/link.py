@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import time
 from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar, cast
 
@@ -19,15 +18,17 @@ from steersman._protocol.events import (
     MessageArrived,
     NoiseHeard,
 )
-from steersman._session.readers import Growth
+from steersman._session.log import Log
+from steersman._session.pausing import GATE
 from steersman._session.stderr import StderrTail
 from steersman._wire.launch import Plan, hook_id, redacted
 from steersman.control import Answer, Verb
 from steersman.errors import ChannelClosed, Evidence, RequestError
-from steersman.journal import Entry, Journal, Kind
+from steersman.hooks import PreToolUse
+from steersman.journal import Entry, Kind
 from steersman.journal.redaction import Redactor, secrets_in
 from steersman.options import Options
-from steersman.ports import Channel, Clock, Transport
+from steersman.ports import Channel, Transport
 
 __all__ = ["Link", "Listener"]
 
@@ -47,7 +48,7 @@ class Listener(Protocol):
         """The machine reports a question, a turn or a state."""
         ...
 
-    def link_ended(self, status: int) -> None:
+    def link_ended(self, link: Link, status: int) -> None:
         """The CLI and its tree are gone, and everything it said was heard."""
         ...
 
@@ -55,14 +56,12 @@ class Listener(Protocol):
 class Link:
     """One CLI process: its channel, its side of the protocol, and the journal of both."""
 
-    def __init__(
-        self, plan: Plan, options: Options, listener: Listener, clock: Clock = time.time
-    ) -> None:
-        self.journal = Journal(options.journal_memory)
-        self.growth = Growth()
+    def __init__(self, plan: Plan, options: Options, listener: Listener, log: Log) -> None:
+        self.log = log
+        self.began_after = log.journal.last_seq
         self.connection = Connection(
             secrets.token_hex(4),
-            {hook_id(n): hook.event for n, hook in enumerate(options.hooks)},
+            {GATE: PreToolUse} | {hook_id(n): hook.event for n, hook in enumerate(options.hooks)},
             options.max_buffer_size,
         )
         self.redactor = Redactor(
@@ -76,11 +75,15 @@ class Link:
         self.first_byte = asyncio.Event()
         self.gone: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._plan = plan
-        self._clock = clock
         self._on_stderr = options.stderr
         self._listener = listener
         self._channel: Channel | None = None
         self.is_closing = False
+        self.heard_at = 0.0
+        """When the CLI last said something, by the clock of the event loop."""
+        self.last_kind = Kind.MESSAGE
+        """What it said then."""
+        self._loop = asyncio.get_running_loop()
         self._waiting: dict[str, asyncio.Future[Answer]] = {}
         self._alarm: asyncio.TimerHandle | None = None
 
@@ -114,8 +117,23 @@ class Link:
         else:
             self._channel.close(grace)
 
+    def suspend(self) -> None:
+        """Stop the CLI's whole tree where it stands."""
+        if self._channel is not None:
+            self._channel.suspend()
+
+    def resume(self) -> None:
+        """Let a stopped tree run on."""
+        if self._channel is not None:
+            self._channel.resume()
+
     def kill(self) -> None:
-        """End the CLI's whole tree now."""
+        """End the CLI's whole tree now, as if it had died by itself."""
+        if self._channel is not None:
+            self._channel.kill()
+
+    def end(self) -> None:
+        """End the CLI's whole tree now; nothing can be written any more."""
         self.is_closing = True
         if self._channel is not None:
             self._channel.kill()
@@ -132,6 +150,7 @@ class Link:
         """Take a chunk of stdout, all the way to the journal and to whoever waits for an answer."""
         if not self.first_byte.is_set():
             self.first_byte.set()
+        self.heard_at = self._loop.time()
         self._take(self.connection.receive(data))
 
     def stderr_received(self, data: bytes) -> None:
@@ -141,7 +160,7 @@ class Link:
             try:
                 self._on_stderr(data.decode("utf-8", "replace"))
             except Exception as error:  # noqa: BLE001 - the caller's own code; it must not stop us
-                self.fault("stderr callback", error)
+                self.log.fault("stderr callback", error)
 
     def exited(self, status: int) -> None:
         """Learn that it is all over; the first word counts."""
@@ -154,11 +173,10 @@ class Link:
         for lost in self.connection.lose():
             self._on_answer(lost)
         self.gone.set_result(status)
-        self._listener.link_ended(status)
-        self.growth.end()
+        self._listener.link_ended(self, status)
 
     def _take(self, events: list[Event]) -> None:
-        now = self._clock()
+        now = self.log.clock()
         for event in events:
             if type(event) is MessageArrived:
                 self._on_message(event, now)
@@ -168,21 +186,23 @@ class Link:
                 self._on_noise(event.line, now)
             elif type(event) is LineDropped:
                 over = event.oversize
-                self.journal.append(now, Kind.OVERSIZE, over.head, details={"size": over.size})
+                self.log.append(now, Kind.OVERSIZE, over.head, details={"size": over.size})
             else:
                 self._listener.event_happened(event)
-        self.growth.wake()
+        self.log.wake()
 
     def _on_message(self, event: MessageArrived, now: float) -> None:
         line = event.line
         if event.kind is Kind.CONTROL:
             line = self.redactor.line(line)
-        entry = self.journal.append(now, event.kind, line, event.turns)
+        if event.kind is not Kind.CONTROL:
+            self.last_kind = event.kind
+        entry = self.log.append(now, event.kind, line, event.turns)
         if event.name:
             self._listener.message_arrived(entry, event.name)
 
     def _on_noise(self, line: bytes, now: float) -> None:
-        self.journal.append(now, Kind.NOISE, line)
+        self.log.append(now, Kind.NOISE, line)
         if len(self.noise) < SHOWN_NOISE:
             shown = self.redactor.text(line[:SHOWN_NOISE].decode("utf-8", "replace"))
             self.noise = f"{self.noise}\n{shown}".strip()[:SHOWN_NOISE]
@@ -204,19 +224,11 @@ class Link:
             return
         if self._channel is None or not self.is_open:
             raise ChannelClosed("this session is closed", hint="open another session")
-        self.journal.append(self._clock(), Kind.SENT, self.redactor.line(line.rstrip(b"\n")), turns)
+        sent = self.redactor.line(line.rstrip(b"\n"))
+        # Written down before it is said: whoever reads the journal after a crash knows of it.
+        self.log.append(self.log.clock(), Kind.SENT, sent, turns)
+        self.log.wake()
         self._channel.write(line)
-        self.growth.wake()
-
-    def note(self, kind: Kind, turns: tuple[str, ...] = (), **details: Any) -> None:
-        """Write down something that is not a line."""
-        self.journal.append(self._clock(), kind, turns=turns, details=details)
-        self.growth.wake()
-
-    def fault(self, where: str, error: BaseException | str) -> None:
-        """Write down that the caller's own code failed."""
-        how = error if isinstance(error, str) else type(error).__name__
-        self.note(Kind.FAULT, where=where, error=how)
 
     async def call(self, verb: Verb[AnswerT], timeout: float) -> AnswerT:
         """Put `verb` to the CLI and wait for its answer."""

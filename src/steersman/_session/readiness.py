@@ -6,11 +6,12 @@ Fed with what the CLI says of them in `mcp_status` and `system/init`. Changes go
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from steersman import _json
 from steersman._session.link import Link
+from steersman._session.log import Log
 from steersman._session.starting import REAPING
 from steersman.control import McpServerStatus, McpStatus
 from steersman.errors import McpNotReady, RequestError
@@ -26,11 +27,11 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.5
 class ServerBook:
     """What was last heard of each tool server."""
 
-    def __init__(self, link: Link) -> None:
-        self._link = link
+    def __init__(self, log: Log) -> None:
+        self._log = log
         self._known: dict[str, str] = {}
 
-    def hear(self, servers: Iterable[McpServerStatus]) -> None:
+    def hear(self, servers: Iterable[McpServerStatus], redact: Callable[[str], str] = str) -> None:
         """Take note of how they are now; a server that is first heard of well is no news."""
         for each in servers:
             before = self._known.get(each.name, CONNECTED)
@@ -38,12 +39,12 @@ class ServerBook:
                 continue
             self._known[each.name] = each.status
             if each.status != before:
-                self._link.note(
+                self._log.note(
                     Kind.SERVER,
                     name=each.name,
                     status=each.status,
                     before=before,
-                    error=self._link.redactor.text(each.error),
+                    error=redact(each.error),
                 )
 
     def hear_init(self, servers: Iterable[Any]) -> None:
@@ -71,7 +72,7 @@ async def await_servers(link: Link, book: ServerBook, options: Options, own: Ite
     try:
         await _wait(link, book, _Wanted(tuple(names), options.require is True), options)
     except BaseException:
-        link.kill()
+        link.end()
         await asyncio.wait([link.gone], timeout=REAPING)
         raise
 
@@ -93,7 +94,7 @@ async def _wait(link: Link, book: ServerBook, wanted: _Wanted, options: Options)
     deadline = loop.time() + limit
     while True:
         found = await _ask(link, limit)
-        book.hear(found.values())
+        book.hear(found.values(), link.redactor.text)
         missing = wanted.missing(found)
         if missing is None:
             return

@@ -24,8 +24,8 @@ class Serving:
         callers: Mapping[str, Caller],
         report: Callable[[str, BaseException | str], None],
     ) -> None:
-        self._servers = servers
-        self._callers = callers
+        self._servers = dict(servers)
+        self._callers = dict(callers)
         self._report = report
         self._attached: list[str] = []
 
@@ -39,11 +39,36 @@ class Serving:
         """Tell every server that was told of its beginning that this session is over."""
         attached, self._attached = self._attached, []
         for key in attached:
-            try:
-                async with asyncio.timeout(DETACHING):
-                    await self._servers[key].detach(self._callers[key])
-            except Exception as error:  # noqa: BLE001 - a server of the caller's; others must hear of it too
-                self._report(f"tool server {key!r}", error)
+            await self._detach(self._servers[key], self._callers[key])
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of the servers in this process."""
+        return tuple(self._servers)
+
+    async def add(self, server: ToolServer, caller: Caller) -> None:
+        """Serve one more, under the caller's key. Raises `McpNotReady`; then it is not served."""
+        try:
+            await server.attach(caller)
+        except BaseException:
+            await self._detach(server, caller)
+            raise
+        self._servers[caller.server], self._callers[caller.server] = server, caller
+        self._attached.append(caller.server)
+
+    async def remove(self, key: str) -> None:
+        """Serve one no more."""
+        server, caller = self._servers.pop(key), self._callers.pop(key)
+        if key in self._attached:
+            self._attached.remove(key)
+            await self._detach(server, caller)
+
+    async def _detach(self, server: ToolServer, caller: Caller) -> None:
+        try:
+            async with asyncio.timeout(DETACHING):
+                await server.detach(caller)
+        except Exception as error:  # noqa: BLE001 - a server of the caller's; others must hear of it too
+            self._report(f"tool server {caller.server!r}", error)
 
     def name_session(self, session_id: str) -> None:
         """The conversation's id is known, or another one than before."""

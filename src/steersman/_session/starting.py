@@ -110,7 +110,8 @@ def _too_slow(link: Link, phase: str, limit: float) -> StartupTimeout:
 def _why_it_exited(link: Link, status: int) -> SteersmanError:
     if link.is_closing:
         return ChannelClosed("this session was closed while it was starting")
-    results = [entry.message for entry in link.journal.after(0) if entry.kind is Kind.MESSAGE]
+    entries = link.log.journal.after(link.began_after, most=1000)
+    results = [entry.message for entry in entries if entry.kind is Kind.MESSAGE]
     said = "\n".join(
         error for result in results if isinstance(result, Result) for error in result.errors
     )
@@ -120,6 +121,6 @@ def _why_it_exited(link: Link, status: int) -> SteersmanError:
 
 async def _reap(link: Link) -> None:
     """See the process gone, whatever cancels us meanwhile."""
-    link.kill()
+    link.end()
     if link.was_opened:
         await asyncio.wait([link.gone], timeout=REAPING)

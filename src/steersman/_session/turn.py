@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import AsyncIterator, Callable, Generator
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from steersman.control import InterruptReceipt
 from steersman.errors import SteersmanError
@@ -14,9 +14,15 @@ from steersman.journal.results import Transcript
 from steersman.journal.text import TextStream
 from steersman.messages import Message
 
-__all__ = ["LINES", "Host", "Turn"]
+__all__ = ["LINES", "Delivery", "Host", "Turn", "When"]
 
 T = TypeVar("T")
+
+When = Literal["later", "next", "now"]
+"""When a prompt reaches the model: in a turn of its own, at the next tool boundary, or at once."""
+
+Delivery = Literal["queued", "started", "folded", "completed", "cancelled"]
+"""How far a prompt has come: `folded` ones became part of a turn that was under way."""
 
 LINES = frozenset({Kind.MESSAGE, Kind.PARTIAL, Kind.BOOKKEEPING})
 """Entries that are lines of the conversation."""
@@ -46,6 +52,10 @@ class Host(Protocol):
         """Stop a turn."""
         ...
 
+    async def withdraw(self, turn: Turn) -> bool:
+        """Take a prompt back that the model has not seen."""
+        ...
+
 
 class Turn:
     """A prompt you can hold.
@@ -54,11 +64,21 @@ class Turn:
     may wait for it, and read its messages or its text, each at its own pace.
     """
 
-    def __init__(self, session: Host, uuid: str, content: Any, fields: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        session: Host,
+        uuid: str,
+        content: Any,
+        fields: dict[str, Any],
+        when: When = "later",
+    ) -> None:
         self.session = session
         self.uuid = uuid
         self.content = content
         self.fields = fields
+        self.when: When = when
+        self.delivery: Delivery = "queued"
+        """How far the prompt has come."""
         self.context = contextvars.copy_context()
         """Tools and hooks of this turn run in the context of the `send()` that made it."""
         self.transcript = Transcript()
@@ -111,8 +131,13 @@ class Turn:
         """
         return await self.session.interrupt(turn=self, also_queued=also_queued)
 
+    async def withdraw(self) -> bool:
+        """Take the prompt back, if the model has not seen it; says whether that worked."""
+        return await self.session.withdraw(self)
+
     def begin(self) -> None:
         """Say that the CLI is at work on it."""
+        self.delivery = "started"
         self._begun.set()
 
     @property
@@ -124,10 +149,16 @@ class Turn:
         """Return once the CLI is at work on it, or done with it."""
         await self._begun.wait()
 
-    def settle(self, result: TurnResult) -> None:
+    def lose_place(self) -> None:
+        """Say that the CLI that was at work on it is gone, and another one goes on."""
+        self.is_broken = self.is_broken or self.has_begun
+        self.cause = None
+
+    def settle(self, result: TurnResult, delivery: Delivery) -> None:
         """Say how it ended; the first word counts."""
         self._begun.set()
         if not self._settled.done():
+            self.delivery = delivery
             self._settled.set_result(result)
 
     def _read(self, pick: Callable[[Entry], T | None]) -> AsyncIterator[T]:

@@ -52,6 +52,14 @@ class Draft:
         if "--await-initialize" not in self.argv:
             self.argv.append("--await-initialize")
 
+    def rerun(self) -> None:
+        """Have the CLI take up the turn in whose middle the last one was lost.
+
+        It would begin before our hooks are registered, and a denied tool would run: so it waits.
+        """
+        self.await_initialize()
+        self.env["CLAUDE_CODE_RESUME_INTERRUPTED_TURN"] = "1"
+
     def add_rules(self, kind: str, rules: Iterable[str]) -> None:
         """Put permission rules into the settings of this session, beside those already there."""
         permissions = self.settings.setdefault("permissions", {})

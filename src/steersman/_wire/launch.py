@@ -93,13 +93,17 @@ def plan(
     new_session_id: str,
     servers: Iterable[str] = (),
     approved: Iterable[str] = (),
+    reruns: bool = False,
 ) -> Plan:
     """The launch for `options`.
 
     `servers` are the keys of the tool servers in this process, `approved` the names of functions
     that may run without asking; `new_session_id` is used if the options leave the choice to us.
+    With `reruns` the CLI takes up the turn in whose middle the last one was lost.
     """
     draft = Draft(options, approved=tuple(approved))
+    if reruns:
+        draft.rerun()
     for name, row in ROWS.items():
         row.put(draft, getattr(options, name))
         _refuse_long(name, draft.argv)

@@ -9,18 +9,22 @@ from steersman.options.fields import (
     SettingSource,
     options_from,
 )
-from steersman.options.limits import StartupLimits
+from steersman.options.limits import Caps, Limits, Revival, StartupLimits, Watchdog
 from steersman.options.plugins import Plugin
 
 __all__ = [
     "AgentDefinition",
     "AgentEffort",
+    "Caps",
     "Effort",
+    "Limits",
     "Options",
     "PermissionMode",
     "Plugin",
+    "Revival",
     "SettingSource",
     "ShadowedCallbackWarning",
     "StartupLimits",
+    "Watchdog",
     "options_from",
 ]

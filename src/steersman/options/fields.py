@@ -17,7 +17,7 @@ from steersman.errors import UsageError
 from steersman.hooks import Hooks
 from steersman.options.agents import AgentDefinition
 from steersman.options.contradictions import refuse_contradictions
-from steersman.options.limits import StartupLimits
+from steersman.options.limits import Limits, Revival, StartupLimits, Watchdog
 from steersman.options.plugins import PluginLike
 from steersman.options.servers import McpServer
 from steersman.options.values import AS_STORED, CHECKS
@@ -240,8 +240,18 @@ class Options:
     """Seconds that a control request may take."""
     close_grace: float = 5.0
     """Seconds between the end of input, SIGTERM and SIGKILL when a session closes."""
+    watchdog: Watchdog | None = field(default_factory=Watchdog)
+    """How much silence is borne before the CLI is interrupted, killed and brought back."""
+    limits: Limits = field(default_factory=Limits)
+    """How much a turn, and the whole session, may use."""
+    revive: Revival | bool = True
+    """Bring a lost CLI back, and let it go on; `False` ends the session with it."""
+    journal: str | Path | None = None
+    """A file to write the journal to, as it happens; one that is there is added to."""
     journal_memory: int = 64 * 1024 * 1024
     """Bytes of the journal that are kept in memory."""
+    flight_recorder: str | Path | None = None
+    """A directory that gets a bundle of the last frames, states and stderr on every error."""
     max_buffer_size: int = 256 * 1024 * 1024
     """The longest line we read from the CLI; a longer one is dropped, and nothing else."""
 

@@ -16,7 +16,7 @@ from steersman.errors import UsageError
 from steersman.hooks import Hooks, hooks_from
 from steersman.options import checks
 from steersman.options.agents import agent_of
-from steersman.options.limits import StartupLimits
+from steersman.options.limits import Limits, Revival, StartupLimits, Watchdog
 from steersman.options.plugins import plugin_of
 
 __all__ = ["AS_STORED", "CHECKS"]
@@ -328,6 +328,15 @@ CHECKS: Mapping[str, checks.Check] = {
     ),
     "request_timeout": checks.positive,
     "close_grace": checks.not_negative,
+    "watchdog": checks.optional(
+        checks.must_be("a Watchdog value, or None", lambda given: isinstance(given, Watchdog))
+    ),
+    "limits": checks.must_be("a Limits value", lambda given: isinstance(given, Limits)),
+    "revive": checks.must_be(
+        "True, False or a Revival value", lambda given: isinstance(given, bool | Revival)
+    ),
+    "journal": checks.optional(checks.path),
     "journal_memory": checks.count,
+    "flight_recorder": checks.optional(checks.path),
     "max_buffer_size": checks.count,
 }

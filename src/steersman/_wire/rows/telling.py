@@ -29,6 +29,11 @@ TELLING: Mapping[str, Row] = {
     "startup": ours("ours"),
     "request_timeout": ours("ours"),
     "close_grace": ours("ours"),
+    "watchdog": ours("ours"),
+    "limits": ours("ours"),
+    "revive": ours("`--resume`, `--await-initialize`, CLAUDE_CODE_RESUME_INTERRUPTED_TURN"),
+    "journal": ours("ours"),
     "journal_memory": ours("ours"),
+    "flight_recorder": ours("ours"),
     "max_buffer_size": ours("ours"),
 }

@@ -1,0 +1,455 @@
+"""The helm: keeps a session on its course, over all the CLIs that it has.
+
+Hears what the link reports, moves the phase, and replaces a CLI that is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from dataclasses import replace
+from typing import Literal
+
+from steersman._protocol.events import (
+    DialogAsked,
+    ElicitationAsked,
+    Event,
+    HookAsked,
+    PermissionAsked,
+    StateReported,
+    ToolCalled,
+    TurnSettled,
+    TurnStarted,
+    Unanswerable,
+    Withdrawn,
+)
+from steersman._session.course import Continuation, Course
+from steersman._session.decisions import Decisions, forbidden_among
+from steersman._session.handlers import Handlers
+from steersman._session.inbound import Desk
+from steersman._session.ledger import Ledger
+from steersman._session.life import Life
+from steersman._session.link import Link
+from steersman._session.log import Log
+from steersman._session.measuring import Meter
+from steersman._session.pausing import Gate, with_gate
+from steersman._session.readiness import ServerBook, await_servers
+from steersman._session.starting import start
+from steersman._session.watching import Watch
+from steersman._wire.launch import Plan
+from steersman.control import Initialized, Interrupt
+from steersman.errors import (
+    ChannelClosed,
+    CliExited,
+    ForbiddenTool,
+    LimitReached,
+    ResumeNotFound,
+    Stalled,
+    SteersmanError,
+    UsageError,
+)
+from steersman.journal import Entry, Kind, Move, Phase, step
+from steersman.messages import Init
+from steersman.options import Revival
+
+__all__ = ["Helm", "State"]
+
+log = logging.getLogger("steersman.session")
+
+LOST = -9
+"""The status of a CLI whose end nobody told us."""
+
+State = Literal[
+    "idle",
+    "starting",
+    "running",
+    "waiting_tool_call",
+    "waiting_permission",
+    "paused",
+    "completed",
+    "failed",
+    "cancelled",
+]
+
+
+class Helm:
+    """Steers one session. Its methods that do not wait may be called at any time."""
+
+    def __init__(self, course: Course) -> None:
+        self.options = course.options
+        self.log = Log(course.options.journal_memory, course.clock, course.sink)
+        self.ledger = Ledger(self.log, course.options.request_timeout)
+        self.gate = Gate()
+        self.phase = Phase.IDLE
+        self.initialized: Initialized | None = None
+        self.capabilities: frozenset[str] | None = None
+        self.cause: SteersmanError | None = None
+        """Why the session is over, if it did not end in order."""
+        self.life: Life | None = None
+        self.desk: Desk | None = None
+        """Set before the start."""
+        self.decisions: Decisions | None = None
+        """Set before the start."""
+        self.servers = ServerBook(self.log)
+        self.is_cli_idle = True
+        """Whether the CLI says that it has nothing left to do."""
+        self.restarts = 0
+        """How many CLIs were lost and replaced."""
+        self._course = course
+        self._watch = Watch(course.options.watchdog, self)
+        self._meter = Meter(course.options.limits, self)
+        self._ending: Move | None = None
+        self._told: State = "idle"
+        self._losses = 0
+        self._why_killed: Stalled | LimitReached | None = None
+        self._reviving: asyncio.Task[None] | None = None
+
+    # What one can know
+
+    @property
+    def session_id(self) -> str | None:
+        """The conversation's id, as far as it is known."""
+        told = "" if self.life is None else self.life.link.connection.session_id
+        return told or self._course.plan.session_id
+
+    @property
+    def state(self) -> State:
+        """The phase, or what the session waits for in it."""
+        if self.life is not None and self.phase is Phase.RUNNING:
+            if self.life.handlers.waits_for_person:
+                return "waiting_permission"
+            if self.life.handlers.waits_for_tool:
+                return "waiting_tool_call"
+        return self.phase.value
+
+    def at_work(self) -> Life:
+        """The CLI that can be spoken to now. Raises what it is that keeps us from it."""
+        if self.cause is not None:
+            raise self.cause
+        if self.life is None or self.initialized is None:
+            raise ChannelClosed("this session has not started", hint="use `async with`")
+        if not self.life.link.is_open:
+            raise ChannelClosed("this session is closed", hint="open another session")
+        return self.life
+
+    async def living(self) -> Life:
+        """The same, after a revival that is under way; each of its steps is bounded."""
+        while self._reviving is not None and not self._reviving.done():
+            await asyncio.wait([self._reviving])
+        return self.at_work()
+
+    @property
+    def is_reviving(self) -> bool:
+        """Whether a lost CLI is being replaced."""
+        return self._reviving is not None and not self._reviving.done()
+
+    def refuse_more(self) -> None:
+        """Raise `LimitReached` if the session's own limit is used up."""
+        self._meter.refuse_more()
+
+    # Life and death
+
+    async def start(self) -> None:
+        """Run the first CLI and greet it."""
+        if self.phase is not Phase.IDLE or self.life is not None:
+            raise UsageError("session", self, "a session that was not started before")
+        assert self.desk is not None
+        self.move(Move.LAUNCH)
+        try:
+            await self.desk.serving.attach()
+            await self._begin(self._course.plan)
+        except BaseException as error:
+            await self._give_up(error)
+            raise
+        assert self.life is not None
+        self.move(Move.GREET)
+        self.ledger.move_to(self.life.link)
+
+    async def _begin(self, plan: Plan) -> None:
+        """Run a CLI. On failure it is gone again."""
+        assert self.desk is not None
+        if self.gate.is_installed:
+            plan = replace(plan, initialize=with_gate(plan.initialize))
+        link = Link(plan, self.options, self, self.log)
+        self.life = Life(link, Handlers(self.desk, link, self.refresh))
+        self.initialized = await start(link, plan, self._course.transport, self.options.startup)
+        await await_servers(link, self.servers, self.options, self.desk.serving.keys)
+
+    async def _give_up(self, error: BaseException) -> None:
+        assert self.desk is not None
+        self.cause = error if isinstance(error, SteersmanError) else None
+        self.move(Move.FAIL)
+        self.log.end()
+        await self.desk.serving.detach()
+
+    def close(self, ending: Move = Move.COMPLETE) -> None:
+        """Begin to end the session: in order, or at once if it is cancelled."""
+        if self.life is None or self.phase.is_over:
+            return
+        self._ending = self._ending or ending
+        self.ledger.take_back(None, also_queued=True)
+        if self._reviving is not None:
+            self._reviving.cancel()
+        life = self.life
+        life.handlers.cancel_all()
+        if ending is Move.CANCEL:
+            life.link.end()
+        elif life.link.is_open:
+            self._resume_tree()
+            if self.ledger.at_work is not None:
+                # Also where it has not begun: at the end of its input the CLI would still run it.
+                life.link.tell(Interrupt(cancel_queued=True), self.options.request_timeout)
+            life.link.close(self.options.close_grace)
+
+    async def see_it_gone(self) -> None:
+        """Return when the CLI's whole tree is gone, and everybody has been told."""
+        if self.life is None or self.desk is None:
+            return
+        if self._reviving is not None:
+            await asyncio.wait([self._reviving])
+        link = self.life.link
+        if link.was_opened:
+            await asyncio.wait([link.gone], timeout=3 * self.options.close_grace + 10)
+            if not link.gone.done():
+                # The ladder is the transport's, and it has lost its way: nobody shall wait for it.
+                link.exited(LOST)
+        if not self.phase.is_over:
+            self._finish(None)
+        await self.life.handlers.wait(self.options.close_grace)
+        await self.desk.serving.detach()
+
+    def _finish(self, cause: SteersmanError | None) -> None:
+        """Settle what is left: cancelled if we closed, failed with `cause` if the CLI left us."""
+        self.cause = self.cause or cause
+        self._watch.rest()
+        self._meter.rest()
+        self.ledger.settle_all(cause)
+        self.move((self._ending or Move.COMPLETE) if cause is None else Move.FAIL)
+        self.log.end()
+
+    # Revival
+
+    def kill(self, why: Stalled | LimitReached) -> None:
+        """End a CLI that does not obey; a stalled one is brought back."""
+        self._why_killed = why
+        if self.life is not None:
+            self.life.link.kill()
+
+    def _may_revive(self) -> bool:
+        return (
+            self.options.revive is not False
+            and self._course.again is not None
+            and self.options.persist_session
+            and not isinstance(self._why_killed, LimitReached)
+            and self.session_id is not None
+        )
+
+    async def _revive(self, cause: SteersmanError) -> None:
+        """Replace a lost CLI, or end the session with what keeps us from it."""
+        limits = self.options.revive
+        limits = limits if isinstance(limits, Revival) else Revival()
+        is_new = False
+        while self._losses < limits.most:
+            self._losses += 1
+            self.log.note(Kind.RESTARTED, cause=cause.code, attempt=self._losses)
+            if self._losses > 1:
+                await asyncio.sleep(limits.backoff * 2 ** (self._losses - 2))
+            try:
+                await self._begin(self._plan_again(is_new=is_new))
+            except ResumeNotFound as error:
+                cause.__cause__ = error
+                if is_new or not self._may_be_unwritten():
+                    break
+                is_new = True
+                self._losses -= 1
+            except SteersmanError as error:
+                cause.__cause__ = error
+            else:
+                self._go_on(cause)
+                return
+        self._finish(cause)
+
+    def _plan_again(self, *, is_new: bool) -> Plan:
+        assert self._course.again is not None
+        assert self.session_id is not None
+        reruns = self._is_modern and not is_new and self.ledger.at_work is not None
+        return self._course.again(Continuation(self.session_id, is_new, reruns))
+
+    @property
+    def _is_modern(self) -> bool:
+        """Whether the CLI can wait for our hooks before it takes a turn up again."""
+        return self.initialized is not None and bool(self.initialized.capabilities)
+
+    def _may_be_unwritten(self) -> bool:
+        """Whether the conversation can have been lost before its first line was on the disk."""
+        return not self.ledger.completed and self._course.options.resume is None
+
+    def _go_on(self, cause: SteersmanError) -> None:
+        assert self.life is not None
+        self.restarts += 1
+        self.move(Move.GREET)
+        if self.ledger.at_work is not None:
+            self.move(Move.BEGIN)
+        if self.gate.is_shut:
+            self.move(Move.PAUSE)
+        self.ledger.move_to(self.life.link, None if self._is_modern else cause)
+        self._watch.look()
+
+    # What the link reports
+
+    def message_arrived(self, entry: Entry, name: str) -> None:
+        """Keep what a turn's result will need, and what the CLI can do."""
+        self.ledger.hear(entry, name)
+        self._watch.hear(entry, name)
+        self._meter.hear(entry, name)
+        if self.decisions is not None:
+            self.decisions.hear(entry, name)
+        if name == "init" and isinstance(entry.message, Init):
+            self._greeted(entry.message)
+
+    def _greeted(self, init: Init) -> None:
+        """A turn of the CLI's begins, and it tells what it has."""
+        self.capabilities = frozenset(init.capabilities)
+        self.servers.hear_init(init.mcp_servers)
+        if self.desk is not None and self.session_id:
+            self.desk.serving.name_session(self.session_id)
+        found = forbidden_among(init.tools, self.options)
+        if found and self.life is not None:
+            # Before the model sees it.
+            self.cause = ForbiddenTool(found)
+            self.life.link.end()
+
+    def event_happened(self, event: Event) -> None:
+        """Answer, settle, or take note."""
+        assert self.life is not None
+        match event:
+            case (
+                PermissionAsked()
+                | ElicitationAsked()
+                | DialogAsked()
+                | HookAsked()
+                | ToolCalled()
+                | Unanswerable()
+            ):
+                self.life.handlers.start(event, self.ledger.context())
+            case Withdrawn(request_id):
+                self.life.handlers.withdraw(request_id)
+            case TurnStarted(uuid):
+                self.ledger.began(uuid)
+                self._meter.began(uuid)
+                self._watch.look()
+            case TurnSettled():
+                self._on_settled(event)
+            case StateReported(state):
+                self._on_state(state)
+            case _:
+                pass
+
+    def _on_settled(self, settled: TurnSettled) -> None:
+        if settled.result is not None:
+            self._losses = 0
+        self._meter.settled(settled.uuid)
+        self.ledger.settle(settled)
+
+    def _on_state(self, state: str) -> None:
+        self.is_cli_idle = state == "idle"
+        if state == "running":
+            self.move(Move.BEGIN)
+        # An idle from before our newest prompt may still be on its way.
+        elif state == "idle" and self.ledger.at_work is None:
+            self.move(Move.REST)
+            self.log.wake()
+
+    def link_ended(self, link: Link, status: int) -> None:
+        """A CLI is gone: replace it, or end with it."""
+        if self.life is None or link is not self.life.link:
+            return
+        self.life.handlers.cancel_all()
+        self.is_cli_idle = True
+        if self.phase is Phase.STARTING:
+            # Whoever starts it is told.
+            return
+        if link.is_closing:
+            self._finish(self.cause)
+            return
+        self._lost(link, status)
+
+    def _lost(self, link: Link, status: int) -> None:
+        phase = "turn" if self.ledger.at_work else self.phase.value
+        why, self._why_killed = self._why_killed, None
+        cause: SteersmanError = why or CliExited(
+            "the CLI ended in the middle of the session",
+            hint="open the conversation again with resume=session.id",
+            evidence=link.evidence(phase, status),
+        )
+        self._watch.rest()
+        if isinstance(why, LimitReached) or not self._may_revive():
+            self._finish(cause)
+            return
+        self.move(Move.LAUNCH)
+        self._reviving = asyncio.get_running_loop().create_task(self._revive(cause))
+        self._reviving.add_done_callback(_look_at)
+
+    # Phases
+
+    def move(self, move: Move) -> None:
+        """Go into another phase, if the table has that move."""
+        self.phase = step(self.phase, move)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Write down that the state is another one than before."""
+        before, self._told = self._told, self.state
+        if before != self._told:
+            self.log.note(Kind.PHASE, before=before, after=self._told)
+
+    # Pausing
+
+    async def pause(self, *, hard: bool) -> None:
+        """Hold every tool from the next one on, and every prompt; or stop the whole tree."""
+        life = await self.living()
+        was_shut = self.gate.is_shut
+        self.gate.shut()
+        self.ledger.is_held = True
+        try:
+            if hard:
+                life.link.suspend()
+            elif not self.gate.is_installed:
+                greeting = with_gate(self._course.plan.initialize)
+                await life.link.call(greeting, self.options.request_timeout)
+                self.gate.is_installed = True
+        except BaseException:
+            if not was_shut:
+                self._release()
+            raise
+        self._watch.rest()
+        self._meter.pause()
+        self.move(Move.PAUSE)
+
+    def resume(self) -> None:
+        """Let everything go on."""
+        if self.phase is not Phase.PAUSED:
+            return
+        self._resume_tree()
+        self._release()
+        self._meter.resume()
+        self.move(Move.RESUME)
+        self.ledger.send_next()
+        if self.is_cli_idle and self.ledger.at_work is None:
+            self.move(Move.REST)
+        self._watch.look()
+
+    def _release(self) -> None:
+        self.gate.open()
+        self.ledger.is_held = False
+
+    def _resume_tree(self) -> None:
+        if self.life is not None:
+            with suppress(ChannelClosed):
+                self.life.link.resume()
+
+
+def _look_at(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and task.exception() is not None:
+        log.error("reviving a session failed", exc_info=task.exception())

@@ -1,0 +1,67 @@
+"""The journal of a session, over all the CLIs that it has had."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from steersman._session.readers import Growth
+from steersman.journal import Entry, Journal, Kind
+from steersman.journal.entries import NOTHING
+from steersman.ports import Clock, Sink
+
+__all__ = ["Log"]
+
+
+class Log:
+    """Writes entries, wakes whoever waits for them, and hands them to the disk."""
+
+    def __init__(self, memory: int, clock: Clock = time.time, sink: Sink | None = None) -> None:
+        self.journal = Journal(memory)
+        self.growth = Growth()
+        self.clock = clock
+        self._sink = sink
+        self._unwritten: list[Entry] = []
+
+    def append(
+        self,
+        at: float,
+        kind: Kind,
+        line: bytes = b"",
+        turns: tuple[str, ...] = (),
+        details: Mapping[str, Any] = NOTHING,
+    ) -> Entry:
+        """Write the next entry; readers learn of it with the next `wake`."""
+        entry = self.journal.append(at, kind, line, turns, details)
+        if self._sink is not None:
+            self._unwritten.append(entry)
+        return entry
+
+    def note(self, kind: Kind, turns: tuple[str, ...] = (), **details: Any) -> None:
+        """Write down something that is not a line."""
+        self.append(self.clock(), kind, turns=turns, details=details)
+        self.wake()
+
+    def fault(self, where: str, error: BaseException | str) -> None:
+        """Write down that the caller's own code failed."""
+        how = error if isinstance(error, str) else type(error).__name__
+        self.note(Kind.FAULT, where=where, error=how)
+
+    def wake(self) -> None:
+        """Let readers, and the disk, have what was written since."""
+        self._flush()
+        self.growth.wake()
+
+    def end(self) -> None:
+        """Nothing more will be written."""
+        self._flush()
+        if self._sink is not None:
+            self._sink.close()
+            self._sink = None
+        self.growth.end()
+
+    def _flush(self) -> None:
+        if self._unwritten and self._sink is not None:
+            entries, self._unwritten = self._unwritten, []
+            self._sink.write(entries)

@@ -1,0 +1,72 @@
+"""Readings of a session's journal, each at its own pace."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import TypeVar
+
+from steersman._session.log import Log
+from steersman._session.readers import Reading
+from steersman._session.turn import LINES
+from steersman.errors import ChannelClosed, UsageError
+from steersman.journal import Entry, Kind, Lagged
+from steersman.messages import Message
+
+__all__ = ["Readings"]
+
+T = TypeVar("T")
+
+
+class Readings:
+    """What a session offers to those who watch it."""
+
+    def __init__(self, log: Log, *, shows_partials: bool) -> None:
+        self._log = log
+        self._shows_partials = shows_partials
+
+    @property
+    def last_seq(self) -> int:
+        """The number of the newest journal entry."""
+        return self._log.journal.last_seq
+
+    def messages(self, *, after: int = 0) -> AsyncIterator[Message]:
+        """Every message of the session, from entry number `after` on, until it ends.
+
+        Raises `ReaderLagged` when some of them are gone from memory.
+        """
+        shows = self.shows
+        return self.reading(lambda entry: entry.message if shows(entry) else None, after=after)
+
+    def raw(self, *, after: int = 0) -> AsyncIterator[bytes]:
+        """The lines of the conversation as they came, without control lines."""
+        return self.reading(lambda e: e.line if e.kind in LINES else None, after=after)
+
+    def journal(self, *, after: int = 0) -> AsyncIterator[Entry | Lagged]:
+        """Everything that happened, by sequence number; `Lagged` where entries are gone."""
+
+        def pick(entry: Entry) -> Entry | Lagged | None:
+            return entry
+
+        return self.reading(pick, after=after, on_lag=Lagged)
+
+    def reading(
+        self,
+        pick: Callable[[Entry], T | None],
+        *,
+        after: int = 0,
+        until: Callable[[Entry], bool] = lambda _: False,
+        on_lag: Callable[[int], T] | None = None,
+    ) -> AsyncIterator[T]:
+        """What `pick` makes of each entry, for readings of your own; `None` is passed over."""
+        if isinstance(after, bool) or not isinstance(after, int) or after < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError("after", after, "a sequence number, 0 or more")
+        if not callable(pick):
+            raise UsageError("pick", pick, "a function of an entry")
+        if not self._log.journal.last_seq:
+            raise ChannelClosed("this session has not started", hint="use `async with`")
+        log = self._log
+        return Reading(log.journal, log.growth, pick, after=after, until=until, on_lag=on_lag)
+
+    def shows(self, entry: Entry) -> bool:
+        """Whether an entry is a message for people, under this session's options."""
+        return entry.kind is Kind.MESSAGE or (entry.kind is Kind.PARTIAL and self._shows_partials)

@@ -1,0 +1,31 @@
+"""Stopping a turn that nobody asked to stop: first by asking the CLI, then by force."""
+
+from __future__ import annotations
+
+import asyncio
+
+from steersman._session.life import Living
+from steersman._session.turn import Turn
+from steersman.control import Interrupt
+from steersman.errors import LimitReached, RequestError, Stalled
+
+__all__ = ["stop"]
+
+
+async def stop(
+    living: Living, turns: list[Turn], why: Stalled | LimitReached, patience: float
+) -> None:
+    """Interrupt the CLI; kill it if `turns` have not settled after `patience` seconds."""
+    life = living.life
+    if life is None or not life.link.is_open:
+        return
+    for turn in turns:
+        turn.cause = turn.cause or why
+    try:
+        async with asyncio.timeout(patience):
+            await life.link.call(Interrupt(), patience)
+            for turn in turns:
+                await turn.result()
+    except (TimeoutError, RequestError):
+        if living.life is life and not life.link.gone.done():
+            living.kill(why)

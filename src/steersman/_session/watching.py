@@ -1,0 +1,123 @@
+"""The watchdog: notices a CLI that has gone mute, stops it, and has it brought back.
+
+One timer per session, and nothing per message: when it goes off it looks at when the CLI was last
+heard, and at what it should be doing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from steersman._session.life import Life, Living
+from steersman._session.stopping import stop
+from steersman.errors import Stalled
+from steersman.journal import Entry, Kind
+from steersman.messages import ApiRetry, Assistant, ToolResultBlock, ToolUseBlock, User
+from steersman.options import Watchdog
+
+__all__ = ["Watch"]
+
+
+class Watch:
+    """Looks after one session while a prompt of ours is at work."""
+
+    def __init__(self, limits: Watchdog | None, living: Living) -> None:
+        self._limits = limits or Watchdog(
+            first_token=None, between_events=None, tool=None, retry=None
+        )
+        self._living = living
+        self._alarm: asyncio.TimerHandle | None = None
+        self._stopping: asyncio.Task[None] | None = None
+        self._last = "the start"
+        self._announced = 0.0
+        self._running_tools: set[str] = set()
+
+    def hear(self, entry: Entry, name: str) -> None:
+        """Learn what the CLI does by what it says; pieces of messages are not looked at."""
+        self._last = name
+        message = entry.message if name in ("assistant", "user", "api_retry") else None
+        if isinstance(message, Assistant):
+            self._running_tools |= {
+                block.id for block in message.content if isinstance(block, ToolUseBlock)
+            }
+        elif isinstance(message, User) and not isinstance(message.content, str):
+            self._running_tools -= {
+                block.tool_use_id for block in message.content if isinstance(block, ToolResultBlock)
+            }
+        elif isinstance(message, ApiRetry):
+            self._announced = message.retry_delay_ms / 1000
+        elif name == "result":
+            self._running_tools.clear()
+
+    def look(self) -> None:
+        """Begin to watch; silence counts from now on."""
+        self.rest()
+        life = self._living.life
+        if life is not None:
+            life.link.heard_at = asyncio.get_running_loop().time()
+            self._set_alarm(life)
+
+    def rest(self) -> None:
+        """Do not watch any more."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+
+    def _set_alarm(self, life: Life) -> None:
+        limits = [limit for limit in self._patience().values() if limit is not None]
+        if limits:
+            loop = asyncio.get_running_loop()
+            self._alarm = loop.call_later(min(limits), self._check, life)
+
+    def _check(self, life: Life) -> None:
+        self._alarm = None
+        if life is not self._living.life or not life.link.is_open or self._is_stopping:
+            return
+        if self._living.ledger.at_work is None:
+            return
+        now = asyncio.get_running_loop().time()
+        if not life.handlers.is_empty:
+            # It waits for us.
+            life.link.heard_at = now
+        phase = self._phase(life)
+        limit, silence = self._patience()[phase], now - life.link.heard_at
+        if limit is not None and silence >= limit:
+            self._bark(life, phase, silence)
+        else:
+            self._set_alarm(life)
+
+    def _phase(self, life: Life) -> str:
+        """What the CLI should be doing now."""
+        if life.link.last_kind is Kind.PARTIAL:
+            return "between_events"
+        if self._last == "api_retry":
+            return "retry"
+        return "tool" if self._running_tools else "first_token"
+
+    def _patience(self) -> dict[str, float | None]:
+        limits = self._limits
+        retry = None if limits.retry is None else limits.retry + self._announced
+        return {
+            "first_token": limits.first_token,
+            "between_events": limits.between_events,
+            "tool": limits.tool,
+            "retry": retry,
+        }
+
+    @property
+    def _is_stopping(self) -> bool:
+        return self._stopping is not None and not self._stopping.done()
+
+    def _bark(self, life: Life, phase: str, silence: float) -> None:
+        living = self._living
+        turns = [turn for turn in living.ledger.written if not turn.is_settled]
+        why = Stalled(phase, silence, self._last, evidence=life.link.evidence(phase))
+        living.log.note(
+            Kind.STALLED,
+            tuple(turn.uuid for turn in turns),
+            phase=phase,
+            since=silence,
+            last_event=self._last,
+        )
+        stopping = stop(living, turns, why, self._limits.interrupt)
+        self._stopping = asyncio.get_running_loop().create_task(stopping)

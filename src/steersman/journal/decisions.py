@@ -1,0 +1,78 @@
+"""Tool calls and who decided about them, read off a journal; for a policy's dry run.
+
+policy.dry_run(recorded_calls(entries))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from steersman.journal.entries import Entry, Kind
+from steersman.messages import Assistant, Init, Status, ToolResultBlock, ToolUseBlock, User
+from steersman.permissions import Place, RecordedCall, ToolCall
+
+__all__ = ["recorded_calls"]
+
+
+def recorded_calls(entries: Iterable[object]) -> list[RecordedCall]:
+    """Every tool call that ended, in the order that the model made them."""
+    reading = _Reading()
+    for entry in entries:
+        # A journal that lagged also gives marks of what is lost.
+        if isinstance(entry, Entry):
+            reading.hear(entry)
+    return [call for call in reading.calls.values() if call.tool_use_id in reading.ended]
+
+
+class _Reading:
+    def __init__(self) -> None:
+        self.calls: dict[str, RecordedCall] = {}
+        self.ended: set[str] = set()
+        self._mode = "default"
+        self._place = Place()
+
+    def hear(self, entry: Entry) -> None:
+        if entry.kind is Kind.DECIDED:
+            self._decided(entry)
+        elif entry.kind is Kind.MESSAGE:
+            match entry.message:
+                case Init() as init:
+                    self._mode = init.permission_mode or self._mode
+                    # It moves with `cd`; rules begin where the session did.
+                    self._place = self._place if self._place.cwd != "/" else Place(init.cwd or "/")
+                case Status(permission_mode=str() as mode):
+                    self._mode = mode
+                case Assistant() as said:
+                    self._called(said)
+                case User() as told:
+                    self._ended(told)
+                case _:
+                    pass
+
+    def _called(self, said: Assistant) -> None:
+        for block in said.message.content:
+            if isinstance(block, ToolUseBlock):
+                call = ToolCall(
+                    block.name, block.input, said.subagent_type, self._mode, self._place
+                )
+                self.calls[block.id] = RecordedCall(block.id, call, ran=False)
+
+    def _decided(self, entry: Entry) -> None:
+        known = self.calls.get(str(entry.details.get("tool_use_id")))
+        if known is not None:
+            self.calls[known.tool_use_id] = replace(
+                known,
+                ran=entry.details.get("verdict") == "allow",
+                source=str(entry.details.get("source", "")),
+                by=str(entry.details.get("by", "")),
+            )
+
+    def _ended(self, told: User) -> None:
+        content = told.message.content
+        for block in () if isinstance(content, str) else content:
+            if isinstance(block, ToolResultBlock) and block.tool_use_id in self.calls:
+                known = self.calls[block.tool_use_id]
+                self.ended.add(block.tool_use_id)
+                if not known.source:
+                    self.calls[known.tool_use_id] = replace(known, ran=not block.is_error)

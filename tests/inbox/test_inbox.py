@@ -1,0 +1,334 @@
+"""Asks wait as data; the first answer counts, and the others learn who was first."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from steersman.errors import AlreadyAnswered, AskGone, AskNotFound, ReaderLagged, UsageError
+from steersman.inbox import AskOutcome, Change, Inbox
+from steersman.inbox.watching import MOST_WAITING
+from steersman.permissions import (
+    Allow,
+    Ask,
+    CanUseTool,
+    Deny,
+    DialogAnswer,
+    Elicitation,
+    ElicitationAnswer,
+    Payload,
+    UserDialog,
+)
+
+PERMISSION = CanUseTool(tool_name="Bash", input={"command": "ls"})
+QUESTION = CanUseTool(
+    tool_name="AskUserQuestion",
+    input={"questions": [{"question": "Which?", "options": [{"label": "a"}, {"label": "b"}]}]},
+)
+FORM = Elicitation(mcp_server_name="paint")
+DIALOG = UserDialog(dialog_kind="trust")
+
+
+class Session:
+    """Whoever opened an ask, and what it was told."""
+
+    def __init__(self, inbox: Inbox) -> None:
+        self.inbox = inbox
+        self.told: list[tuple[Any, str]] = []
+
+    def ask(self, id_: str = "q1", payload: Payload = PERMISSION, session: str = "s1") -> Ask:
+        ask = Ask(id=id_, session=session, payload=payload, created=1.0)
+        self.inbox.open(ask, lambda answer, by: self.told.append((answer, by)))
+        return ask
+
+
+@pytest.fixture
+def inbox() -> Inbox:
+    return Inbox(clock=lambda: 100.0)
+
+
+@pytest.fixture
+def session(inbox: Inbox) -> Session:
+    return Session(inbox)
+
+
+async def test_an_ask_waits_until_somebody_answers(inbox: Inbox, session: Session) -> None:
+    ask = session.ask()
+    assert (inbox.list(), inbox.get("q1")) == ([ask], ask)
+
+    outcome = await inbox.answer("q1", Allow(), by="ann")
+
+    assert outcome == AskOutcome("q1", "answered", "ann", Allow())
+    assert session.told == [(Allow(), "ann")]
+    assert inbox.list() == []
+
+
+async def test_two_answers_race_for_one_ask_and_exactly_one_wins(
+    inbox: Inbox, session: Session
+) -> None:
+    session.ask()
+
+    first, second = await asyncio.gather(
+        inbox.answer("q1", Allow(), by="ann"),
+        inbox.answer("q1", Deny("no"), by="bob"),
+        return_exceptions=True,
+    )
+
+    assert isinstance(first, AskOutcome)
+    assert isinstance(second, AlreadyAnswered)
+    assert (second.by, second.answer) == ("ann", Allow())
+    assert session.told == [(Allow(), "ann")]
+
+
+def test_answers_from_many_threads_have_one_winner(inbox: Inbox, session: Session) -> None:
+    session.ask()
+    together = threading.Barrier(8)
+    won: list[str] = []
+    lost: list[str] = []
+
+    def answer(name: str) -> None:
+        together.wait(5)
+        try:
+            asyncio.run(inbox.answer("q1", Allow(), by=name))
+        except AlreadyAnswered as error:
+            lost.append(error.by)
+        else:
+            won.append(name)
+
+    threads = [threading.Thread(target=answer, args=(f"n{n}",)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(5)
+
+    assert len(won) == 1
+    assert lost == won * 7
+    assert session.told == [(Allow(), won[0])]
+
+
+async def test_an_ask_whose_session_ended_cannot_be_answered(
+    inbox: Inbox, session: Session
+) -> None:
+    session.ask()
+    inbox.close("q1", "its session has ended")
+
+    with pytest.raises(AskGone, match="session has ended"):
+        await inbox.answer("q1", Allow(), by="ann")
+    with pytest.raises(AskGone):
+        inbox.get("q1")
+
+    assert session.told == []
+
+
+async def test_an_id_that_was_never_here_is_said_to_be_unknown(inbox: Inbox) -> None:
+    with pytest.raises(AskNotFound):
+        await inbox.answer("nope", Allow(), by="ann")
+
+    inbox.close("nope", "no matter")
+
+
+@pytest.mark.parametrize(
+    ("payload", "right", "wrong"),
+    [
+        (PERMISSION, Deny("no"), True),
+        (PERMISSION, Allow(), ElicitationAnswer("accept")),
+        (QUESTION, Deny("no"), "a"),
+        (FORM, ElicitationAnswer("accept", {}), Allow()),
+        (DIALOG, DialogAnswer("completed"), Allow()),
+    ],
+)
+async def test_an_answer_of_another_kind_is_refused_and_the_ask_stays(
+    inbox: Inbox, session: Session, payload: Payload, right: Any, wrong: Any
+) -> None:
+    session.ask(payload=payload)
+
+    with pytest.raises(UsageError):
+        await inbox.answer("q1", wrong, by="ann")
+    await inbox.answer("q1", right, by="ann")
+
+    assert session.told == [(right, "ann")]
+
+
+async def test_questions_are_answered_with_their_own_words(
+    inbox: Inbox, session: Session
+) -> None:
+    ask = session.ask(payload=QUESTION)
+
+    await inbox.answer("q1", ask.questions.answer("b"), by="ann")
+
+    (answer, _), given = session.told[0], QUESTION.input
+    assert ask.kind == "question"
+    assert ask.response(answer) == Allow({**given, "answers": {"Which?": "b"}})
+
+
+@pytest.mark.parametrize(
+    ("payload", "refusal"),
+    [
+        (PERMISSION, Deny("Denied: nobody answered in time.")),
+        (QUESTION, Deny("Denied: nobody answered in time.")),
+        (FORM, ElicitationAnswer("decline")),
+        (DIALOG, DialogAnswer("cancelled")),
+    ],
+)
+async def test_what_expires_lets_nothing_through(
+    inbox: Inbox, session: Session, payload: Payload, refusal: Any
+) -> None:
+    session.ask(payload=payload)
+
+    await inbox.expire("q1", by="the night shift")
+
+    assert session.told == [(refusal, "the night shift")]
+    with pytest.raises(AskGone, match="expired"):
+        await inbox.answer("q1", Allow(), by="ann")
+
+
+async def test_asks_expire_by_themselves_only_if_told_to() -> None:
+    patient, strict = Inbox(clock=lambda: 100.0), Inbox(expires_after=0.01, clock=lambda: 100.0)
+    session = Session(strict)
+    assert Session(patient).ask().expires is None
+
+    watch = strict.watch()
+    session.ask()
+    async with asyncio.timeout(5):
+        opened, expired = await anext(watch), await anext(watch)
+
+    assert (opened.what, opened.ask.expires) == ("opened", 100.01)
+    assert (expired.what, [by for _, by in session.told]) == ("expired", ["expiry"])
+    assert len(patient.list()) == 1
+
+
+async def test_an_ask_that_was_answered_does_not_expire_later() -> None:
+    inbox = Inbox(expires_after=0.01)
+    session = Session(inbox)
+    session.ask("q1")
+    await inbox.answer("q1", Allow(), by="ann")
+    session.ask("q2")
+
+    watch = inbox.watch()
+    async with asyncio.timeout(5):
+        changes = [await anext(watch), await anext(watch)]
+
+    assert [(each.what, each.ask.id) for each in changes] == [("opened", "q2"), ("expired", "q2")]
+    assert session.told[0] == (Allow(), "ann")
+
+
+async def test_many_are_answered_at_once_and_one_that_fails_stops_no_other(
+    inbox: Inbox, session: Session
+) -> None:
+    for number in range(3):
+        session.ask(f"q{number}")
+    session.ask("form", FORM)
+    await inbox.answer("q1", Deny("mine"), by="bob")
+
+    found = await inbox.answer_many(["q0", "q1", "q2", "form", "nope"], Allow(), by="ann")
+
+    kinds = {ask_id: type(each).__name__ for ask_id, each in found.items()}
+    assert kinds == {
+        "q0": "AskOutcome",
+        "q1": "AlreadyAnswered",
+        "q2": "AskOutcome",
+        "form": "UsageError",
+        "nope": "AskNotFound",
+    }
+    assert [ask.id for ask in inbox.list()] == ["form"]
+
+
+async def test_many_may_have_an_answer_each(inbox: Inbox, session: Session) -> None:
+    session.ask("q1")
+    session.ask("q2")
+
+    await inbox.answer_many({"q1": Allow(), "q2": Deny("no")}, by="ann")
+
+    assert session.told == [(Allow(), "ann"), (Deny("no"), "ann")]
+
+
+async def test_an_ask_can_be_handed_to_somebody_and_anybody_still_answers(
+    inbox: Inbox, session: Session
+) -> None:
+    session.ask("q1")
+    session.ask("q2", FORM, session="s2")
+
+    handed = await inbox.delegate("q1", "carol")
+
+    assert handed.assignee == "carol"
+    assert inbox.list(assignee="carol") == [handed]
+    assert [ask.id for ask in inbox.list(kind="elicitation")] == ["q2"]
+    assert [ask.id for ask in inbox.list(session="s1")] == ["q1"]
+    await inbox.answer("q1", Allow(), by="bob")
+    with pytest.raises(AlreadyAnswered):
+        await inbox.delegate("q1", "dave")
+
+
+async def test_watching_begins_with_what_waits_and_tells_all_that_happens(
+    inbox: Inbox, session: Session
+) -> None:
+    first = session.ask("q1")
+    watch = inbox.watch()
+    second = session.ask("q2")
+    handed = await inbox.delegate("q2", "carol")
+    answered = await inbox.answer("q1", Allow(), by="ann")
+    inbox.close("q2", "gone")
+
+    async with asyncio.timeout(5):
+        changes = [await anext(watch) for _ in range(5)]
+        await watch.aclose()
+        after = [change async for change in watch]
+
+    assert changes == [
+        Change("opened", first),
+        Change("opened", second),
+        Change("delegated", handed),
+        Change("answered", first, answered),
+        Change("closed", handed, AskOutcome("q2", "closed", "gone")),
+    ]
+    assert after == []
+
+
+async def test_a_watcher_that_waits_is_woken_from_another_thread(
+    inbox: Inbox, session: Session
+) -> None:
+    watch = inbox.watch()
+    waiting = asyncio.ensure_future(anext(watch))
+    await asyncio.sleep(0)
+
+    await asyncio.to_thread(session.ask)
+
+    async with asyncio.timeout(5):
+        assert (await waiting).what == "opened"
+
+
+async def test_a_watcher_that_is_too_slow_is_told_and_keeps_no_more_than_it_must(
+    inbox: Inbox, session: Session
+) -> None:
+    watch = inbox.watch()
+    for number in range(MOST_WAITING + 3):
+        session.ask(f"q{number}")
+
+    async with asyncio.timeout(30):
+        for _ in range(MOST_WAITING):
+            await anext(watch)
+        with pytest.raises(ReaderLagged) as caught:
+            await anext(watch)
+        session.ask("later")
+        after = await anext(watch)
+
+    assert (caught.value.lost, after.ask.id) == (3, "later")
+
+
+@pytest.mark.parametrize("seconds", [0, -1, "5", True])
+def test_a_time_that_is_none_is_refused(seconds: Any) -> None:
+    with pytest.raises(UsageError):
+        Inbox(expires_after=seconds)
+
+
+@pytest.mark.parametrize("name", ["", 5, None])
+async def test_who_answers_has_a_name(inbox: Inbox, session: Session, name: Any) -> None:
+    session.ask()
+
+    with pytest.raises(UsageError):
+        await inbox.answer("q1", Allow(), by=name)
+    with pytest.raises(UsageError):
+        await inbox.delegate("q1", name)

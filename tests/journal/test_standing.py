@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from steersman.journal import Entry, Kind, Phase
+from steersman.journal.standing import Standing, StateChange
+from tests._protocol.conversations import with_uuids
+from tests.samples import Frame, frames, traces
+
+
+class Watch:
+    """A standing that is told entries, one second after the other."""
+
+    def __init__(self) -> None:
+        self.standing = Standing()
+        self.at = 0.0
+        self.changes: list[StateChange] = []
+
+    def hear(self, kind: Kind, frame: Frame | None = None, **details: Any) -> None:
+        self.at += 1.0
+        line = b"" if frame is None else json.dumps(frame).encode()
+        change = self.standing.hear(Entry(int(self.at), self.at, kind, line, (), details))
+        self.changes += [] if change is None else [change]
+
+    def phase(self, before: str, after: str) -> None:
+        self.hear(Kind.PHASE, before=before, after=after)
+
+    @property
+    def history(self) -> list[str]:
+        return [change.after for change in self.changes]
+
+
+def running() -> Watch:
+    watch = Watch()
+    watch.phase("idle", "starting")
+    watch.phase("starting", "idle")
+    watch.phase("idle", "running")
+    return watch
+
+
+def question(request_id: str, **fields: Any) -> Frame:
+    request = {"subtype": "can_use_tool", "tool_name": "Bash", "input": {"c": 1}, **fields}
+    return {"type": "control_request", "request_id": request_id, "request": request}
+
+
+def called(request_id: str, number: int, method: str = "tools/call", **params: Any) -> Frame:
+    message = {"id": number, "method": method, "params": {"name": "add", **params}}
+    request = {"subtype": "mcp_message", "server_name": "lab", "message": message}
+    return {"type": "control_request", "request_id": request_id, "request": request}
+
+
+def answer(request_id: str) -> Frame:
+    response = {"subtype": "success", "request_id": request_id, "response": {}}
+    return {"type": "control_response", "response": response}
+
+
+def test_a_session_goes_through_its_phases() -> None:
+    watch = running()
+    watch.phase("running", "idle")
+    watch.phase("idle", "completed")
+
+    assert watch.history == ["starting", "idle", "running", "idle", "completed"]
+    assert watch.standing.phase is Phase.COMPLETED
+    assert (watch.standing.started, watch.standing.completed) == (1.0, 5.0)
+    assert watch.standing.since == 5.0
+
+
+def test_a_question_is_waited_for_until_it_is_answered() -> None:
+    watch = running()
+    watch.hear(Kind.CONTROL, question("q1", agent_id="a1", tool_use_id="t1"))
+    (open_one,) = watch.standing.permissions.values()
+
+    watch.hear(Kind.SENT, answer("q1"))
+
+    assert watch.history[-2:] == ["waiting_permission", "running"]
+    assert (open_one.tool_name, open_one.input, open_one.since) == ("Bash", {"c": 1}, 4.0)
+    assert (open_one.agent_id, open_one.tool_use_id) == ("a1", "t1")
+    assert not watch.standing.permissions
+
+
+def test_a_person_outranks_a_tool_and_several_may_be_open() -> None:
+    watch = running()
+    watch.hear(
+        Kind.CONTROL, called("r1", 1, arguments={"a": 1}, _meta={"claudecode/toolUseId": "t"})
+    )
+    watch.hear(Kind.CONTROL, question("q1"))
+    watch.hear(Kind.CONTROL, question("q2"))
+    assert len(watch.standing.permissions) == 2
+
+    for request_id in ("q1", "q2", "r1"):
+        watch.hear(Kind.SENT, answer(request_id))
+
+    assert watch.history[3:] == [
+        "waiting_tool_call",
+        "waiting_permission",
+        "waiting_tool_call",
+        "running",
+    ]
+
+
+def test_a_call_tells_whose_it_is() -> None:
+    watch = running()
+    watch.hear(
+        Kind.CONTROL, called("r1", 1, arguments={"a": 1}, _meta={"claudecode/toolUseId": "t"})
+    )
+
+    (call,) = watch.standing.tool_calls.values()
+
+    assert (call.tool_use_id, call.name, call.server) == ("t", "add", "lab")
+    assert (call.arguments, call.started, call.is_ours) == ({"a": 1}, 4.0, True)
+
+
+def test_what_the_cli_takes_back_is_not_waited_for() -> None:
+    watch = running()
+    watch.hear(Kind.CONTROL, question("q1"))
+    watch.hear(Kind.CONTROL, {"type": "control_cancel_request", "request_id": "q1"})
+    assert watch.standing.state == "running"
+
+    watch.hear(Kind.CONTROL, called("r1", 7))
+    cancelled = called("r2", 0, "notifications/cancelled", requestId=7)
+    del cancelled["request"]["message"]["id"]
+    watch.hear(Kind.CONTROL, cancelled)
+
+    assert watch.standing.state == "running"
+    assert not watch.standing.tool_calls
+
+
+def test_other_questions_of_the_cli_make_nobody_wait() -> None:
+    watch = running()
+    hook = {"subtype": "hook_callback", "callback_id": "h", "input": {}}
+    watch.hear(Kind.CONTROL, {"type": "control_request", "request_id": "h1", "request": hook})
+    watch.hear(Kind.CONTROL, called("r1", 1, "tools/list"))
+    watch.hear(Kind.CONTROL, {"type": "control_request", "request_id": "x"})
+    watch.hear(Kind.CONTROL, {"type": "control_response"})
+
+    assert watch.standing.state == "running"
+
+
+def test_an_elicitation_is_an_open_ask() -> None:
+    watch = running()
+    asked = {"subtype": "elicitation", "mcp_server_name": "lab"}
+    watch.hear(Kind.CONTROL, {"type": "control_request", "request_id": "e1", "request": asked})
+    watch.hear(Kind.CONTROL, question("q1"))
+
+    assert watch.standing.asks == {"e1": "elicitation", "q1": "can_use_tool"}
+
+
+@pytest.mark.parametrize("ending", ["over", "restarted"])
+def test_nothing_is_open_without_a_cli(ending: str) -> None:
+    watch = running()
+    watch.hear(Kind.CONTROL, question("q1"))
+    watch.hear(Kind.CONTROL, called("r1", 1))
+
+    if ending == "over":
+        watch.phase("running", "failed")
+    else:
+        watch.hear(Kind.RESTARTED)
+
+    standing = watch.standing
+    assert [standing.permissions, standing.tool_calls, standing.asks] == [{}, {}, {}]
+    assert watch.standing.state == ("failed" if ending == "over" else "running")
+
+
+def test_a_paused_session_is_paused_whatever_is_open() -> None:
+    watch = running()
+    watch.hear(Kind.CONTROL, question("q1"))
+
+    watch.phase("running", "paused")
+    watch.phase("paused", "running")
+
+    assert watch.history[-2:] == ["paused", "waiting_permission"]
+
+
+@pytest.mark.parametrize("trace", traces())
+def test_what_is_open_at_the_end_of_a_recording_is_what_was_not_answered(trace: str) -> None:
+    watch = running()
+    answered: set[str] = set()
+    for side, frame in with_uuids(trace):
+        if side == "cli>sdk" and frame["type"].startswith("control_"):
+            watch.hear(Kind.CONTROL, frame)
+        elif side == "sdk>cli" and frame.get("type") == "control_response":
+            watch.hear(Kind.SENT, frame)
+            answered.add(str(frame.get("response", {}).get("request_id")))
+
+    withdrawn = {
+        each["request_id"] for each in frames(trace) if each["type"] == "control_cancel_request"
+    }
+    asked = {
+        each["request_id"]
+        for each in frames(trace)
+        if each["type"] == "control_request" and each["request"]["subtype"] == "can_use_tool"
+    }
+    assert set(watch.standing.permissions) == asked - answered - withdrawn

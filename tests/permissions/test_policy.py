@@ -1,0 +1,204 @@
+"""A policy decides by the first rule that covers a call, and says which."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from steersman.errors import UsageError
+from steersman.permissions import Explanation, Policy, RecordedCall, ToolCall, allow, ask, deny
+
+POLICY = Policy(
+    deny("Bash(rm *)", because="files are removed by hand here"),
+    ask("Bash(git push *)"),
+    allow("Bash(git *)"),
+    allow("Edit(docs/**)", agents="writer"),
+    available=["Bash", "Edit", "Read", "Write"],
+    auto_approve=["Read"],
+    forbid=["Bash(sudo *)"],
+)
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "verdict", "rule"),
+    [
+        ("Bash", {"command": "rm a"}, "deny", "deny Bash(rm *)"),
+        ("Bash", {"command": "git push"}, "ask", "ask Bash(git push *)"),
+        ("Bash", {"command": "git log"}, "allow", "allow Bash(git *)"),
+        ("Bash", {"command": "make"}, "cli", ""),
+        ("Bash", {"command": "sudo git log"}, "deny", "forbid Bash(sudo *)"),
+        ("Bash", {"command": "bash -c 'rm a'"}, "ask", "forbid Bash(sudo *)"),
+        ("Read", {"file_path": "/a"}, "allow", "auto_approve Read"),
+        ("WebFetch", {"url": "http://a"}, "deny", "available"),
+        ("mcp__box__ping", {}, "cli", ""),
+        ("Write", {"file_path": "/w/docs/a"}, "cli", ""),
+    ],
+)
+def test_the_first_rule_that_covers_a_call_decides_and_is_named(
+    tool: str, given: dict[str, Any], verdict: str, rule: str
+) -> None:
+    found = POLICY.explain(tool, given, cwd="/w")
+
+    assert (found.verdict, found.rule) == (verdict, rule)
+
+
+def test_the_reason_of_a_rule_is_told() -> None:
+    found = POLICY.explain("Bash", {"command": "rm a"})
+
+    assert found == Explanation("deny", "deny Bash(rm *)", "files are removed by hand here")
+
+
+def test_a_rule_may_count_for_some_agents_only() -> None:
+    given = {"file_path": "/w/docs/a"}
+
+    assert POLICY.explain("Write", given, cwd="/w", agent="writer").verdict == "allow"
+    assert POLICY.explain("Write", given, cwd="/w", agent="reader").verdict == "cli"
+    main = Policy(deny("Bash", agents="main"))
+    assert main.explain("Bash").verdict == "deny"
+    assert main.explain("Bash", agent="writer").verdict == "cli"
+
+
+def broken(_: ToolCall) -> bool:
+    raise RuntimeError("no luck")
+
+
+@pytest.mark.parametrize("rule", [allow, ask, deny])
+def test_a_predicate_says_whether_a_rule_counts(rule: Any) -> None:
+    policy = Policy(rule("Bash", when=lambda call: "x" in call.input["command"]))
+
+    assert policy.explain("Bash", {"command": "x"}).verdict == rule.__name__
+    assert policy.explain("Bash", {"command": "y"}).verdict == "cli"
+
+
+@pytest.mark.parametrize(("rule", "verdict"), [(allow, "cli"), (ask, "ask"), (deny, "deny")])
+def test_a_predicate_that_fails_lets_nothing_through(rule: Any, verdict: str) -> None:
+    assert Policy(rule("Bash", when=broken)).explain("Bash").verdict == verdict
+
+
+@pytest.mark.parametrize("otherwise", ["ask", "deny"])
+def test_what_no_rule_covers_may_be_decided_as_a_whole(otherwise: Any) -> None:
+    found = Policy(otherwise=otherwise).explain("Bash", {"command": "ls"})
+
+    assert (found.verdict, found.rule) == (otherwise, f"otherwise {otherwise}")
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "mode", "is_final"),
+    [
+        ("Write", {"file_path": "/w/a"}, "default", True),
+        ("Write", {"file_path": "/w/a"}, "plan", False),
+        ("Read", {"file_path": "/w/a"}, "plan", True),
+        ("Write", {"file_path": "/w/.git/a"}, "default", False),
+        ("Bash", {"command": "git log"}, "default", True),
+        ("Bash", {"command": "rm -r /"}, "default", False),
+    ],
+)
+def test_an_approval_says_whether_the_cli_may_still_be_stricter(
+    tool: str, given: dict[str, Any], mode: str, *, is_final: bool
+) -> None:
+    found = Policy(allow(tool)).explain(tool, given, mode=mode)
+
+    assert (found.verdict, found.is_final) == ("allow", is_final)
+
+
+def test_where_the_cli_would_run_it_unasked_an_ask_is_a_denial() -> None:
+    """Seen: in bypassPermissions a hook's ask about a guarded path lets the tool run."""
+    policy = Policy(ask("Write"))
+    guarded = {"file_path": "/w/.git/hooks/x"}
+
+    assert policy.explain("Write", guarded, mode="default").verdict == "ask"
+    assert policy.explain("Write", guarded, mode="bypassPermissions").verdict == "deny"
+
+
+TEXT = """
+available = ["Bash", "Read"]
+forbid = ["WebFetch"]
+otherwise = "deny"
+
+[[rules]]
+deny = ["Bash(rm *)", "Bash(sudo *)"]
+because = "not here"
+
+[[rules]]
+allow = "Bash(git *)"
+agents = ["main", "writer"]
+"""
+
+
+def test_a_policy_can_be_read_from_toml() -> None:
+    assert Policy.from_toml(TEXT) == Policy(
+        deny("Bash(rm *)", "Bash(sudo *)", because="not here"),
+        allow("Bash(git *)", agents=["main", "writer"]),
+        available=["Bash", "Read"],
+        forbid=["WebFetch"],
+        otherwise="deny",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "argument"),
+    [
+        ("rules = ", "text"),
+        ("rule = 1", "policy key"),
+        ("rules = 1", "rules"),
+        ("rules = [1]", "rules[0]"),
+        ("[[rules]]\nbecause = 'x'", "rules[0]"),
+        ("[[rules]]\nallow = 'Bash'\ndeny = 'Bash'", "rules[0]"),
+        ("[[rules]]\nallow = 'Bash'\nwhen = 'x'", "rules[0] key"),
+        ("[[rules]]\nallow = 5", "rules[0].allow"),
+        ("[[rules]]\nallow = 'Bash'\nbecause = 5", "rules[0].because"),
+        ("[[rules]]\nallow = 'Write(src/**)'", "rule"),
+        ("forbid = 'Bash('", "rule"),
+        ("otherwise = 'allow'", "otherwise"),
+        ("remember = 'always'", "remember"),
+    ],
+)
+def test_what_is_no_policy_is_refused_by_its_place(text: str, argument: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        Policy.from_toml(text)
+
+    assert caught.value.argument == argument
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Policy("Bash"),
+        lambda: Policy(available=["mcp__box__ping"]),
+        lambda: Policy(available=["Bash(git *)"]),
+        lambda: Policy(forbid="Bash"),
+        lambda: Policy(forbid=["Bash"], auto_approve=["Bash"]),
+        lambda: deny(),
+        lambda: deny("Bash", when="x"),
+        lambda: deny("Bash", because=5),
+    ],
+)
+def test_a_policy_that_means_nothing_cannot_be_made(make: Any) -> None:
+    with pytest.raises(UsageError):
+        make()
+
+
+def recorded(command: str, *, ran: bool, source: str) -> RecordedCall:
+    return RecordedCall("toolu_1", ToolCall("Bash", {"command": command}), ran, source)
+
+
+@pytest.mark.parametrize(
+    ("command", "ran", "source", "verdict", "changes"),
+    [
+        ("rm a", True, "cli", "deny", True),
+        ("rm a", False, "callback", "deny", False),
+        ("git push", True, "cli", "ask", True),
+        ("git push", True, "person", "ask", False),
+        ("git log", True, "rule", "allow", False),
+        ("git log", True, "callback", "allow", True),
+        ("git log", False, "cli", "allow", True),
+        ("make", True, "cli", "cli", False),
+    ],
+)
+def test_a_dry_run_says_what_would_have_been_decided_and_what_would_change(
+    command: str, source: str, verdict: str, *, ran: bool, changes: bool
+) -> None:
+    (found,) = POLICY.dry_run([recorded(command, ran=ran, source=source)])
+
+    assert (found.verdict, found.changes) == (verdict, changes)
