@@ -57,7 +57,11 @@ class Row:
         """What a figure is multiplied by to be shown, and its unit."""
         if self.figure in ("held", "beside"):
             return 1 / 1024, "KiB"
-        if self.order.get("size", 0) >= LARGE or self.order.get("shape") == "connect":
+        if self.order.get("size", 0) >= LARGE or self.order.get("shape") in (
+            "connect",
+            "import",
+            "revival",
+        ):
             return 1e3, "ms"
         return 1e6, "µs"
 
@@ -131,7 +135,15 @@ LIFE = (
         who=(OURS,),
         needs="store",
     ),
-    Row("revival", "from a dead CLI to a new one", who=(OURS,), needs="revive"),
+    Row(
+        "revival",
+        "from a dead CLI to the next one",
+        {"shape": "revival", "count": 2, "kind": "assistant"},
+        "wall",
+        who=(OURS,),
+        rounds=3,
+        needs="revive",
+    ),
 )
 
 SESSIONS = tuple(

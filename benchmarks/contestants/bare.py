@@ -149,6 +149,10 @@ class Bare(asyncio.SubprocessProtocol):
         """Send a prompt."""
         self.write({"type": "user", "message": {"role": "user", "content": prompt}})
 
+    async def revive(self) -> None:
+        """Not to be had."""
+        raise NotImplementedError
+
     async def close(self) -> None:
         """End it."""
         assert self.stdin is not None

@@ -31,7 +31,7 @@ class Order:
     program: str
     """The stand-in CLI."""
     shape: str = "turn"
-    """`turn`, `connect`, `idle` or `backlog`: see `SHAPES`."""
+    """`turn`, `connect`, `idle`, `backlog` or `revival`: see `SHAPES`."""
     kind: str = "partial"
     count: int = 100
     size: int = 40
@@ -86,6 +86,10 @@ class Conversation(Protocol):
 
     async def send(self, prompt: str) -> None:
         """Send `prompt` and read nothing."""
+        ...
+
+    async def revive(self) -> None:
+        """Kill the CLI and return once the session has another; only for those who can."""
         ...
 
     async def close(self) -> None:
@@ -183,11 +187,27 @@ async def measure_backlog(order: Order, open_one: Open) -> Report:
     return report
 
 
+async def measure_revival(order: Order, open_one: Open) -> Report:
+    """From the CLI's death until another stands in its place, which then does a turn."""
+    report = Report(items=order.count)
+    talk = await open_one(order, asyncio.Event())
+    await talk.turn(order.warm_prompt)
+    for _ in range(order.count):
+        watch = Stopwatch()
+        async with asyncio.timeout(SETTING_UP):
+            await talk.revive()
+        watch.read(report)
+        await talk.turn(order.warm_prompt)
+    await close_all([talk])
+    return report
+
+
 SHAPES = {
     "turn": measure_turn,
     "connect": measure_connect,
     "idle": measure_idle,
     "backlog": measure_backlog,
+    "revival": measure_revival,
 }
 
 

@@ -47,6 +47,10 @@ class Official:
         """Send and read nothing."""
         await self._client.query(prompt)
 
+    async def revive(self) -> None:
+        """Not to be had."""
+        raise NotImplementedError
+
     async def close(self) -> None:
         """End it."""
         await self._client.disconnect()

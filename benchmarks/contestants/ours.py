@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from benchmarks.contestants.measuring import Order, main
 from steersman import Agent, Allow, Hooks, Session, Toolbox, Turn, tool
 from steersman.hooks import PreToolUse
+from steersman.journal import Entry, Kind
 from steersman.messages import Assistant, Result, StreamEvent, TextBlock
 
 
@@ -31,6 +34,15 @@ class Ours:
     async def send(self, prompt: str) -> None:
         """Send and read nothing."""
         await self._session.send(prompt)
+
+    async def revive(self) -> None:
+        """Kill the CLI and wait for the entry that tells of the next one."""
+        before = self._session.last_seq
+        assert self._session.pid is not None
+        os.kill(self._session.pid, signal.SIGKILL)
+        async for entry in self._session.journal(after=before):
+            if isinstance(entry, Entry) and entry.kind is Kind.RESTARTED:
+                break
 
     async def close(self) -> None:
         """End it."""

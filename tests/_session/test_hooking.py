@@ -31,7 +31,7 @@ from steersman.hooks import (
 from steersman.hooks import allow as let_run
 from steersman.hooks.openings import openings
 from steersman.journal import Kind
-from steersman.permissions import Allow
+from steersman.permissions import Allow, Deny
 from steersman.testing.script import Script, call, say
 from steersman.testing.scripted.cli import ScriptedCLI
 from tests._session.peers import entries_of, opened
@@ -340,3 +340,34 @@ async def test_hooks_may_be_given_as_a_mapping() -> None:
         await (await session.send("go"))
 
     assert seen == ["go"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "told", "asked"),
+    [
+        (deny("a hook says no"), "a hook says no", 0),
+        (let_run(), "ran", 0),
+        (None, "by the approver", 1),
+        ("nonsense", "Stopped: the PermissionRequest hook did not return a reply.", 0),
+    ],
+)
+async def test_a_hook_on_a_permission_is_heard_before_the_approver(
+    reply: Any, told: str, asked: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    cli = ScriptedCLI(
+        Script(call("Bash", command="touch x", id_="toolu_1"), say("done")),
+        tools={"Bash": lambda _: "ran"},
+    )
+    questions: list[str] = []
+
+    def decide(name: str, *_: Any) -> Deny:
+        questions.append(name)
+        return Deny("by the approver")
+
+    with caplog.at_level(logging.CRITICAL):
+        hooks = on(PermissionRequest, lambda _: reply)
+        async with opened(cli, hooks=hooks, can_use_tool=decide) as session:
+            await (await session.send("go"))
+
+    assert cli.asked[-1].tool_results["toolu_1"] == told
+    assert len(questions) == asked

@@ -135,25 +135,27 @@ def test_calls_beyond_the_limit_are_denied_until_time_has_passed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "argument"),
+    ("make", "given", "more", "argument"),
     [
-        (deny_tools, "matchers"),
-        (lambda: deny_tools("["), "matcher"),
-        (lambda: only_tools(None), "matchers"),
-        (lambda: validate("x"), "check"),
-        (lambda: log(5), "look"),
-        (redact, "patterns"),
-        (lambda: redact(""), "patterns"),
-        (lambda: redact(5), "patterns"),
-        (lambda: redact("x", replacement=5), "replacement"),
-        (lambda: rate_limit(0, per=1, clock=float), "calls"),
-        (lambda: rate_limit(1.5, per=1, clock=float), "calls"),
-        (lambda: rate_limit(1, per=0, clock=float), "per"),
-        (lambda: rate_limit(1, per=1, clock=5), "clock"),
+        (deny_tools, (), {}, "matchers"),
+        (deny_tools, ("[",), {}, "matcher"),
+        (only_tools, (None,), {}, "matchers"),
+        (validate, ("x",), {}, "check"),
+        (log, (5,), {}, "look"),
+        (redact, (), {}, "patterns"),
+        (redact, ("",), {}, "patterns"),
+        (redact, (5,), {}, "patterns"),
+        (redact, ("x",), {"replacement": 5}, "replacement"),
+        (rate_limit, (0,), {"per": 1, "clock": float}, "calls"),
+        (rate_limit, (True,), {"per": 1, "clock": float}, "calls"),
+        (rate_limit, (1,), {"per": 0, "clock": float}, "per"),
+        (rate_limit, (1,), {"per": 1, "clock": 5}, "clock"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(make: Callable[..., Any], argument: str) -> None:
+def test_what_cannot_be_meant_is_refused(
+    make: Callable[..., Any], given: tuple[Any, ...], more: dict[str, Any], argument: str
+) -> None:
     with pytest.raises(UsageError) as refused:
-        make()
+        make(*given, **more)
 
     assert refused.value.argument == argument

@@ -9,17 +9,17 @@ from steersman.hooks import PreToolUse, block_paths, deny
 
 
 def using(tool: str, **given: Any) -> PreToolUse:
-    return PreToolUse(tool_name=tool, tool_input=given, cwd="/work/project")
+    return PreToolUse(tool_name=tool, tool_input=given, cwd="/srv/project")
 
 
 BLOCKED: list[tuple[str, PreToolUse]] = [
     ("/etc", using("Read", file_path="/etc/passwd")),
     ("/etc", using("Read", file_path="/etc")),
-    ("/etc/", using("Read", file_path="/work/../etc/./passwd")),
+    ("/etc/", using("Read", file_path="/srv/../etc/./passwd")),
     ("/etc", using("Read", file_path="../../etc/passwd")),
     ("/", using("Read", file_path="/anything")),
     ("conf/keys", using("Write", file_path="conf/keys/a.pem", content="x")),
-    ("conf/keys", using("Edit", file_path="/work/project/conf/keys")),
+    ("conf/keys", using("Edit", file_path="/srv/project/conf/keys")),
     ("~/.ssh", using("Read", file_path="~/.ssh/id_rsa")),
     ("~/.ssh", using("Read", file_path="/home/ada/.ssh/id_rsa")),
     ("~/.ssh", using("Bash", command="cat $HOME/.ssh/id_rsa")),
@@ -32,18 +32,18 @@ BLOCKED: list[tuple[str, PreToolUse]] = [
     ("/etc/passwd", using("Bash", command="cat /etc/pass*")),
     ("conf", using("Bash", command="cd ./conf && ls")),
     ("/etc", using("mcp__fs__read", path="/etc/hosts")),
-    ("/etc", using("mcp__fs__many", paths=["/work/a", "/etc/hosts"])),
+    ("/etc", using("mcp__fs__many", paths=["/srv/a", "/etc/hosts"])),
     ("/etc", using("mcp__fs__deep", request={"uri": "file:///etc/hosts"})),
     ("/etc", using("mcp__x__odd", thing="/etc/hosts")),
 ]
 
 FREE: list[tuple[str, PreToolUse]] = [
     ("/etc", using("Read", file_path="/etcetera/x")),
-    ("/etc", using("Read", file_path="/work/etc/x")),
+    ("/etc", using("Read", file_path="/srv/etc/x")),
     ("/etc", using("Write", file_path="notes.md", content="about /etc/passwd")),
     ("/etc/passwd", using("Bash", command="ls /etc")),
     ("/etc", using("Bash", command="ls *")),
-    ("~/.ssh", using("Read", file_path="/work/.ssh/x")),
+    ("~/.ssh", using("Read", file_path="/srv/.ssh/x")),
     (".env", using("Read", file_path=".envrc")),
     ("conf/keys", using("Read", file_path="/other/conf/keys")),
     ("/etc", using("Bash", timeout=5)),

@@ -76,26 +76,26 @@ def test_a_reply_may_hold_what_the_model_wrote_even_a_lone_surrogate() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "argument"),
+    ("make", "given", "argument"),
     [
-        (lambda: deny(5), "reason"),
-        (lambda: deny(None), "reason"),
-        (lambda: ask(5), "reason"),
-        (lambda: block(None), "reason"),
-        (lambda: context(5), "text"),
-        (lambda: modify(None), "updated_input"),
-        (lambda: allow(updated_input="x"), "updated_input"),
-        (lambda: Reply(decision="maybe"), "decision"),
-        (lambda: Reply(continue_="no"), "continue_"),
-        (lambda: ToolVerdict(permission_decision="never"), "permission_decision"),
-        (lambda: ToolVerdict(updated_input=[1]), "updated_input"),
-        (lambda: ToolVerdict(additional_context=5), "permission_decision_reason"),
+        (deny, {"reason": 5}, "reason"),
+        (deny, {"reason": None}, "reason"),
+        (ask, {"reason": 5}, "reason"),
+        (block, {"reason": None}, "reason"),
+        (context, {"text": 5}, "text"),
+        (modify, {"updated_input": None}, "updated_input"),
+        (allow, {"updated_input": "x"}, "updated_input"),
+        (Reply, {"decision": "maybe"}, "decision"),
+        (Reply, {"continue_": "no"}, "continue_"),
+        (ToolVerdict, {"permission_decision": "never"}, "permission_decision"),
+        (ToolVerdict, {"updated_input": [1]}, "updated_input"),
+        (ToolVerdict, {"additional_context": 5}, "permission_decision_reason"),
     ],
 )
 def test_what_the_cli_could_not_read_is_refused_when_it_is_made(
-    make: Callable[..., Any], argument: str
+    make: Callable[..., Any], given: dict[str, Any], argument: str
 ) -> None:
     with pytest.raises(UsageError) as refused:
-        make()
+        make(**given)
 
     assert refused.value.argument == argument

@@ -152,9 +152,7 @@ async def test_an_answer_of_another_kind_is_refused_and_the_ask_stays(
     assert session.told == [(right, "ann")]
 
 
-async def test_questions_are_answered_with_their_own_words(
-    inbox: Inbox, session: Session
-) -> None:
+async def test_questions_are_answered_with_their_own_words(inbox: Inbox, session: Session) -> None:
     ask = session.ask(payload=QUESTION)
 
     await inbox.answer("q1", ask.questions.answer("b"), by="ann")

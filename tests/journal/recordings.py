@@ -32,7 +32,7 @@ async def hold(trace: str, **options: Any) -> Held:
     """Let a session send the prompts of `trace` to a CLI that says what it said then."""
     prompts, scenes, status = _scenes_of(trace)
     peer = FramePeer(_Stage(scenes, status).on_frame)
-    agent = Agent(transport=peer.transport, **{"close_grace": 0.1, **options})
+    agent = Agent(transport=peer.transport, **{"close_grace": 0.1, "revive": False, **options})
     async with asyncio.timeout(LIMIT), agent.session() as session:
         held = Held(session)
         turns = [await session.send(prompt) for prompt in prompts]

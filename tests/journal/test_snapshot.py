@@ -12,7 +12,6 @@ from steersman.journal.snapshot import (
     Retrying,
     SessionSnapshot,
     describe,
-    state_of,
 )
 from steersman.journal.tasks import Task
 
@@ -73,15 +72,3 @@ def test_a_clock_that_jumped_back_says_nothing_absurd() -> None:
     snapshot = SessionSnapshot(**{**RUNNING, "since": NOW + 50})
 
     assert describe(snapshot, NOW) == "working 0 s"
-
-
-@pytest.mark.parametrize("phase", Phase)
-def test_only_a_running_session_waits(phase: Phase) -> None:
-    states = {
-        state_of(phase, permissions=permissions, tool_calls=tool_calls)
-        for permissions in (True, False)
-        for tool_calls in (True, False)
-    }
-
-    waiting = {"waiting_permission", "waiting_tool_call"} if phase is Phase.RUNNING else set[str]()
-    assert states == {phase.value} | waiting

@@ -55,12 +55,19 @@ from steersman.hooks import (
 from steersman.permissions import Allow, ElicitationAnswer
 from steersman.testing.conformance.stage import Stage
 from steersman.testing.sandbox import CliSandbox
-from steersman.testing.script import call, fail, say, when
+from steersman.testing.script import Script, call, fail, say, when
 from tests.live.staging import LIMIT, MakeScripted
 
 pytestmark = pytest.mark.live
 
 TRIES = 8
+
+TASK: dict[str, Any] = {
+    "description": "look",
+    "prompt": "look around",
+    "subagent_type": "helper",
+    "run_in_background": False,
+}
 
 ASKING_SERVER = """
 import json, sys
@@ -161,8 +168,7 @@ async def test_the_events_around_turns_fire(scripted: MakeScripted, sandbox: Cli
         output = WorktreeCreateOutput(worktree_path=str(project / event.name))
         return Reply(hook_specific_output=output)
 
-    agent, _ = scripted(
-        when("sub go", say("sub done")),
+    script = Script(
         when(
             "work",
             call("Write", file_path=str(project / "a"), content="x"),
@@ -170,13 +176,7 @@ async def test_the_events_around_turns_fire(scripted: MakeScripted, sandbox: Cli
             call("Read", file_path=str(project / "sub/f.txt")),
             call("TaskCreate", subject="do it", description="all of it"),
             call("TaskUpdate", taskId="1", status="completed"),
-            call(
-                "Agent",
-                description="d",
-                prompt="sub go",
-                subagent_type="helper",
-                run_in_background=False,
-            ),
+            call("Agent", **TASK),
             say("worked"),
         ),
         when("broken", fail(400, "bad")),
@@ -187,6 +187,11 @@ async def test_the_events_around_turns_fire(scripted: MakeScripted, sandbox: Cli
             call("ExitWorktree", action="remove", discard_changes=True),
             say("back"),
         ),
+        strict=True,
+    )
+    script.branch("look around", say("sub done"))
+    agent, _ = scripted(
+        script,
         hooks=seen.hooks,
         can_use_tool=lambda *_: Allow(),
         allowed_tools=["TaskCreate", "TaskUpdate", "EnterWorktree", "ExitWorktree"],
@@ -225,7 +230,7 @@ async def test_the_start_and_the_end_are_told_by_the_session_itself(
     assert [each.source for each in seen.of(SessionStart)] == ["startup", "resume"]
     assert [each.reason for each in seen.of(SessionEnd)] == ["other", "other"]
     assert {each.session_id for each in seen.events} == {session.id, resumed.id}
-    assert "It is Sunday." in str(model.asked[0].raw)
+    assert "It is Sunday." in str(model.asked[0].body)
 
 
 async def test_watched_files_and_settings_tell_of_changes(

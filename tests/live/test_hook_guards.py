@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from steersman import Hooks
+from steersman import Hooks, Session
 from steersman.errors import RequestRefused
 from steersman.hooks import (
     HookEvent,
@@ -35,12 +35,19 @@ from steersman.hooks import (
 )
 from steersman.permissions import Allow
 from steersman.testing.sandbox import CliSandbox
-from steersman.testing.script import Step, call, calls, say, when
+from steersman.testing.script import Script, Step, call, calls, say
 from tests.live.staging import LIMIT, MakeScripted, entries_of
 
 pytestmark = pytest.mark.live
 
 NEVER = 3600.0
+
+TASK: dict[str, Any] = {
+    "description": "look",
+    "prompt": "look around",
+    "subagent_type": "helper",
+    "run_in_background": False,
+}
 
 
 def write(box: CliSandbox, name: str, content: str = "asked for") -> Step:
@@ -222,8 +229,11 @@ async def test_a_permission_that_no_guard_could_look_at_is_denied(
 async def test_an_approver_does_not_overtake_a_guard_on_the_same_question(
     scripted: MakeScripted, sandbox: CliSandbox, reply: Any, files: dict[str, str]
 ) -> None:
+    sessions: list[Session] = []
+
     async def guard(_event: PermissionRequest) -> Any:
-        await asyncio.sleep(0.1 + 0)
+        # A round trip: meanwhile the CLI would have heard an approver that does not wait.
+        await sessions[0].mcp_status()
         return reply
 
     agent, _ = scripted(
@@ -233,8 +243,9 @@ async def test_an_approver_does_not_overtake_a_guard_on_the_same_question(
         can_use_tool=lambda *_: Allow(),
     )
 
-    async with asyncio.timeout(LIMIT):
-        await agent.run("write")
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        sessions.append(session)
+        await (await session.send("write"))
 
     assert files_in(sandbox) == files
 
@@ -296,7 +307,7 @@ async def test_a_modified_input_is_what_ran_and_a_question_is_asked_about_it(
         "plain": "asked for",
     }
     assert asked == ["changed: by a hook", "asked: asked for", "plain: asked for"]
-    assert "a hook was here" in str(model.asked[-1].raw)
+    assert "a hook was here" in str(model.asked[-1].body)
 
 
 async def test_ready_made_guards_hold_on_the_stock_cli(
@@ -326,7 +337,7 @@ async def test_ready_made_guards_hold_on_the_stock_cli(
     async with asyncio.timeout(LIMIT):
         await agent.run("go")
 
-    told = model.asked[-1].tool_results
+    told = {name: text for each in model.asked for name, text in each.tool_results.items()}
     reasons = {
         "t_fetch": "WebFetch is not allowed here.",
         "t_read": "Only these tools are allowed here: Bash, Write, WebFetch.",
@@ -399,19 +410,10 @@ async def test_a_subagents_calls_say_whose_they_are(
     def look(event: PreToolUse) -> None:
         seen.append((event.tool_name, event.agent_type, bool(event.agent_id)))
 
+    script = Script(call("Agent", **TASK), say("done"), strict=True)
+    script.branch("look around", write(sandbox, "inner"), say("sub done"))
     agent, _ = scripted(
-        when("sub go", write(sandbox, "inner"), say("sub done")),
-        when(
-            "go",
-            call(
-                "Agent",
-                description="d",
-                prompt="sub go",
-                subagent_type="helper",
-                run_in_background=False,
-            ),
-            say("done"),
-        ),
+        script,
         hooks=on(PreToolUse, look),
         agents={"helper": {"description": "helps", "prompt": "help", "tools": ["Write"]}},
         allowed_tools=["Write", "Agent"],

@@ -42,6 +42,7 @@ ELSEWHERE: Mapping[str, str] = {
     "disallowed_tools": "tests/live/test_sizes.py",
     "add_dirs": "tests/live/test_sizes.py",
     "functions": "tests/live/test_going_on.py",
+    "require": "tests/live/test_mcp_readiness.py",
     "strict_mcp_config": "tests/live/test_isolation.py",
     "inherit_env": "tests/live/test_isolation.py",
     "setting_sources": "tests/live/test_isolation.py",

@@ -91,6 +91,7 @@ async def borrow(ctx: Any) -> str:
 
 
 async def wait(ctx: Any, note: str) -> str:
+    _write(note, "begun")
     await ctx.report_progress(1, 2)
     try:
         await asyncio.sleep(60)

@@ -169,7 +169,7 @@ def test_what_is_no_policy_is_refused_by_its_place(text: str, argument: str) -> 
         lambda: Policy(available=["Bash(git *)"]),
         lambda: Policy(forbid="Bash"),
         lambda: Policy(forbid=["Bash"], auto_approve=["Bash"]),
-        lambda: deny(),
+        deny,
         lambda: deny("Bash", when="x"),
         lambda: deny("Bash", because=5),
     ],

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from steersman.errors import UsageError
+from steersman.errors import McpNotReady, UsageError
 from steersman.permissions import ElicitationAnswer
 from steersman.tools import Toolbox
 from steersman.tools.mcp_instance import McpInstance, as_tool_server
@@ -205,17 +205,35 @@ async def test_a_server_that_cannot_begin_says_why() -> None:
         raise RuntimeError("the database is down")
         yield {}
 
+    with pytest.raises(McpNotReady) as caught:
+        async with Host(as_tool_server(fast_server(lifespan=lifespan)), "pump"):
+            pass
+
+    assert (caught.value.name, caught.value.status) == ("pump", "failed")
+    assert caught.value.error == "RuntimeError: the database is down"
+
+
+async def test_a_server_that_cannot_begin_again_says_why() -> None:
+    begun: list[None] = []
+
+    @asynccontextmanager
+    async def lifespan(_server: Any) -> AsyncIterator[dict[str, Any]]:
+        if begun:
+            raise RuntimeError("only once")
+        begun.append(None)
+        yield {}
+
     async with Host(as_tool_server(fast_server(lifespan=lifespan))) as host:
+        await host.greet()
         answer = await host.ask("initialize", protocolVersion="2025-11-25", capabilities={})
 
-    assert answer["id"] == 7
-    assert "RuntimeError: the database is down" in answer["error"]["message"]
+    assert (answer["id"], answer["error"]["message"]) == (7, "RuntimeError: only once")
 
 
 @pytest.mark.parametrize(
     ("message", "code"),
     [
-        ({"jsonrpc": "2.0", "id": 7, "method": "tools/list"}, -32603),
+        ({"jsonrpc": "2.0", "id": 7, "method": "tools/list"}, -32602),
         ({"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": 5}, -32600),
     ],
 )

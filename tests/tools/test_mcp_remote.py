@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from steersman.permissions import ElicitationAnswer
 from steersman.ports import JsonObject
 from steersman.tools import ToolError
 from steersman.tools.mcp_remote import RemoteCall, RemoteLimits, RemoteTools
+from tests.mcp_servers.everything import major
 from tests.mcp_servers.running import PATIENCE, Host, running, stdio_config, tiny_config
 
 KINDS = ["stdio", "http", "sse"]
@@ -34,6 +36,15 @@ def remote_config(kind: str, **env: str) -> Iterator[dict[str, Any]]:
 
 def text(words: str) -> list[dict[str, str]]:
     return [{"type": "text", "text": words}]
+
+
+def tokens(host: Host) -> list[Any]:
+    return [each["params"]["progressToken"] for each in host.heard]
+
+
+def is_loose(kind: str) -> bool:
+    """Whether the server itself sends progress beside the call, where it may be late or lost."""
+    return kind == "http" and major() == 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -56,7 +67,7 @@ async def test_a_remote_looks_as_if_it_lived_here(kind: str) -> None:
     assert [each["name"] for each in listed["result"]["tools"]][:3] == ["add", "greet", "fail"]
     assert added["result"]["structuredContent"] == {"result": 5}
     assert failed["result"]["isError"] is True
-    assert [each["params"]["progressToken"] for each in host.heard] == ["mine", "mine"]
+    assert tokens(host) == ["mine", "mine"] or (is_loose(kind) and tokens(host) in ([], ["mine"]))
     assert asked == "accept: Ada"
     assert memo["result"]["contents"][0]["text"] == "Feed the cat."
     assert poem["result"]["messages"][0]["content"] == text("Write a poem about tea.")[0]
@@ -77,7 +88,7 @@ async def test_many_sessions_share_one_connection(kind: str, tmp_path: Path) -> 
         assert not tools.is_connected
 
     assert sums == [str(2 * n) for n in range(20) for _ in "12"]
-    assert [each["params"]["progressToken"] for each in two.heard] == ["of two", "of two"]
+    assert tokens(two) == ["of two"] * 2 or (is_loose(kind) and tokens(two) in ([], ["of two"]))
     assert one.heard == []
     assert len(log.read_text().splitlines()) == 1
 
@@ -185,16 +196,25 @@ async def test_a_call_that_is_taken_back_is_cancelled_far_away(kind: str, tmp_pa
     note = tmp_path / "note"
     with remote_config(kind) as config:
         async with Host(RemoteTools(config)) as host:
-            call = asyncio.create_task(host.call("wait", meta={"progressToken": 1}, note=str(note)))
-            await host.hears("notifications/progress")
+            call = asyncio.create_task(host.call("wait", note=str(note)))
+            await noted(note, "begun", host)
 
             call.cancel()
 
             with pytest.raises(asyncio.CancelledError):
                 await call
-            async with asyncio.timeout(PATIENCE):
-                while not note.exists():
-                    assert await host.text_of("add", a=1, b=2) == "3"
+            await noted(note, "cancelled", host)
+
+
+def read(note: Path) -> str:
+    return note.read_text() if note.exists() else ""
+
+
+async def noted(note: Path, words: str, host: Host) -> None:
+    """Return once a tool has written that down; until then others can be called."""
+    async with asyncio.timeout(PATIENCE):
+        while read(note) != words:
+            assert await host.text_of("add", a=1, b=2) == "3"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -215,8 +235,7 @@ async def test_a_question_that_could_be_for_two_sessions_is_declined() -> None:
     tools = RemoteTools(stdio_config())
     async with Host(tools, "one", accepted) as one, Host(tools, "two", accepted) as two:
         alone = await one.text_of("ask")
-        note = "/dev/null"
-        busy = asyncio.create_task(two.call("wait", meta={"progressToken": 1}, note=note))
+        busy = asyncio.create_task(two.call("wait", meta={"progressToken": 1}, note=os.devnull))
         await two.hears("notifications/progress")
         ambiguous = await one.text_of("ask")
         busy.cancel()

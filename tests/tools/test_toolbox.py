@@ -9,10 +9,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from steersman.errors import ToolExecutionError, UsageError
 from steersman.ports import Caller, JsonObject
-from steersman.tools import Tool, Toolbox, ToolContext, ToolError, error_result, tool
+from steersman.tools import (
+    Prompt,
+    Resource,
+    Tool,
+    Toolbox,
+    ToolContext,
+    ToolError,
+    error_result,
+    tool,
+)
 from tests.tools.clients import Client, failure, text
 
 REQUEST_ID: contextvars.ContextVar[str] = contextvars.ContextVar("request_id", default="none")
@@ -81,6 +92,8 @@ async def test_notifications_and_answers_get_no_answer(message: JsonObject) -> N
         ("logging/setLevel", {"level": "info"}, -32601),
         ("tools/list", {"cursor": "2"}, -32602),
         ("ping", "now", -32602),
+        ("ping", [], -32602),
+        ("initialize", "", -32602),
         ("tools/call", {"name": "nothing"}, -32602),
         ("tools/call", {"name": ["add"]}, -32602),
         ("tools/call", {}, -32602),
@@ -98,6 +111,41 @@ async def test_a_request_that_cannot_be_served_gets_an_error_with_its_id(
     assert (answer["id"], answer["error"]["code"]) == (7, code)
     assert answer["error"]["message"]
     assert "result" not in answer
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inside: st.lists(inside, max_size=3) | st.dictionaries(st.text(max_size=5), inside),
+    max_leaves=8,
+)
+METHODS = ["initialize", "tools/list", "tools/call", "resources/read", "prompts/get", "ping"]
+PARAMS = JSON | st.fixed_dictionaries(
+    {},
+    optional={
+        "name": st.sampled_from(["add", "greet"]) | JSON,
+        "uri": st.just("note://a") | JSON,
+        "arguments": st.fixed_dictionaries({"a": JSON, "b": JSON}) | JSON,
+        "_meta": st.fixed_dictionaries({}, optional={"progressToken": JSON}) | JSON,
+    },
+)
+
+
+@given(method=st.sampled_from(METHODS) | JSON, number=st.integers() | st.text(), params=PARAMS)
+def test_every_request_is_answered_once_under_its_own_id(
+    method: Any, number: int | str, params: Any
+) -> None:
+    resource, greet = Resource("note://a", "a"), Prompt("greet", "", in_the_loop)
+    client = Client(box=Toolbox("box", [add], resources=[resource], prompts=[greet]))
+
+    answer = asyncio.run(client.send({"id": number, "method": method, "params": params}))
+
+    assert answer["id"] == number
+    assert len(answer.keys() & {"result", "error"}) == 1
+    assert answer.get("error", {}).get("code") != -32603
+
+
+async def in_the_loop(name: str = "") -> str:
+    return name
 
 
 async def test_a_fault_of_our_own_gets_an_error_with_the_id() -> None:

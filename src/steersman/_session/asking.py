@@ -47,7 +47,7 @@ class Asking:
         self._note = note
         self._turn = turn
         self._clock = clock
-        self._loop = asyncio.get_running_loop()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._open: set[str] = set()
 
     def put(
@@ -66,6 +66,7 @@ class Asking:
             self._open.discard(request_id)
             reply(request_id, settled(ask, answer, by))
 
+        self._loop = asyncio.get_running_loop()
         self._note(Kind.ASKED, **_told(ask))
         self._open.add(request_id)
         self._inbox.open(ask, lambda answer, by: self._in_loop(settle, answer, by))
@@ -85,7 +86,7 @@ class Asking:
             is_here = False
         if is_here:
             settle(answer, by)
-        else:
+        elif self._loop is not None:
             self._loop.call_soon_threadsafe(settle, answer, by)
 
 

@@ -26,8 +26,8 @@ class Handlers:
         self._desk = desk
         self._link = link
         self._changed = changed
-        self._running: dict[str, tuple[Asked, asyncio.Task[None] | None]] = {}
-        """What is being answered, and by which task; by none if the answer comes later."""
+        self._running: dict[str, tuple[Asked, asyncio.Task[None] | None, float]] = {}
+        """What is being answered, by which task, and since when; by none if it comes later."""
         self._permissions = 0
         self._calls = 0
 
@@ -47,21 +47,15 @@ class Handlers:
         return self._calls > 0
 
     @property
-    def open_permissions(self) -> list[PermissionAsked]:
-        """Permission questions that wait for a decision."""
-        return [asked for asked, _ in self._running.values() if isinstance(asked, PermissionAsked)]
-
-    @property
-    def open_tool_calls(self) -> list[ToolCalled]:
-        """Tools of ours that are running."""
-        asked = [asked for asked, _ in self._running.values()]
-        return [each for each in asked if isinstance(each, ToolCalled) and _is_call(each)]
+    def open(self) -> list[tuple[Asked, float]]:
+        """Everything that is being answered, and since when."""
+        return [(asked, since) for asked, _, since in self._running.values()]
 
     def start(self, asked: Asked, context: contextvars.Context) -> None:
         """Begin to answer `asked`, in the context of the turn that it belongs to."""
         loop = asyncio.get_running_loop()
         task = loop.create_task(self._answer(asked), context=context)
-        self._running[asked.request_id] = (asked, task)
+        self._running[asked.request_id] = (asked, task, self._link.log.clock())
         task.add_done_callback(lambda task: self._ended(asked, task))
         self._count(asked, 1)
 
@@ -87,7 +81,7 @@ class Handlers:
     async def wait(self, timeout: float) -> None:
         """Give the cancelled ones time to clean up."""
         mine = asyncio.current_task()
-        tasks = [task for _, task in self._running.values() if task and task is not mine]
+        tasks = [task for _, task, _ in self._running.values() if task and task is not mine]
         if tasks:
             await asyncio.wait(tasks, timeout=timeout)
 
@@ -97,8 +91,9 @@ class Handlers:
             response = await self._desk.answer(asked, connection.session_id, self._answer_later)
             if response is LATER:
                 # Unless the answer was there at once.
-                if asked.request_id in self._running:
-                    self._running[asked.request_id] = (asked, None)
+                running = self._running.get(asked.request_id)
+                if running is not None:
+                    self._running[asked.request_id] = (asked, None, running[2])
                 return
             line = connection.answer(asked.request_id, response)
         except Refused as refused:

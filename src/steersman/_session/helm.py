@@ -9,7 +9,6 @@ import asyncio
 import logging
 from contextlib import suppress
 from dataclasses import replace
-from typing import Literal
 
 from steersman._protocol.events import (
     DialogAsked,
@@ -31,11 +30,13 @@ from steersman._session.inbound import Desk
 from steersman._session.ledger import Ledger
 from steersman._session.life import Life
 from steersman._session.link import Link
+from steersman._session.listening import Listeners, StateChanged
 from steersman._session.log import Log
 from steersman._session.measuring import Meter
 from steersman._session.pausing import Gate, with_gate
 from steersman._session.readiness import ServerBook, await_servers
 from steersman._session.starting import start
+from steersman._session.views import add_open
 from steersman._session.watching import Watch
 from steersman._wire.launch import Plan
 from steersman.control import Initialized, Interrupt
@@ -50,27 +51,19 @@ from steersman.errors import (
     UsageError,
 )
 from steersman.journal import Entry, Kind, Move, Phase, step
+from steersman.journal.replaying import snapshot_of
+from steersman.journal.snapshot import SessionSnapshot, State
+from steersman.journal.standing import Standing
 from steersman.messages import Init
 from steersman.options import Revival
+from steersman.permissions import Ask, Payload
 
-__all__ = ["Helm", "State"]
+__all__ = ["Helm"]
 
 log = logging.getLogger("steersman.session")
 
 LOST = -9
 """The status of a CLI whose end nobody told us."""
-
-State = Literal[
-    "idle",
-    "starting",
-    "running",
-    "waiting_tool_call",
-    "waiting_permission",
-    "paused",
-    "completed",
-    "failed",
-    "cancelled",
-]
 
 
 class Helm:
@@ -81,6 +74,7 @@ class Helm:
         self.log = Log(course.options.journal_memory, course.clock, course.sink)
         self.ledger = Ledger(self.log, course.options.request_timeout)
         self.gate = Gate()
+        self.listeners = Listeners()
         self.phase = Phase.IDLE
         self.initialized: Initialized | None = None
         self.capabilities: frozenset[str] | None = None
@@ -100,7 +94,11 @@ class Helm:
         self._watch = Watch(course.options.watchdog, self)
         self._meter = Meter(course.options.limits, self)
         self._ending: Move | None = None
+        self._known_id = course.plan.session_id
         self._told: State = "idle"
+        self._since = 0.0
+        self._started: float | None = None
+        self._completed: float | None = None
         self._losses = 0
         self._why_killed: Stalled | LimitReached | None = None
         self._reviving: asyncio.Task[None] | None = None
@@ -111,7 +109,8 @@ class Helm:
     def session_id(self) -> str | None:
         """The conversation's id, as far as it is known."""
         told = "" if self.life is None else self.life.link.connection.session_id
-        return told or self._course.plan.session_id
+        self._known_id = told or self._known_id
+        return self._known_id
 
     @property
     def state(self) -> State:
@@ -122,6 +121,36 @@ class Helm:
             if self.life.handlers.waits_for_tool:
                 return "waiting_tool_call"
         return self.phase.value
+
+    def snapshot(self) -> SessionSnapshot:
+        """Where the session stands now."""
+        standing = Standing()
+        standing.phase, standing.state, standing.since = self.phase, self.state, self._since
+        standing.started, standing.completed = self._started, self._completed
+        if self.life is not None:
+            add_open(standing, self.life.handlers)
+        return snapshot_of(
+            standing,
+            self.ledger.accounts,
+            session_id=self.session_id,
+            queued=self.ledger.queued,
+        )
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether nothing happens and nothing waits, in the background neither."""
+        return (
+            self.ledger.at_work is None
+            and not self.ledger.queued
+            and self.is_cli_idle
+            and not self.is_reviving
+            and not self.ledger.accounts.running_tasks
+        )
+
+    @property
+    def started(self) -> float | None:
+        """When the first CLI was launched."""
+        return self._started
 
     def at_work(self) -> Life:
         """The CLI that can be spoken to now. Raises what it is that keeps us from it."""
@@ -218,6 +247,7 @@ class Helm:
             self._finish(None)
         await self.life.handlers.wait(self.options.close_grace)
         await self.desk.serving.detach()
+        await self.listeners.hear_out(self.options.close_grace)
 
     def _finish(self, cause: SteersmanError | None) -> None:
         """Settle what is left: cancelled if we closed, failed with `cause` if the CLI left us."""
@@ -227,6 +257,9 @@ class Helm:
         self.ledger.settle_all(cause)
         self.move((self._ending or Move.COMPLETE) if cause is None else Move.FAIL)
         self.log.end()
+        if cause is not None:
+            self.listeners.tell("error", cause)
+        self.listeners.tell("complete", self.snapshot())
 
     # Revival
 
@@ -283,7 +316,7 @@ class Helm:
 
     def _may_be_unwritten(self) -> bool:
         """Whether the conversation can have been lost before its first line was on the disk."""
-        return not self.ledger.completed and self._course.options.resume is None
+        return not self.ledger.accounts.results and self._course.options.resume is None
 
     def _go_on(self, cause: SteersmanError) -> None:
         assert self.life is not None
@@ -300,7 +333,10 @@ class Helm:
 
     def message_arrived(self, entry: Entry, name: str) -> None:
         """Keep what a turn's result will need, and what the CLI can do."""
-        self.ledger.hear(entry, name)
+        for call in self.ledger.hear(entry, name):
+            self.listeners.tell("tool_call" if call.is_running else "tool_result", call)
+        if entry.kind is Kind.MESSAGE and self.listeners.wants("message"):
+            self.listeners.tell("message", entry.message)
         self._watch.hear(entry, name)
         self._meter.hear(entry, name)
         if self.decisions is not None:
@@ -332,6 +368,8 @@ class Helm:
                 | ToolCalled()
                 | Unanswerable()
             ):
+                if self.listeners.wants("ask"):
+                    self._tell_of_ask(event)
                 self.life.handlers.start(event, self.ledger.context())
             case Withdrawn(request_id):
                 self.life.handlers.withdraw(request_id)
@@ -346,11 +384,31 @@ class Helm:
             case _:
                 pass
 
+    def _tell_of_ask(self, event: Event) -> None:
+        payload: Payload | None = None
+        match event:
+            case PermissionAsked(question=payload):
+                pass
+            case ElicitationAsked(elicitation=payload) | DialogAsked(dialog=payload):
+                pass
+            case _:
+                return
+        ask = Ask(
+            id=event.request_id,
+            session=self.session_id or "",
+            payload=payload,
+            created=self.log.clock(),
+            turn=self.ledger.uuid_at_work,
+        )
+        self.listeners.tell("ask", ask)
+
     def _on_settled(self, settled: TurnSettled) -> None:
         if settled.result is not None:
             self._losses = 0
         self._meter.settled(settled.uuid)
-        self.ledger.settle(settled)
+        result = self.ledger.settle(settled)
+        if result is not None and result.cause is not None:
+            self.listeners.tell("error", result.cause)
 
     def _on_state(self, state: str) -> None:
         self.is_cli_idle = state == "idle"
@@ -401,8 +459,18 @@ class Helm:
     def refresh(self) -> None:
         """Write down that the state is another one than before."""
         before, self._told = self._told, self.state
-        if before != self._told:
-            self.log.note(Kind.PHASE, before=before, after=self._told)
+        if before == self._told:
+            return
+        self._since = self.log.clock()
+        if self.phase is Phase.STARTING and self._started is None:
+            self._started = self._since
+        if self.phase.is_over:
+            self._completed = self._since
+        told = {"before": before, "after": self._told}
+        self.log.append(self._since, Kind.PHASE, details=told)
+        self.log.wake()
+        if self.listeners.wants("state_change"):
+            self.listeners.tell("state_change", StateChanged(before, self._told, self.snapshot()))
 
     # Pausing
 

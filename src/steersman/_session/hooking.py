@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+import types
+from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
 from typing import Any
 
 from msgspec import Raw
@@ -137,7 +138,14 @@ async def _call(hook: Registered, event: HookEvent, tool_use_id: str) -> Any:
         given: Any = hook.callback(event.raw, tool_use_id or None, {"signal": None})
     else:
         given = hook.callback(event)
-    if not inspect.isawaitable(given):
+    if inspect.iscoroutine(given):
+        # Most hooks wait for nothing, and need no timer then.
+        try:
+            awaited = given.send(None)
+        except StopIteration as done:
+            return done.value
+        given = _rest(given, awaited)
+    elif not inspect.isawaitable(given):
         return given
     limit = LIMIT if hook.timeout is None else hook.timeout
     deadline = asyncio.timeout(limit)
@@ -148,6 +156,21 @@ async def _call(hook: Registered, event: HookEvent, tool_use_id: str) -> Any:
         if not deadline.expired():
             raise
         raise _TooSlow(f"did not answer within {limit:g} s") from None
+
+
+@types.coroutine
+def _rest(begun: Coroutine[Any, Any, Any], awaited: Any) -> Generator[Any, Any, Any]:
+    """Go on with a coroutine that has taken its first step and waits for something."""
+    try:
+        while True:
+            try:
+                given = yield awaited
+            except BaseException as error:  # noqa: BLE001 - a cancellation, for the one who waits
+                awaited = begun.throw(error)
+            else:
+                awaited = begun.send(given)
+    except StopIteration as done:
+        return done.value
 
 
 def _failed(hook: Registered, how: str) -> tuple[Reply | None, Raw]:

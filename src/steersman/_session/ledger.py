@@ -12,9 +12,11 @@ from steersman._session.turn import Delivery, Turn
 from steersman.control import Interrupt
 from steersman.errors import NotLoggedIn, SteersmanError
 from steersman.journal import Entry, Kind, Outcome, TurnResult
-from steersman.journal.results import CostMeter, cause_of, outcome_of
+from steersman.journal.accounts import Accounts
+from steersman.journal.calls import ToolCallRecord
+from steersman.journal.results import outcome_of
 from steersman.journal.text import TextStream
-from steersman.messages import ApiRetry, Assistant, Result, parse_message
+from steersman.messages import ApiRetry, Result, parse_message
 
 __all__ = ["Ledger"]
 
@@ -26,10 +28,8 @@ class Ledger:
     """Gives the CLI one prompt at a time, unless told otherwise, and each prompt its result."""
 
     def __init__(self, log: Log, request_timeout: float) -> None:
-        self.cost_usd = 0.0
-        """Of all turns, those that nobody asked for included."""
-        self.completed = 0
-        """How many turns have settled by a result."""
+        self.accounts = Accounts()
+        """What turns said, did and cost."""
         self.is_held = False
         """Whether prompts wait although the CLI could have them."""
         self._log = log
@@ -37,8 +37,6 @@ class Ledger:
         self._request_timeout = request_timeout
         self._queue: deque[Turn] = deque()
         self._turns: dict[str, Turn] = {}
-        self._meter = CostMeter()
-        self._cost_of_result = 0.0
 
     @property
     def at_work(self) -> Turn | None:
@@ -93,6 +91,7 @@ class Ledger:
         steers = bool(self._turns) and turn.when != "later"
         self._turns[turn.uuid] = turn
         turn.begins_after = self._log.journal.last_seq
+        self.accounts.open(turn.uuid, self._log.clock())
         fields = {**turn.fields, "priority": turn.when} if steers else turn.fields
         line = self._link.connection.prompt(turn.uuid, turn.content, **fields)
         self._link.write(line, (turn.uuid,))
@@ -103,7 +102,7 @@ class Ledger:
         for turn in taken:
             self._queue.remove(turn)
             turn.was_interrupted = turn is meant
-            self._settle(turn, self._end_of(turn, None, cancelled=True), "cancelled")
+            self._end(turn, None, cancelled=True)
         return [turn.uuid for turn in taken]
 
     def began(self, uuid: str) -> None:
@@ -128,7 +127,7 @@ class Ledger:
         for turn in self.written:
             if lost is not None and turn.has_begun:
                 del self._turns[turn.uuid]
-                self._settle(turn, self._end_of(turn, lost, cancelled=False), "completed")
+                self._end(turn, lost, cancelled=False)
                 continue
             turn.lose_place()
             line = link.connection.prompt(turn.uuid, turn.content, **turn.fields)
@@ -137,41 +136,30 @@ class Ledger:
 
     # What becomes of them
 
-    def hear(self, entry: Entry, name: str) -> None:
-        """Keep what a turn's result will need of a message."""
-        if name == "assistant" and entry.turns:
-            message = entry.message
-            if isinstance(message, Assistant):
-                for turn in self._turns_of(entry):
-                    turn.transcript.add(message)
-        elif name == "result" and isinstance(entry.message, Result):
-            self._cost_of_result = self._meter.cost_of(entry.message)
-            self.cost_usd += self._cost_of_result
-        elif name == "abandoned":
+    def hear(self, entry: Entry, name: str) -> list[ToolCallRecord]:
+        """Keep what results will need of a message; gives the tool calls that begin or end."""
+        if name == "abandoned":
             for turn in self._turns_of(entry):
                 turn.is_broken = True
         elif name == "api_retry" and isinstance(entry.message, ApiRetry):
             self._give_up_on_login(entry, entry.message)
+        return self.accounts.hear(entry, name)
 
-    def settle(self, settled: TurnSettled) -> None:
+    def settle(self, settled: TurnSettled) -> TurnResult | None:
         """A prompt is done with; the next one may go."""
         turn = self._turns.pop(settled.uuid, None)
         if turn is None:
-            return
+            return None
         result = None if settled.result is None else parse_message(settled.result)
         # Closed under a prompt that had not reached the model: the CLI calls that a success.
         is_closing = self._link is None or self._link.is_closing
         is_cut_off = is_closing and isinstance(result, Result) and not result.num_turns
         if isinstance(result, Result) and not is_cut_off:
-            cost, self._cost_of_result = self._cost_of_result, 0.0
-            text = self._text_of(turn) if turn.is_broken else turn.transcript.text
-            self.completed += 1
-            self._settle(turn, _result_of(turn, result, text, cost), _delivery_of(turn, result))
+            done = self._end_by(turn, result)
         else:
-            cancelled = settled.was_cancelled or is_cut_off
-            end = self._end_of(turn, None, cancelled=cancelled)
-            self._settle(turn, end, "cancelled" if cancelled else "completed")
+            done = self._end(turn, turn.cause, cancelled=settled.was_cancelled or is_cut_off)
         self.send_next()
+        return done
 
     def withdrawn(self, uuid: str) -> None:
         """The CLI has taken a prompt out of its queue."""
@@ -186,40 +174,59 @@ class Ledger:
         self._turns.clear()
         self._queue.clear()
         for turn in left:
-            end = self._end_of(turn, turn.cause or cause, cancelled=cause is None)
-            self._settle(turn, end, "completed" if turn.has_begun else "cancelled")
+            self._end(turn, turn.cause or cause, cancelled=cause is None)
+        self.accounts.lose(self._log.clock())
 
-    def _text_of(self, turn: Turn) -> str:
-        """What `turn.text()` gives: a stream that broke off is part of it."""
-        journal = self._log.journal
-        if journal.lost_after(turn.begins_after):
-            return turn.transcript.text
-        stream = TextStream()
-        entries = journal.after(turn.begins_after, most=journal.last_seq)
-        return "".join(stream.feed(entry) for entry in entries if turn.uuid in entry.turns)
+    def _end_by(self, turn: Turn, result: Result) -> TurnResult:
+        """Settle a turn with the result that names it."""
+        outcome = outcome_of(result, was_interrupted=turn.was_interrupted)
+        if turn.cause is not None:
+            outcome = "failed"
+        return self._settle(turn, outcome, turn.cause, _delivery_of(turn, result), has_result=True)
 
-    def _end_of(self, turn: Turn, cause: SteersmanError | None, *, cancelled: bool) -> TurnResult:
-        """How a turn ended that no result names."""
+    def _end(self, turn: Turn, cause: SteersmanError | None, *, cancelled: bool) -> TurnResult:
+        """Settle a turn that no result names."""
         outcome: Outcome = "failed" if cause is not None else "completed"
         if cancelled:
             outcome = "interrupted" if turn.was_interrupted else "cancelled"
-        return TurnResult(
-            uuid=turn.uuid,
-            outcome=outcome,
-            text=self._text_of(turn),
-            answer=turn.transcript.answer,
-            cause=cause,
-        )
+        was_seen = turn.has_begun or not cancelled
+        delivery: Delivery = "completed" if was_seen else "cancelled"
+        return self._settle(turn, outcome, cause, delivery, has_result=False)
 
-    def _settle(self, turn: Turn, result: TurnResult, delivery: Delivery) -> None:
-        self._log.note(
-            Kind.SETTLED,
-            (turn.uuid,),
-            outcome=result.outcome,
-            has_result=result.result is not None,
-            cause="" if result.cause is None else result.cause.code,
+    def _settle(
+        self,
+        turn: Turn,
+        outcome: Outcome,
+        cause: SteersmanError | None,
+        delivery: Delivery,
+        *,
+        has_result: bool,
+    ) -> TurnResult:
+        text = self._streamed(turn) if turn.is_broken or not has_result else None
+        at = self._log.clock()
+        result = self.accounts.settle(
+            turn.uuid, at, outcome, has_result=has_result, cause=cause, text=text
         )
+        told = result.cause
+        details = {
+            "outcome": outcome,
+            "has_result": has_result,
+            "cause": "" if told is None else told.code,
+            "reason": "" if told is None else told.what,
+        }
+        self._log.append(at, Kind.SETTLED, turns=(turn.uuid,), details=details)
+        self._log.wake()
         turn.settle(result, delivery)
+        return result
+
+    def _streamed(self, turn: Turn) -> str | None:
+        """What `turn.text()` gives: a stream that broke off is part of it."""
+        journal = self._log.journal
+        if journal.lost_after(turn.begins_after):
+            return None
+        stream = TextStream()
+        entries = journal.after(turn.begins_after, most=journal.last_seq)
+        return "".join(stream.feed(entry) for entry in entries if turn.uuid in entry.turns)
 
     def _give_up_on_login(self, entry: Entry, retry: ApiRetry) -> None:
         if retry.error != "authentication_failed" or retry.attempt < AUTHENTICATION_TRIES:
@@ -242,22 +249,3 @@ def _delivery_of(turn: Turn, result: Result) -> Delivery:
     """A prompt that shares its result with one before it was folded into that one's turn."""
     named = result.user_message_uuids or []
     return "folded" if turn.uuid in named[1:] else "completed"
-
-
-def _result_of(turn: Turn, result: Result, text: str, cost: float) -> TurnResult:
-    outcome = outcome_of(result, was_interrupted=turn.was_interrupted)
-    return TurnResult(
-        uuid=turn.uuid,
-        outcome="failed" if turn.cause is not None else outcome,
-        text=text,
-        answer=result.result or turn.transcript.answer,
-        cost_usd=cost,
-        usage=result.usage,
-        structured_output=result.structured_output,
-        stop_reason=result.stop_reason,
-        terminal_reason=result.terminal_reason,
-        permission_denials=result.permission_denials,
-        api_error=result.api_error_status,
-        cause=turn.cause or cause_of(result),
-        result=result,
-    )

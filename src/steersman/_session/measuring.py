@@ -127,7 +127,7 @@ class Meter:
             self._count(message)
             self._ask_for_cost()
         elif isinstance(message, Result):
-            self._add_cost(self._living.ledger.cost_usd)
+            self._add_cost(self._living.ledger.accounts.cost_usd)
             self._add_tokens(_tokens(message.usage) - self._turn.tokens)
         self._check()
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar, get_args
 
@@ -11,8 +12,9 @@ import msgspec
 
 from steersman._session.course import Course
 from steersman._session.front import caller_of, front_of
-from steersman._session.helm import Helm, State
+from steersman._session.helm import Helm
 from steersman._session.identity import new_uuid, uuid_of
+from steersman._session.listening import EventName, Listener
 from steersman._session.mcp import McpDesk
 from steersman._session.prompts import Prompt, content_of
 from steersman._session.readings import Readings
@@ -29,6 +31,9 @@ from steersman.control import (
 )
 from steersman.errors import ChannelClosed, RequestRefused, RequestTimeout, UsageError
 from steersman.journal import Move, Phase
+from steersman.journal.agents import AgentNode
+from steersman.journal.snapshot import SessionSnapshot, State, describe
+from steersman.journal.tasks import Task
 from steersman.options import Options, checks
 
 __all__ = ["Session", "State"]
@@ -147,12 +152,60 @@ class Session(Readings, DailyVerbs):
     @property
     def cost_usd(self) -> float:
         """What all turns of this session cost, those that nobody asked for included."""
-        return self._helm.ledger.cost_usd
+        return self._helm.ledger.accounts.cost_usd
 
     @property
     def restarts(self) -> int:
         """How many CLIs were lost and replaced."""
         return self._helm.restarts
+
+    def snapshot(self) -> SessionSnapshot:
+        """Where the session stands now, as a value that does not change."""
+        return self._helm.snapshot()
+
+    def describe(self) -> str:
+        """What the session is doing, in a line for people: `waiting for you 40 s`."""
+        return describe(self._helm.snapshot(), self._helm.log.clock())
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """Background tasks and subagents, those that have ended included."""
+        return tuple(self._helm.ledger.accounts.tasks.all)
+
+    @property
+    def agents(self) -> AgentNode:
+        """The main agent, and the subagents that it started, as a tree."""
+        return self._helm.ledger.accounts.agents(self.state, self._helm.started)
+
+    def on(self, event: EventName, listener: Listener) -> Callable[[], None]:
+        """Call `listener` on each such event, with what happened; gives what ends that.
+
+        It may be async. It is called after the fact, in order, and cannot hurt the session.
+        """
+        return self._helm.listeners.add(event, listener)
+
+    async def idle(self, timeout: float) -> bool:
+        """Wait until nothing runs or waits, in the background neither; says whether it came so far.
+
+        A session that is over is idle.
+        """
+        seconds = _seconds(timeout, timeout)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while not (self._helm.is_at_rest or self._helm.phase.is_over):
+                    await self._helm.log.growth.wait()
+        return self._helm.is_at_rest or self._helm.phase.is_over
+
+    async def wait(self, timeout: float | None = None) -> SessionSnapshot:
+        """Take no more prompts, let everything finish, and close; gives the last snapshot.
+
+        Raises `TimeoutError` when it is not over in time; the session then goes on.
+        """
+        async with asyncio.timeout(None if timeout is None else _seconds(timeout, timeout)):
+            while not (self._helm.is_at_rest or self._helm.phase.is_over):
+                await self._helm.log.growth.wait()
+        await self.aclose()
+        return self.snapshot()
 
     # Prompts
 

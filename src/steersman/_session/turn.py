@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol, TypeVar
 from steersman.control import InterruptReceipt
 from steersman.errors import SteersmanError
 from steersman.journal import Entry, Kind, TurnResult
-from steersman.journal.results import Transcript
+from steersman.journal.blocks import BlockStream, BlockUpdate
 from steersman.journal.text import TextStream
 from steersman.messages import Message
 
@@ -81,7 +81,6 @@ class Turn:
         """How far the prompt has come."""
         self.context = contextvars.copy_context()
         """Tools and hooks of this turn run in the context of the `send()` that made it."""
-        self.transcript = Transcript()
         self.was_interrupted = False
         self.is_broken = False
         """Whether something was streamed that did not count in the end."""
@@ -123,6 +122,13 @@ class Turn:
         """What the main agent writes, as it writes it. Joined, it is the result's `text`."""
         stream = TextStream()
         return self._read(lambda entry: stream.feed(entry) or None)
+
+    async def blocks(self) -> AsyncIterator[BlockUpdate]:
+        """The main agent's blocks as they grow, a tool's input parsed as far as it has come."""
+        stream = BlockStream()
+        async for updates in self._read(stream.feed):
+            for update in updates:
+                yield update
 
     async def interrupt(self, *, also_queued: bool = False) -> InterruptReceipt:
         """Stop this turn and wait until it has settled; the receipt tells what still waits.

@@ -41,7 +41,7 @@ class Watch(AsyncIterator[Change]):
             self._loop.call_soon_threadsafe(self._news.set)
 
     async def __anext__(self) -> Change:
-        while not self._changes and not self._is_closed:
+        while not (self._changes or self._lost or self._is_closed):
             self._news.clear()
             if not self._changes:
                 await self._news.wait()

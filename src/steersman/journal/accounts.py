@@ -11,7 +11,7 @@ from steersman.journal.agents import AgentNode, agent_tree
 from steersman.journal.calls import CallBook, ToolCallRecord
 from steersman.journal.digests import TurnDigest
 from steersman.journal.entries import Entry, Kind
-from steersman.journal.results import Outcome, TurnResult
+from steersman.journal.results import Outcome, TurnResult, cause_of
 from steersman.journal.spending import CostMeter, Spending
 from steersman.journal.tasks import Task, TaskRegistry
 from steersman.messages import ApiRetry, Message, Result
@@ -124,6 +124,11 @@ class Accounts:
     def agents(self, state: str = "", started: float | None = None) -> AgentNode:
         """The main agent and its subagents, as far as they are remembered."""
         return agent_tree(self.tasks.all, self.calls.all, state, started=started)
+
+    @property
+    def last_cause(self) -> SteersmanError | None:
+        """Why the last result is a failure, as far as it tells."""
+        return None if self._result is None else cause_of(self._result)
 
     @property
     def running_tasks(self) -> tuple[Task, ...]:

@@ -6,7 +6,7 @@ last snapshot out. Knows no session and no CLI: what is not in the journal did n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -186,6 +186,8 @@ class _Reader:
                 for uuid in entry.turns:
                     self._settle(uuid, entry)
             case Kind.RESTARTED:
+                # What was streamed before is told, and cannot be taken back.
+                self._broken.update(self._begun)
                 self.accounts.lose(entry.at)
             case Kind.PHASE if self.standing.phase.is_over:
                 self.accounts.lose(entry.at)
@@ -214,7 +216,7 @@ class _Reader:
         details = entry.details
         has_result = bool(details.get("has_result", uuid in self._ended_by))
         outcome: Outcome = details.get("outcome", "completed")
-        cause = str(details.get("cause") or "")
+        cause = self._cause(details, has_result=has_result)
         begins = self._begun.pop(uuid, len(self.entries))
         is_whole = has_result and uuid not in self._broken
         self._broken.discard(uuid)
@@ -223,9 +225,17 @@ class _Reader:
             entry.at,
             outcome,
             has_result=has_result,
-            cause=SteersmanError(cause) if cause else None,
+            cause=cause,
             text=None if is_whole else self._streamed(uuid, begins),
         )
+
+    def _cause(self, details: Mapping[str, Any], *, has_result: bool) -> SteersmanError | None:
+        """Why the turn was not completed, where the result itself does not say so."""
+        code = str(details.get("cause") or "")
+        told = self.accounts.last_cause if has_result else None
+        if not code or (told is not None and told.code == code):
+            return None
+        return SteersmanError(str(details.get("reason") or code))
 
     def _streamed(self, uuid: str, begins: int) -> str:
         """What `turn.text()` gave: a stream that broke off is part of it."""

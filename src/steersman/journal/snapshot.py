@@ -17,7 +17,6 @@ __all__ = [
     "State",
     "Stats",
     "describe",
-    "state_of",
 ]
 
 State = Literal[
@@ -107,15 +106,6 @@ class SessionSnapshot:
     """The uuids of prompts that the CLI has not seen."""
     retrying: Retrying | None = None
     stats: Stats = field(default_factory=Stats)
-
-
-def state_of(phase: Phase, *, permissions: bool, tool_calls: bool) -> State:
-    """What a session is doing, or waits for; a person's word outranks a tool's."""
-    if phase is Phase.RUNNING and permissions:
-        return "waiting_permission"
-    if phase is Phase.RUNNING and tool_calls:
-        return "waiting_tool_call"
-    return phase.value
 
 
 # In words

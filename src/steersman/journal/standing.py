@@ -1,18 +1,18 @@
-"""Where a session stands: its phase, what it waits for, and when each of that began.
+"""Where a session stands: its state, what it waits for, and when each of that began.
 
-Entries in, in order; the state and its changes out. Reads control lines, answers and phases, and
-passes over the rest without a look.
+Entries in, in order; the state and its changes out. The state is told by the entries themselves;
+what is open is read off control lines and answers. All other entries are passed over.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard, get_args
 
 from steersman import _json
 from steersman.journal.entries import Entry, Kind
 from steersman.journal.phases import Phase
-from steersman.journal.snapshot import PendingPermission, PendingToolCall, State, state_of
+from steersman.journal.snapshot import PendingPermission, PendingToolCall, State
 
 __all__ = ["Standing", "StateChange"]
 
@@ -57,31 +57,27 @@ class Standing:
             case Kind.SENT:
                 self._on_sent(entry)
             case Kind.PHASE:
-                self._on_phase(entry)
+                return self._on_phase(entry)
             case Kind.RESTARTED:
                 self._close_all()
             case _:
-                return None
-        return self._changed(entry.at)
+                pass
+        return None
 
-    def _changed(self, at: float) -> StateChange | None:
-        state = state_of(
-            self.phase, permissions=bool(self.permissions), tool_calls=bool(self.tool_calls)
-        )
-        if state == self.state:
+    def _on_phase(self, entry: Entry) -> StateChange | None:
+        told = entry.details.get("after")
+        if not _is_state(told):
             return None
-        change = StateChange(at, self.state, state)
-        self.state, self.since = state, at
-        return change
-
-    def _on_phase(self, entry: Entry) -> None:
-        phase = Phase(entry.details["after"])
-        if phase is Phase.STARTING and self.started is None:
+        # What a session waits for is told as a state of its own; meanwhile it runs.
+        self.phase = Phase.RUNNING if told.startswith("waiting_") else Phase(told)
+        if self.phase is Phase.STARTING and self.started is None:
             self.started = entry.at
-        self.completed = entry.at if phase.is_over else None
-        self.phase = phase
-        if phase.is_over:
+        self.completed = entry.at if self.phase.is_over else None
+        if self.phase.is_over:
             self._close_all()
+        change = StateChange(entry.at, self.state, told)
+        self.state, self.since = told, entry.at
+        return change
 
     # Questions of the CLI's
 
@@ -162,6 +158,10 @@ def _tool_call(server: str, params: dict[str, Any], at: float) -> PendingToolCal
         started=at,
         is_ours=True,
     )
+
+
+def _is_state(found: object) -> TypeGuard[State]:
+    return found in get_args(State)
 
 
 def _is_id(found: object) -> bool:

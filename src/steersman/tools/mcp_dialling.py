@@ -31,7 +31,7 @@ from steersman.tools.mcp_peer import (
 )
 from steersman.tools.mcp_questions import CAPABILITIES
 
-__all__ = ["Remote", "RemoteLimits", "dial", "secrets_of"]
+__all__ = ["NotTaken", "Remote", "RemoteLimits", "dial", "secrets_of"]
 
 PROTOCOL_VERSION = "2025-11-25"
 CLIENT = {"name": "steersman", "version": "1"}
@@ -59,6 +59,10 @@ class RemoteLimits:
         checks.positive("limits.ping_every", self.ping_every)
 
 
+class NotTaken(ConnectionLost):
+    """The server does not know us any more, and has not begun what it was asked."""
+
+
 class Remote:
     """A connection that has been greeted: what the server says of itself, and its tools."""
 
@@ -75,10 +79,19 @@ class Remote:
         """Whether it can still be spoken to, and still knows us."""
         return self.peer.is_open and not self._signs.has_forgotten_us
 
-    @property
-    def has_forgotten_us(self) -> bool:
-        """Whether an HTTP server has said that it does not know our session; nothing was run."""
-        return self._signs.has_forgotten_us
+    async def ask(self, request: JsonObject) -> JsonObject:
+        """The answer to a request. Raises `ConnectionLost`, or `NotTaken` if nothing was run."""
+        number = request["id"]
+        try:
+            answer = await self.peer.ask(request)
+        except ConnectionLost as lost:
+            if number in self._signs.turned_away:
+                raise NotTaken(str(lost)) from None
+            raise
+        if number in self._signs.turned_away and "session" in _complaint(answer).lower():
+            self._signs.has_forgotten_us = True
+            raise NotTaken(_complaint(answer))
+        return answer
 
     def next_number(self) -> int:
         """The id of the next request."""
@@ -117,7 +130,7 @@ class Remote:
             with suppress(TimeoutError, ValueError, ConnectionLost):
                 async with asyncio.timeout(every):
                     await self.result_of("ping", {})
-            if self.has_forgotten_us:
+            if self._signs.has_forgotten_us:
                 self.peer.abandon("the server was started anew")
 
     async def list_tools(self) -> list[JsonObject]:
@@ -142,8 +155,7 @@ class Remote:
         answer = await self.peer.ask(request)
         result = answer.get("result")
         if not _json.is_object(result):
-            error = answer.get("error")
-            raise ValueError(error.get("message") if _json.is_object(error) else "no result")
+            raise ValueError(_complaint(answer) or "no result")
         return result
 
     def why(self, error: BaseException) -> tuple[str, str]:
@@ -191,6 +203,9 @@ class _Signs:
         """The last HTTP status that was an error."""
         self.is_known = False
         self.has_forgotten_us = False
+        """Whether it does not know our session any more: it was started anew."""
+        self.turned_away: set[Any] = set()
+        """The ids of requests that it refused as such, and has not begun."""
 
     @property
     def status(self) -> str:
@@ -207,11 +222,30 @@ class _Signs:
     async def watch(self, response: Any) -> None:
         if response.status_code < HTTPStatus.BAD_REQUEST:
             return
-        is_gone = self.is_known and response.status_code == HTTPStatus.NOT_FOUND
-        self.has_forgotten_us = self.has_forgotten_us or is_gone
+        if self.is_known and response.status_code in _TURNED_AWAY:
+            self.turned_away.add(_id_in(response.request))
+            is_gone = response.status_code == HTTPStatus.NOT_FOUND
+            self.has_forgotten_us = self.has_forgotten_us or is_gone
         # Servers may refuse the stream of their own news, or the goodbye; that is no failure.
         if response.request.method == "POST" or not self.is_known:
             self.refused = response.status_code
+
+
+# Servers of `mcp` before 1.26 say 400 where the protocol says 404.
+_TURNED_AWAY = (HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND)
+
+
+def _id_in(request: Any) -> Any:
+    try:
+        sent = _json.loads(request.content)
+    except (ValueError, RuntimeError):
+        return None
+    return sent.get("id") if _json.is_object(sent) else None
+
+
+def _complaint(answer: JsonObject) -> str:
+    error = answer.get("error")
+    return str(error.get("message", "")) if _json.is_object(error) else ""
 
 
 def _connection(config: JsonObject, signs: _Signs) -> AbstractAsyncContextManager[Streams]:

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from steersman import _json
-from steersman.errors import UsageError
+from steersman.errors import McpNotReady, UsageError
 from steersman.options.servers import lowlevel_server
 from steersman.ports import Caller, JsonObject, ToolServer
 from steersman.tools.mcp_package import Streams, memory_streams, run_server
@@ -22,6 +22,8 @@ from steersman.tools.mcp_questions import CAPABILITIES, answer_server
 
 __all__ = ["McpInstance", "as_tool_server"]
 
+BEGINNING = 30.0
+"""Seconds that a server's lifespan may take to begin."""
 ENDING = 2.0
 """Seconds that a server may take to end by itself, once its connection is closed."""
 
@@ -48,6 +50,7 @@ class McpInstance:
                 "server", f"a {type(server).__name__}", "a Server, FastMCP or MCPServer of mcp"
             )
         self._peers: dict[Caller, Peer] = {}
+        self._ungreeted: set[Peer] = set()
 
     def __repr__(self) -> str:
         return f"McpInstance({getattr(self._server, 'name', '')!r})"
@@ -58,11 +61,23 @@ class McpInstance:
         return ()
 
     async def attach(self, caller: Caller) -> None:
-        """Nothing yet: the connection begins when the CLI greets the server."""
+        """Begin a connection, and see that the server's lifespan has begun with it."""
+        peer = self._peers[caller] = self._connect(caller)
+        self._ungreeted.add(peer)
+        try:
+            async with asyncio.timeout(BEGINNING):
+                await peer.opened()
+                await peer.ask({"jsonrpc": "2.0", "id": "steersman", "method": "ping"})
+        except ConnectionLost as lost:
+            raise McpNotReady(caller.server, "failed", str(lost)) from None
+        except TimeoutError:
+            slow = f"it did not begin within {BEGINNING:g} s"
+            raise McpNotReady(caller.server, "pending", slow) from None
 
     async def detach(self, caller: Caller) -> None:
         peer = self._peers.pop(caller, None)
         if peer is not None:
+            self._ungreeted.discard(peer)
             await peer.aclose()
 
     async def handle(self, message: JsonObject, caller: Caller) -> JsonObject | None:
@@ -81,15 +96,19 @@ class McpInstance:
             return None if number is None else rpc_error(number, INVALID_REQUEST, "no JSON-RPC")
 
     async def _greet(self, message: JsonObject, caller: Caller) -> JsonObject:
-        """Begin a connection: a CLI that greets again has forgotten the last one."""
-        old = self._peers.pop(caller, None)
-        if old is not None:
-            await old.aclose()
-        peer = self._peers[caller] = Peer(
+        """Greet the server. A CLI that does so again has forgotten the last connection."""
+        peer = self._peers.get(caller)
+        if peer is None or peer not in self._ungreeted or not peer.is_open:
+            await self.detach(caller)
+            peer = self._peers[caller] = self._connect(caller)
+            await peer.opened()
+        self._ungreeted.discard(peer)
+        return await peer.ask(_offering(message))
+
+    def _connect(self, caller: Caller) -> Peer:
+        return Peer(
             lambda: _connection(self._server), caller.notify, lambda ask: answer_server(ask, caller)
         )
-        await peer.opened()
-        return await peer.ask(_offering(message))
 
     async def _pass(self, message: JsonObject, caller: Caller) -> JsonObject | None:
         peer = self._peers.get(caller)

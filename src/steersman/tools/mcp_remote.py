@@ -16,7 +16,7 @@ from steersman.journal.redaction import Redactor
 from steersman.options import checks
 from steersman.ports import Caller, JsonObject
 from steersman.tools.mcp_calls import OnCall, Onlookers, OnResult, RemoteCall, describe
-from steersman.tools.mcp_dialling import Remote, RemoteLimits, dial, secrets_of
+from steersman.tools.mcp_dialling import NotTaken, Remote, RemoteLimits, dial, secrets_of
 from steersman.tools.mcp_line import Line
 from steersman.tools.mcp_package import need_mcp
 from steersman.tools.mcp_peer import (
@@ -34,7 +34,6 @@ __all__ = ["RemoteCall", "RemoteLimits", "RemoteTools"]
 
 PASSED = ("resources/", "prompts/", "completion/", "logging/")
 """What the remote answers itself, beside the calls of its tools."""
-INVALID_REQUEST = -32600
 BAD_PARAMS = -32602
 LIST_CHANGED = "notifications/tools/list_changed"
 PROGRESS = "notifications/progress"
@@ -176,12 +175,12 @@ class RemoteTools:
 
     async def _ask(self, method: str, params: JsonObject, caller: Caller) -> JsonObject:
         remote = await self._line.unless_just_failed(caller.server)
-        answer = await self._put(remote, method, params, caller)
-        if remote.has_forgotten_us and _was_turned_away(answer):
-            # It came back as another process; what we asked reached nobody.
+        try:
+            return await self._put(remote, method, params, caller)
+        except NotTaken:
+            # It came back as another process.
             remote = await self._line.now(caller.server)
-            answer = await self._put(remote, method, params, caller)
-        return answer
+            return await self._put(remote, method, params, caller)
 
     async def _put(
         self, remote: Remote, method: str, params: JsonObject, caller: Caller
@@ -194,7 +193,7 @@ class RemoteTools:
             params = {**params, "_meta": {**meta, "progressToken": number}}
         self._open[number] = _Open(caller, token)
         try:
-            return await remote.peer.ask(
+            return await remote.ask(
                 {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
             )
         finally:
@@ -261,12 +260,6 @@ class RemoteTools:
             return error.what
         lost = f"the tool server {caller.server!r} was lost during the call: {error}"
         return self._redact(f"{lost}; whether it ran is not known")
-
-
-def _was_turned_away(answer: JsonObject) -> bool:
-    """Whether nothing was run, because the request itself was refused; 1.x forgets the sign."""
-    error = answer.get("error")
-    return _json.is_object(error) and error.get("code") in (INVALID_REQUEST, -INVALID_REQUEST)
 
 
 def _offered(hello: JsonObject) -> JsonObject:

@@ -84,7 +84,7 @@ async def run_tool(
         return _report(tool, error, context, manner)
     calls = open_calls()
     call = OpenCall(context, calls.loop.time(), manner.heartbeat, manner.stall_after)
-    calls.add(call)
+    calls.add(call, may_stall=tool.call.is_async and manner.stall_after is not None)
     try:
         return wire_result(await _outcome(tool, values, call))
     except ToolError as error:

@@ -25,9 +25,6 @@ class Shelf(Generic[T]):
     def __iter__(self) -> Iterator[T]:
         return iter(self._things.values())
 
-    def __len__(self) -> int:
-        return len(self._things)
-
     @property
     def names(self) -> tuple[str, ...]:
         """What the things are called."""

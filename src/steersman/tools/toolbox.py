@@ -157,7 +157,8 @@ class Toolbox:
             return rpc.refusal(request_id, rpc.INTERNAL_ERROR, f"internal error in {method!r}")
 
     async def _result(self, method: Any, message: JsonObject, caller: Caller) -> JsonObject:
-        params: Any = message.get("params") or {}
+        params: Any = message.get("params")
+        params = {} if params is None else params
         if not isinstance(params, Mapping):
             raise rpc.Refused(rpc.INVALID_PARAMS, "params: an object is needed")
         if method == "tools/call":

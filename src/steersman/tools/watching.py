@@ -73,10 +73,10 @@ class OpenCalls:
         self._watch = watch
         self._timer: asyncio.TimerHandle | None = None
 
-    def add(self, call: OpenCall) -> None:
+    def add(self, call: OpenCall, *, may_stall: bool) -> None:
         """Look after `call` until it is removed."""
         self.running[call] = None
-        if not self.is_watched:
+        if may_stall and not self.is_watched:
             self._watch(self)
         if call.next_beat is not None and (
             self._timer is None or call.next_beat < self._timer.when()

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from steersman._json import is_array, is_object
 from steersman.hooks import matches
-from steersman.testing.scripted.host import Host, HostGone, HostRefused
+from steersman.testing.scripted.host import Host, HostBeaten, HostGone, HostRefused
 from steersman.testing.scripted.output import Output, new_id
 
 __all__ = ["HookReply", "HookRunner", "Registration", "Verdict", "read_hooks", "verdict_of"]
@@ -114,6 +114,39 @@ class HookRunner:
                 content = f"{event} says: {reply.note}"
                 self._output.system("informational", content=content, level="notice")
         return replies
+
+    async def permit(self, question: Mapping[str, Any]) -> Any:
+        """What the host says to a permission question, or a hook, if that decides first."""
+        if not any(
+            each.fits("PermissionRequest", question["tool_name"]) for each in self.registered
+        ):
+            return await self._host.ask(question)
+        decided: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        looking = asyncio.ensure_future(self._look(question, decided))
+        try:
+            return await self._host.ask(question, until=decided)
+        except HostBeaten:
+            return decided.result()
+        finally:
+            looking.cancel()
+
+    async def _look(self, question: Mapping[str, Any], decided: asyncio.Future[Any]) -> None:
+        names = ("tool_name", "permission_suggestions", "mcp_server")
+        given = {name: question[name] for name in names if name in question}
+        replies = await self.fire(
+            "PermissionRequest",
+            {**given, "tool_input": question["input"]},
+            tool_name=question["tool_name"],
+            tool_use_id=question["tool_use_id"],
+        )
+        for reply in replies:
+            decision = reply.specific.get("decision")
+            if reply.blocks:
+                decided.set_result({"behavior": "deny", "message": reply.failure})
+                return
+            if is_object(decision):
+                decided.set_result({"message": "Permission denied by hook", **decision})
+                return
 
     async def _call(
         self, hook: Registration, given: Mapping[str, Any], tool_use_id: str

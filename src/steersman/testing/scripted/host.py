@@ -9,11 +9,15 @@ from typing import Any, cast
 
 from steersman.testing.scripted.output import Output, new_id
 
-__all__ = ["Host", "HostGone", "HostRefused"]
+__all__ = ["Host", "HostBeaten", "HostGone", "HostRefused"]
 
 
 class HostGone(Exception):
     """Stdin is closed: nobody can answer any more."""
+
+
+class HostBeaten(Exception):
+    """Somebody else has decided, and the request was taken back."""
 
 
 class HostRefused(Exception):
@@ -43,11 +47,13 @@ class Host:
         timeout: float | None = None,
         withdraw: Callable[[], None] | None = None,
         outlives_turn: bool = False,
+        until: asyncio.Future[Any] | None = None,
     ) -> Any:
         """The response to `request`, which an interrupt takes back unless it `outlives_turn`.
 
-        Raises `HostRefused`, `HostGone`, and `TimeoutError` after taking the request back, which
-        is done by `withdraw` where a cancel frame is not the way.
+        Raises `HostRefused`, `HostGone`, and after taking the request back, which is done by
+        `withdraw` where a cancel frame is not the way, `TimeoutError`, or `HostBeaten` when `until`
+        is done first.
         """
         if self._is_gone:
             raise HostGone
@@ -58,8 +64,8 @@ class Host:
         self._output.line({"type": "control_request", "request_id": request_id, "request": request})
         try:
             async with asyncio.timeout(timeout):
-                return await answer
-        except TimeoutError:
+                return await _first(answer, until)
+        except (TimeoutError, HostBeaten):
             taken_back()
             raise
         finally:
@@ -103,3 +109,11 @@ class Host:
 
     def _cancel(self, request_id: str) -> None:
         self._output.line({"type": "control_cancel_request", "request_id": request_id})
+
+
+async def _first(answer: asyncio.Future[Any], other: asyncio.Future[Any] | None) -> Any:
+    if other is not None:
+        await asyncio.wait([answer, other], return_when=asyncio.FIRST_COMPLETED)
+        if not answer.done():
+            raise HostBeaten
+    return await answer

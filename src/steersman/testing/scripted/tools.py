@@ -254,7 +254,7 @@ class ToolRunner:
         self._open_asks += 1
         self._output.state("requires_action")
         try:
-            answer = await self._host.ask(self._question(call, verdict))
+            answer = await self._hooks.permit(self._question(call, verdict))
         except HostRefused as error:
             text = f"Tool permission request failed: {error}"
             return _refused(text, {"decision": "reject", "source": "config"})
