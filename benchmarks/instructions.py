@@ -9,6 +9,7 @@ Counts hold for one interpreter and one msgspec; for others there is nothing to 
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib.metadata
 import json
 import os
@@ -76,9 +77,10 @@ def place() -> str:
 
 def count_all(valgrind: str, work: Sequence[str]) -> dict[str, int]:
     """Instructions for one item of each workload."""
-    jobs = [(each, items) for each in work for items in (FEW, MANY)]
+    names = [each for each in work for _ in (FEW, MANY)]
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-        counts = list(pool.map(lambda job: _count(valgrind, *job), jobs))
+        count = functools.partial(_count, valgrind)
+        counts = list(pool.map(count, names, (FEW, MANY) * len(work)))
     pairs = zip(counts[::2], counts[1::2], strict=True)
     costs = [(many - few) // (MANY - FEW) for few, many in pairs]
     return dict(zip(work, costs, strict=True))

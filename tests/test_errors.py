@@ -9,6 +9,9 @@ import pytest
 
 from steersman import errors
 from steersman.errors import (
+    AlreadyAnswered,
+    AskGone,
+    AskNotFound,
     BadOutput,
     ChannelClosed,
     CliExited,
@@ -16,6 +19,7 @@ from steersman.errors import (
     CliNotFound,
     CliTooOld,
     Evidence,
+    ForbiddenTool,
     McpNotReady,
     NoOutput,
     NotLoggedIn,
@@ -66,6 +70,10 @@ EXAMPLES: list[SteersmanError] = [
     NoOutput("none", text="so far"),
     BadOutput("bad", output={"a": 1}, text="so far"),
     ToolExecutionError("add", "boom"),
+    ForbiddenTool(["WebFetch"]),
+    AlreadyAnswered("q1", "ann", "yes"),
+    AskGone("q1", "its session has ended"),
+    AskNotFound("q1"),
     ReaderLagged(5),
 ]
 
@@ -107,6 +115,11 @@ def test_the_codes_are_a_promise() -> None:
         "NoOutput": "no_output",
         "BadOutput": "bad_output",
         "ToolExecutionError": "tool_execution",
+        "ForbiddenTool": "forbidden_tool",
+        "AskError": "ask",
+        "AlreadyAnswered": "already_answered",
+        "AskGone": "ask_gone",
+        "AskNotFound": "ask_not_found",
         "ReaderLagged": "reader_lagged",
     }
 

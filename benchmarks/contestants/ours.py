@@ -36,12 +36,14 @@ class Ours:
         await self._session.send(prompt)
 
     async def revive(self) -> None:
-        """Kill the CLI and wait for the entry that tells of the next one."""
-        before = self._session.last_seq
+        """Kill the CLI and wait until the session rests again, with the next one."""
+        before, is_lost = self._session.last_seq, False
         assert self._session.pid is not None
         os.kill(self._session.pid, signal.SIGKILL)
         async for entry in self._session.journal(after=before):
-            if isinstance(entry, Entry) and entry.kind is Kind.RESTARTED:
+            assert isinstance(entry, Entry)
+            is_lost = is_lost or entry.kind is Kind.RESTARTED
+            if is_lost and entry.kind is Kind.PHASE and entry.details["after"] == "idle":
                 break
 
     async def close(self) -> None:

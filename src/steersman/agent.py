@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import os
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Self, TypeVar, overload
+from typing import Any, Literal, Self, TypeVar, overload
 
-from steersman._session.course import Continuation, Course
-from steersman._session.identity import new_uuid
+from steersman._session.course import Continuation, Course, Flight
+from steersman._session.identity import new_uuid, uuid_of
 from steersman._session.prompts import Prompt, content_of
 from steersman._session.session import Session
 from steersman._session.turn import Turn
 from steersman._wire.launch import Plan, plan
-from steersman.errors import BadOutput, NoOutput, TurnFailed, UsageError
+from steersman.errors import BadOutput, NoOutput, ResumeNotFound, TurnFailed, UsageError
 from steersman.journal import TurnResult
+from steersman.journal.files import Header
 from steersman.messages import Message
-from steersman.options import Options, options_from
+from steersman.options import Options, checks, options_from
 from steersman.options.servers import McpServer
-from steersman.ports import Clock, JsonObject, ToolServer, Transport
+from steersman.ports import Clock, JsonObject, Sink, ToolServer, Transport
 from steersman.skills import check_plugins
 from steersman.tools.mcp_instance import as_tool_server
 from steersman.tools.output import Shape, shape_of
@@ -65,6 +67,10 @@ class Agent:
         def again(how: Continuation) -> Plan:
             return _plan(_options_again(options, how), servers, program, reruns=how.reruns)
 
+        def branch(session_id: str, more: Mapping[str, Any]) -> Session:
+            fork = {"resume": session_id, "fork_session": True, "session_id": None}
+            return self.session(transport=chosen, **{**overrides, **fork, **more})
+
         course = Course(
             options,
             _plan(options, servers, program),
@@ -72,7 +78,10 @@ class Agent:
             servers,
             self._clock,
             again,
-            as_tool_server,
+            adopt=as_tool_server,
+            record=_recorder(options),
+            on_flight=_flight_recorder(options),
+            branch=branch,
         )
         return Session(course)
 
@@ -88,11 +97,45 @@ class Agent:
             await session.send(prompt)
         return session
 
+    async def open(
+        self,
+        key: str,
+        *,
+        missing: Literal["fresh", "fail"] = "fresh",
+        transport: Transport | None = None,
+        **overrides: Any,
+    ) -> Session:
+        """The running session of `key`: the conversation goes on, or begins if there is none.
+
+        A key is any text; a UUID is taken for the conversation's own id. With `missing="fail"` one
+        that is not there raises `ResumeNotFound`. Close it with `aclose()`.
+        """
+        if not (isinstance(key, str) and key):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError("key", key, "a text that is not empty")
+        if missing not in ("fresh", "fail"):
+            raise UsageError("missing", missing, "fresh or fail")
+        session_id = key if checks.UUID.fullmatch(key) else uuid_of("steersman", key)
+        try:
+            return await self.session(transport=transport, resume=session_id, **overrides).start()
+        except ResumeNotFound:
+            if missing == "fail":
+                raise
+        fresh = self.session(transport=transport, session_id=session_id, **overrides)
+        return await fresh.start()
+
     def query(
-        self, prompt: Prompt, *, transport: Transport | None = None, **overrides: Any
+        self,
+        prompt: Prompt | AsyncIterable[Prompt],
+        *,
+        transport: Transport | None = None,
+        **overrides: Any,
     ) -> Query:
-        """One prompt and its messages, for `async for`; nothing is left behind."""
-        content_of(prompt)
+        """One prompt, or a stream of them, and the messages, for `async for`.
+
+        Nothing is left behind.
+        """
+        if not isinstance(prompt, AsyncIterable):
+            content_of(prompt)
         return Query(self.session(transport=transport, **overrides), prompt)
 
     @overload
@@ -136,12 +179,16 @@ class Agent:
 
 
 class Query(AsyncIterator[Message]):
-    """The messages of one prompt. Ends its session with the last one, or when it is let go."""
+    """The messages of one prompt, or of a stream of them.
 
-    def __init__(self, session: Session, prompt: Prompt) -> None:
+    Ends its session with the last one, or when it is let go.
+    """
+
+    def __init__(self, session: Session, prompt: Prompt | AsyncIterable[Prompt]) -> None:
         self.session = session
         self._prompt = prompt
         self._messages: AsyncIterator[Message] | None = None
+        self._feeding: asyncio.Task[None] | None = None
 
     def __aiter__(self) -> Query:
         return self
@@ -150,17 +197,39 @@ class Query(AsyncIterator[Message]):
         try:
             if self._messages is None:
                 await self.session.start()
-                turn = await self.session.send(self._prompt)
-                self._messages = turn.messages()
+                self._messages = await self._begin()
             return await anext(self._messages)
         except BaseException:
             # The end, an error or a cancellation: in each case this was the last message.
             await self.aclose()
             raise
 
+    async def _begin(self) -> AsyncIterator[Message]:
+        if isinstance(self._prompt, AsyncIterable):
+            feeding = self._feed(self._prompt)
+            self._feeding = asyncio.get_running_loop().create_task(feeding)
+            return self.session.messages()
+        turn = await self.session.send(self._prompt)
+        return turn.messages()
+
+    async def _feed(self, prompts: AsyncIterable[Prompt]) -> None:
+        """Send each prompt as it comes; when there are no more, let everything finish."""
+        try:
+            async for prompt in prompts:
+                await self.session.send(prompt)
+            await self.session.wait()
+        finally:
+            self.session.abandon()
+
     async def aclose(self) -> None:
         """End the session and see its CLI gone."""
+        feeding, self._feeding = self._feeding, None
+        if feeding is not None and not feeding.done():
+            feeding.cancel()
         await self.session.aclose()
+        if feeding is not None and feeding.done() and not feeding.cancelled():
+            # A prompt that cannot be sent is the caller's mistake, and is told to them.
+            feeding.result()
 
     async def __aenter__(self) -> Self:
         return self
@@ -174,7 +243,7 @@ class Query(AsyncIterator[Message]):
 
 
 def query(
-    prompt: Prompt,
+    prompt: Prompt | AsyncIterable[Prompt],
     *,
     options: Options | None = None,
     transport: Transport | None = None,
@@ -215,6 +284,56 @@ async def run(
 ) -> Any:
     """One prompt, settled: a `TurnResult`, or a `T` with `output=T`. See `Agent.run`."""
     return await Agent(options, transport=transport, **fields).run(prompt, output=output)
+
+
+def _recorder(options: Options) -> Callable[..., Sink] | None:
+    path = options.journal
+    if path is None:
+        return None
+
+    def record(redact: Callable[[bytes], bytes], report: Callable[[str], None]) -> Sink:
+        from steersman.stores import JournalFile  # noqa: PLC0415 - most sessions keep none
+
+        header = Header(steersman=_version())
+        return JournalFile(path, redact=redact, report=report, header=header)
+
+    return record
+
+
+def _flight_recorder(options: Options) -> Callable[[Flight], None] | None:
+    directory = options.flight_recorder
+    if directory is None:
+        return None
+
+    def keep(flight: Flight) -> None:
+        from steersman.journal.replaying import replay  # noqa: PLC0415 - only after an error
+        from steersman.observe import FlightRecord, record  # noqa: PLC0415 - only after an error
+
+        bundle = FlightRecord(
+            error=flight.error,
+            session_id=flight.session_id,
+            entries=flight.entries,
+            states=replay(flight.entries).states,
+            stderr_tail=flight.stderr_tail,
+            options=_names_set(options),
+            versions={"steersman": _version(), "cli": flight.cli_version},
+        )
+        record(directory, bundle)
+
+    return keep
+
+
+def _version() -> str:
+    from importlib.metadata import version  # noqa: PLC0415 - slow, and rarely asked for
+
+    return version("steersman")
+
+
+def _names_set(options: Options) -> list[str]:
+    """The options that are not at their default, by name alone."""
+    usual = Options()
+    fields = [each.name for each in dataclasses.fields(Options)]
+    return [name for name in fields if getattr(options, name) != getattr(usual, name)]
 
 
 def _options_again(options: Options, how: Continuation) -> Options:

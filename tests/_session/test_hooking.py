@@ -283,6 +283,17 @@ async def test_nobody_answers_before_a_hook_that_was_asked_as_well() -> None:
         await held
 
 
+async def test_nobody_answers_after_a_hook_that_has_decided() -> None:
+    desk, _, ask = hooking(on(PermissionRequest, lambda _: deny("no")))
+    await ask(PermissionRequest(tool_name="Write"))
+    held = asyncio.ensure_future(desk.hold("Write", "t1"))
+
+    done, _ = await asyncio.wait([held], timeout=0.05)
+
+    assert not done
+    held.cancel()
+
+
 async def test_a_hook_that_has_had_its_say_holds_nobody_up() -> None:
     desk, _, ask = hooking(on(PermissionRequest, lambda _: None))
 

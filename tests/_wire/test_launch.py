@@ -204,10 +204,9 @@ ROWS_SEEN: list[tuple[str, Any, set[str | FileArgument], dict[str, Any], dict[st
             "--tools=Bash,Read",
             "--allowedTools=Read,Bash(git *)",
             "--disallowedTools=WebFetch,Bash(rm *)",
-            FileArgument("--settings=", "settings.json"),
         },
         {},
-        {"settings.json": {"permissions": {"ask": ["Bash(git push *)"]}}},
+        {},
     ),
     ("can_use_tool", print, set(), {}, {}),
     ("ask_every_call", False, set(), {}, {}),
@@ -486,7 +485,7 @@ def test_rules_of_a_policy_are_held_by_the_cli_only_where_its_own_order_agrees()
 
     assert rules_in(found, "--disallowedTools=", "deny") == ["Bash(rm *)"]
     assert rules_in(found, "--allowedTools=", "allow") == ["Edit(docs/**)"]
-    assert settings_of(found) == {"permissions": {"ask": ["WebFetch"]}}
+    assert settings_of(found) == {}
 
 
 def test_a_tool_may_decide_in_our_place() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.contestants.measuring import Order
 from benchmarks.contestants.ours import open_ours
-from benchmarks.entrants import entrants, run_order
+from benchmarks.entrants import pythons, run_order
 from benchmarks.rows import BARE, OFFICIAL, OURS
 from benchmarks.stand_in.build import stand_in
 
@@ -119,7 +119,7 @@ async def test_an_answer_that_is_none_ends_it() -> None:
 def test_every_python_contestant_does_what_it_is_told(name: str, kind: str) -> None:
     order = {"program": str(stand_in()), "kind": kind, "count": 4, "window": 4, "warm": 2}
 
-    report: dict[str, Any] = run_order(entrants()[name], order)
+    report: dict[str, Any] = run_order(pythons()[name], order)
 
     assert (report["note"], report["items"]) == ("", 4)
     assert report["weight"] == (200 if kind == "partial" else 0)

@@ -93,7 +93,9 @@ async def test_an_ask_is_gone_after_an_interrupt_and_after_its_session(
 ) -> None:
     inbox = Inbox()
     agent, _ = scripted(
-        when("first", write(sandbox, "one")), when("second", write(sandbox, "two")), inbox=inbox
+        when("first", write(sandbox, "one")),
+        when("second", write(sandbox, "two"), say("unheard")),
+        inbox=inbox,
     )
 
     async with asyncio.timeout(LIMIT), agent.session() as session:

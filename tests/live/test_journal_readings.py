@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,11 +14,12 @@ from steersman import Session
 from steersman.control import StopTask
 from steersman.journal import Entry, Kind, TurnResult
 from steersman.journal.blocks import BlockStream, BlockUpdate
+from steersman.journal.files import read_tracks
 from steersman.journal.replaying import Replayed, replay
 from steersman.messages import Result, TaskStarted, ToolUseBlock
 from steersman.stores import JournalFile, read_journal
-from steersman.testing.script import Script, call, calls, say, when
-from tests.live.staging import LIMIT, MakeScripted, entries_of, entry_where
+from steersman.testing.script import Script, call, calls, say, stall, when
+from tests.live.staging import LIMIT, MakeScripted, entries_of, entry_where, first_words
 
 pytestmark = pytest.mark.live
 
@@ -162,3 +166,31 @@ async def test_a_shell_that_is_stopped_has_ended(scripted: MakeScripted) -> None
 
     assert [each.is_background for each in running.tasks] == [True]
     assert stopped.tasks == ()
+
+
+async def test_a_revived_session_reads_back_as_one(scripted: MakeScripted, tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    script = Script(say("half a ") + stall(), say("whole answer"), say("and more"))
+    agent, _ = scripted(script, journal=path)
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        first = await session.send("go")
+        await first_words(first, "half a")
+        assert session.pid is not None
+        os.kill(session.pid, signal.SIGKILL)
+        live = {first.uuid: await first}
+        second = await session.send("more")
+        live[second.uuid] = await second
+
+    told = replay(read_journal(path))
+    assert session.restarts == 1
+    assert len(read_tracks(path.read_bytes())) == 2
+    assert list(told.turns.items()) == [
+        (
+            uuid,
+            replace(told.turns[uuid], text=each.text, outcome=each.outcome, cost_usd=each.cost_usd),
+        )
+        for uuid, each in live.items()
+    ]
+    assert told.snapshot.stats == session.snapshot().stats
+    assert told.history.count("starting") == 2

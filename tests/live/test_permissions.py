@@ -197,7 +197,7 @@ async def test_what_a_person_allows_is_remembered_under_a_policy(
     asked = Asked()
     agent, _ = scripted(
         call("Bash", command="mkfifo a"),
-        call("Bash", command="mkfifo a b"),
+        call("Bash", command="mkfifo a"),
         call("Bash", command="mkfifo c"),
         say("done"),
         policy=Policy(ask("Bash"), remember="session"),
@@ -248,7 +248,7 @@ async def test_a_recorded_session_is_tried_with_another_policy(
         await (await session.send("go"))
         journal = await entries_of(session)
 
-    policy = Policy(deny("Edit(/**)"), allow("Bash"))
+    policy = Policy(deny("Edit(/file)"), allow("Bash"))
     found = {each.recorded.tool_use_id: each for each in policy.dry_run(recorded_calls(journal))}
 
     was = {key: (each.recorded.ran, each.recorded.source) for key, each in found.items()}

@@ -21,6 +21,8 @@ from tests.live.staging import LIMIT, MakeScripted, entries_of
 pytestmark = pytest.mark.live
 
 Said = Literal["none", "allow", "ask", "deny"]
+Answered = Literal["yes", "no"]
+ANSWERS: tuple[Answered, ...] = ("yes", "no")
 SAID: tuple[Said, ...] = ("none", "allow", "ask", "deny")
 MODES = ("default", "acceptEdits", "plan", "dontAsk", "auto", "bypassPermissions")
 
@@ -46,7 +48,7 @@ class Combination:
     kind: str
     rule: Said
     hook: Said = "none"
-    answer: Literal["yes", "no"] = "no"
+    answer: Answered = "no"
 
     @property
     def id(self) -> str:
@@ -62,7 +64,7 @@ class Combination:
 COMBINATIONS = [
     *(
         Combination("write", rule, hook, answer)
-        for rule, hook, answer in itertools.product(SAID, SAID, ("yes", "no"))
+        for rule, hook, answer in itertools.product(SAID, SAID, ANSWERS)
     ),
     *(Combination(kind, rule) for kind in MATRIX for rule in SAID if kind != "write"),
 ]
@@ -165,12 +167,10 @@ class Stage:
 @pytest.mark.parametrize(
     ("mode", "order"),
     [
-        # Only the denials can be held by the CLI too.
         *((mode, "deny allow ask") for mode in MODES),
-        # All rules are, for its own order is the same.
-        ("default", "deny ask allow"),
-        ("dontAsk", "deny ask allow"),
-        ("bypassPermissions", "deny ask allow"),
+        # Here the CLI does not hold the denials as well.
+        ("default", "ask allow deny"),
+        ("bypassPermissions", "ask allow deny"),
     ],
 )
 async def test_mode_rule_callback_and_hook_come_together_as_the_policy_explains(

@@ -331,6 +331,47 @@ async def test_a_long_call_gives_signs_of_life(scripted: MakeScripted) -> None:
     assert told(model) == ["worked"]
 
 
+async def test_a_cli_that_gives_up_on_silent_tools_waits_for_those_that_give_signs_of_life(
+    scripted: MakeScripted,
+) -> None:
+    """It looks every 30 s, so this takes as long; hardly anything happens meanwhile."""
+    started, given_up = asyncio.Event(), asyncio.Event()
+
+    async def silent() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            given_up.set()
+
+    async def alive() -> str:
+        started.set()
+        await given_up.wait()
+        return "worked"
+
+    agents = [
+        scripted(
+            call(f"mcp__box__{each.__name__}"),
+            say("done"),
+            mcp_servers={"box": Toolbox("box", [each], heartbeat=heartbeat)},
+            allowed_tools=["mcp__box"],
+            env={"CLAUDE_CODE_SDK_MCP_TOOL_IDLE_TIMEOUT": "10000"},
+        )
+        for each, heartbeat in [(silent, None), (alive, 4)]
+    ]
+
+    async with asyncio.timeout(2 * LIMIT):
+        (agent_of_silent, _), (agent_of_alive, _) = agents
+        living = asyncio.ensure_future(agent_of_alive.run("go"))
+        # So that it has been looked at before the other one is given up.
+        await started.wait()
+        await agent_of_silent.run("go")
+        await living
+
+    (of_silent,), (of_alive,) = [told(model) for _, model in agents]
+    assert "sent no response or progress for 30s" in of_silent
+    assert of_alive == "worked"
+
+
 async def test_tools_run_in_the_context_of_the_prompt_that_caused_them(
     scripted: MakeScripted,
 ) -> None:

@@ -164,7 +164,7 @@ def test_what_is_no_policy_is_refused_by_its_place(text: str, argument: str) -> 
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: Policy("Bash"),
+        lambda: Policy("Bash"),  # type: ignore[arg-type]
         lambda: Policy(available=["mcp__box__ping"]),
         lambda: Policy(available=["Bash(git *)"]),
         lambda: Policy(forbid="Bash"),

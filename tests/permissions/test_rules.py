@@ -12,7 +12,7 @@ from steersman.errors import UsageError
 from steersman.permissions import Match, Place, ToolCall, parse_rule
 from steersman.permissions.updates import Behavior
 
-HERE = Place("/work", "/home/ann")
+HERE = Place("/project", "/people/ann")
 
 
 def match(rule: str, tool: str, behavior: Behavior = "allow", **given_: Any) -> Match:
@@ -99,35 +99,35 @@ def test_a_denial_looks_into_the_line(command: str, found: Match) -> None:
 @pytest.mark.parametrize(
     ("rule", "path", "fits"),
     [
-        ("Edit(src/**)", "/work/src/a", True),
-        ("Edit(src/**)", "/work/src/d/a", True),
-        ("Edit(src/**)", "/work/other/src/a", False),
-        ("Edit(src/**)", "/work/srcx/a", False),
+        ("Edit(src/**)", "/project/src/a", True),
+        ("Edit(src/**)", "/project/src/d/a", True),
+        ("Edit(src/**)", "/project/other/src/a", False),
+        ("Edit(src/**)", "/project/srcx/a", False),
         ("Edit(src/**)", "/elsewhere/src/a", False),
-        ("Edit(/top/**)", "/work/top/a", True),
-        ("Edit(/top/**)", "/work/sub/top/a", False),
-        ("Edit(*.md)", "/work/s/t/a.md", True),
-        ("Edit(*.md)", "/work/.hid.md", True),
-        ("Edit(one.txt)", "/work/s/one.txt", True),
-        ("Edit(deep/*)", "/work/deep/b/a", True),
-        ("Edit(deep/*)", "/work/s/deep/a", False),
-        ("Edit(dir)", "/work/s/dir/a", True),
-        ("Edit(sl/)", "/work/s/sl/a", True),
-        ("Edit(sl/)", "/work/sl", False),
+        ("Edit(/top/**)", "/project/top/a", True),
+        ("Edit(/top/**)", "/project/sub/top/a", False),
+        ("Edit(*.md)", "/project/s/t/a.md", True),
+        ("Edit(*.md)", "/project/.hid.md", True),
+        ("Edit(one.txt)", "/project/s/one.txt", True),
+        ("Edit(deep/*)", "/project/deep/b/a", True),
+        ("Edit(deep/*)", "/project/s/deep/a", False),
+        ("Edit(dir)", "/project/s/dir/a", True),
+        ("Edit(sl/)", "/project/s/sl/a", True),
+        ("Edit(sl/)", "/project/sl", False),
         ("Edit(//abs/**)", "/abs/a", True),
-        ("Edit(~/h/**)", "/home/ann/h/a", True),
+        ("Edit(~/h/**)", "/people/ann/h/a", True),
         ("Edit(~/h/**)", "~/h/a", True),
-        ("Edit(./dot/**)", "/work/dot/a", True),
-        ("Edit(./dot/**)", "/work/s/dot/a", False),
-        ("Edit(q?.txt)", "/work/q1.txt", True),
-        ("Edit(q?.txt)", "/work/q12.txt", False),
-        ("Edit([ab].c)", "/work/a.c", True),
-        ("Edit([ab].c)", "/work/c.c", False),
-        ("Edit(**/mid/**)", "/work/s/mid/t/a", True),
-        ("Edit(UP.txt)", "/work/up.txt", True),
-        ("Edit({x,y}.z)", "/work/x.z", False),
-        ("Edit(one.txt)", "/work/src/../one.txt", True),
-        ("Edit(/top/**)", "/work/top/../esc", False),
+        ("Edit(./dot/**)", "/project/dot/a", True),
+        ("Edit(./dot/**)", "/project/s/dot/a", False),
+        ("Edit(q?.txt)", "/project/q1.txt", True),
+        ("Edit(q?.txt)", "/project/q12.txt", False),
+        ("Edit([ab].c)", "/project/a.c", True),
+        ("Edit([ab].c)", "/project/c.c", False),
+        ("Edit(**/mid/**)", "/project/s/mid/t/a", True),
+        ("Edit(UP.txt)", "/project/up.txt", True),
+        ("Edit({x,y}.z)", "/project/x.z", False),
+        ("Edit(one.txt)", "/project/src/../one.txt", True),
+        ("Edit(/top/**)", "/project/top/../esc", False),
         ("Edit(src/**)", "src/a", True),
     ],
 )
@@ -179,11 +179,11 @@ def test_pages_are_known_by_their_host(rule: str, url: str, *, fits: bool) -> No
 def test_a_file_that_must_not_be_read_is_not_written_either_nor_named_in_a_command() -> None:
     rule = "Read(.env)"
 
-    assert match(rule, "Read", "deny", file_path="/work/s/.env") is Match.YES
-    assert match(rule, "Write", "deny", file_path="/work/.env") is Match.YES
+    assert match(rule, "Read", "deny", file_path="/project/s/.env") is Match.YES
+    assert match(rule, "Write", "deny", file_path="/project/.env") is Match.YES
     assert match(rule, "Bash", "deny", command="cat .env") is Match.YES
     assert match(rule, "Bash", "deny", command="cat src/a") is Match.NO
-    assert match(rule, "Write", "allow", file_path="/work/.env") is Match.NO
+    assert match(rule, "Write", "allow", file_path="/project/.env") is Match.NO
 
 
 def test_a_file_that_must_not_be_written_may_be_read_in_a_command() -> None:
@@ -191,7 +191,11 @@ def test_a_file_that_must_not_be_written_may_be_read_in_a_command() -> None:
 
     assert match(rule, "Bash", "deny", command="cat src/a") is Match.NO
     assert match(rule, "Bash", "deny", command="echo a > src/a") is Match.YES
-    assert match(rule, "Bash", "deny", command="sed -i s/a/b/ src/a") is Match.MAYBE
+    assert match(rule, "Bash", "deny", command="sed -i s/a/b/ src/a") is Match.YES
+    assert match(rule, "Bash", "deny", command="touch src/a") is Match.YES
+    assert match(rule, "Bash", "deny", command="src/a") is Match.NO
+    # The CLI lets these run; here somebody is asked.
+    assert match(rule, "Bash", "deny", command="truncate -s0 src/a") is Match.MAYBE
 
 
 @pytest.mark.parametrize(

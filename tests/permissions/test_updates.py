@@ -69,7 +69,10 @@ def test_a_change_is_written_and_read_as_the_cli_does(update: Any, wire: dict[st
 
 def context(*suggestions: dict[str, Any], **fields: Any) -> PermissionContext:
     question = CanUseTool(
-        tool_name="Bash", input={}, permission_suggestions=list(suggestions), **fields
+        tool_name="Bash",
+        input={"command": "ls -l"},
+        permission_suggestions=list(suggestions),
+        **fields,
     )
     return PermissionContext("q", "s", question)
 
@@ -106,14 +109,39 @@ ACCEPT = {"type": "setMode", "mode": "acceptEdits", "destination": "session"}
             [AddRules(rules=[ToolRule("Bash", "git *")], destination="localSettings")],
         ),
         ([ACCEPT], "session", [SetMode(mode="acceptEdits")]),
-        ([], "session", [AddRules(rules=[ToolRule("Bash")])]),
-        ([], "keep", [AddRules(rules=[ToolRule("Bash")], destination="localSettings")]),
+        ([], "session", [AddRules(rules=[ToolRule("Bash", "ls -l")])]),
+        ([], "keep", [AddRules(rules=[ToolRule("Bash", "ls -l")], destination="localSettings")]),
     ],
 )
 def test_always_takes_what_the_cli_offers(
     offered: list[dict[str, Any]], scope: Any, taken: list[Any]
 ) -> None:
     assert context(*offered).always(scope) == Allow(updated_permissions=taken)
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "rule"),
+    [
+        ("Write", {"file_path": "/w/a"}, ToolRule("Edit", "//w/a")),
+        ("Read", {"file_path": "/w/a"}, ToolRule("Read", "//w/a")),
+        ("NotebookEdit", {"notebook_path": "/w/a"}, ToolRule("Edit", "//w/a")),
+        ("mcp__box__ping", {}, ToolRule("mcp__box__ping")),
+        # What would read as a pattern, or as a wider rule than the input, is not made one.
+        ("Bash", {"command": "ls *"}, None),
+        ("Bash", {}, None),
+        ("Write", {"file_path": "a"}, None),
+        ("WebFetch", {"url": "http://a"}, None),
+    ],
+)
+def test_where_the_cli_offers_nothing_only_this_very_input_is_allowed_again(
+    tool: str, given: dict[str, Any], rule: ToolRule | None
+) -> None:
+    question = CanUseTool(tool_name=tool, input=given)
+
+    found = PermissionContext("q", "s", question).always()
+
+    updates = None if rule is None else [AddRules(rules=[rule])]
+    assert found == Allow(updated_permissions=updates)
 
 
 @pytest.mark.parametrize("flag", ["suppress_always_allow_rule", "requires_user_interaction"])

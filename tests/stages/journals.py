@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, cast
 
-from steersman.journal import Entry, Kind
+from steersman.journal import Entry
 
 __all__ = ["NOT_COMPARED", "told"]
 
@@ -187,7 +187,7 @@ class _Labels:
 
 
 def _line_of(entry: Entry, labels: _Labels) -> _Line:
-    if entry.kind in (Kind.PHASE, Kind.SETTLED, Kind.FAULT):
+    if not entry.line:
         return _Line(entry, "", {})
     frame: dict[str, Any] = json.loads(entry.line)
     return _Line(entry, labels.of(frame), frame)

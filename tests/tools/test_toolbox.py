@@ -565,8 +565,38 @@ def test_of_several_tools_all_are_registered_or_none() -> None:
         box.register(late, add)
     with pytest.raises(UsageError, match="one of those here: add"):
         box.unregister("add", "other")
+    with pytest.raises(UsageError, match="one of those here: add"):
+        box.unregister(late)
+    with pytest.raises(UsageError, match="one of those here: add"):
+        box.unregister({})  # type: ignore[arg-type]
 
     assert box.tool_names == ("add",)
+
+
+async def test_a_function_is_unregistered_as_it_was_given() -> None:
+    box = Toolbox("box", [add, late])
+
+    box.unregister(late)
+
+    assert box.tool_names == ("add",)
+
+
+def test_tools_may_come_from_many_threads_at_once() -> None:
+    box = Toolbox("box")
+    ready = threading.Barrier(8)
+
+    def register(number: int) -> None:
+        ready.wait(5)
+        for each in range(20):
+            box.register(tool(late, name=f"late_{number}_{each}"))
+
+    threads = [threading.Thread(target=register, args=[number]) for number in range(8)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(5)
+
+    assert len(box.tool_names) == 160
 
 
 async def test_instructions_are_for_the_model() -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 from steersman._wire.launch import Plan
+from steersman.journal import Entry
 from steersman.options import Options
 from steersman.ports import Clock, Sink, ToolServer, Transport
 
-__all__ = ["Continuation", "Course"]
+__all__ = ["Continuation", "Course", "Flight"]
+
+Redact = Callable[[bytes], bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,17 @@ class Continuation:
     """Whether a turn was under way that is to go on."""
     at: str | None = None
     """The message up to which the conversation counts; `None` is all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flight:
+    """What a session was doing when something went wrong."""
+
+    error: BaseException
+    session_id: str | None
+    entries: Sequence[Entry]
+    stderr_tail: str
+    cli_version: str
 
 
 def _as_it_is(server: Any) -> ToolServer:
@@ -44,5 +58,9 @@ class Course:
     """Plans the next CLI; without it there is only one."""
     adopt: Callable[[Any], ToolServer] = _as_it_is
     """Makes a tool server of what is given for one while the session runs."""
-    sink: Sink | None = None
-    """Where the journal is kept beside memory."""
+    record: Callable[[Redact, Callable[[str], None]], Sink] | None = None
+    """Opens where the journal is kept beside memory; gets what takes secrets out, and reports."""
+    branch: Callable[[str, Mapping[str, Any]], Any] | None = None
+    """Opens another session that begins where the conversation of that id stands."""
+    on_flight: Callable[[Flight], None] | None = None
+    """Keeps what is known after an error."""

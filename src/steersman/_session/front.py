@@ -13,6 +13,7 @@ from steersman._session.inbound import Desk
 from steersman._session.serving import Serving
 from steersman._wire.launch import hook_id
 from steersman.control import McpMessage
+from steersman.errors import SteersmanError
 from steersman.hooks.deferring import ask_rules
 from steersman.journal import Kind
 from steersman.ports import Caller, JsonObject
@@ -55,7 +56,9 @@ def caller_of(session: Any, server: str, helm: Helm, deciding: Deciding | None =
             helm.life.link.tell(verb, helm.options.request_timeout)
 
     def report(tool: str, error: BaseException) -> None:
-        helm.log.note(Kind.TOOL_FAILED, tool=tool, error=type(error).__name__)
+        # The text of somebody else's error may hold secrets; ours does not.
+        reason = error.what if isinstance(error, SteersmanError) else ""
+        helm.log.note(Kind.TOOL_FAILED, tool=tool, error=type(error).__name__, reason=reason)
 
     return Caller(
         helm.session_id or "",

@@ -23,7 +23,8 @@ from steersman._protocol.events import (
     Unanswerable,
     Withdrawn,
 )
-from steersman._session.course import Continuation, Course
+from steersman._session.ceremonies import raise_end
+from steersman._session.course import Continuation, Course, Flight
 from steersman._session.decisions import Decisions, forbidden_among
 from steersman._session.handlers import Handlers
 from steersman._session.inbound import Desk
@@ -45,6 +46,8 @@ from steersman.errors import (
     CliExited,
     ForbiddenTool,
     LimitReached,
+    RequestLost,
+    RequestRefused,
     ResumeNotFound,
     Stalled,
     SteersmanError,
@@ -54,13 +57,16 @@ from steersman.journal import Entry, Kind, Move, Phase, step
 from steersman.journal.replaying import snapshot_of
 from steersman.journal.snapshot import SessionSnapshot, State
 from steersman.journal.standing import Standing
-from steersman.messages import Init
+from steersman.messages import Assistant, Init, Message
 from steersman.options import Revival
 from steersman.permissions import Ask, Payload
 
 __all__ = ["Helm"]
 
 log = logging.getLogger("steersman.session")
+
+FLIGHT = 500
+"""Entries of the journal that are kept after an error."""
 
 LOST = -9
 """The status of a CLI whose end nobody told us."""
@@ -71,7 +77,7 @@ class Helm:
 
     def __init__(self, course: Course) -> None:
         self.options = course.options
-        self.log = Log(course.options.journal_memory, course.clock, course.sink)
+        self.log = Log(course.options.journal_memory, course.clock)
         self.ledger = Ledger(self.log, course.options.request_timeout)
         self.gate = Gate()
         self.listeners = Listeners()
@@ -88,19 +94,27 @@ class Helm:
         self.servers = ServerBook(self.log)
         self.is_cli_idle = True
         """Whether the CLI says that it has nothing left to do."""
+        self.last_message: str | None = None
+        """The uuid of the last message of the main agent's."""
         self.restarts = 0
         """How many CLIs were lost and replaced."""
         self._course = course
         self._watch = Watch(course.options.watchdog, self)
         self._meter = Meter(course.options.limits, self)
         self._ending: Move | None = None
+        self._is_told_over = False
         self._known_id = course.plan.session_id
         self._told: State = "idle"
         self._since = 0.0
         self._started: float | None = None
         self._completed: float | None = None
         self._losses = 0
+        self._has_answered = False
+        """Whether a prompt of ours came to its result: then the conversation is on the disk."""
         self._why_killed: Stalled | LimitReached | None = None
+        self._starting = asyncio.Event()
+        """Clear while the first CLI is being started; each step of that is bounded."""
+        self._starting.set()
         self._reviving: asyncio.Task[None] | None = None
 
     # What one can know
@@ -140,7 +154,8 @@ class Helm:
     def is_at_rest(self) -> bool:
         """Whether nothing happens and nothing waits, in the background neither."""
         return (
-            self.ledger.at_work is None
+            self.phase is not Phase.STARTING
+            and self.ledger.at_work is None
             and not self.ledger.queued
             and self.is_cli_idle
             and not self.is_reviving
@@ -184,13 +199,18 @@ class Helm:
         if self.phase is not Phase.IDLE or self.life is not None:
             raise UsageError("session", self, "a session that was not started before")
         assert self.desk is not None
+        if self._course.record is not None:
+            self.log.keep(self._course.record(self._redacted, self._on_full_disk))
         self.move(Move.LAUNCH)
+        self._starting.clear()
         try:
             await self.desk.serving.attach()
             await self._begin(self._course.plan)
         except BaseException as error:
             await self._give_up(error)
             raise
+        finally:
+            self._starting.set()
         assert self.life is not None
         self.move(Move.GREET)
         self.ledger.move_to(self.life.link)
@@ -198,41 +218,62 @@ class Helm:
     async def _begin(self, plan: Plan) -> None:
         """Run a CLI. On failure it is gone again."""
         assert self.desk is not None
-        if self.gate.is_installed:
+        if self._ending is not None:
+            raise ChannelClosed("this session was closed while it was starting")
+        if self.gate.is_installed or self.gate.is_shut:
             plan = replace(plan, initialize=with_gate(plan.initialize))
+            self.gate.is_installed = True
+            self.gate.has_stopped_tree = False
         link = Link(plan, self.options, self, self.log)
         self.life = Life(link, Handlers(self.desk, link, self.refresh))
         self.initialized = await start(link, plan, self._course.transport, self.options.startup)
         await await_servers(link, self.servers, self.options, self.desk.serving.keys)
 
     async def _give_up(self, error: BaseException) -> None:
+        """End a session that did not start: failed, unless it was we who did not want it to."""
         assert self.desk is not None
-        self.cause = error if isinstance(error, SteersmanError) else None
-        self.move(Move.FAIL)
-        self.log.end()
+        is_wanted = self._ending is not None or isinstance(error, asyncio.CancelledError)
+        self._ending = self._ending or (Move.CANCEL if is_wanted else Move.FAIL)
+        cause = error if isinstance(error, SteersmanError) and not is_wanted else None
+        if not self.phase.is_over:
+            self._finish(cause)
+        if cause is None and not is_wanted:
+            self._keep_flight(error)
         await self.desk.serving.detach()
+        await self.listeners.hear_out(self.options.close_grace)
 
     def close(self, ending: Move = Move.COMPLETE) -> None:
         """Begin to end the session: in order, or at once if it is cancelled."""
-        if self.life is None or self.phase.is_over:
+        if self.phase.is_over or (self.phase is Phase.IDLE and self.life is None):
+            self._close_unused(ending)
             return
         self._ending = self._ending or ending
         self.ledger.take_back(None, also_queued=True)
         if self._reviving is not None:
             self._reviving.cancel()
-        life = self.life
-        life.handlers.cancel_all()
-        if ending is Move.CANCEL:
+        if self.life is not None:
+            self.life.handlers.cancel_all()
+            self._end_life(self.life, ending)
+
+    def _close_unused(self, ending: Move) -> None:
+        """One that was never started can only be cancelled; one that is over stays as it is."""
+        if ending is Move.CANCEL and not self.phase.is_over:
+            self._ending = ending
+            self._finish(None)
+
+    def _end_life(self, life: Life, ending: Move) -> None:
+        if ending is Move.CANCEL or self.phase is Phase.STARTING:
             life.link.end()
         elif life.link.is_open:
-            self._resume_tree()
-            if self.ledger.at_work is not None:
+            # A tree that was stopped is ended as it stands: it must not run on to hear of it.
+            if self.ledger.at_work is not None and not self.gate.has_stopped_tree:
                 # Also where it has not begun: at the end of its input the CLI would still run it.
                 life.link.tell(Interrupt(cancel_queued=True), self.options.request_timeout)
             life.link.close(self.options.close_grace)
 
     async def see_it_gone(self) -> None:
         """Return when the CLI's whole tree is gone, and everybody has been told."""
+        await self._starting.wait()
         if self.life is None or self.desk is None:
             return
         if self._reviving is not None:
@@ -246,6 +287,9 @@ class Helm:
         if not self.phase.is_over:
             self._finish(None)
         await self.life.handlers.wait(self.options.close_grace)
+        if self.initialized is not None and not self._is_told_over:
+            self._is_told_over = True
+            await raise_end(self.desk.hooking, self.options, self.session_id or "")
         await self.desk.serving.detach()
         await self.listeners.hear_out(self.options.close_grace)
 
@@ -258,7 +302,7 @@ class Helm:
         self.move((self._ending or Move.COMPLETE) if cause is None else Move.FAIL)
         self.log.end()
         if cause is not None:
-            self.listeners.tell("error", cause)
+            self._failed(cause)
         self.listeners.tell("complete", self.snapshot())
 
     # Revival
@@ -316,7 +360,8 @@ class Helm:
 
     def _may_be_unwritten(self) -> bool:
         """Whether the conversation can have been lost before its first line was on the disk."""
-        return not self.ledger.accounts.results and self._course.options.resume is None
+        goes_on = self.options.resume is not None or self.options.continue_conversation
+        return not self._has_answered and (not goes_on or self.options.fork_session)
 
     def _go_on(self, cause: SteersmanError) -> None:
         assert self.life is not None
@@ -327,7 +372,27 @@ class Helm:
         if self.gate.is_shut:
             self.move(Move.PAUSE)
         self.ledger.move_to(self.life.link, None if self._is_modern else cause)
-        self._watch.look()
+        self._look()
+
+    async def restart(self, at: str) -> None:
+        """Have another CLI go on from the message `at`; the one that is there ends in order."""
+        life = await self.living()
+        if self._course.again is None or self.session_id is None:
+            raise UsageError("checkpoint", at, "a session that can be resumed")
+        if not self.is_at_rest:
+            raise UsageError("checkpoint", at, "a session at rest: wait for idle(), or interrupt()")
+        plan = self._course.again(Continuation(self.session_id, at=at))
+        self.move(Move.LAUNCH)
+        life.link.close(self.options.close_grace)
+        await asyncio.wait([life.link.gone], timeout=3 * self.options.close_grace + 10)
+        try:
+            await self._begin(plan)
+        except BaseException as error:
+            self._finish(error if isinstance(error, SteersmanError) else None)
+            raise
+        assert self.life is not None
+        self.move(Move.GREET)
+        self.ledger.move_to(self.life.link)
 
     # What the link reports
 
@@ -339,10 +404,16 @@ class Helm:
             self.listeners.tell("message", entry.message)
         self._watch.hear(entry, name)
         self._meter.hear(entry, name)
+        if name == "assistant":
+            self._spoke(entry.message)
         if self.decisions is not None:
             self.decisions.hear(entry, name)
         if name == "init" and isinstance(entry.message, Init):
             self._greeted(entry.message)
+
+    def _spoke(self, message: Message) -> None:
+        if isinstance(message, Assistant) and message.parent_tool_use_id is None:
+            self.last_message = message.uuid
 
     def _greeted(self, init: Init) -> None:
         """A turn of the CLI's begins, and it tells what it has."""
@@ -376,7 +447,7 @@ class Helm:
             case TurnStarted(uuid):
                 self.ledger.began(uuid)
                 self._meter.began(uuid)
-                self._watch.look()
+                self._look()
             case TurnSettled():
                 self._on_settled(event)
             case StateReported(state):
@@ -405,10 +476,11 @@ class Helm:
     def _on_settled(self, settled: TurnSettled) -> None:
         if settled.result is not None:
             self._losses = 0
+            self._has_answered = True
         self._meter.settled(settled.uuid)
         result = self.ledger.settle(settled)
         if result is not None and result.cause is not None:
-            self.listeners.tell("error", result.cause)
+            self._failed(result.cause)
 
     def _on_state(self, state: str) -> None:
         self.is_cli_idle = state == "idle"
@@ -449,6 +521,28 @@ class Helm:
         self._reviving = asyncio.get_running_loop().create_task(self._revive(cause))
         self._reviving.add_done_callback(_look_at)
 
+    # Keeping what happened
+
+    def _redacted(self, line: bytes) -> bytes:
+        return line if self.life is None else self.life.link.redactor.line(line)
+
+    def _on_full_disk(self, report: str) -> None:
+        log.error("the journal is no longer written: %s", report)
+        self.log.fault("journal file", report)
+
+    def _failed(self, error: SteersmanError) -> None:
+        self.listeners.tell("error", error)
+        self._keep_flight(error)
+
+    def _keep_flight(self, error: BaseException) -> None:
+        if self._course.on_flight is None:
+            return
+        journal = self.log.journal
+        stderr = "" if self.life is None else self.life.link.evidence("flight").stderr_tail
+        version = "" if self.initialized is None else self.initialized.claude_code_version
+        entries = journal.after(max(0, journal.last_seq - FLIGHT))
+        self._course.on_flight(Flight(error, self.session_id, entries, stderr, version))
+
     # Phases
 
     def move(self, move: Move) -> None:
@@ -483,10 +577,9 @@ class Helm:
         try:
             if hard:
                 life.link.suspend()
-            elif not self.gate.is_installed:
-                greeting = with_gate(self._course.plan.initialize)
-                await life.link.call(greeting, self.options.request_timeout)
-                self.gate.is_installed = True
+                self.gate.has_stopped_tree = True
+            elif not self.gate.has_stopped_tree:
+                await self._install_gate()
         except BaseException:
             if not was_shut:
                 self._release()
@@ -495,24 +588,45 @@ class Helm:
         self._meter.pause()
         self.move(Move.PAUSE)
 
+    async def _install_gate(self) -> None:
+        """Tell the CLI of our gate; one that takes this one's place learns of it by itself."""
+        while not self.gate.is_installed:
+            life = await self.living()
+            if not self._is_modern:
+                reason = "this CLI is too old to be held between tools; use pause(hard=True)"
+                raise RequestRefused("pause", reason)
+            greeting = with_gate(self._course.plan.initialize)
+            with suppress(RequestLost):
+                await life.link.call(greeting, self.options.request_timeout)
+                self.gate.is_installed = True
+
     def resume(self) -> None:
         """Let everything go on."""
         if self.phase is not Phase.PAUSED:
             return
-        self._resume_tree()
+        if self.gate.has_stopped_tree:
+            self._resume_tree()
         self._release()
         self._meter.resume()
-        self.move(Move.RESUME)
         self.ledger.send_next()
+        # One step, so that nobody is told of work that there is not.
+        self.phase = step(self.phase, Move.RESUME)
         if self.is_cli_idle and self.ledger.at_work is None:
-            self.move(Move.REST)
-        self._watch.look()
+            self.phase = step(self.phase, Move.REST)
+        self.refresh()
+        self._look()
+
+    def _look(self) -> None:
+        """Watch the CLI, unless it is held."""
+        if not self.gate.is_shut:
+            self._watch.look()
 
     def _release(self) -> None:
         self.gate.open()
         self.ledger.is_held = False
 
     def _resume_tree(self) -> None:
+        self.gate.has_stopped_tree = False
         if self.life is not None:
             with suppress(ChannelClosed):
                 self.life.link.resume()

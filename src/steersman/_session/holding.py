@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 
 from steersman.hooks import Registered
@@ -14,6 +14,9 @@ __all__ = ["Holding"]
 
 ARRIVAL = 2.0
 """Seconds in which the CLI must have asked the hooks; it asks them together with us."""
+
+TAKEN_BACK = 30.0
+"""Seconds in which the CLI must have taken our question back once a hook has decided."""
 
 REMEMBERED = 1000
 """Calls of whose hooks we know; nobody may ever wait for some of them."""
@@ -27,25 +30,30 @@ class Holding:
         self._calls: OrderedDict[str, _Call] = OrderedDict()
 
     @contextmanager
-    def at_work(self, hook: str, tool_use_id: str) -> Generator[None, None, None]:
-        """A hook looks at a tool call."""
-        if hook not in self._hooks:
-            yield
-            return
-        call = self._call(tool_use_id)
+    def at_work(self, hook: str, tool_use_id: str) -> Generator[Callable[[], None], None, None]:
+        """A hook looks at a tool call; call what this gives if it decides."""
+        call = self._call(tool_use_id) if hook in self._hooks else _Call()
         call.begin(hook)
         try:
-            yield
+            yield call.decide
         finally:
             call.end(hook)
 
     async def wait(self, tool_name: str, tool_use_id: str) -> None:
-        """Return once all hooks are done that this tool matters to."""
+        """Return once all hooks are done that this tool matters to, and none has decided.
+
+        Where one has, the CLI takes the question back, which cancels us. Both answers at once
+        would be a race, which the wrong one can win.
+        """
         wanted = {key for key, hook in self._hooks.items() if matches(hook.matcher, tool_name)}
         if not wanted:
             return
+        call = self._call(tool_use_id)
         try:
-            await self._call(tool_use_id).wait_for(wanted)
+            await call.wait_for(wanted)
+            if call.is_decided:
+                await asyncio.sleep(TAKEN_BACK)
+                raise TimeoutError("a hook has decided, and the CLI still asks")
         finally:
             self._calls.pop(tool_use_id, None)
 
@@ -63,6 +71,10 @@ class _Call:
         self._begun: set[str] = set()
         self._done: set[str] = set()
         self._changed = asyncio.Event()
+        self.is_decided = False
+
+    def decide(self) -> None:
+        self.is_decided = True
 
     def begin(self, hook: str) -> None:
         self._begun.add(hook)

@@ -55,8 +55,11 @@ class Hooking:
             return GOES_ON
         if hook.event is not PermissionRequest:
             return (await self._ask(hook, asked.event, asked.tool_use_id))[1]
-        with self._holding.at_work(asked.callback_id, asked.tool_use_id):
-            return (await self._ask(hook, asked.event, asked.tool_use_id))[1]
+        with self._holding.at_work(asked.callback_id, asked.tool_use_id) as decide:
+            reply, line = await self._ask(hook, asked.event, asked.tool_use_id)
+            if isinstance(reply, Reply) and reply.hook_specific_output is not None:
+                decide()
+            return line
 
     async def hold(self, tool_name: str, tool_use_id: str) -> None:
         """Wait until the `PermissionRequest` hooks have had their say about a tool.

@@ -17,12 +17,16 @@ __all__ = ["Log"]
 class Log:
     """Writes entries, wakes whoever waits for them, and hands them to the disk."""
 
-    def __init__(self, memory: int, clock: Clock = time.time, sink: Sink | None = None) -> None:
+    def __init__(self, memory: int, clock: Clock = time.time) -> None:
         self.journal = Journal(memory)
         self.growth = Growth()
         self.clock = clock
-        self._sink = sink
+        self._sink: Sink | None = None
         self._unwritten: list[Entry] = []
+
+    def keep(self, sink: Sink) -> None:
+        """Hand every entry to `sink` from now on."""
+        self._sink = sink
 
     def append(
         self,

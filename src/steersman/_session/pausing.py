@@ -27,6 +27,8 @@ class Gate:
     def __init__(self) -> None:
         self.is_installed = False
         """Whether the CLI knows of it; a new CLI does not."""
+        self.has_stopped_tree = False
+        """Whether the CLI's processes are stopped as well."""
         self._is_open = asyncio.Event()
         self._is_open.set()
 

@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Self, TypeVar, get_args
+from typing import Any, Self, TypeVar, cast, get_args
 
 import msgspec
 
+from steersman._session.ceremonies import raise_start
 from steersman._session.course import Course
 from steersman._session.front import caller_of, front_of
 from steersman._session.helm import Helm
@@ -18,6 +19,7 @@ from steersman._session.listening import EventName, Listener
 from steersman._session.mcp import McpDesk
 from steersman._session.prompts import Prompt, content_of
 from steersman._session.readings import Readings
+from steersman._session.rewinding import Checkpoint
 from steersman._session.turn import Turn, When
 from steersman._session.verbs import DailyVerbs
 from steersman.control import (
@@ -60,6 +62,8 @@ class Session(Readings, DailyVerbs):
             lambda key: caller_of(self, key, self._helm),
             course.adopt,
         )
+        self._course = course
+        self._sent: list[str] = []
         self._keyed: dict[str, Turn] = {}
         self._keeper: AsyncGenerator[None, None] | None = None
 
@@ -73,7 +77,18 @@ class Session(Readings, DailyVerbs):
         await self._helm.start()
         self._keeper = _keep(self)
         await anext(self._keeper)
+        await self._open()
         return self
+
+    async def _open(self) -> None:
+        """Tell the hooks that the session has started, and take what they give it."""
+        assert self._helm.desk is not None
+        hooking = self._helm.desk.hooking
+        for opening in await raise_start(hooking, self.options, self.id or ""):
+            if opening.additional_context:
+                await self.send(opening.additional_context, query=False)
+            if opening.initial_user_message:
+                await self.send(opening.initial_user_message)
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -257,6 +272,7 @@ class Session(Readings, DailyVerbs):
         turn = Turn(self, uuid, content, fields, when)
         if key is not None:
             self._keyed[key] = turn
+        self._sent.append(uuid)
         self._helm.ledger.add(turn)
         self._helm.move(Move.BEGIN)
         return turn
@@ -362,6 +378,34 @@ class Session(Readings, DailyVerbs):
         """Go on where `pause()` held the session; nothing happens to one that is not paused."""
         self._helm.at_work()
         self._helm.resume()
+
+    # Going back
+
+    def checkpoint(self) -> Checkpoint:
+        """Mark this place in the conversation, to come back to with `rewind`."""
+        if self._helm.last_message is None or self.id is None:
+            raise UsageError("checkpoint", "no turn yet", "a session in which the model has spoken")
+        return Checkpoint(self.id, self._helm.last_message, len(self._sent))
+
+    async def rewind(self, checkpoint: Checkpoint) -> None:
+        """Go back to `checkpoint`: the conversation, and with file checkpointing the files too.
+
+        The session must be at rest. Another CLI goes on from there; what came after is not lost,
+        but no longer part of the conversation.
+        """
+        if not isinstance(checkpoint, Checkpoint) or checkpoint.session_id != self.id:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError("checkpoint", checkpoint, "a Checkpoint of this conversation")
+        later = self._sent[checkpoint.prompts :]
+        if later and self.options.enable_file_checkpointing:
+            await self.rewind_files(later[0])
+        await self._helm.restart(checkpoint.message_uuid)
+        del self._sent[checkpoint.prompts :]
+
+    def fork(self, **overrides: Any) -> Session:
+        """Another session, not started yet, that goes on from here on its own."""
+        if self._course.branch is None or self.id is None:
+            raise UsageError("session", self, "a session whose id is known")
+        return cast("Session", self._course.branch(self.id, overrides))
 
     # Verbs
 

@@ -7,8 +7,9 @@ from typing import Any, ClassVar, Literal
 
 from msgspec import field
 
-from steersman.control.checks import Milliseconds, Text, ToolName, UiUri
+from steersman.control.checks import Milliseconds, Text, ToolName, UiUri, check
 from steersman.control.verbs import Answer, Part, Readers, Verb, many
+from steersman.errors import UsageError
 
 __all__ = [
     "McpCall",
@@ -122,6 +123,21 @@ class McpSetServers(Verb[McpServersSet], frozen=True, kw_only=True, tag="mcp_set
 
     servers: dict[str, dict[str, Any]]
     """Configurations by name; `{"type": "sdk", "name": ...}` is a server in this process."""
+
+    def __post_init__(self) -> None:
+        check(self)
+        for key, config in self.servers.items():
+            # Without it the CLI drops the server, or hangs, in silence.
+            if config.get("type") == "sdk" and not _is_name(config.get("name")):
+                raise UsageError(
+                    f"servers[{key!r}]",
+                    "a server in this process without a name",
+                    "one with `name`",
+                )
+
+
+def _is_name(given: object) -> bool:
+    return isinstance(given, str) and given != ""
 
 
 class Staging(Part, frozen=True, kw_only=True):

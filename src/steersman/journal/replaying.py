@@ -232,10 +232,11 @@ class _Reader:
     def _cause(self, details: Mapping[str, Any], *, has_result: bool) -> SteersmanError | None:
         """Why the turn was not completed, where the result itself does not say so."""
         code = str(details.get("cause") or "")
+        reason = str(details.get("reason") or code)
         told = self.accounts.last_cause if has_result else None
-        if not code or (told is not None and told.code == code):
+        if not code or (told is not None and reason in (code, told.what)):
             return None
-        return SteersmanError(str(details.get("reason") or code))
+        return SteersmanError(reason)
 
     def _streamed(self, uuid: str, begins: int) -> str:
         """What `turn.text()` gave: a stream that broke off is part of it."""

@@ -15,10 +15,11 @@ import msgspec
 from steersman import _json
 from steersman._values import MISFITS, read_leniently
 from steersman.messages import ModelUsage, Result, Usage
+from steersman.messages.lines import line_of
 
 __all__ = ["CostMeter", "Spending", "add_usage"]
 
-SINCE = "model_usage_since_last_result"
+SINCE = b'"model_usage_since_last_result"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class CostMeter:
     def _added(self, result: Result, total: float) -> Spending:
         # An empty answer is an answer: nothing was added, though the total of a resumed
         # conversation may be anything.
-        if result.model_usage_since_last_result or SINCE in result.raw:
+        if result.model_usage_since_last_result or SINCE in (line_of(result) or b""):
             models = _read(result.model_usage_since_last_result)
             return Spending(sum(each.cost_usd for each in models.values()), models)
         # A total that fell was reset, as `/clear` does.

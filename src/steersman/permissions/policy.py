@@ -7,6 +7,7 @@ more. Pure: what a session does with the verdict is the session's business.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
@@ -17,7 +18,7 @@ from steersman.permissions.paths import Place, is_protected
 from steersman.permissions.policy_file import PolicyTable, read_table
 from steersman.permissions.recorded import RecordedCall, WouldBe, compared
 from steersman.permissions.rules import EDITING, READING, Match, Rule, ToolCall, parse_rule
-from steersman.permissions.shell import words_in
+from steersman.permissions.shell import commands_in
 from steersman.permissions.updates import Behavior
 
 __all__ = ["MAIN", "Explanation", "Policy", "PolicyRule", "Verdict", "allow", "ask", "deny"]
@@ -233,20 +234,20 @@ class Policy:
 
     # What the CLI itself can hold, as rules for its settings
 
-    def settings_rules(self) -> dict[Behavior, list[str]]:
-        """The rules that the CLI may hold too, without deciding anything otherwise than here.
+    def settings_rules(self) -> tuple[list[str], list[str]]:
+        """Denials and approvals that the CLI may hold too, without deciding otherwise than here.
 
-        For the CLI a denial beats a question, and a question beats an approval, whatever the order:
-        so denials are given to it as far as nothing else stands before them, then questions.
-        Approvals are safe anywhere: they count only where no rule here decides.
+        For the CLI a denial beats all else, whatever the order, so it gets those before which
+        nothing else stands. Approvals are safe anywhere: they count only where no rule here
+        decides. Questions it does not get: in `dontAsk` it would deny them, and it would ask again
+        about what a person has allowed for good.
         """
-        found: dict[Behavior, list[str]] = {"deny": [], "ask": [], "allow": []}
-        reached: Behavior = "deny"
-        for each in self.rules:
-            reached = each.behavior if _ORDER[each.behavior] > _ORDER[reached] else reached
-            if each.is_plain and each.behavior in ("allow", reached):
-                found[each.behavior].append(str(each.rule))
-        return found
+        first = itertools.takewhile(lambda each: each.behavior == "deny", self.rules)
+        denials = [str(each.rule) for each in first if each.is_plain]
+        approvals = [
+            str(each.rule) for each in self.rules if each.is_plain and each.behavior == "allow"
+        ]
+        return denials, approvals
 
     def _check_words(self) -> None:
         for text in (*self.auto_approve, *self.forbid):
@@ -257,9 +258,6 @@ class Policy:
         both = set(self.auto_approve) & set(self.forbid)
         if both:
             raise UsageError("forbid", sorted(both), "rules that auto_approve does not have")
-
-
-_ORDER: Mapping[Behavior, int] = {"deny": 0, "ask": 1, "allow": 2}
 
 
 def _flat(groups: Iterable[object]) -> tuple[PolicyRule, ...]:
@@ -288,6 +286,8 @@ def _may_be_guarded(call: ToolCall) -> bool:
         path = call.input.get("file_path") or call.input.get("notebook_path") or ""
         return is_protected(str(path))
     if call.tool == "Bash":
-        words = list(words_in(str(call.input.get("command", ""))))
-        return any(word in ("rm", "rmdir") or is_protected(word) for word in words)
+        commands = commands_in(str(call.input.get("command", "")))
+        return any(
+            word in ("rm", "rmdir") or is_protected(word) for words in commands for word in words
+        )
     return False

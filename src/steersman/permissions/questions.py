@@ -108,9 +108,9 @@ class PermissionContext:
     def always(self, scope: Scope = "session") -> Allow:
         """Let it run, and do not ask about its like again: in this session, or for good.
 
-        What the CLI offers is taken at its word: rules where it has some, else all that it offers,
-        else a rule for the whole tool. `keep` writes the settings file that the CLI names, if the
-        session reads it.
+        What the CLI offers is taken at its word: rules where it has some, else all that it offers.
+        Where it offers nothing, as after a hook's `ask`, it is a rule for this very input. `keep`
+        writes the settings file that the CLI names, if the session reads it.
         """
         if scope not in ("session", "keep"):
             raise UsageError("scope", scope, "session or keep")
@@ -129,7 +129,33 @@ def lasting(question: CanUseTool, scope: Scope) -> list[PermissionUpdate]:
     chosen = rules if has_rules else offered
     if not chosen:
         where: Destination = "session" if scope == "session" else "localSettings"
-        return [AddRules(rules=[ToolRule(question.tool_name)], destination=where)]
+        return [AddRules(rules=[rule], destination=where) for rule in _narrowest(question)]
     if scope == "keep":
         return chosen
     return [msgspec.structs.replace(each, destination="session") for each in chosen]
+
+
+_INPUTS = {
+    "Bash": ("Bash", "command", ""),
+    "Edit": ("Edit", "file_path", "/"),
+    "NotebookEdit": ("Edit", "notebook_path", "/"),
+    "Read": ("Read", "file_path", "/"),
+    "Write": ("Edit", "file_path", "/"),
+}
+"""Tools with rules for their input: the rule's name, the field, and what stands before it."""
+
+_WILD = frozenset("*?[]\\\n")
+
+
+def _narrowest(question: CanUseTool) -> list[ToolRule]:
+    """A rule for this input and no other; none where the input would read as a pattern."""
+    name = question.tool_name
+    if name not in _INPUTS:
+        return [ToolRule(name)] if name.startswith("mcp__") else []
+    tool, field, before = _INPUTS[name]
+    given = question.input.get(field)
+    if not (isinstance(given, str) and given) or _WILD & set(given):
+        return []
+    if before and not given.startswith("/"):
+        return []
+    return [ToolRule(tool, before + given)]

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from steersman.errors import UsageError
 from steersman.permissions.paths import Place, fits_path
-from steersman.permissions.shell import Match, grants_command, stops_command, words_in
+from steersman.permissions.shell import Match, commands_in, grants_command, stops_command
 from steersman.permissions.updates import Behavior
 
 __all__ = ["Match", "Rule", "ToolCall", "parse_rule"]
@@ -23,6 +23,8 @@ READERS = frozenset(
     {"cat", "diff", "echo", "file", "grep", "head", "less", "ls", "stat", "tail", "wc"}
 )
 """Commands that write nothing unless their output is sent somewhere."""
+WRITERS = frozenset({"cp", "mkdir", "mv", "rm", "rmdir", "sed", "tee", "touch"})
+"""Commands whose arguments the CLI takes for files that are written; others may write too."""
 
 _RULE = re.compile(r"(?P<tool>[A-Za-z][\w-]*\*?|mcp__[\w*-]+)(?:\((?P<content>.*)\))?", re.DOTALL)
 
@@ -102,14 +104,16 @@ class Rule:
 
     def _match_files_of_command(self, call: ToolCall) -> Match:
         line = str(call.input.get("command", ""))
-        words = list(words_in(line))
-        if not any(self._fits(word, call.place) for word in words):
+        named = [
+            words[0]
+            for words in commands_in(line)
+            if any(self._fits(word, call.place) for word in words[1:])
+        ]
+        if not named:
             return Match.NO
-        if self.tool == "Read":
+        if self.tool == "Read" or ">" in line or WRITERS & set(named):
             return Match.YES
-        if ">" in line:
-            return Match.YES
-        return Match.NO if words[0] in READERS else Match.MAYBE
+        return Match.NO if READERS.issuperset(named) else Match.MAYBE
 
     def _fits(self, path: str, place: Place) -> bool:
         return bool(path) and fits_path(self.content or "", path, place)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["Match", "grants_command", "stops_command", "words_in"]
+__all__ = ["Match", "commands_in", "grants_command", "stops_command"]
 
 
 class Match(Enum):
@@ -62,9 +62,9 @@ def stops_command(rule: str, line: str) -> Match:
     return Match.MAYBE if any(map(_is_opaque, parsed.commands)) else Match.NO
 
 
-def words_in(line: str) -> Iterator[str]:
-    """Every word of a line, without quotes, for rules about files."""
-    return (word for words in _parsed(line).commands for word in words)
+def commands_in(line: str) -> tuple[tuple[str, ...], ...]:
+    """Every command of a line, in words without quotes, for rules about files."""
+    return _parsed(line).commands
 
 
 @functools.lru_cache(maxsize=1024)

@@ -49,11 +49,11 @@ class Shelf(Generic[T]):
             added[name] = thing
         return lambda: self._hold(added)
 
-    def removing(self, names: Iterable[str], owner: str) -> Callable[[], None]:
+    def removing(self, names: Iterable[Any], owner: str) -> Callable[[], None]:
         """Make sure that all of them are here; give the act that takes them away."""
         left = dict(self._things)
         for name in names:
-            if left.pop(name, None) is None:
+            if not isinstance(name, str) or left.pop(name, None) is None:
                 there = ", ".join(self._things) or "none"
                 raise UsageError(f"{self.kind} of {owner!r}", name, f"one of those here: {there}")
         return lambda: self._hold(left)

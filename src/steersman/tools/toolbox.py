@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Unpack, cast
 
@@ -60,6 +61,7 @@ class Toolbox:
         self._tools = Shelf[Tool[..., Any]]("tools", lambda t: t.name, lambda t: t.handler)
         self._resources = Shelf[Resource]("resources", lambda r: r.uri, lambda r: r.content)
         self._prompts = Shelf[Prompt]("prompts", lambda p: p.name, lambda p: p.function)
+        self._changing = threading.Lock()
         self._capabilities: dict[str, Any] = {}
         self._answers: dict[str, Any] = {"initialize": self._initialize, "ping": _pong}
         self._offer(self._tools, {"tools/list": self._list})
@@ -92,36 +94,41 @@ class Toolbox:
         resources = [each for each in added if isinstance(each, Resource)]
         prompts = [each for each in added if isinstance(each, Prompt)]
         tools = [as_tool(each) for each in added if not isinstance(each, (Resource, Prompt))]
-        acts = [
-            self._tools.adding(tools, self.name),
-            self._resources.adding(resources, self.name),
-            self._prompts.adding(prompts, self.name),
-        ]
-        if resources:
-            self._offer(self._resources, resource_answers(self._resources))
-        if prompts:
-            self._offer(self._prompts, prompt_answers(self._prompts))
-        for act in acts:
-            act()
+        with self._changing:
+            _do_all(
+                self._tools.adding(tools, self.name),
+                self._resources.adding(resources, self.name),
+                self._prompts.adding(prompts, self.name),
+            )
+            if resources:
+                self._offer(self._resources, resource_answers(self._resources))
+            if prompts:
+                self._offer(self._prompts, prompt_answers(self._prompts))
         self._tell_of(tools=tools, resources=resources, prompts=prompts)
 
-    def unregister(self, *gone: str | Tool[..., Any] | Resource | Prompt) -> None:
-        """Take tools, by name or as they are, resources and prompts out; calls that run go on."""
+    def unregister(
+        self, *gone: str | Tool[..., Any] | Callable[..., Any] | Resource | Prompt
+    ) -> None:
+        """Take out tools, by name or as they were given, resources and prompts, all or none.
+
+        Calls that run go on.
+        """
         resources = [each.uri for each in gone if isinstance(each, Resource)]
         prompts = [each.name for each in gone if isinstance(each, Prompt)]
-        tools = [
-            each.name if isinstance(each, Tool) else each
-            for each in gone
-            if not isinstance(each, (Resource, Prompt))
-        ]
-        acts = [
-            self._tools.removing(tools, self.name),
-            self._resources.removing(resources, self.name),
-            self._prompts.removing(prompts, self.name),
-        ]
-        for act in acts:
-            act()
+        with self._changing:
+            tools = [
+                self._name_of(each) for each in gone if not isinstance(each, (Resource, Prompt))
+            ]
+            _do_all(
+                self._tools.removing(tools, self.name),
+                self._resources.removing(resources, self.name),
+                self._prompts.removing(prompts, self.name),
+            )
         self._tell_of(tools=tools, resources=resources, prompts=prompts)
+
+    def _name_of(self, gone: Any) -> Any:
+        handler = gone.handler if isinstance(gone, Tool) else gone
+        return next((each.name for each in self._tools if each.handler == handler), gone)
 
     def _offer(self, shelf: Shelf[Any], answers: rpc.Answers) -> None:
         self._capabilities[shelf.kind] = {"listChanged": True}
@@ -193,6 +200,11 @@ class Toolbox:
     def _list(self, params: Mapping[str, Any]) -> JsonObject:
         rpc.refuse_cursor(params)
         return {"tools": [each.listed() for each in self._tools]}
+
+
+def _do_all(*acts: Callable[[], None]) -> None:
+    for act in acts:
+        act()
 
 
 def _pong(_: Mapping[str, Any]) -> JsonObject:

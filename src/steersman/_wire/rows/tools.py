@@ -44,11 +44,9 @@ def _add_policy(draft: Draft, policy: Policy | None) -> None:
         draft.forbidden = (*draft.forbidden, ASK_USER_QUESTION)
     if policy is None:
         return
-    rules = policy.settings_rules()
-    draft.approved = (*draft.approved, *policy.auto_approve, *rules["allow"])
-    draft.forbidden = (*draft.forbidden, *policy.forbid, *rules["deny"])
-    if rules["ask"]:
-        draft.add_rules("ask", rules["ask"])
+    denials, approvals = policy.settings_rules()
+    draft.approved = (*draft.approved, *policy.auto_approve, *approvals)
+    draft.forbidden = (*draft.forbidden, *policy.forbid, *denials)
     if policy.available is not None:
         draft.argv.append(f"--tools={','.join(policy.available)}")
 
@@ -191,9 +189,7 @@ TOOLS: Mapping[str, Row] = {
     # First, because skills are approved by being named.
     "skills": Row("initialize: `skills`, and rules in `--allowedTools`", _add_skills),
     # And this, because it adds to the three that follow.
-    "policy": Row(
-        "`--tools`, `--allowedTools`, `--disallowedTools`, `--settings`; a hook", _add_policy
-    ),
+    "policy": Row("`--tools`, `--allowedTools`, `--disallowedTools`; a hook", _add_policy),
     "tools": Row("`--tools`", _add_tools),
     "allowed_tools": Row(
         "`--allowedTools`; a long list by `--settings`", _rules("--allowedTools", "allow")
