@@ -22,6 +22,8 @@ HEAD = (
     "",
 )
 
+PEAKS = ("most memory of the host", *HEAD[1:5])
+
 
 def table(rows: Sequence[Measured]) -> str:
     """Markdown, with a heading for each group; columns stand in line in a terminal too."""
@@ -33,6 +35,9 @@ def table(rows: Sequence[Measured]) -> str:
         if plain:
             parts.append(f"### {title}\n\n{_in_line([HEAD, *plain])}")
         parts += [_readings(each) for each in shown if each.row.readings and each.values]
+        grown = [each for each in shown if each.key.startswith("messages-") and each.peaks]
+        if grown:
+            parts.append(_in_line([PEAKS, *map(_peaks, grown)]))
     return "\n\n".join(parts) + "\n"
 
 
@@ -62,6 +67,13 @@ def _digits(value: float) -> str:
 def _ratio(measured: Measured, name: str) -> str:
     found = ratio(measured, name, OFFICIAL)
     return "" if found is None else str(found)
+
+
+def _peaks(measured: Measured) -> tuple[str, ...]:
+    peaks = [measured.peaks.get(name) for name in EVERYONE]
+    return measured.row.title, *(
+        "" if each is None else f"{each / 2**20:.0f} MiB" for each in peaks
+    )
 
 
 def _readings(measured: Measured) -> str:

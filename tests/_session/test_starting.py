@@ -256,7 +256,7 @@ async def test_the_handshake_carries_hooks_and_servers_and_is_answered_while_the
             {
                 "hookCallbackIds": ["hook_0"],
                 "matcher": "Bash",
-                "timeout": 7,
+                "timeout": 12.0,
                 "onFailure": "block",
             }
         ]

@@ -56,6 +56,13 @@ def test_a_verdict_looks_at_the_target_and_at_typescript(
     assert verdict(measured("partial", ours, **{TYPESCRIPT: theirs})) == words
 
 
+def test_memory_is_told_where_the_number_of_messages_grows() -> None:
+    row = measured("messages-1000", 1e-6)
+    row.peaks[OURS] = 50 * 2**20
+
+    assert "50 MiB" in table([row])
+
+
 def test_whoever_is_absent_is_said_to_be() -> None:
     row = measured("partial", 1e-6)
     row.notes[TYPESCRIPT] = "node and npm are not here"

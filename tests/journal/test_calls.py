@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from steersman.journal.calls import CallBook, ToolCallRecord, server_of
+from steersman.journal.calls import CallBook, ToolCallRecord, ends_on, server_of
 from steersman.messages import Message, parse_message
 from tests.samples import frames, traces
 
@@ -97,6 +98,53 @@ def test_a_long_session_forgets_old_calls_and_still_counts_them() -> None:
 
     assert [each.tool_use_id for each in book.all] == [f"t{n}" for n in range(90, 100)]
     assert book.count == 100
+
+
+def test_large_inputs_are_forgotten_sooner() -> None:
+    book = CallBook(kept_bytes=5_000)
+    for n in range(10):
+        book.hear(asked((f"t{n}", "x" * 1_000)), float(n))
+        book.hear(answered((f"t{n}", None)), float(n))
+
+    assert [each.tool_use_id for each in book.all] == ["t6", "t7", "t8", "t9"]
+
+
+def test_a_turn_forgets_nothing() -> None:
+    book = CallBook(kept=None, kept_bytes=1)
+    for n in range(2_000):
+        book.hear(asked((f"t{n}", "Bash")), float(n))
+        book.hear(answered((f"t{n}", None)), float(n))
+
+    assert len(book.all) == 2_000
+
+
+@pytest.mark.parametrize("trace", traces())
+def test_answers_are_found_without_decoding_them(trace: str) -> None:
+    read, looked = CallBook(), CallBook()
+    for at, frame in enumerate(frames(trace)):
+        message = parse_message(frame)
+        read.hear(message, float(at))
+        if frame["type"] == "user":
+            looked.end(ends_on(json.dumps(frame).encode()), float(at))
+        else:
+            looked.hear(message, float(at))
+
+    assert looked.all == read.all
+
+
+@pytest.mark.parametrize(
+    ("line", "ends"),
+    [
+        (b'{"type":"user","message":{"content":"tool_result"}}', []),
+        (b'{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":5}]}}', []),
+        (
+            b'{"type":"user","message":{"content":[7,{"type":"tool_result","tool_use_id":"t1"}]}}',
+            ["t1"],
+        ),
+    ],
+)
+def test_strange_answers_stop_nobody(line: bytes, ends: list[str]) -> None:
+    assert [each.tool_use_id for each in ends_on(line)] == ends
 
 
 def test_when_the_cli_goes_nothing_runs_any_more() -> None:

@@ -25,6 +25,7 @@ from steersman.hooks import (
     ask,
     block_paths,
     context,
+    defer,
     deny,
     deny_tools,
     modify,
@@ -424,3 +425,48 @@ async def test_a_subagents_calls_say_whose_they_are(
 
     assert seen == [("Agent", None, False), ("Write", "helper", True)]
     assert files_in(sandbox) == {"inner": "asked for"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason", "told"),
+    [
+        ({"permissions": {"ask": ["Write"]}}, "tool_deferred", None),
+        ({}, "completed", "cannot be put off"),
+    ],
+)
+async def test_a_tool_is_put_off_only_where_a_rule_would_ask_about_it_on_resume(
+    scripted: MakeScripted,
+    sandbox: CliSandbox,
+    settings: dict[str, Any],
+    reason: str,
+    told: str | None,
+) -> None:
+    steps = (write(sandbox, "later"),) if told is None else (write(sandbox, "later"), say("a pity"))
+    agent, model = scripted(*steps, hooks=on(PreToolUse, lambda _: defer()), settings=settings)
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        result = await (await session.send("write"))
+
+    assert result.terminal_reason == reason
+    assert files_in(sandbox) == {}
+    results = model.asked[-1].tool_results
+    assert told is None or told in results["toolu_later"]
+
+
+async def test_of_two_tools_put_off_at_once_none_is_lost(
+    scripted: MakeScripted, sandbox: CliSandbox
+) -> None:
+    agent, _ = scripted(
+        calls(write(sandbox, "first"), write(sandbox, "second")),
+        hooks=on(PreToolUse, lambda _: defer()),
+        settings={"permissions": {"ask": ["Write"]}},
+    )
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        result = await (await session.send("write"))
+        sent = [each.line for each in await entries_of(session) if each.kind.value == "sent"]
+
+    assert result.terminal_reason == "tool_deferred"
+    assert sum(b'"defer"' in line for line in sent) == 1
+    assert sum(b"another tool was put off" in line for line in sent) == 1
+    assert files_in(sandbox) == {}

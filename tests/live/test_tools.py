@@ -135,7 +135,7 @@ async def test_an_exception_is_journalled_and_the_model_reads_no_more_than_its_k
 
     assert told(model) == ["tool 'fail' failed: ValueError"]
     assert [dict(each.details) for each in entries if each.kind is Kind.TOOL_FAILED] == [
-        {"tool": "fail", "error": "ValueError"}
+        {"tool": "fail", "error": "ValueError", "reason": ""}
     ]
     assert "postgres://admin:secret@db refused us" in caplog.text
 
@@ -483,4 +483,5 @@ async def test_a_tool_that_blocks_the_event_loop_is_journalled(scripted: MakeScr
         await turn
 
     assert entry.details["tool"] == "rude"
+    assert "blocked the event loop for 0." in entry.details["reason"]
     assert told(model) == ["sorry"]

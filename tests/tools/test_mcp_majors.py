@@ -11,8 +11,17 @@ import pytest
 from tests.mcp_servers.older import OLDER_MCP, older_mcp
 from tests.mcp_servers.running import ROOT
 
-FILES = ("tests/tools/test_mcp_instance.py", "tests/tools/test_mcp_remote.py")
+INSTANCE, REMOTE = "tests/tools/test_mcp_instance.py", "tests/tools/test_mcp_remote.py"
+RUNS = (
+    (INSTANCE, ""),
+    # In parts, because they start many programs; each test is in exactly one.
+    (REMOTE, "stdio"),
+    (REMOTE, "http and not stdio"),
+    (REMOTE, "sse and not http and not stdio"),
+    (REMOTE, "not stdio and not http and not sse"),
+)
 LONGEST_SHOWN = 3000
+PATIENCE = 250
 
 TELL = "import importlib.metadata, mcp.server.fastmcp; print(importlib.metadata.version('mcp'))"
 
@@ -24,7 +33,7 @@ def with_the_oldest(*words: str) -> subprocess.CompletedProcess[str]:
         env={**os.environ, "PYTHONPATH": str(older_mcp())},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=PATIENCE,
         check=False,
     )
 
@@ -33,11 +42,12 @@ def test_the_other_package_is_the_oldest() -> None:
     assert with_the_oldest("-c", TELL).stdout.strip() == OLDER_MCP
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_the_oldest_package_does_the_same(file: str) -> None:
+@pytest.mark.timeout(PATIENCE + 30)
+@pytest.mark.parametrize(("file", "part"), RUNS)
+def test_the_oldest_package_does_the_same(file: str, part: str) -> None:
     # Its own old dependencies warn of each other.
     lenient = ("-p", "no:cacheprovider", "-o", "filterwarnings=default")
 
-    done = with_the_oldest("-m", "pytest", "-q", *lenient, file)
+    done = with_the_oldest("-m", "pytest", "-q", *lenient, "-k", part, file)
 
     assert done.returncode == 0, done.stdout[-LONGEST_SHOWN:]

@@ -44,6 +44,12 @@ class TurnBook:
         """A prompt is on its way."""
         self._open[uuid] = None
 
+    def goes_on(self, uuid: str) -> None:
+        """A prompt that another CLI was at work on when it was lost; this one takes it up again."""
+        self._open[uuid] = None
+        self._started.add(uuid)
+        self.current = (*self.current, uuid)
+
     def has_started(self, uuid: str) -> bool:
         """Whether the CLI has begun with this prompt."""
         return uuid in self._started

@@ -12,8 +12,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from steersman._protocol.events import DialogAsked, ElicitationAsked, PermissionAsked
 from steersman._session.asking import Asking, Later, Reply, response_of
 from steersman._session.decisions import Decisions, Source
@@ -160,13 +158,11 @@ class Deciding:
         updates = decision.updated_permissions
         if updates is None and self._remember is not None:
             updates = lasting(question, self._remember)
-        kept = [where_it_counts(each, self._setting_sources) for each in updates or ()]
-        found = msgspec.structs.replace(
-            decision, updated_input=given, updated_permissions=kept or None
-        )
-        if kept:
-            self.on_remembered(found)
-        return found
+        if not updates:
+            return Allow(given)
+        kept = Allow(given, [where_it_counts(each, self._setting_sources) for each in updates])
+        self.on_remembered(kept)
+        return kept
 
     def _decided(
         self, question: CanUseTool, decision: Decision, source: Source, by: str

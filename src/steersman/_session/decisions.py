@@ -61,21 +61,34 @@ class Decisions:
         self._note = note
         self._made: dict[str, str] = {}
 
-    def decided(
-        self, tool_use_id: str, tool: str, verdict: str, source: Source, **more: Any
+    def decided(  # noqa: PLR0913 - what a decision consists of
+        self,
+        tool_use_id: str,
+        tool: str,
+        verdict: str,
+        source: Source,
+        *,
+        by: str = "",
+        reason: str = "",
+        agent: str | None = None,
     ) -> None:
         """Somebody on our side decided: `allow` or `deny`."""
         self._made[tool_use_id] = verdict
         if len(self._made) > MOST_OPEN:
             del self._made[next(iter(self._made))]
-        self._note(
-            Kind.DECIDED,
-            tool_use_id=tool_use_id,
-            tool=tool,
-            verdict=verdict,
-            source=source,
-            **{name: value for name, value in more.items() if value},
-        )
+        details: dict[str, Any] = {
+            "tool_use_id": tool_use_id,
+            "tool": tool,
+            "verdict": verdict,
+            "source": source,
+        }
+        if by:
+            details["by"] = by
+        if reason:
+            details["reason"] = reason
+        if agent:
+            details["agent"] = agent
+        self._note(Kind.DECIDED, **details)
 
     def answered(self, ask_id: str, ask: str, by: str) -> None:
         """Somebody answered what was no permission."""

@@ -10,6 +10,8 @@ import logging
 from contextlib import suppress
 from dataclasses import replace
 
+import msgspec
+
 from steersman._protocol.events import (
     DialogAsked,
     ElicitationAsked,
@@ -351,7 +353,15 @@ class Helm:
         assert self._course.again is not None
         assert self.session_id is not None
         reruns = self._is_modern and not is_new and self.ledger.at_work is not None
-        return self._course.again(Continuation(self.session_id, is_new, reruns))
+        plan = self._course.again(Continuation(self.session_id, is_new, reruns))
+        return self._with_servers(plan)
+
+    def _with_servers(self, plan: Plan) -> Plan:
+        """Name the servers that are there now: some may have come or gone since the start."""
+        assert self.desk is not None
+        servers = list(self.desk.serving.keys) or None
+        greeting = msgspec.structs.replace(plan.initialize, sdk_mcp_servers=servers)
+        return replace(plan, initialize=greeting)
 
     @property
     def _is_modern(self) -> bool:
@@ -381,7 +391,7 @@ class Helm:
             raise UsageError("checkpoint", at, "a session that can be resumed")
         if not self.is_at_rest:
             raise UsageError("checkpoint", at, "a session at rest: wait for idle(), or interrupt()")
-        plan = self._course.again(Continuation(self.session_id, at=at))
+        plan = self._with_servers(self._course.again(Continuation(self.session_id, at=at)))
         self.move(Move.LAUNCH)
         life.link.close(self.options.close_grace)
         await asyncio.wait([life.link.gone], timeout=3 * self.options.close_grace + 10)
@@ -513,7 +523,7 @@ class Helm:
             hint="open the conversation again with resume=session.id",
             evidence=link.evidence(phase, status),
         )
-        self._watch.rest()
+        self._watch.lose()
         if isinstance(why, LimitReached) or not self._may_revive():
             self._finish(cause)
             return

@@ -102,7 +102,7 @@ class Ledger:
         for turn in taken:
             self._queue.remove(turn)
             turn.was_interrupted = turn is meant
-            self._end(turn, None, cancelled=True)
+            self._end(turn, turn.cause, cancelled=True)
         return [turn.uuid for turn in taken]
 
     def began(self, uuid: str) -> None:

@@ -79,10 +79,10 @@ class Link:
         self._listener = listener
         self._channel: Channel | None = None
         self.is_closing = False
-        self.heard_at = 0.0
-        """When the CLI last said something, by the clock of the event loop."""
+        self.quiet_since = 0.0
+        """When one of us last said something, by the clock of the event loop."""
         self.last_kind = Kind.MESSAGE
-        """What it said then."""
+        """What the CLI said last."""
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[str, asyncio.Future[Answer]] = {}
         self._alarm: asyncio.TimerHandle | None = None
@@ -150,7 +150,7 @@ class Link:
         """Take a chunk of stdout, all the way to the journal and to whoever waits for an answer."""
         if not self.first_byte.is_set():
             self.first_byte.set()
-        self.heard_at = self._loop.time()
+        self.quiet_since = self._loop.time()
         self._take(self.connection.receive(data))
 
     def stderr_received(self, data: bytes) -> None:
@@ -228,6 +228,7 @@ class Link:
         # Written down before it is said: whoever reads the journal after a crash knows of it.
         self.log.append(self.log.clock(), Kind.SENT, sent, turns)
         self.log.wake()
+        self.quiet_since = self._loop.time()
         self._channel.write(line)
 
     async def call(self, verb: Verb[AnswerT], timeout: float) -> AnswerT:

@@ -45,7 +45,6 @@ class Listeners:
 
     def __init__(self) -> None:
         self._lines: dict[str, list[_Line]] = {name: [] for name in get_args(EventName)}
-        self._is_over = False
 
     def add(self, event: str, listener: Listener) -> Callable[[], None]:
         """Tell `listener` of each such event from now on; gives what ends that."""
@@ -103,6 +102,7 @@ class _Line:
             self.task = asyncio.get_running_loop().create_task(self._drain())
 
     def cancel(self) -> None:
+        self._waiting.clear()
         if self.task is not None and self.task is not asyncio.current_task():
             self.task.cancel()
 
@@ -119,5 +119,11 @@ class _Line:
             answer = self._listener(told)
             if inspect.isawaitable(answer):
                 await answer
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # What it waited for was cancelled, not we.
+            log.exception("a listener for %r failed", self._event)
         except Exception:
             log.exception("a listener for %r failed", self._event)

@@ -1,24 +1,36 @@
-"""Limits of our own: what turns and the session have used, and what happens when it is too much."""
+"""Limits of our own: what turns and the session have used, and what happens when it is too much.
+
+Round trips and tool calls are counted as they come. Money and tokens are the CLI's own figures: it
+tells them with each result, and while a turn runs it is asked for them.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from steersman._session.life import Living
+from steersman._session.life import Life, Living
 from steersman._session.stopping import stop
+from steersman._session.turn import Turn
 from steersman.control import Answer, GetUsage, UsageReport
 from steersman.errors import LimitReached
 from steersman.journal import Entry, Kind
-from steersman.messages import Assistant, Result, ToolUseBlock, Usage
+from steersman.messages import Assistant, ModelUsage, Result, ToolUseBlock, Usage
 from steersman.options import Caps, Limits
 
 __all__ = ["Meter"]
 
 PATIENCE = 10.0
 """Seconds that the CLI may take to obey an interrupt."""
+
+AGAIN = 0.5
+"""Seconds until we look again, where a limit is reached while the CLI is being replaced."""
+
+COUNTED = frozenset({"turns", "tool_calls"})
+"""What may be used up to the limit, and is too much only beyond it."""
 
 
 @dataclass(slots=True)
@@ -30,7 +42,8 @@ class _Used:
     turns: float = 0
     tool_calls: float = 0
     seconds: float = 0.0
-    warned: set[str] = field(default_factory=set[str])
+    told: set[str] = field(default_factory=set[str])
+    """Of which of them it was said that they are near, or used up."""
 
 
 class Meter:
@@ -40,54 +53,72 @@ class Meter:
         self._limits = limits
         self._living = living
         self._is_on = not (limits.turn.is_empty and limits.session.is_empty)
+        self._asks = any(caps.usd or caps.tokens for caps in (limits.turn, limits.session))
         self._session = _Used()
         self._turn = _Used()
-        self._reached: LimitReached | None = None
-        self._seen: dict[str, float] = {}
-        self._cost_before_turn = 0.0
+        self._before_turn = (0.0, 0.0)
+        self._used_up: LimitReached | None = None
+        self._seen: set[str] = set()
+        self._is_at_work = False
+        self._is_paused = False
         self._since: float | None = None
         self._alarm: asyncio.TimerHandle | None = None
         self._stopping: asyncio.Task[None] | None = None
+        self._asked: Life | None = None
+        self._is_asking = False
+        self._past: tuple[float, float] | None = None
+        """Money and tokens in the CLI's totals that were not used in this session."""
 
     def refuse_more(self) -> None:
         """Raise `LimitReached` if the session may not go on."""
-        if self._reached is not None and self._reached.scope == "session":
-            raise self._reached
-
-    # Time
+        if self._used_up is not None:
+            raise self._used_up
 
     def began(self, _uuid: str) -> None:
         """A prompt of ours is at work."""
-        if self._is_on and self._since is None:
+        if not self._is_on:
+            return
+        if not self._is_at_work:
+            self._is_at_work = True
             self._turn = _Used()
-            self._cost_before_turn = self._session.usd
-            self.resume()
+            self._before_turn = (self._session.usd, self._session.tokens)
+            self._seen.clear()
+            self._run_clock()
+        self._ask()
 
     def settled(self, _uuid: str) -> None:
         """A prompt is done with; the last one stops the clock."""
         if len(self._living.ledger.written) <= 1:
-            self.pause()
+            self._is_at_work = False
+            self._stop_clock()
+
+    # Time
 
     def pause(self) -> None:
         """Let the clock stand still."""
-        self._count_time()
-        self._since = None
-        self._cancel_alarm()
+        self._is_paused = True
+        self._stop_clock()
 
     def resume(self) -> None:
         """Let the clock run while something is at work."""
-        if self._is_on and self._living.ledger.at_work is not None:
-            self._since = asyncio.get_running_loop().time()
-            self._set_alarm()
+        self._is_paused = False
+        self._run_clock()
 
     def rest(self) -> None:
         """Nothing is measured any more."""
-        self._cancel_alarm()
-
-    def _cancel_alarm(self) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
+
+    def _run_clock(self) -> None:
+        if self._is_at_work and not self._is_paused and self._since is None:
+            self._since = asyncio.get_running_loop().time()
+            self._set_alarm()
+
+    def _stop_clock(self) -> None:
+        self._count_time()
+        self._since = None
+        self.rest()
 
     def _count_time(self) -> None:
         if self._since is not None:
@@ -100,7 +131,7 @@ class Meter:
         """Look again when the next mark on the clock is reached: a warning or a limit."""
         marks = [
             mark - used.seconds
-            for used, caps in self._pairs()
+            for used, caps, _ in self._each()
             if caps.seconds is not None
             for mark in (caps.seconds * self._limits.warn_at, caps.seconds)
             if mark > used.seconds
@@ -111,6 +142,10 @@ class Meter:
 
     def _tick(self) -> None:
         self._alarm = None
+        life = self._living.life
+        if life is None or not life.link.is_open:
+            self._alarm = asyncio.get_running_loop().call_later(AGAIN, self._tick)
+            return
         self._count_time()
         self._check()
         if self._since is not None:
@@ -120,96 +155,149 @@ class Meter:
 
     def hear(self, entry: Entry, name: str) -> None:
         """Count what a message tells of."""
-        if not self._is_on or name not in ("assistant", "result"):
+        if not self._is_on or name not in ("assistant", "user", "result"):
             return
         message = entry.message
+        if isinstance(message, Result):
+            self._add_up(message)
+            # What it ends has ended by itself.
+            self._check(is_over=True)
+            return
         if isinstance(message, Assistant):
             self._count(message)
-            self._ask_for_cost()
-        elif isinstance(message, Result):
-            self._add_cost(self._living.ledger.accounts.cost_usd)
-            self._add_tokens(_tokens(message.usage) - self._turn.tokens)
-        self._check()
+            self._check()
+        self._ask()
 
     def _count(self, message: Assistant) -> None:
         """Count a message, of which each block comes as a frame of its own, with the same id."""
         calls = sum(isinstance(block, ToolUseBlock) for block in message.content)
-        identity = message.message.id
-        tokens = _tokens(message.message.usage)
-        more = max(0.0, tokens - self._seen.get(identity, 0.0))
-        is_new = identity not in self._seen
-        self._seen[identity] = max(tokens, self._seen.get(identity, 0.0))
-        self._add_tokens(more)
+        is_new = message.message.id not in self._seen
+        self._seen.add(message.message.id)
         for used in (self._turn, self._session):
             used.tool_calls += calls
             used.turns += is_new
 
-    def _add_tokens(self, more: float) -> None:
-        """What the frames of a message tell is not final: its result may tell of more."""
-        for used in (self._turn, self._session):
-            used.tokens += max(0.0, more)
+    def _add_up(self, result: Result) -> None:
+        totals = (result.total_cost_usd or 0.0, _tokens(result.model_usage.values()))
+        tokens = self._session.tokens + _tokens([result.usage])
+        if self._past is not None:
+            tokens = totals[1] - self._past[1]
+        self._spend(self._living.ledger.accounts.cost_usd, tokens)
+        self._past = self._beyond(totals)
 
-    def _ask_for_cost(self) -> None:
-        """The CLI tells the cost only at the end of a turn, unless it is asked."""
+    def _spend(self, usd: float, tokens: float) -> None:
+        session, turn = self._session, self._turn
+        session.usd, session.tokens = max(session.usd, usd), max(session.tokens, tokens)
+        turn.usd = session.usd - self._before_turn[0]
+        turn.tokens = session.tokens - self._before_turn[1]
+
+    def _beyond(self, totals: tuple[float, float]) -> tuple[float, float]:
+        """What the CLI's totals have beside our use: a resumed conversation has a past."""
+        return totals[0] - self._session.usd, totals[1] - self._session.tokens
+
+    def _ask(self) -> None:
+        """Ask the CLI for its totals, which it does not tell before the end of a turn.
+
+        The first answer of each CLI comes before anything is used, and tells what went before.
+        """
         life = self._living.life
-        if life is None or not life.link.is_open or not any(c.usd for _, c in self._pairs()):
+        if not self._asks or self._is_asking or life is None or not life.link.is_open:
             return
+        if life is not self._asked:
+            self._asked, self._past = life, None
+        self._is_asking = True
         request_id, answer = life.link.post(GetUsage(skip_behaviors=True), PATIENCE)
 
         def heard(told: asyncio.Future[Answer]) -> None:
+            self._is_asking = False
             life.link.forget(request_id)
-            if not told.cancelled() and told.exception() is None:
-                report = told.result()
-                if isinstance(report, UsageReport):
-                    self._add_cost(report.session.total_cost_usd)
-                    self._check()
+            # Where it is refused, as by older CLIs, only results tell.
+            if life is self._asked and not told.cancelled() and told.exception() is None:
+                self._take(told.result())
 
         answer.add_done_callback(heard)
 
-    def _add_cost(self, total: float) -> None:
-        self._session.usd = max(self._session.usd, total)
-        self._turn.usd = self._session.usd - self._cost_before_turn
+    def _take(self, report: Answer) -> None:
+        if not isinstance(report, UsageReport):
+            return
+        models = report.session.model_usage.values()
+        totals = (report.session.total_cost_usd, sum(map(_tokens_told, models)))
+        if self._past is None:
+            self._past = self._beyond(totals)
+        self._spend(totals[0] - self._past[0], totals[1] - self._past[1])
+        self._check()
 
     # Too much
 
-    def _pairs(self) -> Iterator[tuple[_Used, Caps]]:
-        yield self._turn, self._limits.turn
-        yield self._session, self._limits.session
+    def _each(self) -> Iterator[tuple[_Used, Caps, str]]:
+        yield self._turn, self._limits.turn, "turn"
+        yield self._session, self._limits.session, "session"
 
-    def _check(self) -> None:
-        for (used, caps), scope in zip(self._pairs(), ("turn", "session"), strict=True):
+    def _check(self, *, is_over: bool = False) -> None:
+        for used, caps, scope in self._each():
             for each in dataclasses.fields(caps):
                 limit, figure = getattr(caps, each.name), getattr(used, each.name)
-                if limit is not None:
-                    self._compare(scope, each.name, used, figure, limit)
+                if limit is None:
+                    continue
+                reached = LimitReached(scope, each.name, figure, limit)
+                self._tell(used, reached)
+                is_too_much = figure > limit if each.name in COUNTED else figure >= limit
+                if is_too_much and not is_over:
+                    self._stop(reached)
 
-    def _compare(self, scope: str, name: str, used: _Used, figure: float, limit: float) -> None:
-        if figure >= limit and f"{name}!" not in used.warned:
-            used.warned |= {name, f"{name}!"}
-            self._note(scope, name, figure, limit, is_reached=True)
-            self._stop(LimitReached(scope, name, figure, limit))
-        elif figure >= limit * self._limits.warn_at and name not in used.warned:
-            used.warned.add(name)
-            self._note(scope, name, figure, limit, is_reached=False)
-
-    def _note(
-        self, scope: str, name: str, figure: float, limit: float, *, is_reached: bool
-    ) -> None:
+    def _tell(self, used: _Used, reached: LimitReached) -> None:
+        """Write down, once each, that a limit is near and that it is reached."""
+        name, figure, limit = reached.name, reached.used, reached.limit
+        is_reached = figure >= limit
+        word = f"{name}!" if is_reached else name
+        if figure < limit * self._limits.warn_at or word in used.told:
+            return
+        used.told |= {name, word}
         self._living.log.note(
-            Kind.LIMIT, scope=scope, name=name, used=figure, limit=limit, is_reached=is_reached
+            Kind.LIMIT,
+            scope=reached.scope,
+            name=name,
+            used=figure,
+            limit=limit,
+            is_reached=is_reached,
         )
+        if is_reached and reached.scope == "session":
+            self._use_up(reached)
+
+    def _use_up(self, why: LimitReached) -> None:
+        """Take no more prompts, those that wait included."""
+        self._used_up = self._used_up or why
+        ledger = self._living.ledger
+        for turn in filter(None, map(ledger.find, ledger.queued)):
+            turn.cause = why
+        ledger.take_back(None, also_queued=True)
 
     def _stop(self, why: LimitReached) -> None:
-        self._reached = why
-        turns = [turn for turn in self._living.ledger.written if not turn.is_settled]
-        if self._limits.is_hard:
-            for turn in turns:
-                turn.cause = turn.cause or why
+        turns = [turn for turn in self._living.ledger.written if turn.cause is None]
+        for turn in turns:
+            # At once: it may settle before the CLI hears of it.
+            turn.cause = why
+        if turns and self._limits.is_hard:
             self._living.kill(why)
         elif turns:
-            stopping = stop(self._living, turns, why, PATIENCE)
+            stopping = self._interrupt(turns, why)
             self._stopping = asyncio.get_running_loop().create_task(stopping)
 
+    async def _interrupt(self, turns: list[Turn], why: LimitReached) -> None:
+        left = [turn for turn in turns if not turn.is_settled]
+        if left:
+            # Otherwise it would be the next prompt that is interrupted.
+            await stop(self._living, left, why, PATIENCE)
 
-def _tokens(usage: Usage) -> float:
-    return usage.input_tokens + usage.output_tokens + (usage.cache_creation_input_tokens or 0)
+
+def _tokens(usages: Iterable[Usage | ModelUsage]) -> float:
+    return sum(
+        each.input_tokens + each.output_tokens + (each.cache_creation_input_tokens or 0)
+        for each in usages
+    )
+
+
+def _tokens_told(model: Mapping[str, Any]) -> float:
+    names = ("inputTokens", "outputTokens", "cacheCreationInputTokens")
+    figures = [model.get(name) for name in names]
+    return sum(each for each in figures if isinstance(each, int | float))

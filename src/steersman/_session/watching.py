@@ -54,8 +54,14 @@ class Watch:
         self.rest()
         life = self._living.life
         if life is not None:
-            life.link.heard_at = asyncio.get_running_loop().time()
-            self._set_alarm(life)
+            life.link.quiet_since = asyncio.get_running_loop().time()
+            self._set_alarm(life, 0.0)
+
+    def lose(self) -> None:
+        """The CLI is gone, with its tools; the next one begins anew."""
+        self.rest()
+        self._running_tools.clear()
+        self._last = "the start"
 
     def rest(self) -> None:
         """Do not watch any more."""
@@ -63,11 +69,13 @@ class Watch:
             self._alarm.cancel()
             self._alarm = None
 
-    def _set_alarm(self, life: Life) -> None:
+    def _set_alarm(self, life: Life, silence: float) -> None:
+        """Look again when the next of the limits is reached, whichever will count by then."""
         limits = [limit for limit in self._patience().values() if limit is not None]
         if limits:
+            left = [limit - silence for limit in limits if limit > silence]
             loop = asyncio.get_running_loop()
-            self._alarm = loop.call_later(min(limits), self._check, life)
+            self._alarm = loop.call_later(min(left, default=min(limits)), self._check, life)
 
     def _check(self, life: Life) -> None:
         self._alarm = None
@@ -78,21 +86,22 @@ class Watch:
         now = asyncio.get_running_loop().time()
         if not life.handlers.is_empty:
             # It waits for us.
-            life.link.heard_at = now
+            life.link.quiet_since = now
         phase = self._phase(life)
-        limit, silence = self._patience()[phase], now - life.link.heard_at
+        limit, silence = self._patience()[phase], now - life.link.quiet_since
         if limit is not None and silence >= limit:
             self._bark(life, phase, silence)
         else:
-            self._set_alarm(life)
+            self._set_alarm(life, silence)
 
     def _phase(self, life: Life) -> str:
         """What the CLI should be doing now."""
+        if self._running_tools:
+            # Also right behind its stream, whose last pieces come after the call.
+            return "tool"
         if life.link.last_kind is Kind.PARTIAL:
             return "between_events"
-        if self._last == "api_retry":
-            return "retry"
-        return "tool" if self._running_tools else "first_token"
+        return "retry" if self._last == "api_retry" else "first_token"
 
     def _patience(self) -> dict[str, float | None]:
         limits = self._limits
@@ -111,13 +120,14 @@ class Watch:
     def _bark(self, life: Life, phase: str, silence: float) -> None:
         living = self._living
         turns = [turn for turn in living.ledger.written if not turn.is_settled]
-        why = Stalled(phase, silence, self._last, evidence=life.link.evidence(phase))
+        last = "stream_event" if life.link.last_kind is Kind.PARTIAL else self._last
+        why = Stalled(phase, silence, last, evidence=life.link.evidence(phase))
         living.log.note(
             Kind.STALLED,
             tuple(turn.uuid for turn in turns),
             phase=phase,
             since=silence,
-            last_event=self._last,
+            last_event=last,
         )
         stopping = stop(living, turns, why, self._limits.interrupt)
         self._stopping = asyncio.get_running_loop().create_task(stopping)

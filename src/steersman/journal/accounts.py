@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from steersman.errors import SteersmanError
 from steersman.journal.agents import AgentNode, agent_tree
-from steersman.journal.calls import CallBook, ToolCallRecord
+from steersman.journal.calls import CallBook, ToolCallRecord, ends_on
 from steersman.journal.digests import TurnDigest
 from steersman.journal.entries import Entry, Kind
 from steersman.journal.results import Outcome, TurnResult, cause_of
@@ -67,6 +67,8 @@ class Accounts:
             self.messages += 1
         if name not in HEARD:
             return []
+        if name == "user":
+            return self._end_calls(entry)
         message = entry.message
         if isinstance(message, ApiRetry):
             self.retry = (message, entry.at)
@@ -134,6 +136,17 @@ class Accounts:
     def running_tasks(self) -> tuple[Task, ...]:
         """What has begun and not ended."""
         return self.tasks.running
+
+    def _end_calls(self, entry: Entry) -> list[ToolCallRecord]:
+        """A tool's answer may be megabytes, and who it is for is all that counts here."""
+        self.retry = None
+        ends = ends_on(entry.line)
+        if not ends:
+            return []
+        for uuid in entry.turns:
+            if uuid in self._digests:
+                self._digests[uuid].calls.end(ends, entry.at)
+        return self.calls.end(ends, entry.at)
 
     def _add_up(self, result: Result) -> None:
         self.results += 1

@@ -5,7 +5,6 @@ Made of what is known about tasks and tool calls, each time somebody looks.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -70,9 +69,10 @@ def agent_tree(
         called.setdefault(ids.get(call.parent_tool_use_id or "", MAIN), []).append(call)
     callers = {call.tool_use_id: ids.get(call.parent_tool_use_id or "", MAIN) for call in calls}
     nodes: dict[str, list[AgentNode]] = {}
+    places = {task_id: place for place, task_id in enumerate(agents)}
     # Children stand behind their parents, so a child is made before who holds it.
     for task in reversed(agents.values()):
-        parent = _parent_of(task, agents, callers)
+        parent = _parent_of(task, places, callers)
         node = _node_of(task, parent, called, nodes)
         nodes.setdefault(parent, []).insert(0, node)
     return AgentNode(
@@ -85,11 +85,11 @@ def agent_tree(
     )
 
 
-def _parent_of(task: Task, agents: dict[str, Task], callers: dict[str, str]) -> str:
+def _parent_of(task: Task, places: dict[str, int], callers: dict[str, str]) -> str:
     """Who sent it: as the CLI says, else whoever made the call; else the main agent."""
     parent = task.parent_task_id or callers.get(task.tool_use_id, MAIN)
-    earlier = itertools.takewhile(lambda each: each != task.task_id, agents)
-    return parent if parent in earlier else MAIN
+    is_before = parent in places and places[parent] < places[task.task_id]
+    return parent if is_before else MAIN
 
 
 def _node_of(

@@ -6,9 +6,11 @@ them may be under way at once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
+
+import msgspec
 
 from steersman import _json
 from steersman.messages import (
@@ -18,12 +20,16 @@ from steersman.messages import (
     ToolResultBlock,
     ToolUseBlock,
     User,
+    parse_message,
 )
+from steersman.messages.lines import line_of
 
-__all__ = ["CallBook", "ToolCallRecord", "server_of"]
+__all__ = ["CallBook", "ToolCallRecord", "ToolEnd", "ends_on", "server_of"]
 
 KEPT = 1000
-"""Finished calls that a book remembers; a session may live for months."""
+"""Finished calls that the book of a session remembers; it may live for months."""
+KEPT_BYTES = 4 * 1024 * 1024
+"""What their inputs may weigh together: one of them may be a large file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,13 +59,26 @@ class ToolCallRecord:
         return self.duration is None
 
 
+@dataclass(frozen=True, slots=True)
+class ToolEnd:
+    """A tool has answered."""
+
+    tool_use_id: str
+    is_error: bool = False
+    agent_id: str | None = None
+
+
 class CallBook:
     """Follows tool calls from the model's wish to the tool's answer."""
 
-    def __init__(self, kept: int = KEPT) -> None:
+    def __init__(self, kept: int | None = KEPT, kept_bytes: int = KEPT_BYTES) -> None:
+        """Remember so many finished calls, the latest ones; `None` is all of them."""
         self._kept = kept
+        self._kept_bytes = kept_bytes
         self._running: dict[str, ToolCallRecord] = {}
         self._finished: dict[str, ToolCallRecord] = {}
+        self._weights: dict[str, int] = {}
+        self._weight = 0
         self._count = 0
 
     @property
@@ -83,19 +102,26 @@ class CallBook:
         if isinstance(message, Assistant):
             if message.is_api_error_message:
                 return []
-            return [self._begin(each, message, at) for each in message.tool_uses]
-        if isinstance(message, User):
-            ended = (self._end(each, message, at) for each in _results_in(message))
-            return [each for each in ended if each is not None]
-        return []
+            weight = len(line_of(message) or b"")
+            return [self._begin(each, message, at, weight) for each in message.tool_uses]
+        return self.end(_ends_in(message), at) if isinstance(message, User) else []
+
+    def end(self, ends: Iterable[ToolEnd], at: float) -> list[ToolCallRecord]:
+        """The calls that have their answers now; those of unknown calls are passed over."""
+        ended = (self._end(each, at) for each in ends)
+        return [each for each in ended if each is not None]
 
     def close(self) -> list[ToolCallRecord]:
         """The CLI is gone: calls under way will have no result, and are forgotten."""
         lost = list(self._running.values())
         self._running.clear()
+        for each in lost:
+            del self._weights[each.tool_use_id]
         return lost
 
-    def _begin(self, use: ToolUseBlock, message: Assistant, at: float) -> ToolCallRecord:
+    def _begin(
+        self, use: ToolUseBlock, message: Assistant, at: float, weight: int
+    ) -> ToolCallRecord:
         known = self._running.get(use.id) or self._finished.get(use.id)
         if known is not None:
             return known
@@ -110,22 +136,33 @@ class CallBook:
             agent_id=message.agent_id,
         )
         self._running[use.id] = record
+        self._weights[use.id] = weight
         return record
 
-    def _end(self, result: ToolResultBlock, message: User, at: float) -> ToolCallRecord | None:
-        begun = self._running.pop(result.tool_use_id, None)
+    def _end(self, end: ToolEnd, at: float) -> ToolCallRecord | None:
+        begun = self._running.pop(end.tool_use_id, None)
         if begun is None:
             return None
         record = replace(
             begun,
             duration=max(0.0, at - begun.started),
-            is_error=bool(result.is_error),
-            agent_id=begun.agent_id or message.agent_id,
+            is_error=end.is_error,
+            agent_id=begun.agent_id or end.agent_id,
         )
         self._finished[record.tool_use_id] = record
-        if len(self._finished) > self._kept:
-            del self._finished[next(iter(self._finished))]
+        self._weight += self._weights[record.tool_use_id]
+        self._forget()
         return record
+
+    def _forget(self) -> None:
+        if self._kept is None:
+            return
+        while self._finished and (
+            len(self._finished) > self._kept or self._weight > self._kept_bytes
+        ):
+            oldest = next(iter(self._finished))
+            del self._finished[oldest]
+            self._weight -= self._weights.pop(oldest)
 
 
 def server_of(name: str) -> str | None:
@@ -135,8 +172,47 @@ def server_of(name: str) -> str | None:
     return server if prefix == "mcp" and separator else None
 
 
-def _results_in(message: User) -> list[ToolResultBlock]:
+def ends_on(line: bytes) -> list[ToolEnd]:
+    """The tools whose answers a `user` line brings; the answers themselves are not decoded."""
+    if b'"tool_result"' not in line:
+        return []
+    try:
+        found = _decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        message = parse_message(line)
+        return _ends_in(message) if isinstance(message, User) else []
+    content = found.message.content
+    return [
+        ToolEnd(each.tool_use_id, bool(each.is_error), found.agent_id)
+        for each in content
+        if not isinstance(each, str) and each.type == "tool_result"
+    ]
+
+
+class _Block(msgspec.Struct):
+    type: str = ""
+    tool_use_id: str = ""
+    is_error: bool | None = None
+
+
+class _Body(msgspec.Struct):
+    content: str | list[_Block] = ""
+
+
+class _Line(msgspec.Struct):
+    message: _Body = msgspec.field(default_factory=_Body)
+    agent_id: str | None = None
+
+
+_decode = msgspec.json.Decoder(_Line).decode
+
+
+def _ends_in(message: User) -> list[ToolEnd]:
     content: str | list[Block] = message.content
     if not _json.is_array(content):
         return []
-    return [block for block in content if isinstance(block, ToolResultBlock)]
+    return [
+        ToolEnd(block.tool_use_id, bool(block.is_error), message.agent_id)
+        for block in content
+        if isinstance(block, ToolResultBlock)
+    ]

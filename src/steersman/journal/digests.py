@@ -21,8 +21,9 @@ class TurnDigest:
         self.started = started
         """When the prompt was written."""
         self.transcript = Transcript()
-        self.calls = CallBook()
-        self.tasks = TaskRegistry()
+        # A turn forgets nothing: its result is to say it all.
+        self.calls = CallBook(kept=None)
+        self.tasks = TaskRegistry(kept=None)
         self._blocks: list[Block] = []
         self._results: list[Result] = []
         self._spent = Spending()

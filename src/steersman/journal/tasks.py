@@ -35,7 +35,7 @@ UNDER_WAY = frozenset({RUNNING, "pending", "paused", "waiting"})
 """States in which something can still come; any other word of the CLI's is an end."""
 
 KEPT = 1000
-"""Finished tasks that a registry remembers."""
+"""Tasks that the registry of a session remembers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,8 @@ class Task:
 class TaskRegistry:
     """Every task of a session, with a known end for each."""
 
-    def __init__(self, kept: int = KEPT) -> None:
+    def __init__(self, kept: int | None = KEPT) -> None:
+        """Remember so many tasks, the latest ones and all that run; `None` is all of them."""
         self._kept = kept
         self._tasks: dict[str, Task] = {}
 
@@ -183,7 +184,7 @@ class TaskRegistry:
         return [] if after == known else [after]
 
     def _forget(self) -> None:
-        if len(self._tasks) <= self._kept:
+        if self._kept is None or len(self._tasks) <= self._kept:
             return
         oldest = next((each for each in self._tasks.values() if not each.is_running), None)
         if oldest is not None:

@@ -134,7 +134,7 @@ class Options:
     plan_mode_instructions: str | None = None
     """What to do in plan mode, in place of the CLI's own instructions."""
     hooks: Hooks = field(default_factory=Hooks)
-    """Callbacks at the CLI's events."""
+    """Callbacks at the CLI's events: a `Hooks`, or a mapping as in the official SDKs."""
     on_elicitation: ElicitationHandler | None = None
     """Answers questions of tool servers to the person; without one they are declined."""
     on_user_dialog: DialogHandler | None = None

@@ -127,7 +127,7 @@ class Toolbox:
         self._tell_of(tools=tools, resources=resources, prompts=prompts)
 
     def _name_of(self, gone: Any) -> Any:
-        handler = gone.handler if isinstance(gone, Tool) else gone
+        handler = getattr(gone, "handler", gone)
         return next((each.name for each in self._tools if each.handler == handler), gone)
 
     def _offer(self, shelf: Shelf[Any], answers: rpc.Answers) -> None:
