@@ -6,36 +6,35 @@ import asyncio
 import dataclasses
 import os
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping
-from pathlib import Path
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
 from typing import Any, Literal, Self, TypeVar, overload
 
-from steersman._session.course import Continuation, Course, Flight
+from steersman._session.course import Continuation, Course
 from steersman._session.identity import new_uuid, uuid_of
 from steersman._session.prompts import Prompt, content_of
 from steersman._session.session import Session
 from steersman._session.turn import Turn
 from steersman._wire.launch import Plan, plan
+from steersman.adapters import (
+    FUNCTIONS,
+    policed,
+    program_of,
+    recorder,
+    servers_of,
+)
 from steersman.errors import BadOutput, NoOutput, ResumeNotFound, TurnFailed, UsageError
 from steersman.journal import TurnResult
-from steersman.journal.files import Header
 from steersman.messages import Message
 from steersman.options import Options, checks, options_from
-from steersman.options.servers import McpServer
-from steersman.ports import Clock, JsonObject, Sink, ToolServer, Transport
+from steersman.ports import Clock, ToolServer, Transport
 from steersman.skills import check_plugins
 from steersman.tools.mcp_instance import as_tool_server
 from steersman.tools.output import Shape, shape_of
-from steersman.tools.toolbox import Toolbox
-from steersman.transports.locate import locate
 from steersman.transports.subprocess import SubprocessTransport
 
 __all__ = ["Agent", "Query", "Session", "Turn", "query", "run"]
 
 T = TypeVar("T")
-
-FUNCTIONS = "functions"
-"""The key under which plain functions are served: `mcp__functions__<name>`."""
 
 
 class Agent:
@@ -53,16 +52,16 @@ class Agent:
         self.options = options_from(options, fields)
         self._transport = _checked(transport)
         # Built here, so that a function that cannot be a tool is told of before anything runs.
-        _servers_of(self.options)
+        servers_of(self.options)
 
     def session(self, *, transport: Transport | None = None, **overrides: Any) -> Session:
         """A session that starts with `async with`; any option may be overridden."""
-        options = _policed(options_from(self.options, overrides))
-        servers = _servers_of(options)
+        options = policed(options_from(self.options, overrides))
+        servers = servers_of(options)
         chosen = _checked(transport) or self._transport
         if chosen is None:
             check_plugins(options)
-        program = _program(options, chosen)
+        program = program_of(options, chosen)
 
         def again(how: Continuation) -> Plan:
             return _plan(_options_again(options, how), servers, program, reruns=how.reruns)
@@ -79,8 +78,8 @@ class Agent:
             self._clock,
             again,
             adopt=as_tool_server,
-            record=_recorder(options),
-            on_flight=_flight_recorder(options),
+            record=recorder(options),
+            on_flight=flight_recorder(options),
             branch=branch,
         )
         return Session(course)
@@ -286,56 +285,6 @@ async def run(
     return await Agent(options, transport=transport, **fields).run(prompt, output=output)
 
 
-def _recorder(options: Options) -> Callable[..., Sink] | None:
-    path = options.journal
-    if path is None:
-        return None
-
-    def record(redact: Callable[[bytes], bytes], report: Callable[[str], None]) -> Sink:
-        from steersman.stores import JournalFile  # noqa: PLC0415 - most sessions keep none
-
-        header = Header(steersman=_version())
-        return JournalFile(path, redact=redact, report=report, header=header)
-
-    return record
-
-
-def _flight_recorder(options: Options) -> Callable[[Flight], None] | None:
-    directory = options.flight_recorder
-    if directory is None:
-        return None
-
-    def keep(flight: Flight) -> None:
-        from steersman.journal.replaying import replay  # noqa: PLC0415 - only after an error
-        from steersman.observe import FlightRecord, record  # noqa: PLC0415 - only after an error
-
-        bundle = FlightRecord(
-            error=flight.error,
-            session_id=flight.session_id,
-            entries=flight.entries,
-            states=replay(flight.entries).states,
-            stderr_tail=flight.stderr_tail,
-            options=_names_set(options),
-            versions={"steersman": _version(), "cli": flight.cli_version},
-        )
-        record(directory, bundle)
-
-    return keep
-
-
-def _version() -> str:
-    from importlib.metadata import version  # noqa: PLC0415 - slow, and rarely asked for
-
-    return version("steersman")
-
-
-def _names_set(options: Options) -> list[str]:
-    """The options that are not at their default, by name alone."""
-    usual = Options()
-    fields = [each.name for each in dataclasses.fields(Options)]
-    return [name for name in fields if getattr(options, name) != getattr(usual, name)]
-
-
 def _options_again(options: Options, how: Continuation) -> Options:
     """The options for another CLI of the same session."""
     return dataclasses.replace(
@@ -365,41 +314,6 @@ def _plan(
         approved=approved,
         reruns=reruns,
     )
-
-
-def _policed(options: Options) -> Options:
-    """The options with our own guard, if there is a policy to hold."""
-    if options.policy is None and not options.ask_every_call:
-        return options
-    from steersman._session.policing import policed  # noqa: PLC0415 - most programs have none
-
-    return policed(options)
-
-
-def _program(options: Options, transport: Transport | None) -> str:
-    """The CLI to run. Only a transport of the caller's own knows what there is where it runs."""
-    if transport is None:
-        return locate(options.cli_path)
-    return "claude" if options.cli_path is None else str(options.cli_path)
-
-
-def _servers_of(options: Options) -> dict[str, ToolServer]:
-    """The tool servers that live in this process, by key."""
-    given: Mapping[str, ToolServer | McpServer | JsonObject] = {}
-    if not isinstance(options.mcp_servers, str | Path):
-        given = options.mcp_servers
-    servers = {
-        key: as_tool_server(server)
-        for key, server in given.items()
-        if not isinstance(server, Mapping)
-    }
-    if options.functions:
-        if FUNCTIONS in given:
-            raise UsageError(
-                "mcp_servers key", FUNCTIONS, f"another key: {FUNCTIONS!r} is that of functions="
-            )
-        servers[FUNCTIONS] = Toolbox(FUNCTIONS, options.functions)
-    return servers
 
 
 def _checked(transport: Transport | None) -> Transport | None:

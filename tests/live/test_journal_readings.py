@@ -13,7 +13,7 @@ import pytest
 from steersman import Session
 from steersman.control import StopTask
 from steersman.journal import Entry, Kind, TurnResult
-from steersman.journal.blocks import BlockStream, BlockUpdate
+from steersman.journal.blocks import BlockUpdate
 from steersman.journal.files import read_tracks
 from steersman.journal.replaying import Replayed, replay
 from steersman.messages import Result, TaskStarted, ToolUseBlock
@@ -104,19 +104,14 @@ async def test_a_session_with_tools_and_subagents_reads_back_as_it_was(
 async def test_the_input_of_a_tool_can_be_seen_before_it_is_whole(scripted: MakeScripted) -> None:
     content = "line of text\n" * 200
     agent, _ = scripted(call("Write", file_path="a.txt", content=content), say("written"))
-    stream, seen = BlockStream(), list[BlockUpdate]()
+    seen: list[BlockUpdate] = []
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
         turn = await session.send("write")
-        async for entry in session.journal():
-            assert isinstance(entry, Entry)
-            if turn.uuid in entry.turns:
-                for update in stream.feed(entry):
-                    # Looked at now: later there is more of it.
-                    assert update.block is not None
-                    seen.append(update)
-            if entry.kind is Kind.SETTLED:
-                break
+        async for update in turn.blocks():
+            # Looked at now: later there is more of it.
+            assert update.block is not None
+            seen.append(update)
 
     inputs = [each.block.input for each in seen if isinstance(each.block, ToolUseBlock)]
     assert inputs[-1]["content"] == content

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +24,7 @@ from tests._session.peers import FramePeer, entries_of
 from tests.stores.test_journal_file import file_size_limit
 
 LIMIT = 10.0
+PAGE = Path(__file__).parents[2] / "docs/journal.md"
 
 
 def echoing() -> ScriptedCLI:
@@ -51,6 +53,22 @@ async def test_the_file_has_what_the_session_saw(tmp_path: Path) -> None:
     told = replay(read_journal(path))
     assert [result.text for result in told.turns.values()] == ["It says hi.", "Bye."]
     assert told.snapshot == session.snapshot()
+
+
+async def test_the_program_of_the_page_reads_it_back(tmp_path: Path) -> None:
+    (program,) = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    agent = Agent(transport=echoing(), journal=tmp_path / "run.jsonl", allowed_tools=["Bash"])
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        await two_turns(session)
+
+    reading = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", program, cwd=tmp_path, stdout=subprocess.PIPE
+    )
+    async with asyncio.timeout(LIMIT):
+        told, _ = await reading.communicate()
+
+    assert b"completed" in told
+    assert told.endswith(b"completed It says hi.\n\nBye.\n")
 
 
 async def test_a_session_goes_on_in_the_same_file(tmp_path: Path) -> None:

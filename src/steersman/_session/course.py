@@ -45,6 +45,10 @@ def _as_it_is(server: Any) -> ToolServer:
     return cast("ToolServer", server)
 
 
+def _unread(_session_id: str) -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Course:
     """Where a session runs and how."""
@@ -62,5 +66,7 @@ class Course:
     """Opens where the journal is kept beside memory; gets what takes secrets out, and reports."""
     branch: Callable[[str, Mapping[str, Any]], Any] | None = None
     """Opens another session that begins where the conversation of that id stands."""
+    transcript: Callable[[str], list[bytes] | None] = _unread
+    """The lines that the CLI has written down about the conversation of that id, if we can tell."""
     on_flight: Callable[[Flight], None] | None = None
     """Keeps what is known after an error."""

@@ -61,7 +61,7 @@ class Decisions:
         self._note = note
         self._made: dict[str, str] = {}
 
-    def decided(  # noqa: PLR0913 - what a decision consists of
+    def decided(
         self,
         tool_use_id: str,
         tool: str,

@@ -1,5 +1,6 @@
 """Where things are kept beyond their process. One file per place."""
 
 from steersman.stores.journal_file import JournalFile, read_journal
+from steersman.stores.transcript_files import read_transcript
 
-__all__ = ["JournalFile", "read_journal"]
+__all__ = ["JournalFile", "read_journal", "read_transcript"]

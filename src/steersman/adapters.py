@@ -1,0 +1,109 @@
+"""What an agent's options ask for beside the CLI: who serves, who guards, where things are kept."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from steersman._session.course import Flight
+from steersman.errors import UsageError
+from steersman.journal.files import Header
+from steersman.options import Options
+from steersman.options.servers import McpServer
+from steersman.ports import JsonObject, Sink, ToolServer, Transport
+from steersman.tools.mcp_instance import as_tool_server
+from steersman.tools.toolbox import Toolbox
+from steersman.transports.locate import locate
+
+__all__ = ["FUNCTIONS", "flight_recorder", "policed", "program_of", "recorder", "servers_of"]
+
+FUNCTIONS = "functions"
+"""The key under which plain functions are served: `mcp__functions__<name>`."""
+
+
+def recorder(options: Options) -> Callable[..., Sink] | None:
+    """What opens the file of the journal, if there is to be one."""
+    path = options.journal
+    if path is None:
+        return None
+
+    def record(redact: Callable[[bytes], bytes], report: Callable[[str], None]) -> Sink:
+        from steersman.stores import JournalFile  # noqa: PLC0415 - most sessions keep none
+
+        header = Header(steersman=_version())
+        return JournalFile(path, redact=redact, report=report, header=header)
+
+    return record
+
+
+def flight_recorder(options: Options) -> Callable[[Flight], None] | None:
+    """What keeps a bundle after an error, if it is to be kept."""
+    directory = options.flight_recorder
+    if directory is None:
+        return None
+
+    def keep(flight: Flight) -> None:
+        from steersman.journal.replaying import replay  # noqa: PLC0415 - only after an error
+        from steersman.observe import FlightRecord, record  # noqa: PLC0415 - only after an error
+
+        bundle = FlightRecord(
+            error=flight.error,
+            session_id=flight.session_id,
+            entries=flight.entries,
+            states=replay(flight.entries).states,
+            stderr_tail=flight.stderr_tail,
+            options=_names_set(options),
+            versions={"steersman": _version(), "cli": flight.cli_version},
+        )
+        record(directory, bundle)
+
+    return keep
+
+
+def _version() -> str:
+    from importlib.metadata import version  # noqa: PLC0415 - slow, and rarely asked for
+
+    return version("steersman")
+
+
+def _names_set(options: Options) -> list[str]:
+    """The options that are not at their default, by name alone."""
+    usual = Options()
+    fields = [each.name for each in dataclasses.fields(Options)]
+    return [name for name in fields if getattr(options, name) != getattr(usual, name)]
+
+
+def policed(options: Options) -> Options:
+    """The options with our own guard, if there is a policy to hold."""
+    if options.policy is None and not options.ask_every_call:
+        return options
+    from steersman._session import policing  # noqa: PLC0415 - most programs have none
+
+    return policing.policed(options)
+
+
+def program_of(options: Options, transport: Transport | None) -> str:
+    """The CLI to run. Only a transport of the caller's own knows what there is where it runs."""
+    if transport is None:
+        return locate(options.cli_path)
+    return "claude" if options.cli_path is None else str(options.cli_path)
+
+
+def servers_of(options: Options) -> dict[str, ToolServer]:
+    """The tool servers that live in this process, by key."""
+    given: Mapping[str, ToolServer | McpServer | JsonObject] = {}
+    if not isinstance(options.mcp_servers, str | Path):
+        given = options.mcp_servers
+    servers = {
+        key: as_tool_server(server)
+        for key, server in given.items()
+        if not isinstance(server, Mapping)
+    }
+    if options.functions:
+        if FUNCTIONS in given:
+            raise UsageError(
+                "mcp_servers key", FUNCTIONS, f"another key: {FUNCTIONS!r} is that of functions="
+            )
+        servers[FUNCTIONS] = Toolbox(FUNCTIONS, options.functions)
+    return servers
