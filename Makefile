@@ -8,7 +8,7 @@ PY := .venv/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check -qq --retries 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-real parity conform lint format types imports bench bench-check clean
+.PHONY: help demo test test-again test-real parity conform lint format types imports bench bench-check clean
 
 help:
 	@echo "make demo     a conversation in the terminal; costs nothing, reaches no network"
@@ -25,6 +25,10 @@ demo: .venv/ready-demo
 
 test: .venv/ready-dev .venv/ready-older
 	@$(PY) -m pytest -q -n auto $(PYTEST_ARGS)
+
+# For CI: the tests that failed in the last run, one after the other.
+test-again: .venv/ready-dev .venv/ready-older
+	@$(PY) -m pytest -q --last-failed --last-failed-no-failures none
 
 test-real: .venv/ready-dev
 	@STEERSMAN_REAL=1 $(PY) -m pytest -q tests/real $(PYTEST_ARGS)

@@ -17,6 +17,7 @@ from steersman._session.turn import Turn
 from steersman._wire.launch import Plan, plan
 from steersman.adapters import (
     FUNCTIONS,
+    flight_recorder,
     policed,
     program_of,
     recorder,
