@@ -22,6 +22,12 @@ MISFITS = (msgspec.ValidationError, RecursionError, UnicodeEncodeError)
 # Resolving annotations costs more than all the rest of a lenient reading.
 _fields = functools.cache(msgspec.structs.fields)
 
+
+@functools.cache
+def _decoder(cls: type[Any]) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(cls)
+
+
 WireT = TypeVar("WireT", bound="Wire")
 
 
@@ -40,15 +46,24 @@ class Wire(Struct, frozen=True, kw_only=True, dict=True):
         elif source is None:
             source = vars(self)[SOURCE] = msgspec.to_builtins(self)
         elif not isinstance(source, dict):
-            parent, path = cast("tuple[Wire, tuple[str | int, ...]]", source)
-            source = vars(self)[SOURCE] = _follow(parent.raw, path)
+            root, path = cast("tuple[Any, tuple[str | int, ...]]", source)
+            found = _json.loads(root) if isinstance(root, bytes) else root
+            source = vars(self)[SOURCE] = _follow(found, path)
         return cast("dict[str, Any]", source)
 
     def came_from(
         self, source: bytes | dict[str, Any] | tuple[Wire, tuple[str | int, ...]]
     ) -> Self:
         """Remember `source`: a line, an object, or a place inside another value."""
-        vars(self)[SOURCE] = source
+        if type(source) is tuple:
+            # The line, not the parent: values that know each other are freed only by the garbage
+            # collector, and there would be some in every message.
+            parent, path = source
+            above = vars(parent).get(SOURCE) or parent.raw
+            place = (above[0], above[1] + path) if type(above) is tuple else (above, path)
+            vars(self)[SOURCE] = place
+        else:
+            vars(self)[SOURCE] = source
         self.adopt()
         return self
 
@@ -59,7 +74,7 @@ class Wire(Struct, frozen=True, kw_only=True, dict=True):
 def read(cls: type[WireT], line: bytes) -> WireT:
     """A `cls` from `line`; never raises on a JSON object. Raises `ValueError` on anything else."""
     try:
-        value = msgspec.json.decode(line, type=cls)
+        value: WireT = _decoder(cls).decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         found = _json.loads(line)
         if not _json.is_object(found):

@@ -16,7 +16,15 @@ from steersman.tools.mcp_instance import as_tool_server
 from steersman.tools.toolbox import Toolbox
 from steersman.transports.locate import locate
 
-__all__ = ["FUNCTIONS", "flight_recorder", "policed", "program_of", "recorder", "servers_of"]
+__all__ = [
+    "FUNCTIONS",
+    "flight_recorder",
+    "policed",
+    "program_of",
+    "recorder",
+    "servers_of",
+    "transcript_reader",
+]
 
 FUNCTIONS = "functions"
 """The key under which plain functions are served: `mcp__functions__<name>`."""
@@ -35,6 +43,17 @@ def recorder(options: Options) -> Callable[..., Sink] | None:
         return JournalFile(path, redact=redact, report=report, header=header)
 
     return record
+
+
+def transcript_reader(env: Mapping[str, str]) -> Callable[[str], list[bytes] | None]:
+    """What reads the session files of a CLI with that environment."""
+
+    def read(session_id: str) -> list[bytes] | None:
+        from steersman.stores import read_transcript  # noqa: PLC0415 - only after a crash
+
+        return read_transcript(env, session_id)
+
+    return read
 
 
 def flight_recorder(options: Options) -> Callable[[Flight], None] | None:

@@ -22,6 +22,7 @@ from steersman.adapters import (
     program_of,
     recorder,
     servers_of,
+    transcript_reader,
 )
 from steersman.errors import BadOutput, NoOutput, ResumeNotFound, TurnFailed, UsageError
 from steersman.journal import TurnResult
@@ -71,15 +72,17 @@ class Agent:
             fork = {"resume": session_id, "fork_session": True, "session_id": None}
             return self.session(transport=chosen, **{**overrides, **fork, **more})
 
+        first = _plan(options, servers, program)
         course = Course(
             options,
-            _plan(options, servers, program),
+            first,
             chosen or SubprocessTransport(),
             servers,
             self._clock,
             again,
             adopt=as_tool_server,
             record=recorder(options),
+            transcript=transcript_reader(first.launch.env),
             on_flight=flight_recorder(options),
             branch=branch,
         )

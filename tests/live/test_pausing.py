@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Callable
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
-from steersman import Session, tool
+from steersman import Hooks, Session, Toolbox, tool
+from steersman.errors import RequestRefused
+from steersman.hooks import PreToolUse, deny
 from steersman.journal import Entry, Kind
 from steersman.options import Caps, Limits, Watchdog
+from steersman.testing.plugin import MakeAgent
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import Step, call, calls, say, stall, when
-from tests.live.staging import LIMIT, MakeScripted, entries_of, entry_where, first_words, until
+from tests.live.staging import (
+    LIMIT,
+    MakeScripted,
+    entries_of,
+    entry_where,
+    first_words,
+    inhabitants,
+    until,
+)
 
 pytestmark = pytest.mark.live
 
@@ -105,3 +116,206 @@ async def test_a_pause_of_more_than_a_minute_holds_parallel_tools_and_prompts(
     assert file.exists()
     assert resumed == "idle"
     assert not any(each.kind in (Kind.STALLED, Kind.LIMIT) for each in entries)
+
+
+def dawdling(box: CliSandbox, seconds: float = 0.5) -> str:
+    """A command that says that it runs, and leaves a trace in the end."""
+    return f"touch {box.project}/started; sleep {seconds}; touch {box.project}/effect"
+
+
+async def test_a_hard_pause_stops_bash_where_it_stands(
+    scripted: MakeScripted, sandbox: CliSandbox
+) -> None:
+    """It runs in a session of its own, which no signal to the CLI's group would reach."""
+    effect = sandbox.project / "effect"
+    agent, model = scripted(
+        call("Bash", command=dawdling(sandbox)), say("done"), allowed_tools=["Bash"]
+    )
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        turn = await session.send("work")
+        await until((sandbox.project / "started").exists)
+        await session.pause(hard=True)
+        queued = session.snapshot()
+        await until(lambda: {state_of(pid) for pid in inhabitants(sandbox.root)} <= {"T", "S"})
+        await outlive(2)
+        paused = (session.state, effect.exists(), len(model.asked))
+        await session.resume()
+        result = await turn
+
+    assert [each.name for each in queued.pending_tool_calls] == ["Bash"]
+    assert paused == ("paused", False, 1)
+    assert (result.outcome, result.answer) == ("completed", "done")
+    assert effect.exists()
+
+
+def state_of(pid: int) -> str:
+    """The letter by which the kernel names what a process does."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "S"
+
+
+@pytest.mark.parametrize("hard", [False, True])
+@pytest.mark.parametrize("ending", ["aclose", "cancel"])
+async def test_a_paused_session_can_be_ended_and_nothing_runs_on(
+    scripted: MakeScripted, sandbox: CliSandbox, ending: str, *, hard: bool
+) -> None:
+    started, effect = sandbox.project / "started", sandbox.project / "effect"
+    first = say("I try") + stall() if not hard else say("I try")
+    agent, model = scripted(
+        first + call("Bash", command=dawdling(sandbox)), say("never"), allowed_tools=["Bash"]
+    )
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        turn = await session.send("work")
+        if hard:
+            await until(started.exists)
+        else:
+            await first_words(turn, "I try")
+        await session.pause(hard=hard)
+        queued = await session.send("and then")
+        if not hard:
+            model.release()
+            await held(session)
+        await (session.cancel() if ending == "cancel" else session.aclose())
+        left = inhabitants(sandbox.root)
+        results = [await turn, await queued]
+        await outlive(1)
+
+    assert left == {}
+    assert (started.exists(), effect.exists()) == (hard, False)
+    assert session.state == ("cancelled" if ending == "cancel" else "completed")
+    assert results[0].outcome in ("interrupted", "cancelled")
+    assert results[1].outcome == "cancelled"
+    assert len(model.asked) == 1
+
+
+async def test_a_pause_while_idle_holds_the_next_prompt(scripted: MakeScripted) -> None:
+    agent, model = scripted(say("one"), say("two"))
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        await (await session.send("first"))
+        await session.idle(LIMIT)
+        await session.pause()
+        await session.pause()
+        held_back = await session.send("second")
+        await outlive(0.5)
+        paused = (session.state, len(model.asked), held_back.delivery)
+        await session.resume()
+        result = await held_back
+
+    assert paused == ("paused", 1, "queued")
+    assert result.text == "two"
+
+
+async def test_hooks_tools_and_servers_are_the_same_after_a_pause(
+    scripted: MakeScripted, sandbox: CliSandbox
+) -> None:
+    """The CLI learns of our gate by a second handshake, which must not lose the first one."""
+    looker, added, hooks = Looker(), Looker(), Hooks()
+    file = sandbox.project / "forbidden"
+
+    @hooks.on(PreToolUse, "Bash")
+    async def refuse(_event: PreToolUse) -> object:
+        return deny("not here")
+
+    agent, model = scripted(
+        call("mcp__functions__look", at="ours"),
+        call("mcp__late__look", at="added"),
+        call("Bash", command=f"touch {file}"),
+        say("done"),
+        functions=[looker.look],
+        hooks=hooks,
+        allowed_tools=["Bash", "mcp__late"],
+    )
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        await session.mcp_set_servers({"late": Toolbox("late", [added.look])})
+        await session.pause()
+        await session.resume()
+        result = await (await session.send("work"))
+        told = model.asked[-1].tool_results.values()
+
+    assert result.outcome == "completed"
+    assert (looker.seen, added.seen) == (["ours"], ["added"])
+    assert "not here" in " ".join(told)
+    assert not file.exists()
+
+
+async def test_background_work_goes_on_and_is_known_while_paused(
+    scripted: MakeScripted, sandbox: CliSandbox
+) -> None:
+    command = f"until test -e {sandbox.project}/go; do sleep 0.05; done"
+    agent, _model = scripted(
+        call("Bash", command=command, run_in_background=True),
+        say("It runs."),
+        say("It is over."),
+        allowed_tools=["Bash"],
+    )
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        await (await session.send("work"))
+        await session.pause()
+        running = session.snapshot().tasks
+        described = session.describe()
+        at_rest = await session.idle(0.3)
+        (sandbox.project / "go").touch()
+        await session.resume()
+        finished = await session.idle(LIMIT)
+        tasks = session.tasks
+
+    assert [each.is_background for each in running] == [True]
+    assert described == "paused; background: 1 task"
+    assert (at_rest, finished) == (False, True)
+    assert [each.is_running for each in tasks] == [False]
+
+
+@pytest.mark.parametrize("hard", [False, True])
+async def test_a_cli_that_is_killed_while_paused_comes_back_paused(
+    scripted: MakeScripted, sandbox: CliSandbox, *, hard: bool
+) -> None:
+    effect = sandbox.project / "effect"
+    agent, _model = scripted(
+        say("I try") + stall(),
+        call("Bash", command=f"touch {effect}"),
+        say("done"),
+        allowed_tools=["Bash"],
+    )
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        turn = await session.send("work")
+        await first_words(turn, "I try")
+        await session.pause(hard=hard)
+        assert session.pid is not None
+        os.kill(session.pid, signal.SIGKILL)
+        await held(session)
+        paused = (session.state, session.restarts, effect.exists())
+        await session.resume()
+        result = await turn
+
+    assert paused == ("paused", 1, False)
+    assert (result.outcome, result.answer) == ("completed", "done")
+    assert effect.exists()
+
+
+async def test_a_cli_that_cannot_be_held_between_tools_says_so_and_can_be_stopped(
+    live_cli: MakeAgent,
+) -> None:
+    agent = live_cli(say("one"), complete=False)
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        if session.initialized.capabilities:
+            await session.pause()
+        else:
+            with pytest.raises(RequestRefused, match=r"pause\(hard=True\)"):
+                await session.pause()
+            await session.pause(hard=True)
+        turn = await session.send("first")
+        paused = (session.state, turn.delivery)
+        await session.resume()
+        result = await turn
+
+    assert paused == ("paused", "queued")
+    assert result.text == "one"

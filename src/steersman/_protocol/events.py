@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
+
 from steersman._wire.framing import Oversize
 from steersman.control import Answer
 from steersman.errors import RequestError
@@ -31,8 +33,7 @@ __all__ = [
 ]
 
 
-@dataclass(slots=True, eq=True)
-class MessageArrived:
+class MessageArrived(Struct, gc=False):
     """A line for the journal, and the turns that it belongs to."""
 
     line: bytes

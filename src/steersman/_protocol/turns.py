@@ -34,6 +34,7 @@ class TurnBook:
         self._replayed: list[str] = []
         self._owners: dict[str, tuple[str, ...]] = {}
         self._has_lifecycle = False
+        self._together: tuple[str, ...] = ()
 
     @property
     def open(self) -> tuple[str, ...]:
@@ -44,11 +45,15 @@ class TurnBook:
         """A prompt is on its way."""
         self._open[uuid] = None
 
-    def goes_on(self, uuid: str) -> None:
-        """A prompt that another CLI was at work on when it was lost; this one takes it up again."""
-        self._open[uuid] = None
-        self._started.add(uuid)
-        self.current = (*self.current, uuid)
+    def goes_on(self, uuids: Iterable[str]) -> None:
+        """This CLI takes up the turn of these prompts, in whose middle another one was lost.
+
+        It names only the first of them in the end; they settle together.
+        """
+        self._together = tuple(uuids)
+        self._open |= dict.fromkeys(self._together)
+        self._started.update(self._together)
+        self.current = self._together
 
     def has_started(self, uuid: str) -> bool:
         """Whether the CLI has begun with this prompt."""
@@ -96,16 +101,22 @@ class TurnBook:
         # An older CLI that is stopped in its first text does not even replay.
         begun = () if self._has_lifecycle else self.current
         self.current = ()
-        return self._settle(named or replayed or begun, line)
+        return self._settle(self._with_others(named or replayed or begun), line)
 
     def idle(self) -> list[TurnEvent]:
         """The CLI has nothing left to do: what completed without a result is settled now."""
         self.current = ()
-        return self._settle([uuid for uuid in self._open if uuid in self._completed], None)
+        completed = [uuid for uuid in self._open if uuid in self._completed]
+        return self._settle(self._with_others(completed), None)
 
     def task_started(self, tool_use_id: str) -> None:
         """A subagent begins; all it ever says belongs to the prompts at work now."""
         self._owners.setdefault(tool_use_id, self.current)
+
+    def _with_others(self, uuids: Iterable[str]) -> list[str]:
+        """These prompts, and those that share their turn although no line says so."""
+        named = list(uuids)
+        return [*named, *self._together] if set(named) & set(self._together) else named
 
     def _start(self, uuid: str) -> list[TurnEvent]:
         if uuid in self._started:

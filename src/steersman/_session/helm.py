@@ -29,6 +29,7 @@ from steersman._session.ceremonies import raise_end
 from steersman._session.course import Continuation, Course, Flight
 from steersman._session.decisions import Decisions, forbidden_among
 from steersman._session.handlers import Handlers
+from steersman._session.handover import Handover, hand_over
 from steersman._session.inbound import Desk
 from steersman._session.ledger import Ledger
 from steersman._session.life import Life
@@ -53,6 +54,7 @@ from steersman.errors import (
     ResumeNotFound,
     Stalled,
     SteersmanError,
+    TurnFailed,
     UsageError,
 )
 from steersman.journal import Entry, Kind, Move, Phase, step
@@ -62,6 +64,7 @@ from steersman.journal.standing import Standing
 from steersman.messages import Assistant, Init, Message
 from steersman.options import Revival
 from steersman.permissions import Ask, Payload
+from steersman.transcripts import answer_to
 
 __all__ = ["Helm"]
 
@@ -80,7 +83,7 @@ class Helm:
     def __init__(self, course: Course) -> None:
         self.options = course.options
         self.log = Log(course.options.journal_memory, course.clock)
-        self.ledger = Ledger(self.log, course.options.request_timeout)
+        self.ledger = Ledger(self.log, course.options.request_timeout, self._written_answer)
         self.gate = Gate()
         self.listeners = Listeners()
         self.phase = Phase.IDLE
@@ -217,7 +220,7 @@ class Helm:
         self.move(Move.GREET)
         self.ledger.move_to(self.life.link)
 
-    async def _begin(self, plan: Plan) -> None:
+    async def _begin(self, plan: Plan, handover: Handover | None = None) -> None:
         """Run a CLI. On failure it is gone again."""
         assert self.desk is not None
         if self._ending is not None:
@@ -228,6 +231,8 @@ class Helm:
             self.gate.has_stopped_tree = False
         link = Link(plan, self.options, self, self.log)
         self.life = Life(link, Handlers(self.desk, link, self.refresh))
+        if handover is not None:
+            self.ledger.announce(link, handover)
         self.initialized = await start(link, plan, self._course.transport, self.options.startup)
         await await_servers(link, self.servers, self.options, self.desk.serving.keys)
 
@@ -328,33 +333,46 @@ class Helm:
         """Replace a lost CLI, or end the session with what keeps us from it."""
         limits = self.options.revive
         limits = limits if isinstance(limits, Revival) else Revival()
-        is_new = False
         while self._losses < limits.most:
             self._losses += 1
-            self.log.note(Kind.RESTARTED, cause=cause.code, attempt=self._losses)
+            at_work = tuple(turn.uuid for turn in self.ledger.written)
+            self.log.note(Kind.RESTARTED, at_work, cause=cause.code, attempt=self._losses)
             if self._losses > 1:
                 await asyncio.sleep(limits.backoff * 2 ** (self._losses - 2))
             try:
-                await self._begin(self._plan_again(is_new=is_new))
+                await self._try_again(cause)
             except ResumeNotFound as error:
                 cause.__cause__ = error
-                if is_new or not self._may_be_unwritten():
-                    break
-                is_new = True
-                self._losses -= 1
+                break
             except SteersmanError as error:
                 cause.__cause__ = error
             else:
-                self._go_on(cause)
                 return
         self._finish(cause)
 
-    def _plan_again(self, *, is_new: bool) -> Plan:
+    async def _try_again(self, cause: SteersmanError) -> None:
+        """Run a CLI that goes on; anew if the lost one had not written down a line."""
+        try:
+            await self._begin_again(cause, is_new=False)
+        except ResumeNotFound:
+            if not self._may_be_unwritten():
+                raise
+            await self._begin_again(cause, is_new=True)
+
+    async def _begin_again(self, cause: SteersmanError, *, is_new: bool) -> None:
         assert self._course.again is not None
         assert self.session_id is not None
-        reruns = self._is_modern and not is_new and self.ledger.at_work is not None
+        modern, lines = self._is_modern, self._course.transcript(self.session_id) or ()
+        handover = hand_over(self.ledger.written, lines, is_new=is_new, is_modern=modern)
+        reruns = modern and not is_new and self.ledger.needs_rerun
         plan = self._course.again(Continuation(self.session_id, is_new, reruns))
-        return self._with_servers(plan)
+        await self._begin(self._with_servers(plan), handover if reruns else None)
+        self._go_on(handover, cause)
+
+    def _written_answer(self, uuid: str) -> str:
+        """What the CLI has written down about a prompt."""
+        lines = self._course.transcript(self.session_id) if self.session_id else None
+        return answer_to(lines or (), uuid)
 
     def _with_servers(self, plan: Plan) -> Plan:
         """Name the servers that are there now: some may have come or gone since the start."""
@@ -373,7 +391,7 @@ class Helm:
         goes_on = self.options.resume is not None or self.options.continue_conversation
         return not self._has_answered and (not goes_on or self.options.fork_session)
 
-    def _go_on(self, cause: SteersmanError) -> None:
+    def _go_on(self, handover: Handover, cause: SteersmanError) -> None:
         assert self.life is not None
         self.restarts += 1
         self.move(Move.GREET)
@@ -381,7 +399,7 @@ class Helm:
             self.move(Move.BEGIN)
         if self.gate.is_shut:
             self.move(Move.PAUSE)
-        self.ledger.move_to(self.life.link, None if self._is_modern else cause)
+        self.ledger.move_to(self.life.link, handover, cause)
         self._look()
 
     async def restart(self, at: str) -> None:
@@ -489,8 +507,9 @@ class Helm:
             self._has_answered = True
         self._meter.settled(settled.uuid)
         result = self.ledger.settle(settled)
-        if result is not None and result.cause is not None:
-            self._failed(result.cause)
+        if result is not None and result.outcome == "failed":
+            told = TurnFailed(result.outcome, result.reason, text=result.text)
+            self._failed(result.cause or told)
 
     def _on_state(self, state: str) -> None:
         self.is_cli_idle = state == "idle"
@@ -527,6 +546,7 @@ class Helm:
         if isinstance(why, LimitReached) or not self._may_revive():
             self._finish(cause)
             return
+        self.ledger.lose_cli()
         self.move(Move.LAUNCH)
         self._reviving = asyncio.get_running_loop().create_task(self._revive(cause))
         self._reviving.add_done_callback(_look_at)

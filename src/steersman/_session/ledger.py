@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextvars
 from collections import deque
+from collections.abc import Callable
+from typing import Any
 
 from steersman._protocol.events import TurnSettled
+from steersman._session.handover import Handover
 from steersman._session.link import Link
 from steersman._session.log import Log
 from steersman._session.turn import Delivery, Turn
 from steersman.control import Interrupt
-from steersman.errors import NotLoggedIn, SteersmanError
+from steersman.errors import NotLoggedIn, Stalled, SteersmanError
 from steersman.journal import Entry, Kind, Outcome, TurnResult
 from steersman.journal.accounts import Accounts
 from steersman.journal.calls import ToolCallRecord
@@ -27,7 +30,9 @@ AUTHENTICATION_TRIES = 2
 class Ledger:
     """Gives the CLI one prompt at a time, unless told otherwise, and each prompt its result."""
 
-    def __init__(self, log: Log, request_timeout: float) -> None:
+    def __init__(
+        self, log: Log, request_timeout: float, answer: Callable[[str], str] = lambda _: ""
+    ) -> None:
         self.accounts = Accounts()
         """What turns said, did and cost."""
         self.is_held = False
@@ -35,6 +40,10 @@ class Ledger:
         self._log = log
         self._link: Link | None = None
         self._request_timeout = request_timeout
+        self._answer = answer
+        """What the CLI has written down about a prompt, for one that ended where we did not see."""
+        self._was_stopped = False
+        """Whether the last turn was told to stop, and none has begun since."""
         self._queue: deque[Turn] = deque()
         self._turns: dict[str, Turn] = {}
 
@@ -88,13 +97,16 @@ class Ledger:
 
     def _write(self, turn: Turn) -> None:
         assert self._link is not None
-        steers = bool(self._turns) and turn.when != "later"
+        turn.steers = bool(self._turns) and turn.when != "later"
         self._turns[turn.uuid] = turn
         turn.begins_after = self._log.journal.last_seq
         self.accounts.open(turn.uuid, self._log.clock())
-        fields = {**turn.fields, "priority": turn.when} if steers else turn.fields
-        line = self._link.connection.prompt(turn.uuid, turn.content, **fields)
-        self._link.write(line, (turn.uuid,))
+        self._tell(turn, self._link)
+
+    def _tell(self, turn: Turn, link: Link) -> None:
+        fields = {**turn.fields, "priority": turn.when} if turn.steers else turn.fields
+        line = link.connection.prompt(turn.uuid, turn.content, **fields)
+        link.write(line, (turn.uuid,))
 
     def take_back(self, meant: Turn | None, *, also_queued: bool) -> list[str]:
         """Settle prompts that the CLI has not seen: all of them, or the one that is meant."""
@@ -109,6 +121,7 @@ class Ledger:
         """The CLI is at work on this prompt."""
         if uuid in self._turns:
             self._turns[uuid].begin()
+            self._was_stopped = False
 
     def context(self) -> contextvars.Context:
         """A copy of the context of the `send()` that caused what happens now."""
@@ -117,21 +130,48 @@ class Ledger:
 
     # One CLI after the other
 
-    def move_to(self, link: Link, lost: SteersmanError | None = None) -> None:
-        """Go on with another CLI, which is told every prompt that is not settled.
-
-        It runs one again that was interrupted, and drops one that it knows to be done. With `lost`
-        those that had begun are not told to it: they have failed with that cause.
-        """
-        self._link = link
+    def lose_cli(self) -> None:
+        """The CLI is gone, and another one will go on; what was told to stop has stopped."""
+        self.accounts.lose(self._log.clock())
+        stops = any(turn.was_interrupted for turn in self.written)
         for turn in self.written:
-            if lost is not None and turn.has_begun:
+            if turn.was_interrupted or (stops and turn.has_begun):
                 del self._turns[turn.uuid]
-                self._end(turn, lost, cancelled=False)
-                continue
-            turn.lose_place()
-            line = link.connection.prompt(turn.uuid, turn.content, **turn.fields)
-            link.write(line, (turn.uuid,))
+                turn.was_interrupted = True
+                self._end(turn, None, cancelled=True)
+            elif turn.cause is not None and not isinstance(turn.cause, Stalled):
+                del self._turns[turn.uuid]
+                self._end(turn, turn.cause, cancelled=False)
+            else:
+                turn.lose_place()
+
+    @property
+    def needs_rerun(self) -> bool:
+        """Whether the next CLI must take up the turn in whose middle the last one was lost.
+
+        It would also take up one that was told to stop, if that was not written down yet.
+        """
+        has_begun = any(turn.has_begun for turn in self.written)
+        return has_begun or (bool(self._turns) and not self._was_stopped)
+
+    def announce(self, link: Link, handover: Handover) -> None:
+        """Prepare for a CLI that goes on by itself, before we have told it anything."""
+        for turn in handover.resent:
+            link.connection.turns.sent(turn.uuid)
+        link.connection.turns.goes_on(turn.uuid for turn in handover.taken_up)
+
+    def move_to(
+        self, link: Link, handover: Handover | None = None, cause: SteersmanError | None = None
+    ) -> None:
+        """Go on with another CLI; what is lost has failed with `cause`."""
+        self._link = link
+        told = handover or Handover()
+        for turn in told.lost:
+            if self._turns.pop(turn.uuid, None):
+                self._end(turn, cause, cancelled=False)
+        for turn in told.resent:
+            if turn.uuid in self._turns:
+                self._tell(turn, link)
         self.send_next()
 
     # What becomes of them
@@ -203,17 +243,23 @@ class Ledger:
         has_result: bool,
     ) -> TurnResult:
         text = self._streamed(turn) if turn.is_broken or not has_result else None
+        found = ""
+        if text == "" and outcome == "completed" and turn.asks:
+            text = found = self._answer(turn.uuid)
+        self._was_stopped = outcome == "interrupted"
         at = self._log.clock()
         result = self.accounts.settle(
             turn.uuid, at, outcome, has_result=has_result, cause=cause, text=text
         )
         told = result.cause
-        details = {
+        details: dict[str, Any] = {
             "outcome": outcome,
             "has_result": has_result,
             "cause": "" if told is None else told.code,
             "reason": "" if told is None else told.what,
         }
+        if found:
+            details["text"] = found
         self._log.append(at, Kind.SETTLED, turns=(turn.uuid,), details=details)
         self._log.wake()
         turn.settle(result, delivery)
@@ -247,5 +293,5 @@ class Ledger:
 
 def _delivery_of(turn: Turn, result: Result) -> Delivery:
     """A prompt that shares its result with one before it was folded into that one's turn."""
-    named = result.user_message_uuids or []
-    return "folded" if turn.uuid in named[1:] else "completed"
+    named = result.user_message_uuids or [turn.uuid]
+    return "completed" if turn.uuid == named[0] else "folded"

@@ -65,6 +65,8 @@ class Session(Readings, DailyVerbs):
         self._course = course
         self._sent: list[str] = []
         self._keyed: dict[str, Turn] = {}
+        self._waiting = 0
+        """How many wait for the end, and want no more prompts."""
         self._keeper: AsyncGenerator[None, None] | None = None
 
     # Life
@@ -214,12 +216,19 @@ class Session(Readings, DailyVerbs):
     async def wait(self, timeout: float | None = None) -> SessionSnapshot:
         """Take no more prompts, let everything finish, and close; gives the last snapshot.
 
-        Raises `TimeoutError` when it is not over in time; the session then goes on.
+        Raises `TimeoutError` when it is not over in time; the session then goes on, and takes
+        prompts again.
         """
-        async with asyncio.timeout(None if timeout is None else _seconds(timeout, timeout)):
-            while not (self._helm.is_at_rest or self._helm.phase.is_over):
-                await self._helm.log.growth.wait()
-        await self.aclose()
+        if self._helm.phase is Phase.IDLE:
+            self._helm.at_work()
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(None if timeout is None else _seconds(timeout, timeout)):
+                while not (self._helm.is_at_rest or self._helm.phase.is_over):
+                    await self._helm.log.growth.wait()
+            await self.aclose()
+        finally:
+            self._waiting -= 1
         return self.snapshot()
 
     # Prompts
@@ -279,6 +288,8 @@ class Session(Readings, DailyVerbs):
 
     def _refuse_if_over(self) -> None:
         """A session that is being revived still takes prompts."""
+        if self._waiting:
+            raise ChannelClosed("this session takes no more prompts: somebody waits for its end")
         if not self._helm.is_reviving:
             self._helm.at_work()
 

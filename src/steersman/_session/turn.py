@@ -81,6 +81,8 @@ class Turn:
         """How far the prompt has come."""
         self.context = contextvars.copy_context()
         """Tools and hooks of this turn run in the context of the `send()` that made it."""
+        self.steers = False
+        """Whether it was written into the turn of another one."""
         self.was_interrupted = False
         self.is_broken = False
         """Whether something was streamed that did not count in the end."""
@@ -89,6 +91,11 @@ class Turn:
         self.begins_after = session.last_seq
         self._begun = asyncio.Event()
         self._settled: asyncio.Future[TurnResult] = asyncio.get_running_loop().create_future()
+
+    @property
+    def asks(self) -> bool:
+        """Whether the model is to say something about it."""
+        return self.fields.get("shouldQuery") is not False
 
     @property
     def is_settled(self) -> bool:

@@ -29,6 +29,12 @@ class TextStream:
 
     def feed(self, entry: Entry) -> str:
         """The next chunk, which is often empty."""
+        if entry.kind is Kind.SETTLED:
+            # It was said to another CLI, and read in what that one had written down.
+            return str(entry.details.get("text", ""))
+        if entry.kind is Kind.RESTARTED:
+            # A message that was not complete is written anew.
+            self._is_abandoned = self._seen != self._complete
         if entry.kind not in (Kind.PARTIAL, Kind.MESSAGE):
             return ""
         message = entry.message

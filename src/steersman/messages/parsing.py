@@ -18,7 +18,7 @@ from steersman.messages.notes import NoteMessage
 from steersman.messages.system import SystemMessage, SystemWire
 from steersman.messages.tasks import TaskMessage
 from steersman.messages.transcripts import TranscriptMessage
-from steersman.messages.turns import TurnMessage
+from steersman.messages.turns import StreamEvent, TurnMessage
 
 __all__ = ["Message", "UnknownMessage", "from_json", "parse_message", "to_json"]
 
@@ -54,6 +54,8 @@ class _Kind(Struct):
 
 _kind = msgspec.json.Decoder(_Kind)
 
+PIECE = b'{"type":"stream_event",'
+
 
 def parse_message(line: bytes | dict[str, Any]) -> Message:
     """The message on `line` (or in an object already decoded).
@@ -63,7 +65,9 @@ def parse_message(line: bytes | dict[str, Any]) -> Message:
     if isinstance(line, dict):
         line = _json.dumps(line)
     try:
-        return cast("Message", read(_class_of(line), line))
+        # Pieces are most of what comes, and know themselves by their first bytes.
+        cls = StreamEvent if line.startswith(PIECE) else _class_of(line)
+        return cast("Message", read(cls, line))
     except _json.TooDeep:
         return UnknownMessage(type="too deep").came_on(line)
     except ValueError:
