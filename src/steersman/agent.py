@@ -291,10 +291,13 @@ async def run(
 
 def _options_again(options: Options, how: Continuation) -> Options:
     """The options for another CLI of the same session."""
+    if how.is_new:
+        # As at first: a fork that was lost before it was written still begins with its history.
+        return dataclasses.replace(options, session_id=how.session_id)
     return dataclasses.replace(
         options,
-        resume=None if how.is_new else how.session_id,
-        session_id=how.session_id if how.is_new else None,
+        resume=how.session_id,
+        session_id=None,
         continue_conversation=False,
         fork_session=False,
         resume_session_at=how.at,
