@@ -77,7 +77,8 @@ clean:
 
 # A CLI of an older release: what it lacks must degrade, not hang. Without it those tests skip.
 .venv/ready-older: .venv/ready-dev
-	@$(PY) -m steersman.testing.older_cli && touch $@ || echo "Going on without an older CLI."
+	@$(PY) -m steersman.testing.older_cli && $(PY) -m tests.mcp_servers.older && touch $@ \
+		|| echo "Going on without an older CLI or mcp."
 
 .venv/ready-demo: pyproject.toml | .venv/pyvenv.cfg
 	@echo "Installing steersman and the stock Claude Code CLI into .venv (once) ..."

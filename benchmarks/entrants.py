@@ -87,7 +87,9 @@ def run_statement(command: tuple[str, ...]) -> float:
 
 def _environment() -> dict[str, str]:
     kept = {name: os.environ[name] for name in KEPT if name in os.environ}
-    return {**kept, "PYTHONHASHSEED": "0", "BENCH_MODULES": str(MADE / "node")}
+    # Our source first: what is measured is this tree, wherever another one may be installed from.
+    paths = {"PYTHONPATH": str(ROOT / "src"), "BENCH_MODULES": str(MADE / "node")}
+    return {**kept, **paths, "PYTHONHASHSEED": "0"}
 
 
 def _python(name: str, module: str, statement: str, version: str) -> Entrant:

@@ -31,7 +31,13 @@ from steersman.control import (
     InterruptReceipt,
     Verb,
 )
-from steersman.errors import ChannelClosed, RequestRefused, RequestTimeout, UsageError
+from steersman.errors import (
+    ChannelClosed,
+    RequestLost,
+    RequestRefused,
+    RequestTimeout,
+    UsageError,
+)
 from steersman.journal import Move, Phase
 from steersman.journal.agents import AgentNode
 from steersman.journal.snapshot import SessionSnapshot, State, describe
@@ -328,11 +334,16 @@ class Session(Readings, DailyVerbs):
         receipt = InterruptReceipt()
         # A turn that is over, or was only queued, must not stop another one that runs.
         if turn is None or turn in ledger.written:
+            meant = turn or ledger.at_work
             try:
                 async with asyncio.timeout(self.options.request_timeout):
-                    receipt = await self._stop(turn or ledger.at_work, also_queued=also_queued)
+                    receipt = await self._stop(meant, also_queued=also_queued)
             except TimeoutError:
                 raise RequestTimeout("interrupt", "the turn did not settle in time") from None
+            except RequestLost:
+                # The CLI that went away took the turn with it; the next one does not go on with it.
+                if meant is None or not meant.is_settled or not self._helm.is_reviving:
+                    raise
         return InterruptReceipt(
             still_queued=[*receipt.still_queued, *waiting],
             cancelled=[*receipt.cancelled, *taken],

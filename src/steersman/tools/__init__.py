@@ -5,6 +5,7 @@ from __future__ import annotations
 from steersman.tools.context import ToolContext
 from steersman.tools.definition import Tool, tool
 from steersman.tools.hints import ToolHints
+from steersman.tools.mcp_remote import RemoteCall, RemoteLimits, RemoteTools
 from steersman.tools.output import Shape, shape_of
 from steersman.tools.prompts import Prompt, prompt
 from steersman.tools.resources import Resource, resource
@@ -13,6 +14,9 @@ from steersman.tools.toolbox import Toolbox
 
 __all__ = [
     "Prompt",
+    "RemoteCall",
+    "RemoteLimits",
+    "RemoteTools",
     "Resource",
     "Shape",
     "Tool",
