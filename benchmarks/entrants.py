@@ -121,7 +121,7 @@ def _typescript() -> Entrant:
     return Entrant(
         TYPESCRIPT,
         PACKAGE_VERSION,
-        command=(node, str(script)),
+        command=(node, "--expose-gc", str(script)),
         importing=((*empty, f"await import({json.dumps(str(package))})"), (*empty, "0")),
     )
 

@@ -7,6 +7,7 @@ CPU time is user and system time of this process alone, all its threads included
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import resource
@@ -232,7 +233,8 @@ async def close_all(talks: list[Conversation]) -> None:
 
 
 def resident() -> int:
-    """Bytes of memory that this process holds now."""
+    """Bytes of memory that this process holds now, without what is only waiting to be freed."""
+    gc.collect()
     try:
         return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * PAGE
     except OSError:

@@ -116,6 +116,11 @@ function stopwatch() {
   };
 }
 
+function resident() {
+  globalThis.gc();
+  return process.memoryUsage().rss;
+}
+
 const shapes = {
   async turn() {
     const talks = await openMany();
@@ -136,11 +141,11 @@ const shapes = {
   async idle() {
     const first = await open();
     await first.turn(warmPrompt);
-    const before = process.memoryUsage().rss;
+    const before = resident();
     const talks = await openMany();
     for (const each of talks) await each.turn(warmPrompt);
     report.items = order.sessions;
-    report.held = (process.memoryUsage().rss - before) / order.sessions;
+    report.held = (resident() - before) / order.sessions;
     first.close();
     talks.forEach((each) => each.close());
   },

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import time
+from itertools import pairwise
 from typing import Any, get_args
 
 import pytest
@@ -88,7 +89,7 @@ def phase_of(state: str) -> Phase:
 
 def strays(states: list[str]) -> list[tuple[str, str]]:
     """The steps that the table of phases does not have."""
-    steps = zip(states, states[1:], strict=False)
+    steps = pairwise(states)
     allowed = {(phase, after) for phase, moves in TABLE.items() for after in moves.values()}
     allowed |= {(Phase.RUNNING, Phase.RUNNING)}
     return [
@@ -352,11 +353,11 @@ async def test_cancelled_while_an_ask_waits_in_the_inbox(
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
         turns = [await session.send("work")]
-        await until(lambda: len(inbox.open) == 1)
+        await until(lambda: len(inbox.list()) == 1)
         assert session.state == "waiting_permission"
         await assert_cancelled(session, sandbox, turns)
 
-    assert list(inbox.open) == []
+    assert list(inbox.list()) == []
     assert not (sandbox.project / "effect").exists()
 
 

@@ -46,6 +46,10 @@ def match(rule: str, tool: str, behavior: Behavior = "allow", **given_: Any) -> 
         ("Bash(git * main)", "git push origin main2", Match.NO),
         ("Bash(make a:* b)", "make a:x b", Match.YES),
         ("Bash(git push:*)", "git push && git push x", Match.YES),
+        ("Bash(git push:*)", "git push 'a b'", Match.YES),
+        ("Bash(git push:*)", "git 'push'", Match.NO),
+        ("Bash(mkfifo a:*)", "mkfifo 'a z'", Match.NO),
+        ("Bash(echo 'a b')", "echo 'a b'", Match.YES),
         # Here only the CLI knows: it parses the shell, and has rules for the other commands.
         ("Bash(git push:*)", "git push | cat", Match.MAYBE),
         ("Bash(git push:*)", "git push && touch b", Match.MAYBE),

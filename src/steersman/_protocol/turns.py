@@ -50,6 +50,8 @@ class TurnBook:
 
         It names only the first of them in the end; they settle together.
         """
+        # Older ones take up nothing; and one that refuses to go on says so with a bare result.
+        self._has_lifecycle = True
         self._together = tuple(uuids)
         self._open |= dict.fromkeys(self._together)
         self._started.update(self._together)

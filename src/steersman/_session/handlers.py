@@ -88,7 +88,7 @@ class Handlers:
     async def _answer(self, asked: Asked) -> None:
         connection = self._link.connection
         try:
-            response = await self._desk.answer(asked, connection.session_id, self._answer_later)
+            response = await self._desk.answer(asked, self._link.session_id, self._answer_later)
             if response is LATER:
                 # Unless the answer was there at once.
                 running = self._running.get(asked.request_id)

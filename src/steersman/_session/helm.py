@@ -98,7 +98,9 @@ class Helm:
         """Set before the start."""
         self.servers = ServerBook(self.log)
         self.is_cli_idle = True
-        """Whether the CLI says that it has nothing left to do."""
+        """Whether the CLI says that it has nothing left to do; subagents count as something."""
+        self.is_between_turns = True
+        """Whether the main agent has nothing to do."""
         self.last_message: str | None = None
         """The uuid of the last message of the main agent's."""
         self.restarts = 0
@@ -230,7 +232,7 @@ class Helm:
             self.gate.is_installed = True
             self.gate.has_stopped_tree = False
         link = Link(plan, self.options, self, self.log)
-        self.life = Life(link, Handlers(self.desk, link, self.refresh))
+        self.life = Life(link, Handlers(self.desk, link, self._on_waiting))
         if handover is not None:
             self.ledger.announce(link, handover)
         self.initialized = await start(link, plan, self._course.transport, self.options.startup)
@@ -438,6 +440,9 @@ class Helm:
             self.decisions.hear(entry, name)
         if name == "init" and isinstance(entry.message, Init):
             self._greeted(entry.message)
+        elif name == "result":
+            self.is_between_turns = True
+            self._park()
 
     def _spoke(self, message: Message) -> None:
         if isinstance(message, Assistant) and message.parent_tool_use_id is None:
@@ -445,6 +450,8 @@ class Helm:
 
     def _greeted(self, init: Init) -> None:
         """A turn of the CLI's begins, and it tells what it has."""
+        self.is_between_turns = False
+        self.move(Move.BEGIN)
         self.capabilities = frozenset(init.capabilities)
         self.servers.hear_init(init.mcp_servers)
         if self.desk is not None and self.session_id:
@@ -510,6 +517,7 @@ class Helm:
         if result is not None and result.outcome == "failed":
             told = TurnFailed(result.outcome, result.reason, text=result.text)
             self._failed(result.cause or told)
+        self._park()
 
     def _on_state(self, state: str) -> None:
         self.is_cli_idle = state == "idle"
@@ -520,12 +528,38 @@ class Helm:
             self.move(Move.REST)
             self.log.wake()
 
+    @property
+    def is_parked(self) -> bool:
+        """Whether only background work is left: prompts are welcome, and someone is still busy."""
+        has_turn = self.ledger.at_work is not None or not self.is_between_turns
+        return not has_turn and any(
+            each.is_background for each in self.ledger.accounts.running_tasks
+        )
+
+    def _park(self) -> None:
+        """Come to rest beside background work; the CLI calls itself running while agents are."""
+        if self.is_parked and not self._waits:
+            self.move(Move.REST)
+
+    @property
+    def _waits(self) -> bool:
+        """Whether a person is asked, or a tool of ours runs."""
+        handlers = None if self.life is None else self.life.handlers
+        return handlers is not None and (handlers.waits_for_person or handlers.waits_for_tool)
+
+    def _on_waiting(self) -> None:
+        """Somebody is waited for, or no longer; background work can ask as well."""
+        if self._waits and self.phase is Phase.IDLE:
+            self.phase = step(self.phase, Move.BEGIN)
+        self._park()
+        self.refresh()
+
     def link_ended(self, link: Link, status: int) -> None:
         """A CLI is gone: replace it, or end with it."""
         if self.life is None or link is not self.life.link:
             return
         self.life.handlers.cancel_all()
-        self.is_cli_idle = True
+        self.is_cli_idle = self.is_between_turns = True
         if self.phase is Phase.STARTING:
             # Whoever starts it is told.
             return
@@ -570,7 +604,12 @@ class Helm:
         journal = self.log.journal
         stderr = "" if self.life is None else self.life.link.evidence("flight").stderr_tail
         version = "" if self.initialized is None else self.initialized.claude_code_version
-        entries = journal.after(max(0, journal.last_seq - FLIGHT))
+        recent = max(0, journal.last_seq - FLIGHT)
+        entries = [
+            Entry(each.seq, each.at, each.kind, self._redacted(each.line), each.turns, each.details)
+            for each in journal.after(0, most=journal.last_seq)
+            if each.seq > recent or each.kind is Kind.PHASE
+        ]
         self._course.on_flight(Flight(error, self.session_id, entries, stderr, version))
 
     # Phases
@@ -641,7 +680,7 @@ class Helm:
         self.ledger.send_next()
         # One step, so that nobody is told of work that there is not.
         self.phase = step(self.phase, Move.RESUME)
-        if self.is_cli_idle and self.ledger.at_work is None:
+        if (self.is_cli_idle and self.ledger.at_work is None) or self.is_parked:
             self.phase = step(self.phase, Move.REST)
         self.refresh()
         self._look()

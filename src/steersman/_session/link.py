@@ -94,6 +94,11 @@ class Link:
         self._channel = await transport.open(self._plan.launch, self)
 
     @property
+    def session_id(self) -> str:
+        """The conversation's id: as the CLI told it, or as we chose it."""
+        return self.connection.session_id or self._plan.session_id or ""
+
+    @property
     def pid(self) -> int | None:
         """The CLI's process id."""
         return None if self._channel is None else self._channel.pid

@@ -11,7 +11,10 @@ from steersman.journal import Entry, Journal, Kind
 from steersman.journal.entries import NOTHING
 from steersman.ports import Clock, Sink
 
-__all__ = ["Log"]
+__all__ = ["SPEECH", "Log"]
+
+SPEECH = frozenset({Kind.MESSAGE, Kind.PARTIAL, Kind.BOOKKEEPING, Kind.SETTLED, Kind.RESTARTED})
+"""Entries that a reader of the conversation waits for."""
 
 
 class Log:
@@ -23,6 +26,7 @@ class Log:
         self.clock = clock
         self._sink: Sink | None = None
         self._unwritten: list[Entry] = []
+        self._was_spoken = False
 
     def keep(self, sink: Sink) -> None:
         """Hand every entry to `sink` from now on."""
@@ -38,6 +42,7 @@ class Log:
     ) -> Entry:
         """Write the next entry; readers learn of it with the next `wake`."""
         entry = self.journal.append(at, kind, line, turns, details)
+        self._was_spoken = self._was_spoken or kind in SPEECH
         if self._sink is not None:
             self._unwritten.append(entry)
         return entry
@@ -55,7 +60,8 @@ class Log:
     def wake(self) -> None:
         """Let readers, and the disk, have what was written since."""
         self._flush()
-        self.growth.wake()
+        was_spoken, self._was_spoken = self._was_spoken, False
+        self.growth.wake(was_spoken=was_spoken)
 
     def end(self) -> None:
         """Nothing more will be written."""

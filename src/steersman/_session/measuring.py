@@ -18,6 +18,7 @@ from steersman._session.turn import Turn
 from steersman.control import Answer, GetUsage, UsageReport
 from steersman.errors import LimitReached
 from steersman.journal import Entry, Kind
+from steersman.journal.results import outcome_of
 from steersman.messages import Assistant, ModelUsage, Result, ToolUseBlock, Usage
 from steersman.options import Caps, Limits
 
@@ -160,6 +161,7 @@ class Meter:
         message = entry.message
         if isinstance(message, Result):
             self._add_up(message)
+            self._forgive(entry, message)
             # What it ends has ended by itself.
             self._check(is_over=True)
             return
@@ -184,6 +186,14 @@ class Meter:
             tokens = totals[1] - self._past[1]
         self._spend(self._living.ledger.accounts.cost_usd, tokens)
         self._past = self._beyond(totals)
+
+    def _forgive(self, entry: Entry, result: Result) -> None:
+        """A turn that came to its end before we could stop it has not failed."""
+        if outcome_of(result) != "completed":
+            return
+        for turn in filter(None, map(self._living.ledger.find, entry.turns)):
+            if isinstance(turn.cause, LimitReached):
+                turn.cause = None
 
     def _spend(self, usd: float, tokens: float) -> None:
         session, turn = self._session, self._turn

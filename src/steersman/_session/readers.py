@@ -22,27 +22,42 @@ class Growth:
 
     def __init__(self) -> None:
         self._waiting: asyncio.Future[None] | None = None
+        self._listening: asyncio.Future[None] | None = None
         self.has_ended = False
 
-    def wake(self) -> None:
-        """The journal has grown, or will not grow any more."""
+    def wake(self, *, was_spoken: bool = True) -> None:
+        """The journal has grown, or will not grow any more.
+
+        Most readers only want the conversation: they sleep on unless some of it `was_spoken`.
+        """
         waiting, self._waiting = self._waiting, None
-        if waiting is not None and not waiting.done():
-            waiting.set_result(None)
+        _let_go(waiting)
+        if was_spoken:
+            listening, self._listening = self._listening, None
+            _let_go(listening)
 
     def end(self) -> None:
         """Nothing will be added."""
         self.has_ended = True
         self.wake()
 
-    async def wait(self) -> None:
-        """Return when the journal has grown or ended."""
+    async def wait(self, *, for_speech: bool = False) -> None:
+        """Return when the journal has grown or ended; with `for_speech`, by the conversation."""
         if self.has_ended:
             return
-        if self._waiting is None:
-            self._waiting = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
         # Shielded: one reader's cancellation must not cancel the others' wait.
-        await asyncio.shield(self._waiting)
+        if for_speech:
+            self._listening = self._listening or loop.create_future()
+            await asyncio.shield(self._listening)
+        else:
+            self._waiting = self._waiting or loop.create_future()
+            await asyncio.shield(self._waiting)
+
+
+def _let_go(waiting: asyncio.Future[None] | None) -> None:
+    if waiting is not None and not waiting.done():
+        waiting.set_result(None)
 
 
 class Reading(AsyncIterator[T], Generic[T]):
@@ -57,7 +72,9 @@ class Reading(AsyncIterator[T], Generic[T]):
         after: int = 0,
         until: Callable[[Entry], bool] = lambda _: False,
         on_lag: Callable[[int], T] | None = None,
+        for_speech: bool = False,
     ) -> None:
+        self._for_speech = for_speech
         self._journal = journal
         self._growth = growth
         self._pick = pick
@@ -95,7 +112,7 @@ class Reading(AsyncIterator[T], Generic[T]):
         if self._growth.has_ended:
             self._is_over = True
             return
-        await self._growth.wait()
+        await self._growth.wait(for_speech=self._for_speech)
 
     def _lagged(self, lost: int) -> T:
         self._seq += lost

@@ -35,11 +35,15 @@ class Readings:
         Raises `ReaderLagged` when some of them are gone from memory.
         """
         shows = self.shows
-        return self.reading(lambda entry: entry.message if shows(entry) else None, after=after)
+        return self.reading(
+            lambda entry: entry.message if shows(entry) else None, after=after, for_speech=True
+        )
 
     def raw(self, *, after: int = 0) -> AsyncIterator[bytes]:
         """The lines of the conversation as they came, without control lines."""
-        return self.reading(lambda e: e.line if e.kind in LINES else None, after=after)
+        return self.reading(
+            lambda e: e.line if e.kind in LINES else None, after=after, for_speech=True
+        )
 
     def journal(self, *, after: int = 0) -> AsyncIterator[Entry | Lagged]:
         """Everything that happened, by sequence number; `Lagged` where entries are gone."""
@@ -56,8 +60,12 @@ class Readings:
         after: int = 0,
         until: Callable[[Entry], bool] = lambda _: False,
         on_lag: Callable[[int], T] | None = None,
+        for_speech: bool = False,
     ) -> AsyncIterator[T]:
-        """What `pick` makes of each entry, for readings of your own; `None` is passed over."""
+        """What `pick` makes of each entry, for readings of your own; `None` is passed over.
+
+        With `for_speech` only lines of the conversation wake the reader, and the ends of turns.
+        """
         if isinstance(after, bool) or not isinstance(after, int) or after < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("after", after, "a sequence number, 0 or more")
         if not callable(pick):
@@ -65,7 +73,15 @@ class Readings:
         if not self._log.journal.last_seq:
             raise ChannelClosed("this session has not started", hint="use `async with`")
         log = self._log
-        return Reading(log.journal, log.growth, pick, after=after, until=until, on_lag=on_lag)
+        return Reading(
+            log.journal,
+            log.growth,
+            pick,
+            after=after,
+            until=until,
+            on_lag=on_lag,
+            for_speech=for_speech,
+        )
 
     def shows(self, entry: Entry) -> bool:
         """Whether an entry is a message for people, under this session's options."""

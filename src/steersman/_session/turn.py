@@ -41,7 +41,12 @@ class Host(Protocol):
         ...
 
     def reading(
-        self, pick: Callable[[Entry], T | None], *, after: int, until: Callable[[Entry], bool]
+        self,
+        pick: Callable[[Entry], T | None],
+        *,
+        after: int,
+        until: Callable[[Entry], bool],
+        for_speech: bool,
     ) -> AsyncIterator[T]:
         """What `pick` makes of each entry."""
         ...
@@ -183,4 +188,6 @@ class Turn:
         def pick_ours(entry: Entry) -> T | None:
             return pick(entry) if uuid in entry.turns else None
 
-        return self.session.reading(pick_ours, after=self.begins_after, until=is_end)
+        return self.session.reading(
+            pick_ours, after=self.begins_after, until=is_end, for_speech=True
+        )

@@ -100,10 +100,11 @@ class CallBook:
     def hear(self, message: Message, at: float) -> list[ToolCallRecord]:
         """The calls that begin or end with `message`, as they are now."""
         if isinstance(message, Assistant):
-            if message.is_api_error_message:
+            uses = message.tool_uses
+            if not uses or message.is_api_error_message:
                 return []
             weight = len(line_of(message) or b"")
-            return [self._begin(each, message, at, weight) for each in message.tool_uses]
+            return [self._begin(each, message, at, weight) for each in uses]
         return self.end(_ends_in(message), at) if isinstance(message, User) else []
 
     def end(self, ends: Iterable[ToolEnd], at: float) -> list[ToolCallRecord]:

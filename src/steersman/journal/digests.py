@@ -8,7 +8,7 @@ from steersman.journal.calls import CallBook
 from steersman.journal.results import Outcome, Transcript, TurnResult, cause_of
 from steersman.journal.spending import Spending, add_usage
 from steersman.journal.tasks import TaskRegistry
-from steersman.messages import Assistant, Block, Message, Result, Usage
+from steersman.messages import Assistant, Block, Message, Result, Usage, User
 
 __all__ = ["TurnDigest"]
 
@@ -34,8 +34,11 @@ class TurnDigest:
             self.transcript.add(message)
             if message.parent_tool_use_id is None and not message.is_api_error_message:
                 self._blocks += message.content
-        self.calls.hear(message, at)
-        self.tasks.hear(message, at)
+            self.calls.hear(message, at)
+        elif isinstance(message, User):
+            self.calls.hear(message, at)
+        else:
+            self.tasks.hear(message, at)
 
     def charge(self, result: Result, spent: Spending) -> None:
         """Take a result of this turn into account, and what it added to the bill."""

@@ -8,6 +8,8 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any
 
+from msgspec import Struct
+
 from steersman.messages import Message, parse_message
 
 __all__ = ["Entry", "Kind", "Lagged"]
@@ -58,36 +60,27 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 """Most entries have no details; they share this."""
 
 
-class Entry:
+# Not looked at by the garbage collector: there are many, and none of them can be part of a loop.
+class Entry(Struct, gc=False, eq=False):
     """One thing that happened, with its place in the order of things."""
 
-    __slots__ = ("_message", "at", "details", "kind", "line", "seq", "turns")
-
-    def __init__(
-        self,
-        seq: int,
-        at: float,
-        kind: Kind,
-        line: bytes = b"",
-        turns: tuple[str, ...] = (),
-        details: Mapping[str, Any] = NOTHING,
-    ) -> None:
-        self.seq = seq
-        self.at = at
-        """Seconds since the epoch."""
-        self.kind = kind
-        self.line = line
-        self.turns = turns
-        """The uuids of the prompts that it belongs to."""
-        self.details = details
-        self._message: Message | None = None
+    seq: int
+    at: float
+    """Seconds since the epoch."""
+    kind: Kind
+    line: bytes = b""
+    turns: tuple[str, ...] = ()
+    """The uuids of the prompts that it belongs to."""
+    details: Mapping[str, Any] = NOTHING
+    decoded: Message | None = None
+    """What `message` gave, for as long as others may want it."""
 
     @property
     def message(self) -> Message:
         """What `line` says, decoded when somebody first looks."""
-        if self._message is None:
-            self._message = parse_message(self.line)
-        return self._message
+        if self.decoded is None:
+            self.decoded = parse_message(self.line)
+        return self.decoded
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,10 @@ DEFAULT_MEMORY = 64 * 1024 * 1024
 ENTRY_WEIGHT = 200
 
 
+WARM = 256
+"""How many of the newest entries may keep what they were decoded to."""
+
+
 class Journal:
     """Entries in order, each with a sequence number; the first is 1."""
 
@@ -40,6 +44,9 @@ class Journal:
         self.last_seq += 1
         entry = Entry(self.last_seq, at, kind, line, turns, details)
         self._entries.append(entry)
+        if len(self._entries) > WARM:
+            # Whoever comes later decodes it again: kept for all, they would outweigh the lines.
+            self._entries[-WARM].decoded = None
         self._weight += len(line) + ENTRY_WEIGHT
         if self._weight > self._memory:
             self._forget()

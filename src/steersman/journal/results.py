@@ -98,10 +98,10 @@ class Transcript:
         return next(reversed(self._by_message()), "")
 
     def _by_message(self) -> list[str]:
-        joined: dict[str, str] = {}
+        joined: dict[str, list[str]] = {}
         for message_id, text in self._texts:
-            joined[message_id] = joined.get(message_id, "") + text
-        return [text for text in joined.values() if text]
+            joined.setdefault(message_id, []).append(text)
+        return [text for text in map("".join, joined.values()) if text]
 
 
 def outcome_of(result: Result, *, was_interrupted: bool = False) -> Outcome:

@@ -21,6 +21,10 @@ class TextStream:
         """What was given out of the message being written now."""
         self._seen = ""
         """What the stream has brought of it; less than `_told` while a broken one begins anew."""
+        self._pieces: list[str] = []
+        """What was given out since `_told` was last put together: joining each is quadratic."""
+        self._is_in_step = True
+        """Whether what was seen is what was told, so that the next piece is the next chunk."""
         self._complete = ""
         """What its complete frames have confirmed."""
         self._message_id = ""
@@ -34,6 +38,7 @@ class TextStream:
             return str(entry.details.get("text", ""))
         if entry.kind is Kind.RESTARTED:
             # A message that was not complete is written anew.
+            self._gather()
             self._is_abandoned = self._seen != self._complete
         if entry.kind not in (Kind.PARTIAL, Kind.MESSAGE):
             return ""
@@ -54,13 +59,29 @@ class TextStream:
                 "type": "content_block_delta",
                 "delta": {"type": "text_delta", "text": str(text)},
             }:
-                self._seen += text
-                return self._tell(self._seen)
+                return self._on_piece(text)
             case {"type": "message_stop"}:
                 self._is_abandoned = "abandoned_blocks" in message.raw
             case _:
                 pass
         return ""
+
+    def _on_piece(self, text: str) -> str:
+        if not self._is_in_step:
+            self._seen += text
+            return self._tell(self._seen)
+        if not text:
+            return ""
+        is_new_message = not self._told and not self._pieces and self._has_told
+        self._pieces.append(text)
+        self._has_told = True
+        return PARAGRAPH + text if is_new_message else text
+
+    def _gather(self) -> None:
+        """Put together what was told in pieces."""
+        if self._pieces:
+            self._told = self._seen = self._told + "".join(self._pieces)
+            self._pieces.clear()
 
     def _on_message(self, message: Assistant) -> str:
         if message.parent_tool_use_id is not None or message.is_api_error_message:
@@ -68,19 +89,23 @@ class TextStream:
         text = "".join(block.text for block in message.content if isinstance(block, TextBlock))
         if message.message.id != self._message_id:
             self._begin(message.message.id)
+        self._gather()
         self._complete += text
         return self._tell(self._complete)
 
     def _begin(self, message_id: str) -> None:
+        self._gather()
         self._seen = self._complete = ""
         self._message_id = message_id
         if not self._is_abandoned:
             self._told = ""
+        self._is_in_step = not self._told
         self._is_abandoned = False
 
     def _tell(self, text: str) -> str:
         """What of `text`, the message up to now, was not given out yet."""
         if self._told.startswith(text):
+            self._is_in_step = self._seen == self._told
             return ""
         if text.startswith(self._told):
             chunk = text[len(self._told) :]
@@ -89,5 +114,6 @@ class TextStream:
             # The stream began anew and says something else: what was told cannot be taken back.
             chunk, is_new_message = text, True
         self._told = text
+        self._is_in_step = self._seen == text
         self._has_told = True
         return PARAGRAPH + chunk if is_new_message else chunk

@@ -46,7 +46,8 @@ def grants_command(rule: str, line: str) -> Match:
     """Whether an allowing rule covers every command of `line`."""
     parsed = _parsed(line)
     pattern = _pattern(rule)
-    fits = [pattern.fullmatch(" ".join(words)) is not None for words in parsed.commands]
+    # The CLI compares an approval with the command as it is written, quotes and all.
+    fits = [pattern.fullmatch(written) is not None for written in parsed.written]
     if parsed.is_plain and fits and all(fits):
         return Match.YES
     is_hidden = not parsed.is_plain or any(words[0] in WRAPPERS for words in parsed.commands)
@@ -88,6 +89,8 @@ def _spaced(text: str) -> str:
 @dataclass(frozen=True, slots=True)
 class _Parsed:
     commands: tuple[tuple[str, ...], ...]
+    written: tuple[str, ...]
+    """The commands with their quotes, one space between words."""
     is_plain: bool
     """Nothing but words, quotes, `&&`, `||`, `;` and `|`."""
 
@@ -97,7 +100,8 @@ def _parsed(line: str) -> _Parsed:
     reader = _Reader(_HARMLESS_REDIRECT.sub("", line))
     reader.read()
     commands = tuple(tuple(words) for words in reader.commands if words)
-    return _Parsed(commands, reader.is_plain)
+    written = tuple(" ".join(words) for words in reader.written if words)
+    return _Parsed(commands, written, reader.is_plain)
 
 
 _TOKEN = re.compile(
@@ -113,27 +117,29 @@ class _Reader:
 
     def __init__(self, line: str) -> None:
         self.commands: list[list[str]] = [[]]
+        self.written: list[list[str]] = [[]]
         self.is_plain = True
         self._line = line
         self._word: str | None = None
+        self._as_written = ""
         self._is_quoted = False
 
     def read(self) -> None:
         for token in _TOKEN.finditer(self._line):
             kind, text = token.lastgroup or "", token.group()
             if kind == "single":
-                self._add(text if self._is_quoted else token["single"])
+                self._add(text if self._is_quoted else token["single"], text)
             elif kind == "quote":
                 self._is_quoted = not self._is_quoted
-                self._add("")
+                self._add("", text)
             elif kind == "escaped":
                 self.is_plain = False
-                self._add(token["escaped"])
+                self._add(token["escaped"], text)
             elif kind == "odd":
                 self._odd(text)
             elif self._is_quoted or kind in ("plain", "other"):
                 self.is_plain = self.is_plain and not (kind == "other" and text in "$#'")
-                self._add(text)
+                self._add(text, text)
             else:
                 self._end_word(ends_command=kind == "joint")
         self.is_plain = self.is_plain and not self._is_quoted
@@ -142,13 +148,14 @@ class _Reader:
     def _odd(self, text: str) -> None:
         # In double quotes only substitutions count, and those are commands of their own.
         if self._is_quoted and text not in ("$(", "`"):
-            self._add(text)
+            self._add(text, text)
             return
         self.is_plain = False
         self._end_word(ends_command=text[0] not in "<>" or text.endswith("("))
 
-    def _add(self, text: str) -> None:
+    def _add(self, text: str, as_written: str) -> None:
         self._word = (self._word or "") + text
+        self._as_written += as_written
 
     def _end_word(self, *, ends_command: bool) -> None:
         if self._word is not None:
@@ -156,9 +163,11 @@ class _Reader:
                 self.is_plain = False
             else:
                 self.commands[-1].append(self._word)
-        self._word = None
+                self.written[-1].append(self._as_written)
+        self._word, self._as_written = None, ""
         if ends_command:
             self.commands.append([])
+            self.written.append([])
 
 
 def _forms(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

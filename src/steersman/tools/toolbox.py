@@ -24,6 +24,7 @@ from steersman.tools.resources import Resource, resource_answers
 from steersman.tools.results import ToolError
 from steersman.tools.running import Manner, MannerWords, run_tool
 from steersman.tools.shelves import Shelf
+from steersman.tools.watching import open_calls
 
 __all__ = ["Toolbox"]
 
@@ -147,6 +148,7 @@ class Toolbox:
 
     async def detach(self, caller: Caller) -> None:
         self._callers.pop(caller, None)
+        open_calls().rest()
 
     async def handle(self, message: JsonObject, caller: Caller) -> JsonObject | None:
         method, request_id = message.get("method"), message.get("id")

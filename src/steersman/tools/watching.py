@@ -87,6 +87,12 @@ class OpenCalls:
         """It is over."""
         del self.running[call]
 
+    def rest(self) -> None:
+        """Leave no timer behind, if nothing runs."""
+        if self._timer is not None and not self.running:
+            self._timer.cancel()
+            self._timer = None
+
     def _set_timer(self, when: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
