@@ -34,8 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     asked = parser.parse_args(arguments)
 
     run = measured(asked.rows, asked.rounds)
-    print(table(run.rows))
+    # Kept before anything is made of it: it took minutes.
     save_run(run, MADE / "latest.json")
+    print(table(run.rows))
     draw(run.rows, MADE)
     if asked.publish:
         publish(run)
@@ -56,6 +57,8 @@ def measured(words: str, rounds: int | None) -> Run:
         sys.stderr.write(f"{time.monotonic() - started:5.0f} s  {title}\n")
 
     run.rows = measure(rows, people, program, say, rounds)
+    for each in run.rows:
+        each.date = run.machine["date"]
     run.machine["load after"] = machine.load()
     run.machine["took"] = f"{time.monotonic() - started:.0f} s"
     return run

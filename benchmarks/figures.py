@@ -30,6 +30,8 @@ class Measured:
     """Why a contestant has no figure."""
     peaks: dict[str, int] = field(default_factory=dict[str, int])
     """Bytes of memory at most."""
+    date: str = ""
+    """When it was measured: a page may show rows of more than one run."""
 
     @property
     def row(self) -> Row:
@@ -73,7 +75,8 @@ def figure_of(row: Row, report: Mapping[str, Any]) -> float:
 def ratio(measured: Measured, name: str, to: str = OFFICIAL) -> Ratio | None:
     """The cost of `name` over that of `to`, by the medians of their rounds."""
     ours, theirs = measured.values.get(name), measured.values.get(to)
-    if not ours or not theirs or not median(theirs) > 0:
+    # Memory that shrinks, or is too little to be seen, has no ratio.
+    if not ours or not theirs or min(*ours, *theirs) <= 0:
         return None
     return Ratio(median(ours) / median(theirs), _margin(ours, theirs))
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from benchmarks.figures import Run
 from benchmarks.plots import draw
-from benchmarks.records import save_run
+from benchmarks.records import load_run, save_run
+from benchmarks.rows import ROWS
 from benchmarks.table import table
 
-__all__ = ["publish", "with_numbers"]
+__all__ = ["publish", "together", "with_numbers"]
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "performance.md"
@@ -19,10 +20,19 @@ NUMBERS = re.compile(r"(<!-- numbers -->\n).*?(<!-- /numbers -->)", re.DOTALL)
 
 
 def publish(run: Run) -> None:
-    """Write page, pictures and JSON file."""
-    save_run(run, PICTURES / "latest.json")
+    """Write page, pictures and JSON file; rows that were not measured now stay as they were."""
+    kept = PICTURES / "latest.json"
+    if kept.exists():
+        run = together(load_run(kept), run)
+    save_run(run, kept)
     draw(run.rows, PICTURES)
     PAGE.write_text(with_numbers(PAGE.read_text(encoding="utf-8"), run), encoding="utf-8")
+
+
+def together(earlier: Run, later: Run) -> Run:
+    """The rows of both, in the order of the table, each as it was last measured."""
+    rows = {each.key: each for each in (*earlier.rows, *later.rows)}
+    return Run(later.machine, [rows[key] for key in ROWS if key in rows])
 
 
 def with_numbers(page: str, run: Run) -> str:

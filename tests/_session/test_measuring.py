@@ -49,7 +49,7 @@ async def test_as_many_tool_calls_as_allowed_are_made_and_the_next_one_is_too_mu
 async def test_round_trips_of_a_turn_are_counted_by_message_and_not_by_block() -> None:
     several = say("one") + A_CALL + A_CALL
     cli = ScriptedCLI(
-        Script(when("few", several, say("done")), when("many", several, A_CALL, say("half") + stall()))
+        Script(when("few", several, say("done")), when("many", several, A_CALL, several + stall()))
     )
 
     async with opened(cli, limits=Limits(turn=Caps(turns=2)), **ALLOWED) as session:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.figures import Measured, Run, figure_of, ratio, verdict
-from benchmarks.page import PAGE, with_numbers
+from benchmarks.page import PAGE, together, with_numbers
 from benchmarks.plots import series
 from benchmarks.records import differences, load_run, save_run
 from benchmarks.rows import BARE, EVERYONE, OFFICIAL, OURS, ROWS, TYPESCRIPT, chosen
@@ -81,6 +81,23 @@ def test_the_margin_grows_with_the_spread_of_the_rounds() -> None:
     assert steady.margin is not None
     assert spread.margin is not None
     assert spread.margin > 3 * steady.margin
+
+
+def test_memory_that_cannot_be_seen_has_no_ratio() -> None:
+    row = Measured("idle", {OFFICIAL: [100.0, 120.0, 110.0], OURS: [0.0, -5.0, 3.0]})
+
+    assert ratio(row, OURS) is None
+    assert "idle session" in table([row])
+
+
+def test_rows_that_were_not_measured_again_stay_on_the_page() -> None:
+    earlier = run(measured("hook", 1e-6), measured("partial", 1e-6))
+    later = run(measured("partial", 2e-6))
+
+    both = together(earlier, later)
+
+    assert [each.key for each in both.rows] == ["partial", "hook"]
+    assert both.rows[0] == later.rows[0]
 
 
 def test_one_round_claims_no_margin() -> None:

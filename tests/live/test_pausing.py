@@ -137,7 +137,7 @@ async def test_a_hard_pause_stops_bash_where_it_stands(
         await until((sandbox.project / "started").exists)
         await session.pause(hard=True)
         queued = session.snapshot()
-        await until(lambda: {state_of(pid) for pid in inhabitants(sandbox.root)} <= {"T", "S"})
+        await until(lambda: states_below(session, sandbox) == {"T"})
         await outlive(2)
         paused = (session.state, effect.exists(), len(model.asked))
         await session.resume()
@@ -149,12 +149,12 @@ async def test_a_hard_pause_stops_bash_where_it_stands(
     assert effect.exists()
 
 
-def state_of(pid: int) -> str:
-    """The letter by which the kernel names what a process does."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return "S"
+def states_below(session: Session, sandbox: CliSandbox) -> set[str]:
+    """What the kernel says that the CLI and its tools do; `T` is stopped."""
+    tools = [pid for pid, words in inhabitants(sandbox.root).items() if "sleep 0.5" in words]
+    assert tools
+    found = [Path(f"/proc/{pid}/stat").read_text() for pid in (session.pid, *tools)]
+    return {each.rpartition(")")[2].split()[0] for each in found}
 
 
 @pytest.mark.parametrize("hard", [False, True])

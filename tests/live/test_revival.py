@@ -244,7 +244,7 @@ async def test_killed_while_our_own_tool_runs_it_is_cancelled_and_may_run_again(
         done = await turn
 
     assert (was, done.outcome, done.text) == ("waiting_tool_call", "completed", "Counted.")
-    assert ran == [0, 1], _model.asked[-1].tool_results
+    assert ran == [0, 1]
     assert session.snapshot().pending_tool_calls == ()
 
 
@@ -452,6 +452,40 @@ async def test_a_key_sent_again_by_another_process_gives_the_answer_that_was_giv
     assert [each.last_text for each in model.asked] == ["pay", "and then"]
 
 
+async def test_a_key_sent_again_after_the_host_was_lost_has_the_turn_go_on(
+    scripted: MakeScripted,
+) -> None:
+    agent, model = scripted(Script(stall(), say("Paid."), strict=True), revive=False)
+
+    async with asyncio.timeout(LIMIT):
+        async with agent.session() as first:
+            await first.send("pay", key="invoice 7")
+            await asyncio.to_thread(model.wait_for_request)
+            await until(lambda: is_written_down('"pay"', agent.options.env, first.id))
+            kill(first)
+        async with agent.session(resume=first.id) as second:
+            paid = await (await second.send("pay", key="invoice 7"))
+
+    assert (paid.outcome, paid.text) == ("completed", "Paid.")
+    said = [str(request.body["messages"]).count("'pay'") for request in model.asked]
+    assert said == [1, 1]
+
+
+async def test_an_older_cli_does_not_hang_on_a_key_that_it_knows(scripted: MakeScripted) -> None:
+    """It drops the prompt and says nothing; what it has written down tells."""
+    agent, model = scripted(say("Paid."), cli_path=find_older_cli())
+
+    async with asyncio.timeout(LIMIT):
+        async with agent.session() as first:
+            await (await first.send("pay", key="invoice 7"))
+            await until(lambda: is_written_down("Paid.", agent.options.env, first.id))
+        async with agent.session(resume=first.id) as second:
+            again = await (await second.send("pay", key="invoice 7"))
+
+    assert (again.outcome, again.text) == ("completed", "Paid.")
+    assert len(model.asked) == 1
+
+
 # --- CLIs that do not come back --------------------------------------------------------
 
 
@@ -544,12 +578,16 @@ async def test_an_older_cli_fails_the_turn_that_had_begun_and_runs_those_behind_
 ) -> None:
     """It has no `--await-initialize`: run again, a turn would slip past our hooks."""
     agent, model = scripted(
+        when("warm up", say("Warm.")),
         when("go", say("Half") + stall()),
         when("and then", say("Behind.")),
         cli_path=find_older_cli(),
     )
 
     async with asyncio.timeout(LIMIT), agent.session(revive=QUICK) as session:
+        await (await session.send("warm up"))
+        # It writes late, and a conversation that it has not written down is begun anew.
+        await until(lambda: is_written_down("Warm.", agent.options.env, session.id))
         turn, queued = await session.send("go"), await session.send("and then")
         await first_words(turn, "Half")
         kill(session)
@@ -559,7 +597,7 @@ async def test_an_older_cli_fails_the_turn_that_had_begun_and_runs_those_behind_
     assert isinstance(lost.cause, CliExited)
     assert (behind.outcome, behind.text) == ("completed", "Behind.")
     assert session.restarts == 1
-    assert [each.last_text for each in model.asked] == ["go", "and then"]
+    assert [each.last_text for each in model.asked] == ["warm up", "go", "and then"]
 
 
 async def test_an_older_cli_runs_a_prompt_that_it_had_not_seen(scripted: MakeScripted) -> None:

@@ -35,6 +35,7 @@ class TurnBook:
         self._owners: dict[str, tuple[str, ...]] = {}
         self._has_lifecycle = False
         self._together: tuple[str, ...] = ()
+        self._stand_ins: dict[str, str] = {}
 
     @property
     def open(self) -> tuple[str, ...]:
@@ -43,10 +44,10 @@ class TurnBook:
 
     def sent(self, uuid: str) -> None:
         """A prompt is on its way."""
-        self._open[uuid] = None
+        self._open[self._stand_ins.get(uuid, uuid)] = None
 
     def goes_on(self, uuids: Iterable[str]) -> None:
-        """This CLI takes up the turn of these prompts, in whose middle another one was lost.
+        """The CLI takes up the turn of these prompts, in whose middle another one was lost.
 
         It names only the first of them in the end; they settle together.
         """
@@ -56,6 +57,15 @@ class TurnBook:
         self._open |= dict.fromkeys(self._together)
         self._started.update(self._together)
         self.current = self._together
+
+    def stands_for(self, other: str, uuid: str) -> None:
+        """What the CLI says about `other` is about the prompt `uuid`."""
+        self._stand_ins[other] = uuid
+
+    def continues(self, uuid: str, other: str) -> None:
+        """A prompt that was settled goes on, under the uuid of another one."""
+        self.stands_for(other, uuid)
+        self._open[uuid] = None
 
     def has_started(self, uuid: str) -> bool:
         """Whether the CLI has begun with this prompt."""
@@ -69,6 +79,7 @@ class TurnBook:
     def lifecycle(self, uuid: str, state: str) -> list[TurnEvent]:
         """The CLI tells what becomes of a prompt."""
         self._has_lifecycle = True
+        uuid = self._stand_ins.get(uuid, uuid)
         if uuid not in self._open:
             return []
         if state == "started":
@@ -88,6 +99,7 @@ class TurnBook:
 
     def replayed(self, uuid: str) -> list[TurnEvent]:
         """The CLI echoes a prompt: on older ones, the only sign that it has begun with it."""
+        uuid = self._stand_ins.get(uuid, uuid)
         if uuid not in self._open:
             return []
         self._replayed.append(uuid)
@@ -96,6 +108,7 @@ class TurnBook:
     def result(self, route: Route, line: bytes) -> list[TurnEvent]:
         """A turn of the CLI's has ended."""
         named = route.user_message_uuids or [uuid for uuid in (route.user_message_uuid,) if uuid]
+        named = [self._stand_ins.get(uuid, uuid) for uuid in named]
         if not named and route.origin is not None:
             # Nobody asked for that turn; it ends no prompt of ours.
             return []

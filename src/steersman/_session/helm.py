@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -64,7 +65,6 @@ from steersman.journal.standing import Standing
 from steersman.messages import Assistant, Init, Message
 from steersman.options import Revival
 from steersman.permissions import Ask, Payload
-from steersman.transcripts import answer_to
 
 __all__ = ["Helm"]
 
@@ -83,7 +83,7 @@ class Helm:
     def __init__(self, course: Course) -> None:
         self.options = course.options
         self.log = Log(course.options.journal_memory, course.clock)
-        self.ledger = Ledger(self.log, course.options.request_timeout, self._written_answer)
+        self.ledger = Ledger(self.log, course.options.request_timeout, self._written_down)
         self.gate = Gate()
         self.listeners = Listeners()
         self.phase = Phase.IDLE
@@ -236,6 +236,7 @@ class Helm:
         if handover is not None:
             self.ledger.announce(link, handover)
         self.initialized = await start(link, plan, self._course.transport, self.options.startup)
+        self.ledger.tells_all = self._is_modern
         await await_servers(link, self.servers, self.options, self.desk.serving.keys)
 
     async def _give_up(self, error: BaseException) -> None:
@@ -364,17 +365,17 @@ class Helm:
     async def _begin_again(self, cause: SteersmanError, *, is_new: bool) -> None:
         assert self._course.again is not None
         assert self.session_id is not None
-        modern, lines = self._is_modern, self._course.transcript(self.session_id) or ()
+        modern, lines = self._is_modern, self._written_down()
         handover = hand_over(self.ledger.written, lines, is_new=is_new, is_modern=modern)
         reruns = modern and not is_new and self.ledger.needs_rerun
         plan = self._course.again(Continuation(self.session_id, is_new, reruns))
         await self._begin(self._with_servers(plan), handover if reruns else None)
         self._go_on(handover, cause)
 
-    def _written_answer(self, uuid: str) -> str:
-        """What the CLI has written down about a prompt."""
+    def _written_down(self) -> Sequence[bytes]:
+        """What the CLI has written down about the conversation, as far as we can read it."""
         lines = self._course.transcript(self.session_id) if self.session_id else None
-        return answer_to(lines or (), uuid)
+        return lines or ()
 
     def _with_servers(self, plan: Plan) -> Plan:
         """Name the servers that are there now: some may have come or gone since the start."""

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import contextvars
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from steersman._protocol.events import TurnSettled
 from steersman._session.handover import Handover
+from steersman._session.identity import new_uuid
 from steersman._session.link import Link
 from steersman._session.log import Log
 from steersman._session.turn import Delivery, Turn
 from steersman.control import Interrupt
-from steersman.errors import NotLoggedIn, Stalled, SteersmanError
+from steersman.errors import CliExited, NotLoggedIn, Stalled, SteersmanError
 from steersman.journal import Entry, Kind, Outcome, TurnResult
 from steersman.journal.accounts import Accounts
 from steersman.journal.calls import ToolCallRecord
 from steersman.journal.results import outcome_of
 from steersman.journal.text import TextStream
 from steersman.messages import ApiRetry, Result, parse_message
+from steersman.transcripts import answer_to, has_prompt, is_unfinished
 
 __all__ = ["Ledger"]
+
+CONTINUE = "Continue from where you left off."
+"""What the CLI itself says to the model when it takes up a turn again."""
 
 AUTHENTICATION_TRIES = 2
 """A wrong key stays wrong: after so many refusals we end the CLI's retries, which take minutes."""
@@ -31,17 +36,22 @@ class Ledger:
     """Gives the CLI one prompt at a time, unless told otherwise, and each prompt its result."""
 
     def __init__(
-        self, log: Log, request_timeout: float, answer: Callable[[str], str] = lambda _: ""
+        self,
+        log: Log,
+        request_timeout: float,
+        transcript: Callable[[], Sequence[bytes]] = tuple,
     ) -> None:
         self.accounts = Accounts()
         """What turns said, did and cost."""
         self.is_held = False
         """Whether prompts wait although the CLI could have them."""
+        self.tells_all = True
+        """Whether the CLI says what becomes of each prompt; older ones do not."""
         self._log = log
         self._link: Link | None = None
         self._request_timeout = request_timeout
-        self._answer = answer
-        """What the CLI has written down about a prompt, for one that ended where we did not see."""
+        self._transcript = transcript
+        """What the CLI has written down: of prompts that ended where we did not see."""
         self._was_stopped = False
         """Whether the last turn was told to stop, and none has begun since."""
         self._queue: deque[Turn] = deque()
@@ -88,8 +98,21 @@ class Ledger:
 
     def send_next(self) -> None:
         """Write the next prompt, if the CLI is not at work on one of ours: it would merge them."""
-        if self._queue and not self._turns and self._can_write:
-            self._write(self._queue.popleft())
+        while self._queue and not self._turns and self._can_write:
+            turn = self._queue.popleft()
+            if not self._is_known(turn):
+                self._write(turn)
+
+    def _is_known(self, turn: Turn) -> bool:
+        """Settle a prompt that an older CLI knows already: it would drop it without a word."""
+        if self.tells_all or not turn.may_be_known:
+            return False
+        lines = self._transcript()
+        if not has_prompt(lines, turn.uuid):
+            return False
+        lost = CliExited("the CLI was lost in the middle of this turn, and cannot take it up again")
+        self._end(turn, lost if is_unfinished(lines, turn.uuid) else None, cancelled=False)
+        return True
 
     @property
     def _can_write(self) -> bool:
@@ -156,8 +179,10 @@ class Ledger:
 
     def announce(self, link: Link, handover: Handover) -> None:
         """Prepare for a CLI that goes on by itself, before we have told it anything."""
-        for turn in handover.resent:
+        for turn in self.written:
             link.connection.turns.sent(turn.uuid)
+            for other in turn.stand_ins:
+                link.connection.turns.stands_for(other, turn.uuid)
         link.connection.turns.goes_on(turn.uuid for turn in handover.taken_up)
 
     def move_to(
@@ -188,7 +213,7 @@ class Ledger:
     def settle(self, settled: TurnSettled) -> TurnResult | None:
         """A prompt is done with; the next one may go."""
         turn = self._turns.pop(settled.uuid, None)
-        if turn is None:
+        if turn is None or (settled.result is None and self._continues(turn, settled)):
             return None
         result = None if settled.result is None else parse_message(settled.result)
         # Closed under a prompt that had not reached the model: the CLI calls that a success.
@@ -200,6 +225,26 @@ class Ledger:
             done = self._end(turn, turn.cause, cancelled=settled.was_cancelled or is_cut_off)
         self.send_next()
         return done
+
+    def _continues(self, turn: Turn, settled: TurnSettled) -> bool:
+        """Have a turn go on that a CLI calls done, although it only knows that it was begun.
+
+        It takes up again the turn that another one was lost in, but not one that was taken up.
+        """
+        asks = turn.asks and turn.may_be_known and not settled.was_cancelled
+        if not asks or turn.cause is not None or not self._can_write:
+            return False
+        assert self._link is not None
+        turn.may_be_known = False
+        if not is_unfinished(self._transcript(), turn.uuid, *turn.stand_ins):
+            return False
+        other = new_uuid()
+        turn.stand_ins.append(other)
+        self._turns[turn.uuid] = turn
+        self._link.connection.turns.continues(turn.uuid, other)
+        line = self._link.connection.prompt(other, CONTINUE, **turn.fields)
+        self._link.write(line, (turn.uuid,))
+        return True
 
     def withdrawn(self, uuid: str) -> None:
         """The CLI has taken a prompt out of its queue."""
@@ -245,7 +290,7 @@ class Ledger:
         text = self._streamed(turn) if turn.is_broken or not has_result else None
         found = ""
         if text == "" and outcome == "completed" and turn.asks:
-            text = found = self._answer(turn.uuid)
+            text = found = answer_to(self._transcript(), turn.uuid, *turn.stand_ins)
         self._was_stopped = outcome == "interrupted"
         at = self._log.clock()
         result = self.accounts.settle(

@@ -197,12 +197,12 @@ class Link:
         self.log.wake()
 
     def _on_message(self, event: MessageArrived, now: float) -> None:
-        line = event.line
-        if event.kind is Kind.CONTROL:
+        line, kind = event.line, event.kind
+        if kind is Kind.CONTROL:
             line = self.redactor.line(line)
-        if event.kind is not Kind.CONTROL:
-            self.last_kind = event.kind
-        entry = self.log.append(now, event.kind, line, event.turns)
+        else:
+            self.last_kind = kind
+        entry = self.log.append(now, kind, line, event.turns)
         if event.name:
             self._listener.message_arrived(entry, event.name)
 

@@ -22,7 +22,8 @@ class Readings:
 
     def __init__(self, log: Log, *, shows_partials: bool) -> None:
         self._log = log
-        self._shows_partials = shows_partials
+        self.shown = frozenset({Kind.MESSAGE, *([Kind.PARTIAL] if shows_partials else [])})
+        """The entries that are messages for people, under this session's options."""
 
     @property
     def last_seq(self) -> int:
@@ -34,9 +35,11 @@ class Readings:
 
         Raises `ReaderLagged` when some of them are gone from memory.
         """
-        shows = self.shows
+        shown = self.shown
         return self.reading(
-            lambda entry: entry.message if shows(entry) else None, after=after, for_speech=True
+            lambda entry: entry.message if entry.kind in shown else None,
+            after=after,
+            for_speech=True,
         )
 
     def raw(self, *, after: int = 0) -> AsyncIterator[bytes]:
@@ -82,7 +85,3 @@ class Readings:
             on_lag=on_lag,
             for_speech=for_speech,
         )
-
-    def shows(self, entry: Entry) -> bool:
-        """Whether an entry is a message for people, under this session's options."""
-        return entry.kind is Kind.MESSAGE or (entry.kind is Kind.PARTIAL and self._shows_partials)

@@ -287,6 +287,7 @@ class Session(Readings, DailyVerbs):
         turn = Turn(self, uuid, content, fields, when)
         if key is not None:
             self._keyed[key] = turn
+            turn.may_be_known = True
         self._sent.append(uuid)
         self._helm.ledger.add(turn)
         self._helm.move(Move.BEGIN)

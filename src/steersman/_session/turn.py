@@ -36,8 +36,9 @@ class Host(Protocol):
         """The number of the newest journal entry."""
         ...
 
-    def shows(self, entry: Entry) -> bool:
-        """Whether an entry is a message for people."""
+    @property
+    def shown(self) -> frozenset[Kind]:
+        """The entries that are messages for people."""
         ...
 
     def reading(
@@ -88,6 +89,10 @@ class Turn:
         """Tools and hooks of this turn run in the context of the `send()` that made it."""
         self.steers = False
         """Whether it was written into the turn of another one."""
+        self.stand_ins: list[str] = []
+        """The uuids under which it was continued."""
+        self.may_be_known = False
+        """Whether a CLI may have heard of it before, and so drop it as one that is done."""
         self.was_interrupted = False
         self.is_broken = False
         """Whether something was streamed that did not count in the end."""
@@ -123,8 +128,8 @@ class Turn:
 
         Raises `ReaderLagged` when the beginning is gone from memory.
         """
-        shows = self.session.shows
-        return self._read(lambda entry: entry.message if shows(entry) else None)
+        shown = self.session.shown
+        return self._read(lambda entry: entry.message if entry.kind in shown else None)
 
     def raw(self) -> AsyncIterator[bytes]:
         """The turn's lines as they came, without control lines."""
@@ -170,6 +175,7 @@ class Turn:
     def lose_place(self) -> None:
         """Say that the CLI that was at work on it is gone, and another one goes on."""
         self.is_broken = self.is_broken or self.has_begun
+        self.may_be_known = True
         self.cause = None
 
     def settle(self, result: TurnResult, delivery: Delivery) -> None:
@@ -182,8 +188,10 @@ class Turn:
     def _read(self, pick: Callable[[Entry], T | None]) -> AsyncIterator[T]:
         uuid = self.uuid
 
+        settled = Kind.SETTLED
+
         def is_end(entry: Entry) -> bool:
-            return entry.kind is Kind.SETTLED and uuid in entry.turns
+            return entry.kind is settled and uuid in entry.turns
 
         def pick_ours(entry: Entry) -> T | None:
             return pick(entry) if uuid in entry.turns else None

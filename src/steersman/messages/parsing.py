@@ -55,6 +55,7 @@ class _Kind(Struct):
 _kind = msgspec.json.Decoder(_Kind)
 
 PIECE = b'{"type":"stream_event",'
+_piece = msgspec.json.Decoder(StreamEvent).decode
 
 
 def parse_message(line: bytes | dict[str, Any]) -> Message:
@@ -64,10 +65,17 @@ def parse_message(line: bytes | dict[str, Any]) -> Message:
     """
     if isinstance(line, dict):
         line = _json.dumps(line)
+    if line.startswith(PIECE):
+        # Most of what comes is pieces: the straight way for those that fit.
+        try:
+            piece = _piece(line)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            pass
+        else:
+            vars(piece)[SOURCE] = line
+            return piece
     try:
-        # Pieces are most of what comes, and know themselves by their first bytes.
-        cls = StreamEvent if line.startswith(PIECE) else _class_of(line)
-        return cast("Message", read(cls, line))
+        return cast("Message", read(_class_of(line), line))
     except _json.TooDeep:
         return UnknownMessage(type="too deep").came_on(line)
     except ValueError:

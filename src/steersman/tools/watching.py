@@ -72,10 +72,12 @@ class OpenCalls:
         self.running: dict[OpenCall, None] = {}
         self._watch = watch
         self._timer: asyncio.TimerHandle | None = None
+        self._is_resting = False
 
     def add(self, call: OpenCall, *, may_stall: bool) -> None:
         """Look after `call` until it is removed."""
         self.running[call] = None
+        self._is_resting = False
         if may_stall and not self.is_watched:
             self._watch(self)
         if call.next_beat is not None and (
@@ -86,9 +88,12 @@ class OpenCalls:
     def remove(self, call: OpenCall) -> None:
         """It is over."""
         del self.running[call]
+        if self._is_resting:
+            self.rest()
 
     def rest(self) -> None:
-        """Leave no timer behind, if nothing runs."""
+        """Leave no timer behind once nothing runs: a session is over, perhaps the last one."""
+        self._is_resting = True
         if self._timer is not None and not self.running:
             self._timer.cancel()
             self._timer = None

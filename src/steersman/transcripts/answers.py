@@ -6,32 +6,42 @@ prompt are its descendants, up to the next prompt. Lines that are torn or unknow
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from steersman import _json
 
-__all__ = ["answer_to", "has_prompt", "was_folded"]
+__all__ = ["answer_to", "has_prompt", "is_unfinished", "was_folded"]
 
 PARAGRAPH = "\n\n"
 """Stands between the texts of two messages of one turn."""
+
+STOPPED = "[Request interrupted by user"
+"""How the note begins that the CLI makes about a turn that was stopped."""
 
 SYNTHETIC = "<synthetic>"
 """The model of messages that the CLI wrote itself."""
 
 
-def answer_to(lines: Iterable[bytes], uuid: str) -> str:
-    """All that the main agent wrote about the prompt of that uuid; empty if there is nothing."""
-    chain: set[str] = set()
+def answer_to(lines: Iterable[bytes], *uuids: str) -> str:
+    """All that the main agent wrote about the prompts of those uuids; empty if there is nothing."""
     texts: dict[str, str] = {}
-    for entry in _entries(lines):
-        if _names(entry, uuid):
-            chain.add(str(entry.get("uuid")))
-        elif entry.get("parentUuid") in chain and not _is_prompt(entry):
-            chain.add(str(entry.get("uuid")))
-            for message_id, text in _texts(entry):
-                texts[message_id] = texts.get(message_id, "") + text
+    for entry in _belonging(lines, uuids):
+        for message_id, text in _texts(entry):
+            texts[message_id] = texts.get(message_id, "") + text
     return PARAGRAPH.join(text for text in texts.values() if text)
+
+
+def is_unfinished(lines: Iterable[bytes], *uuids: str) -> bool:
+    """Whether the CLI has taken these prompts up and come to no end: it was lost in the middle."""
+    last: Mapping[str, Any] | None = None
+    for entry in _belonging(lines, uuids):
+        if entry.get("type") in ("user", "assistant"):
+            last = entry
+    if last is None or _is_stop(last):
+        return False
+    is_said = last.get("type") == "assistant"
+    return not is_said or any(block.get("type") == "tool_use" for block in _blocks(last))
 
 
 def has_prompt(lines: Iterable[bytes], uuid: str) -> bool:
@@ -42,6 +52,16 @@ def has_prompt(lines: Iterable[bytes], uuid: str) -> bool:
 def was_folded(lines: Iterable[bytes], uuid: str) -> bool:
     """Whether it became part of a turn that was under way; the CLI does not know its uuid again."""
     return any(_folds(entry, uuid) for entry in _entries(lines))
+
+
+def _belonging(lines: Iterable[bytes], uuids: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+    """The prompts, and all that follows from them."""
+    chain: set[str] = set()
+    for entry in _entries(lines):
+        is_ours = entry.get("parentUuid") in chain and not _is_prompt(entry)
+        if is_ours or any(_names(entry, uuid) for uuid in uuids):
+            chain.add(str(entry.get("uuid")))
+            yield entry
 
 
 def _entries(lines: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
@@ -65,9 +85,15 @@ def _folds(entry: Mapping[str, Any], uuid: str) -> bool:
 
 def _is_prompt(entry: Mapping[str, Any]) -> bool:
     """Whether somebody said something new, and it is no tool's result nor the CLI's own note."""
-    if entry.get("type") != "user" or entry.get("isMeta"):
+    if entry.get("type") != "user" or entry.get("isMeta") or _is_stop(entry):
         return False
     return not any(block.get("type") == "tool_result" for block in _blocks(entry))
+
+
+def _is_stop(entry: Mapping[str, Any]) -> bool:
+    """Whether the CLI has noted that somebody stopped the turn."""
+    texts = [str(block.get("text", "")) for block in _blocks(entry)]
+    return entry.get("type") == "user" and any(text.startswith(STOPPED) for text in texts)
 
 
 def _texts(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
