@@ -256,7 +256,7 @@ def helpers(order: Order) -> list[int]:
 def is_cli(pid: int, program: str) -> bool:
     """Whether a process is the stand-in itself."""
     try:
-        return str(Path(f"/proc/{pid}/exe").readlink()) == program
+        return Path(f"/proc/{pid}/exe").readlink() == Path(program).resolve()
     except OSError:
         return False
 

@@ -10,12 +10,14 @@ from scripts.parity_report import ours
 from scripts.parity_report.marks import mark_of
 from scripts.parity_report.reasons import ELSEWHERE
 from steersman._wire.environment import ALWAYS, INHERITED, MARKS
+from steersman.hooks.registry import SILENT
 from steersman.options import Options
 
 __all__ = [
     "Claim",
     "class_claim",
     "elsewhere_claim",
+    "event_claim",
     "member_claim",
     "public_claim",
     "resolved_claim",
@@ -41,6 +43,14 @@ def class_claim(cls: type | None) -> Claim | None:
     if cls is None:
         return None
     return Claim(f"`{ours.dotted_name(cls)}`", (mark_of(cls), f"each:{mark_of(cls)}"))
+
+
+def event_claim(cls: type | None) -> Claim | None:
+    """A hook event; one that is refused says so."""
+    claim = class_claim(cls)
+    if claim is None or cls not in SILENT:
+        return claim
+    return Claim(f"{claim.ours}; refused: the CLI does not call back for it", claim.marks)
 
 
 def verb_claim(cls: type, word: str) -> Claim:
@@ -81,7 +91,9 @@ def elsewhere_claim(key: str, word: str) -> Claim | None:
     claim = None if found is None else resolved_claim(found.ours)
     if found is None or claim is None:
         return None
-    return Claim(claim.ours, found.marks or claim.marks)
+    giver = resolved_claim(found.by) if found.by else None
+    more = () if giver is None else giver.marks
+    return Claim(claim.ours, (*(found.marks or claim.marks), *more))
 
 
 def variable_claim(name: str) -> Claim | None:

@@ -51,7 +51,7 @@ class Evidence:
     def best(
         self, marks: Iterable[str], near: str = "", *, may_be_live: bool = True
     ) -> Test | None:
-        """The test that shows best: on the real CLI, by itself, in the folder `near`."""
+        """The test that shows best: on the real CLI, named by hand, by itself, or in `near`."""
         found = [
             (mark, is_direct, test)
             for mark in marks
@@ -67,7 +67,8 @@ class Evidence:
             # A test that is run for each row of a table does more than one that looks at it.
             distance = 0 if is_direct else 1 if ".parametrize" in own else 2
             is_far = not test.path.startswith(near)
-            return (is_bad, not test.is_live, distance, is_far, test.path, test.line)
+            is_found = not mark.startswith("test:")
+            return (is_bad, not test.is_live, is_found, distance, is_far, test.path, test.line)
 
         return min(found, key=rank)[2] if found else None
 
@@ -82,6 +83,7 @@ class Evidence:
             for function in module.tests():
                 test = Test(module.path, function.name, function.lineno, module.is_live(function))
                 own = self._marks((module.path, function.name))
+                found[f"test:{test}"] = [(True, test)]
                 for mark in self._reached((module.path, function.name)):
                     found.setdefault(_told(mark, test), []).append((mark in own, test))
         return found

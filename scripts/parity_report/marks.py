@@ -9,6 +9,7 @@ Syntax goes in, marks come out. A mark is a word for something that code touches
     table option:max_turns              an option that a table names, for whoever unpacks it
     .set_model                          an attribute of anything
     text:system/status                  a text that stands in the code
+    test:tests/live/test_x.py::test_y   the test itself, for who names it by hand
 
 Comments, docstrings and annotations touch nothing.
 """

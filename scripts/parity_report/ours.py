@@ -33,6 +33,7 @@ __all__ = [
     "messages_by_kind",
     "methods_that_call",
     "option_names",
+    "outputs",
     "public",
     "tagged",
     "texts_in_source",
@@ -89,6 +90,11 @@ def events() -> dict[str, type]:
     return _by_tag(_descendants(hooks.HookEvent))
 
 
+def outputs() -> dict[str, type]:
+    """What a reply may say about its own event, by the CLI's name of that."""
+    return _by_tag(_descendants(hooks.outputs.Output))
+
+
 @cache
 def public() -> dict[str, list[object]]:
     """Classes and functions of the public modules, by name."""
@@ -117,7 +123,7 @@ def field_names(cls: type) -> set[str]:
 
 def methods_that_call(verb: type, word: str) -> list[str]:
     """The method of a session that is named for this verb, or else those that put it."""
-    own = [name for name in vars(Session) if not name.startswith("_")]
+    own = [name for name in dir(Session) if not name.startswith("_")]
     if word in own:
         return [word]
     return [name for name in own if verb.__name__ in _names_in(Session, name)]
@@ -139,7 +145,7 @@ def texts_in_source() -> frozenset[str]:
 
 @cache
 def _names_in(owner: type, name: str) -> frozenset[str]:
-    thing = vars(owner)[name]
+    thing = inspect.getattr_static(owner, name)
     if not inspect.isfunction(thing):
         return frozenset()
     nodes = ast.walk(ast.parse(textwrap.dedent(inspect.getsource(thing))))

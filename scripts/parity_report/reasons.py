@@ -1,50 +1,22 @@
 """Hand-kept: what we have under another name, and why we do not have the rest.
 
-Both are asked only when nothing of the official name is found, so an entry does no harm when the
-thing appears. An entry for something that nobody declares fails a test.
+Both are asked only when nothing of the official name is found. An entry for something that nobody
+declares fails a test, and so does a reason for the absence of something that is here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-__all__ = [
-    "ALSO_SHOWN_BY",
-    "ELSEWHERE",
-    "KINDS",
-    "NOT_LIVE",
-    "REASONS",
-    "WHOLE_SECTION",
-    "Elsewhere",
-]
+from scripts.parity_report.instead import COMPAT, STORES, TRACES, WARM, Elsewhere
+from scripts.parity_report.ts_names import ELSEWHERE_TS, REASONS_TS
 
-KINDS = (
-    "needs login",
-    "Windows",
-    "hosted only",
-    "JavaScript runtime",
-    "later issue: ",
-    "not declared: ",
-    "kept as data: ",
-    "otherwise here: ",
+__all__ = ["ALSO_SHOWN_BY", "ELSEWHERE", "NOT_LIVE", "REASONS", "WHOLE_SECTION"]
+
+GREETING = "steersman.Session.initialized"
+REVIVED = (
+    "tests/live/test_revival.py::test_killed_at_any_point_of_a_turn_each_prompt_is_answered_once"
 )
-"""How every reason begins."""
-
-HOOKS = "later issue: every hook event, with its reply"
-STORES = "later issue: session functions and stores"
-COMPAT = "later issue: the official names, in a module of their own"
-WARM = "later issue: many sessions, and processes kept warm"
-TRACES = "later issue: traces"
-
-
-@dataclass(frozen=True, slots=True)
-class Elsewhere:
-    """What we have instead: a dotted name of ours, and marks beside its own that show it."""
-
-    ours: str
-    marks: tuple[str, ...] = ()
-
 
 ELSEWHERE: Mapping[str, Mapping[str, Elsewhere]] = {
     "options": {
@@ -62,11 +34,16 @@ ELSEWHERE: Mapping[str, Mapping[str, Elsewhere]] = {
         "receive_response": Elsewhere("steersman.Turn.messages"),
         "disconnect": Elsewhere("steersman.Session.aclose"),
         "__aenter__ / __aexit__": Elsewhere("steersman.Agent.session"),
-        "get_server_info": Elsewhere("steersman.Session.initialized"),
-        "supportedCommands": Elsewhere("steersman.Session.initialized", (".commands",)),
-        "supportedModels": Elsewhere("steersman.Session.initialized", (".models",)),
-        "supportedAgents": Elsewhere("steersman.Session.initialized", (".agents",)),
-        "accountInfo": Elsewhere("steersman.Session.initialized", (".account",)),
+        "get_server_info": Elsewhere(GREETING),
+        "supportedCommands": Elsewhere(GREETING, (".commands",)),
+        "supportedModels": Elsewhere(GREETING, (".models",)),
+        "supportedAgents": Elsewhere(GREETING, (".agents",)),
+        "accountInfo": Elsewhere(GREETING, (".account",)),
+        "reinitialize": Elsewhere("steersman.control.Initialize"),
+        "streamInput": Elsewhere(
+            "steersman.Agent.query",
+            ("test:tests/live/test_going_back.py::test_prompts_can_come_as_a_stream",),
+        ),
     },
     "control_requests": {
         "hook_callback": Elsewhere("steersman.Hooks"),
@@ -102,19 +79,45 @@ ELSEWHERE: Mapping[str, Mapping[str, Elsewhere]] = {
         "Error + errorClass": Elsewhere("steersman.errors.Evidence"),
         "ReferenceError + errorClass": Elsewhere("steersman.errors.CliNotExecutable"),
         "result-level failures": Elsewhere("steersman.errors.TurnFailed"),
+        "CanUseToolShadowedWarning(UserWarning)": Elsewhere(
+            "steersman.options.ShadowedCallbackWarning"
+        ),
     },
+    "capabilities_live": {
+        "interrupt_receipt_v1": Elsewhere(
+            "steersman.control.InterruptReceipt", by="steersman.control.Interrupt"
+        ),
+        "msg_lifecycle_v1": Elsewhere("steersman.Turn.delivery"),
+        "sdk_mcp_tools_list_changed": Elsewhere("steersman.Toolbox.register"),
+    },
+    "ts_exports": ELSEWHERE_TS,
 }
+"""What there is instead."""
 
 ALSO_SHOWN_BY: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "control_requests": {
         "can_use_tool": ("option:can_use_tool",),
         "initialize": (".initialized",),
     },
+    "env": {"CLAUDE_CODE_RESUME_INTERRUPTED_TURN": (f"test:{REVIVED}",)},
+    "hooks": dict.fromkeys(
+        ("Setup", "TeammateIdle", "CwdChanged"),
+        (
+            "test:tests/live/test_hook_events.py::test_canary_the_events_that_are_refused_do_not_fire",
+        ),
+    ),
+    "messages": {
+        "system/hook_started": (
+            "test:tests/live/test_options.py::test_hooks_of_the_settings_can_be_told_of",
+        ),
+    },
 }
+"""Marks beside a thing's own. `test:` names a test by hand, which must exist."""
 
 NOT_LIVE: Mapping[str, frozenset[str]] = {
     "options": frozenset({"onUserDialog"}),
     "control_requests": frozenset({"request_user_dialog"}),
+    "ts_exports": frozenset({"OnUserDialog", "UserDialogRequest", "UserDialogResult"}),
 }
 """What no test makes the stock CLI do, though live tests name it: dialogs need a login."""
 
@@ -126,20 +129,13 @@ REASONS: Mapping[str, Mapping[str, str]] = {
         "executable": "JavaScript runtime",
         "executableArgs": "JavaScript runtime",
     },
-    "methods": {
-        "prewarm()": WARM,
-        "reinitialize": "later issue: sessions that outlive their process",
-        "streamInput": "later issue: prompts from an async iterator",
-    },
+    "methods": {"prewarm()": WARM},
     "errors": {
         "CLIJSONDecodeError": (
             "otherwise here: a line that is no JSON is noise in the journal, and ends nothing"
         ),
         "MessageParseError": (
             "otherwise here: a message that we do not know is an `UnknownMessage`, with its `raw`"
-        ),
-        "CanUseToolShadowedWarning(UserWarning)": (
-            "later issue: contradictory permissions, refused by name"
         ),
         "AbortError": "JavaScript runtime: here a cancelled task is `asyncio.CancelledError`",
         "SpareProcess.claimed rejections": WARM,
@@ -151,10 +147,6 @@ REASONS: Mapping[str, Mapping[str, str]] = {
             "otherwise here: it names a release of the official SDK, and we are none"
         ),
         "CLAUDE_CODE_SDK_READS_STARTUP_MARKS": WARM,
-        "CLAUDE_CODE_QUESTION_EXTENDED": "not declared: an undeclared key of toolConfig sets it",
-        "CLAUDE_CODE_QUESTION_OPTIONAL_DESCRIPTIONS": (
-            "not declared: an undeclared key of toolConfig sets it"
-        ),
         "CLAUDE_CODE_SDK_HAS_OAUTH_REFRESH": "not declared: undeclared callbacks set it",
         "CLAUDE_CODE_SDK_HAS_HOST_AUTH_REFRESH": "not declared: undeclared callbacks set it",
         "CLAUDE_AGENT_SDK_DERIVED_CLIENT_APP": (
@@ -163,7 +155,6 @@ REASONS: Mapping[str, Mapping[str, str]] = {
         "NODE_OPTIONS": "JavaScript runtime",
         "DEBUG": "JavaScript runtime",
         "DEBUG_CLAUDE_AGENT_SDK": "JavaScript runtime: the SDK's own debug file",
-        "PWD": "otherwise here: the working directory is set by the system, not by a variable",
         "TRACEPARENT": TRACES,
         "TRACESTATE": TRACES,
         "CLAUDE_SECURESTORAGE_CONFIG_DIR": "Windows",
@@ -181,14 +172,13 @@ REASONS: Mapping[str, Mapping[str, str]] = {
         "CLAUDE_AGENT_SDK_DISABLE_MCP_MANIFESTS": (
             "otherwise here: no manifests are sent; the CLI asks in-process servers itself"
         ),
-        "CLAUDE_CODE_RESUME_INTERRUPTED_TURN": "later issue: sessions that outlive their process",
-        "CLAUDE_CODE_RESUME_REASON": "later issue: sessions that outlive their process",
     },
     "content_blocks": {
         "mid_conv_system": "kept as data: an `UnknownBlock`, with its `raw`",
         "mcp_tool_listing": "not declared: only the API's own SDK types it; an `UnknownBlock` here",
         "tool_reference": "kept as data: in the content of a `ToolResultBlock`",
     },
+    "ts_exports": REASONS_TS,
     "tools": {
         "McpInput": "kept as data: any keys, so it stays a mapping",
         "McpOutput": "kept as data: any keys, so it stays a mapping",
@@ -196,7 +186,6 @@ REASONS: Mapping[str, Mapping[str, str]] = {
 }
 
 WHOLE_SECTION: Mapping[str, str] = {
-    "hooks": HOOKS,
     "session_functions": STORES,
     "env": "otherwise here: stays behind unless `env` or `inherit_env` names it",
     "capabilities_live": (

@@ -16,6 +16,7 @@ from scripts.parity_report.claims import (
     Claim,
     class_claim,
     elsewhere_claim,
+    event_claim,
     member_claim,
     public_claim,
     resolved_claim,
@@ -202,7 +203,7 @@ def _hooks(catalogue: Catalogue, evidence: Evidence) -> Section:
         desk.row(
             each["event"],
             (each["event"], each["py_input_type"]),
-            class_claim(known.get(each["event"])),
+            event_claim(known.get(each["event"])),
             _fields(known.get(each["event"]), each["input_fields"]),
         )
         for each in catalogue["hooks"]
@@ -300,20 +301,36 @@ def _python_names(catalogue: Catalogue, evidence: Evidence) -> Section:
 def _ts_exports(catalogue: Catalogue, evidence: Evidence, made: Iterable[Section]) -> Section:
     """Names that stand in another table too have their answer there."""
     desk = _Desk("ts_exports", evidence)
-    answered = {name: row for section in made for row in section.rows for name in row.names if name}
-    events = {f"{row.names[0]}HookInput": row for row in _rows_of(made, "hooks")}
+    answered = _answered(made)
     rows: list[Row] = []
     for each in catalogue["ts_exports"]:
         name, names = each["name"], (each["name"], each["kind"])
-        row = answered.get(name) or answered.get(f"{name}()") or events.get(name)
+        row = answered.get(name) or answered.get(f"{name}()")
         if row is not None:
             rows.append(Row(names, row.ours, row.test, row.reason))
         else:
             # A type that only rides along in a bigger one counts where a test names it.
-            row = desk.row(name, names, public_claim(name))
-            rows.append(desk.row(name, names, None) if row.status == "untested" else row)
+            row = desk.row(name, names, _ts_claim(name))
+            is_by_chance = row.status == "untested" and name not in ELSEWHERE["ts_exports"]
+            rows.append(desk.row(name, names, None) if is_by_chance else row)
     title = "Names of the TypeScript SDK"
     return Section("ts_exports", title, ("name", "kind"), tuple(rows))
+
+
+def _answered(made: Iterable[Section]) -> dict[str, Row]:
+    """Rows by the names in them; that a name of Python's is missing answers nothing here."""
+    rows = [row for section in made if section.key != "python_all" for row in section.rows]
+    events = {f"{row.names[0]}HookInput": row for row in _rows_of(made, "hooks")}
+    return {**{name: row for row in rows for name in row.names if name}, **events}
+
+
+def _ts_claim(name: str) -> Claim | None:
+    """The output of an event, or what is called the same, unless our own table says otherwise."""
+    if name in ELSEWHERE["ts_exports"]:
+        return None
+    if name.endswith("HookSpecificOutput"):
+        return class_claim(ours.outputs().get(name.removesuffix("HookSpecificOutput")))
+    return public_claim(name)
 
 
 def _rows_of(made: Iterable[Section], key: str) -> Iterator[Row]:

@@ -13,7 +13,17 @@ from steersman.journal import Entry, Lagged
 from steersman.ports import Launch, Transport
 from steersman.transports.memory import MemoryTransport, Wire
 
-__all__ = ["Frame", "FramePeer", "entries_of", "lifecycle", "opened", "result", "state", "text"]
+__all__ = [
+    "Frame",
+    "FramePeer",
+    "answer_to",
+    "entries_of",
+    "lifecycle",
+    "opened",
+    "result",
+    "state",
+    "text",
+]
 
 Frame = dict[str, Any]
 LIMIT = 5.0

@@ -15,7 +15,7 @@ from steersman.testing.scripted.cli import ScriptedCLI
 from tests._session.peers import entries_of, opened
 
 A_CALL = call("Bash", command="true")
-ALLOWED = {"allowed_tools": ["Bash"]}
+ALLOWED: dict[str, Any] = {"allowed_tools": ["Bash"]}
 
 
 def limit_of(result: Any) -> tuple[str, str, float] | None:

@@ -29,7 +29,7 @@ class Tools:
         return ScriptedCLI(Script(*steps), tools={"Bash": self.run})
 
 
-ALLOWED = {"allowed_tools": ["Bash"]}
+ALLOWED: dict[str, Any] = {"allowed_tools": ["Bash"]}
 
 
 async def held(session: Session, count: int = 1) -> None:
@@ -283,3 +283,47 @@ async def test_a_session_that_does_not_run_cannot_be_paused() -> None:
         await session.pause()
     with pytest.raises(ChannelClosed):
         await session.resume()
+
+
+async def test_a_cli_that_is_stopped_is_asked_nothing_and_it_is_said_so() -> None:
+    cli = ScriptedCLI(Script(say("half") + stall()))
+
+    async with opened(cli) as session:
+        turn = await session.send("talk")
+        await cli.wait_for_stall()
+        await session.pause(hard=True)
+        for asking in (session.set_model("x"), session.control("x"), session.interrupt()):
+            with pytest.raises(RequestRefused, match=r"resume\(\) first"):
+                await asking
+        await session.resume()
+        await turn.interrupt()
+        result = await turn
+
+    assert result.outcome == "interrupted"
+
+
+async def test_a_resume_while_the_cli_is_being_replaced_waits_for_it() -> None:
+    tools = Tools()
+    cli = tools.cli(
+        say("I try") + stall(),
+        call("Bash", command="two"),
+        say("done"),
+    )
+
+    async with opened(cli, **ALLOWED) as session:
+        turn = await session.send("work")
+        await cli.wait_for_stall()
+        await session.pause()
+        cli.exit(9)
+        async for entry in session.journal():
+            if entry.kind is Kind.RESTARTED:  # type: ignore[union-attr]
+                break
+        await session.resume()
+        result = await turn
+        await session.idle(5)
+
+    states = await history(session)
+    since = states[states.index("paused") + 1 :]
+    assert (result.outcome, tools.ran) == ("completed", ["two"])
+    assert since[0] == "starting"
+    assert since[since.index("paused") :] == ["paused", "running", "idle", "completed"]

@@ -11,16 +11,30 @@ from typing import Any
 import pytest
 
 import steersman
-from steersman import Agent, Allow, Deny, Hooks, Options, Session, Toolbox, tool
+from steersman import (
+    Agent,
+    Allow,
+    Deny,
+    Hooks,
+    Inbox,
+    Options,
+    Policy,
+    Session,
+    Toolbox,
+    prompts,
+    tool,
+)
 from steersman.control import SetModel
 from steersman.errors import UsageError
 from steersman.hooks import PreToolUse
 from steersman.journal import Entry, Kind
 from steersman.messages import parse_message
-from steersman.options import StartupLimits
+from steersman.options import Caps, Limits, Revival, StartupLimits, Watchdog
+from steersman.permissions import Ask, CanUseTool, allow
 from steersman.ports import Channel, Launch, Receiver
 from steersman.testing.script import Script
 from steersman.testing.scripted.cli import ScriptedCLI
+from steersman.tools import Prompt, RemoteTools, Resource
 from steersman.transports.command import CommandTransport
 from steersman.transports.locate import locate
 from steersman.transports.subprocess import SubprocessTransport
@@ -47,6 +61,14 @@ class Case:
 def generator() -> Any:
     """A function that cannot be a tool."""
     yield 1
+
+
+def asked() -> Inbox:
+    """An inbox in which one permission waits."""
+    inbox = Inbox()
+    payload = CanUseTool(tool_name="Bash", input={})
+    inbox.open(Ask(id="q", session="s", payload=payload, created=0.0), lambda _answer, _by: None)
+    return inbox
 
 
 OPTIONS = {name: values[0] for name, values in BAD.items() if values}
@@ -78,7 +100,18 @@ STARTERS: list[Case] = [
     Case(
         "extra_args key", lambda to: Agent(extra_args={"session-id": "x"}, transport=to).session()
     ),
+    Case("key", lambda to: Agent(transport=to).open("")),
+    Case("key", lambda to: Agent(transport=to).open(5)),  # type: ignore[arg-type]
+    Case("missing", lambda to: Agent(transport=to).open("a", missing="ignore")),  # type: ignore[arg-type]
     Case("startup.spawn", lambda _: StartupLimits(spawn=0)),
+    Case("watchdog.tool", lambda _: Watchdog(tool=-1)),
+    Case("watchdog.interrupt", lambda _: Watchdog(interrupt=None)),  # type: ignore[arg-type]
+    Case("limits.usd", lambda _: Caps(usd=0)),
+    Case("limits.turn", lambda _: Limits(turn=5)),  # type: ignore[arg-type]
+    Case("limits.warn_at", lambda _: Limits(warn_at=2)),
+    Case("limits.is_hard", lambda _: Limits(is_hard=1)),  # type: ignore[arg-type]
+    Case("revive.most", lambda _: Revival(most=-1)),
+    Case("revive.backoff", lambda _: Revival(backoff=-1)),
     Case("event", lambda _: Hooks().on("PreToolUse")),  # type: ignore[arg-type]
     Case("matcher", lambda _: Hooks().on(PreToolUse, 1)),  # type: ignore[arg-type]
     Case("timeout", lambda _: Hooks().on(PreToolUse, timeout=-1)),
@@ -93,7 +126,46 @@ STARTERS: list[Case] = [
     Case("input_schema", lambda _: tool("a", "b", 5)(print)),  # type: ignore[call-overload]
     Case("handler", lambda _: tool(5)),  # type: ignore[call-overload]
     Case("name", lambda _: tool("no spaces", "x", {})(print)),
+    Case("timeout", lambda _: tool(timeout=0)(print)),
+    Case("timeout", lambda _: tool(timeout="5")(print)),  # type: ignore[call-overload]
+    Case("max_concurrency", lambda _: tool(max_concurrency=0)(print)),
+    Case("max_concurrency", lambda _: tool(max_concurrency=1.5)(print)),  # type: ignore[call-overload]
     Case("tools", lambda _: Toolbox("box", [1])),  # type: ignore[list-item]
+    Case("name", lambda _: Toolbox("")),
+    Case("heartbeat", lambda _: Toolbox("box", heartbeat=0)),
+    Case("stall_after", lambda _: Toolbox("box", stall_after=-1)),
+    Case("explain", lambda _: Toolbox("box", explain="no")),  # type: ignore[arg-type]
+    Case("uri", lambda _: Resource("today", "text")),
+    Case("uri", lambda _: Resource(5, "text")),  # type: ignore[arg-type]
+    Case("content", lambda _: Resource("note://today", 5)),  # type: ignore[arg-type]
+    Case("name", lambda _: Prompt("", "about", print)),
+    Case("description", lambda _: Prompt("a", None, print)),  # type: ignore[arg-type]
+    Case("function", lambda _: Prompt("a", "about", "print")),  # type: ignore[arg-type]
+    Case("config", lambda _: RemoteTools("x")),  # type: ignore[arg-type]
+    Case("config", lambda _: RemoteTools({})),
+    Case("limits", lambda _: RemoteTools({"command": "x"}, limits=5)),  # type: ignore[arg-type]
+    Case("tools", lambda _: RemoteTools({"command": "x"}, tools=5)),  # type: ignore[arg-type]
+    Case("rename", lambda _: RemoteTools({"command": "x"}, rename=5)),  # type: ignore[arg-type]
+    Case("on_call", lambda _: RemoteTools({"command": "x"}, on_call=5)),  # type: ignore[arg-type]
+    Case("text", lambda _: Policy.from_toml(5)),  # type: ignore[arg-type]
+    Case("text", lambda _: Policy.from_toml("[[")),
+    Case("policy key", lambda _: Policy.from_toml("colour = 1")),
+    Case("rules[0].allow", lambda _: Policy.from_toml("[[rules]]\nallow = 5")),
+    Case("otherwise", lambda _: Policy(otherwise="maybe")),  # type: ignore[arg-type]
+    Case("remember", lambda _: Policy(remember=True)),  # type: ignore[arg-type]
+    Case("because", lambda _: allow("Read", because=5)),
+    Case("when", lambda _: allow("Read", when=5)),
+    Case("expires_after", lambda _: Inbox(expires_after=0)),
+    Case("answer", lambda _: asked().answer("q", "yes")),
+    Case("by", lambda _: asked().answer("q", Allow(), by="")),
+    Case("to", lambda _: asked().delegate("q", "")),
+    Case("words", lambda _: prompts.text(" ")),
+    Case("source", lambda _: prompts.image(5)),  # type: ignore[arg-type]
+    Case("source", lambda _: prompts.image(b"no image")),
+    Case("source", lambda _: prompts.image("/no/such/file.png")),
+    Case("media_type", lambda _: prompts.image(b"\x89PNG\r\n\x1a\n", "image/tiff")),
+    Case("source", lambda _: prompts.document(b"no pdf")),
+    Case("path", lambda _: prompts.file("/no/such/file.txt")),
     Case("line", lambda _: parse_message(b"[]")),
 ]
 
@@ -103,6 +175,27 @@ SESSION: list[Case] = [
     Case("prompt[0]", lambda session: session.send([{}])),
     Case("prompt[0]['text']", lambda session: session.send([{"type": "text", "text": len}])),
     Case("query", lambda session: session.send("hi", query=3)),
+    Case("when", lambda session: session.send("hi", when="soon")),
+    Case("when", lambda session: session.send("hi", when=["now"])),
+    Case("key", lambda session: session.send("hi", key="")),
+    Case("key", lambda session: session.send("hi", key=5)),
+    Case("hard", lambda session: session.pause(hard="very")),
+    Case("event", lambda session: session.on("sneeze", print)),
+    Case("listener", lambda session: session.on("complete", "print")),
+    Case("timeout", lambda session: session.idle(0)),
+    Case("timeout", lambda session: session.idle("soon")),
+    Case("timeout", lambda session: session.idle(None)),
+    Case("timeout", lambda session: session.wait(-1)),
+    Case("checkpoint", lambda session: session.rewind("there")),
+    Case("checkpoint", lambda session: session.checkpoint()),
+    Case("turn", lambda session: session.withdraw("it")),
+    Case("servers", lambda session: session.mcp_set_servers("x")),
+    Case("servers key", lambda session: session.mcp_set_servers({"a b": {"command": "x"}})),
+    Case("server_name", lambda session: session.mcp_reconnect("")),
+    Case("enabled", lambda session: session.mcp_toggle("a", enabled="yes")),
+    Case("task_id", lambda session: session.stop_task("")),
+    Case("user_message_id", lambda session: session.rewind_files("")),
+    Case("max_turns", lambda session: session.fork(max_turns=-1)),
     Case("text", lambda session: session.command("compact")),
     Case("turn", lambda session: session.interrupt(turn=5)),
     Case("also_queued", lambda session: session.interrupt(also_queued="all")),

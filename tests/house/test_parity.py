@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from scripts.parity_report.claims import resolved_claim
 from scripts.parity_report.command import CATALOGUE, PAGE, catalogue, main, sources
 from scripts.parity_report.evidence import Evidence
+from scripts.parity_report.instead import KINDS
 from scripts.parity_report.marks import mark_of
 from scripts.parity_report.page import counts, faults, page
 from scripts.parity_report.reasons import (
     ALSO_SHOWN_BY,
     ELSEWHERE,
-    KINDS,
     NOT_LIVE,
     REASONS,
     WHOLE_SECTION,
@@ -118,6 +119,33 @@ def test_what_is_kept_by_hand_is_about_something_declared() -> None:
     words = {word for table in tables for word in table}
 
     assert [word for word in sorted(words) if word not in text] == []
+
+
+def test_what_is_named_instead_is_there() -> None:
+    named = [each for table in ELSEWHERE.values() for each in table.values()]
+    dotted = [text for each in named for text in (each.ours, each.by) if text]
+
+    assert [text for text in dotted if resolved_claim(text) is None] == []
+
+
+def test_every_test_that_is_named_by_hand_exists(texts: dict[str, str]) -> None:
+    marks = [
+        *(mark for table in ELSEWHERE.values() for each in table.values() for mark in each.marks),
+        *(mark for table in ALSO_SHOWN_BY.values() for each in table.values() for mark in each),
+    ]
+    evidence = Evidence(texts)
+
+    named = [mark for mark in marks if mark.startswith("test:")]
+
+    assert [mark for mark in named if evidence.best([mark]) is None] == []
+
+
+def test_no_reason_is_kept_for_what_is_here(found: list[Section]) -> None:
+    here = {(s.key, name) for s in found for row in s.rows if row.ours for name in row.names}
+
+    stale = [(key, word) for key, table in REASONS.items() for word in table if (key, word) in here]
+
+    assert stale == []
 
 
 def test_what_the_stock_cli_is_never_made_to_do_is_not_called_live(found: list[Section]) -> None:
@@ -267,6 +295,15 @@ def test_rules_and_checks_of_values_exercise_nothing(
     text = f"{IMPORT}def test_it(): Options(model=Status())"
 
     assert (shown_by(text, mark, path) == "test_it") is counts_there
+
+
+def test_a_test_that_is_named_by_hand_is_taken() -> None:
+    text = f"{IMPORT}def test_first(): Status()\ndef test_named(): ..."
+    path = "tests/messages/test_x.py"
+
+    found = Evidence({path: text}).best([STATUS, f"test:{path}::test_named"])
+
+    assert str(found) == f"{path}::test_named"
 
 
 def test_a_helper_in_another_file_counts() -> None:

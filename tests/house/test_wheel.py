@@ -8,7 +8,8 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-LARGEST = 500_000
+LARGEST = 600_000
+"""Bytes; with the test kit, the conformance suite and four new rooms it is 587 KB."""
 
 
 def test_the_wheel_is_small_pure_and_whole(tmp_path: Path) -> None:

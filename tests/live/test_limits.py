@@ -146,15 +146,16 @@ async def test_a_warning_comes_before_the_limit(scripted: MakeScripted) -> None:
     assert result.text == "half"
 
 
-async def test_every_cli_keeps_to_a_limit(live_cli: MakeAgent) -> None:
-    """One that cannot be asked what was spent tells it with the result."""
+@pytest.mark.parametrize("name", ["usd", "seconds"])
+async def test_every_cli_keeps_to_a_limit(live_cli: MakeAgent, name: str) -> None:
+    """Older ones too can be asked what was spent, in the middle of a turn."""
     agent = live_cli(
-        say("dear").using(EXPENSIVE), complete=False, limits=Limits(session=Caps(usd=0.5))
+        WORK, complete=False, allowed_tools=["Bash"], limits=Limits(session=CAPS[name])
     )
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
-        result = await (await session.send("talk"))
+        ending = await reached(session, await session.send("work"))
         with pytest.raises(LimitReached):
             await session.send("more")
 
-    assert result.outcome == "completed"
+    assert ending == ("failed", "session", name)

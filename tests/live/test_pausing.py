@@ -11,7 +11,7 @@ import pytest
 
 from steersman import Hooks, Session, Toolbox, tool
 from steersman.errors import RequestRefused
-from steersman.hooks import PreToolUse, deny
+from steersman.hooks import PreToolUse, Reply, deny
 from steersman.journal import Entry, Kind
 from steersman.options import Caps, Limits, Watchdog
 from steersman.testing.plugin import MakeAgent
@@ -30,6 +30,9 @@ from tests.live.staging import (
 pytestmark = pytest.mark.live
 
 LONGER_THAN_A_MINUTE = 65.0
+
+SHORT = Watchdog(first_token=20, between_events=20, tool=20, retry=20)
+"""Each of them is far shorter than such a pause."""
 
 
 class Looker:
@@ -76,21 +79,19 @@ def looking_around(file: Path) -> Step:
     )
 
 
-async def test_a_pause_of_more_than_a_minute_holds_parallel_tools_and_prompts(
-    scripted: MakeScripted, sandbox: CliSandbox
-) -> None:
+async def paused_at_the_gate(scripted: MakeScripted, sandbox: CliSandbox) -> None:
+    """Three tools and a prompt are held; none of the clocks runs."""
     looker, file = Looker(), sandbox.project / "touched"
     agent, model = scripted(
         when("look around", looking_around(file), say("I have seen it.")),
         when("and then", say("That too.")),
         functions=[looker.look],
         allowed_tools=["Bash"],
-        # Each of them is far shorter than the pause.
-        watchdog=Watchdog(first_token=20, between_events=20, tool=20, retry=20),
+        watchdog=SHORT,
         limits=Limits(turn=Caps(seconds=30), session=Caps(seconds=40)),
     )
 
-    async with asyncio.timeout(LIMIT + LONGER_THAN_A_MINUTE), agent.session() as session:
+    async with agent.session() as session:
         turn = await session.send("look around")
         await first_words(turn, "I look")
         await session.pause()
@@ -99,23 +100,52 @@ async def test_a_pause_of_more_than_a_minute_holds_parallel_tools_and_prompts(
         await held(session, 2)
         await outlive(LONGER_THAN_A_MINUTE)
         paused = (session.state, looker.seen[:], file.exists(), len(model.asked), queued.delivery)
-        described = session.describe()
         await session.resume()
         results = [await turn, await queued]
         await session.idle(LIMIT)
-        resumed = session.state
         entries = await entries_of(session)
 
     assert paused == ("paused", [], False, 1, "queued")
-    assert described == "paused"
     assert [(each.outcome, each.text) for each in results] == [
         ("completed", "I look\n\nI have seen it."),
         ("completed", "That too."),
     ]
     assert sorted(looker.seen) == ["left", "right"]
     assert file.exists()
-    assert resumed == "idle"
-    assert not any(each.kind in (Kind.STALLED, Kind.LIMIT) for each in entries)
+    assert not any(each.kind in (Kind.STALLED, Kind.LIMIT, Kind.RESTARTED) for each in entries)
+
+
+async def stopped_in_the_text(scripted: MakeScripted) -> None:
+    """The model goes on meanwhile, and the CLI hears it when it wakes up."""
+    agent, model = scripted(
+        say("half") + stall() + say(" and whole"),
+        watchdog=SHORT,
+        limits=Limits(turn=Caps(seconds=30)),
+    )
+
+    async with agent.session() as session:
+        turn = await session.send("talk")
+        await first_words(turn, "half")
+        await session.pause(hard=True)
+        model.release()
+        await outlive(LONGER_THAN_A_MINUTE)
+        paused = (session.state, turn.is_settled)
+        await session.resume()
+        result = await turn
+        entries = await entries_of(session)
+
+    assert paused == ("paused", False)
+    assert (result.outcome, result.text) == ("completed", "half and whole")
+    assert not any(each.kind in (Kind.STALLED, Kind.LIMIT, Kind.RESTARTED) for each in entries)
+
+
+async def test_a_pause_may_last_for_more_than_a_minute(
+    scripted: MakeScripted, sandbox: CliSandbox
+) -> None:
+    """Soft and hard side by side, since each takes its time."""
+    async with asyncio.timeout(LIMIT + LONGER_THAN_A_MINUTE), asyncio.TaskGroup() as both:
+        both.create_task(paused_at_the_gate(scripted, sandbox))
+        both.create_task(stopped_in_the_text(scripted))
 
 
 def dawdling(box: CliSandbox, seconds: float = 0.5) -> str:
@@ -218,7 +248,7 @@ async def test_hooks_tools_and_servers_are_the_same_after_a_pause(
     file = sandbox.project / "forbidden"
 
     @hooks.on(PreToolUse, "Bash")
-    async def refuse(_event: PreToolUse) -> object:
+    async def refuse(_event: PreToolUse) -> Reply:
         return deny("not here")
 
     agent, model = scripted(

@@ -13,11 +13,14 @@ from typing import Any, get_args
 import pytest
 
 from steersman import Inbox, Session, Turn, TurnResult, tool
-from steersman.errors import ChannelClosed, CliExited
+from steersman._session.listening import EventName
+from steersman.errors import ChannelClosed, CliExited, TurnFailed
 from steersman.journal import Kind
 from steersman.journal.phases import TABLE, Phase
 from steersman.journal.snapshot import State
+from steersman.messages import Result
 from steersman.permissions import Allow, Deny, PermissionContext
+from steersman.testing.plugin import MakeAgent
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import Script, call, calls, fail, say, stall, when
 from tests.live.staging import (
@@ -212,6 +215,11 @@ async def test_a_session_whose_cli_is_lost_for_good_has_failed(
 # Cancelling
 
 
+async def outlive(seconds: float) -> None:
+    """Wait until a clock that was started with a tool has run out: its effect is due by now."""
+    await asyncio.sleep(seconds)
+
+
 async def assert_cancelled(session: Session, sandbox: CliSandbox, turns: list[Turn]) -> list[str]:
     """Cancel, and see that nothing is left: no process, no open turn, no further word."""
     pid = session.pid
@@ -319,7 +327,7 @@ async def test_cancelled_while_a_tool_of_ours_and_bash_run(
         await until(lambda: dawdler.running == 1)
         assert session.state == "waiting_tool_call"
         states = await assert_cancelled(session, sandbox, turns)
-        await asyncio.sleep(1.2)
+        await outlive(1.2)
 
     assert "waiting_tool_call" in states[-3:]
     assert dawdler.fates == ["cancelled"]
@@ -449,6 +457,125 @@ async def test_settled_idle_and_at_rest_are_three_things(
     assert (at_rest, finished) == (False, True)
     assert [each.is_agent for each in tasks] == [True, True]
     assert after == ("idle", ())
+
+
+async def test_a_background_shell_leaves_the_session_idle_and_not_at_rest(
+    scripted: MakeScripted, sandbox: CliSandbox
+) -> None:
+    gate = f"until test -e {sandbox.project}/go; do sleep 0.05; done"
+    agent, _model = scripted(
+        when(is_notice, say("it is over")),
+        when("start", call("Bash", command=gate, run_in_background=True), say("started")),
+        when("meanwhile", say("here")),
+        allowed_tools=["Bash"],
+    )
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        await (await session.send("start"))
+        await until(lambda: session.state == "idle")
+        parked = (session.describe(), await session.idle(0.2))
+        with pytest.raises(TimeoutError):
+            await session.wait(0.2)
+        meanwhile = await (await session.send("meanwhile"))
+        (sandbox.project / "go").touch()
+        last = await session.wait(LIMIT)
+
+    assert parked == ("background: 1 task", False)
+    assert meanwhile.text == "here"
+    assert (last.state, last.tasks) == ("completed", ())
+
+
+async def test_somebody_in_the_background_may_ask(
+    scripted: MakeScripted, sandbox: CliSandbox
+) -> None:
+    """The session waits for a person, though its turn is settled; then it is parked again."""
+    person, file = Person(), sandbox.project / "file"
+    look = {"description": "look", "subagent_type": "general-purpose", "run_in_background": True}
+    script = Script(
+        when(is_notice, say("it is back")),
+        when("send", call("Agent", {**look, "prompt": "look around"}), say("sent")),
+    ).branch("look around", stall() + call("Bash", command=f"touch {file}"), stall() + say("ok"))
+    agent, model = scripted(script, can_use_tool=person.decide)
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        await (await session.send("send"))
+        await until(lambda: session.state == "idle")
+        await asyncio.to_thread(model.release)
+        await person.asked.wait()
+        asking = (session.state, session.describe()[:15])
+        person.answered.set()
+        await until(file.exists)
+        await until(lambda: session.state != "waiting_permission")
+        parked = (session.state, session.describe())
+        await asyncio.to_thread(model.release)
+        finished = await session.idle(LIMIT)
+    states = await history(session)
+
+    assert asking == ("waiting_permission", "waiting for you")
+    assert parked == ("idle", "background: 1 agent")
+    assert finished
+    assert strays(states) == []
+
+
+async def test_every_event_is_told(scripted: MakeScripted, sandbox: CliSandbox) -> None:
+    dawdler, person = Dawdler(), Person()
+    dawdler.go.set()
+    person.answered.set()
+    agent, _model = scripted(
+        call("mcp__functions__dawdle", at="left"),
+        call("Bash", command=f"touch {sandbox.project}/file"),
+        say("done"),
+        fail(400),
+        functions=[dawdler.dawdle],
+        can_use_tool=person.decide,
+    )
+    session = agent.session()
+    heard: dict[str, list[Any]] = {name: [] for name in get_args(EventName)}
+    for name in get_args(EventName):
+        session.on(name, heard[name].append)
+    left: list[Any] = []
+    leave = session.on("message", left.append)
+
+    async with asyncio.timeout(LIMIT), session:
+        leave()
+        done = await (await session.send("work"))
+        failed = await (await session.send("fail"))
+        await session.wait(LIMIT)
+
+    names = ["mcp__functions__dawdle", "Bash"]
+    assert [each.name for each in heard["tool_call"]] == names
+    assert [each.name for each in heard["tool_result"]] == names
+    assert all(each.duration > 0 and each.started > 0 for each in heard["tool_result"])
+    assert [each.tool_name for each in heard["ask"]] == ["Bash"]
+    assert [each for each in heard["message"] if isinstance(each, Result)] == [
+        done.result,
+        failed.result,
+    ]
+    assert [type(each) for each in heard["error"]] == [TurnFailed]
+    assert [each.after for each in heard["state_change"]] == (await history(session))[1:]
+    assert heard["complete"] == [session.snapshot()]
+    assert left == []
+
+
+async def test_every_cli_comes_to_rest(live_cli: MakeAgent) -> None:
+    """Older ones too, and what they did in the background is over as well."""
+    agent = live_cli(
+        call("Bash", command="true", run_in_background=True),
+        say("started"),
+        say("it is over"),
+        complete=False,
+        allowed_tools=["Bash"],
+    )
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        result = await (await session.send("start"))
+        at_rest = await session.idle(LIMIT)
+        state = session.state
+        last = await session.wait(LIMIT)
+
+    assert (result.outcome, at_rest, state) == ("completed", True, "idle")
+    assert last.state == "completed"
+    assert strays(await history(session)) == []
 
 
 def test_every_state_of_the_seed_is_one_of_ours() -> None:

@@ -1,4 +1,4 @@
-"""Plays one seed and tells everything about it: `python -m tests.simulation 17`."""
+"""Plays one seed and tells everything about it: `python -m tests.simulation 17 [revived]`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 from tests.simulation.invariants import broken  # noqa: E402
 from tests.simulation.playing import play  # noqa: E402
 from tests.simulation.reports import report, story  # noqa: E402
-from tests.simulation.scenarios import draw  # noqa: E402
+from tests.simulation.scenarios import draw, draw_revived  # noqa: E402
 
 
-def main(seed: int) -> int:
+def main(seed: int, *, revives: bool) -> int:
     """Tell whether something is wrong."""
     logging.disable()
-    run = play(draw(seed))
+    run = play(draw_revived(seed) if revives else draw(seed))
     wrong = broken(run)
     outcomes = [f"  <p{n}>: {each.outcome} {each.text!r}" for n, each in run.results.items()]
     sys.stdout.write("\n".join((story(run), report(run, wrong), *outcomes, "")))
@@ -26,4 +26,4 @@ def main(seed: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1])))
+    sys.exit(main(int(sys.argv[1]), revives="revived" in sys.argv))

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from steersman.journal import Entry, Kind, Lagged, Phase
 from steersman.journal.phases import TABLE
+from steersman.options import Revival
 from steersman.testing.faults import HARMLESS, Corrupt, Drop, Duplicate, Truncate
 from tests.simulation.playing import LIMIT, Run
 
@@ -27,6 +28,7 @@ SPARED = (
 )
 """Lines of which one may be lost, and the turn still ends as it would have."""
 CENT = 1e-9
+MOST = Revival().most
 BLOCKED = "UserPromptSubmit operation blocked"
 GARBLING = (Corrupt, Drop, Duplicate, Truncate)
 
@@ -84,9 +86,10 @@ def every_turn_settles_once(run: Run) -> Iterator[str]:
         yield f"settled {sorted(told.values())} times, {len(expected)} turns"
 
 
-def every_prompt_goes_out_once(run: Run) -> Iterator[str]:
+def every_prompt_goes_out_once_to_each_cli(run: Run) -> Iterator[str]:
     sent = Counter(each["uuid"] for each in run.cli.received if each.get("type") == "user")
-    yield from (f"{uuid} was sent {times} times" for uuid, times in sent.items() if times > 1)
+    most = max(1, len(run.cli.launches))
+    yield from (f"{uuid} was sent {times} times" for uuid, times in sent.items() if times > most)
     held = run.scenario.style == "session"
     unknown = set(sent) - {turn.uuid for turn in run.turns.values()} if held else set[str]()
     yield from (f"{uuid} is nobody's" for uuid in unknown)
@@ -213,6 +216,16 @@ def it_is_not_idle_while_a_prompt_is_at_work(run: Run) -> Iterator[str]:
             yield f"entry {each.seq}"
 
 
+def every_lost_cli_is_told_of(run: Run) -> Iterator[str]:
+    """And no more of them in a row are tried than the options allow."""
+    told = [each for each in _kept(run) if each.kind is Kind.RESTARTED]
+    if run.session.restarts > len(told) and not run.has_lagged:
+        yield f"{run.session.restarts} CLIs were replaced, {len(told)} are told of"
+    yield from (f"attempt {n}" for each in told if (n := each.details["attempt"]) > MOST)
+    if told and not run.scenario.revives:
+        yield "nobody wanted a revival"
+
+
 def the_session_is_over(run: Run) -> Iterator[str]:
     if run.session.last_seq and not run.session.phase.is_over:
         yield f"it is {run.session.phase}"
@@ -255,6 +268,9 @@ def nothing_runs_that_was_not_allowed(run: Run) -> Iterator[str]:
 
 
 def no_tool_runs_twice(run: Run) -> Iterator[str]:
+    if run.session.restarts:
+        # At least once: a turn that is run again calls its tools again.
+        return
     ran = Counter([*run.house.ran, *run.house.noted])
     yield from (f"{what} ran {times} times" for what, times in ran.items() if times > 1)
 
@@ -266,7 +282,8 @@ INVARIANTS: Sequence[Callable[[Run], Iterator[str]]] = (
     the_costs_add_up,
     every_turn_settles,
     every_turn_settles_once,
-    every_prompt_goes_out_once,
+    every_prompt_goes_out_once_to_each_cli,
+    every_lost_cli_is_told_of,
     the_model_hears_every_prompt_once,
     every_text_belongs_to_its_prompt,
     an_undisturbed_turn_says_all_that_the_model_said,

@@ -100,9 +100,9 @@ def play(scenario: Scenario) -> Run:
 def _new_run(scenario: Scenario) -> Run:
     house = House()
     cli = ScriptedCLI(scenario.script, tools={"Bash": house.bash})
-    transport = FaultyTransport(cli, scenario.plan)
+    transport = FaultyTransport(cli, scenario.plan, *scenario.next_plans)
     agent = Agent(
-        revive=False,
+        revive=scenario.revives,
         transport=transport,
         functions=[house.note],
         can_use_tool=house.approve,

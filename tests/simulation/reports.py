@@ -14,12 +14,13 @@ __all__ = ["digest", "report", "story"]
 def report(run: Run, wrong: Sequence[str]) -> str:
     """What is wrong, in which scenario, and how to see it again."""
     struck = ", ".join(map(str, run.transport.happened)) or "none"
+    how = " revived" if run.scenario.revives else ""
     return "\n".join(
         (
             *(f"BROKEN {each}" for each in wrong),
             str(run.scenario),
             f"  faults that struck: {struck}",
-            f"  again: python -m tests.simulation {run.scenario.seed}",
+            f"  again: python -m tests.simulation {run.scenario.seed}{how}",
         )
     )
 

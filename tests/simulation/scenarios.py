@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from steersman.testing.faults import (
@@ -34,7 +34,7 @@ from steersman.testing.script import (
     when,
 )
 
-__all__ = ["Action", "Deed", "PromptPlan", "Scenario", "Trait", "draw"]
+__all__ = ["Action", "Deed", "PromptPlan", "Scenario", "Trait", "draw", "draw_revived"]
 
 Trait = Literal["fails", "never ends", "interrupts itself"]
 
@@ -152,6 +152,10 @@ class Scenario:
     """By how many seconds the host's clock is set, at which reading."""
     most: int
     """Messages after which somebody who reads a query leaves."""
+    revives: bool = False
+    """Whether a CLI that is lost is replaced."""
+    next_plans: tuple[FaultPlan, ...] = ()
+    """What goes wrong with those that come after the first one."""
 
     @property
     def script(self) -> Script:
@@ -164,6 +168,7 @@ class Scenario:
             (
                 f"seed {self.seed}",
                 f"  {self.plan}",
+                *(f"  then {each}" for each in self.next_plans),
                 *(f"  prompt {each}" for each in self.prompts),
                 *(f"  host: {each}" for each in self.actions),
                 f"  host: {close} ({self.style}, patience {self.patience}, most {self.most})",
@@ -174,7 +179,17 @@ class Scenario:
 
 def draw(seed: int) -> Scenario:
     """The scenario of a seed."""
-    dice = random.Random(seed)
+    return _draw(random.Random(seed), seed)
+
+
+def draw_revived(seed: int) -> Scenario:
+    """The same scenario with CLIs that are replaced, and go wrong as well."""
+    dice = random.Random(-seed - 1)
+    plans = tuple(_plan(dice, seed + number) for number in range(1, dice.choice((1, 2, 3))))
+    return replace(draw(seed), revives=True, next_plans=plans)
+
+
+def _draw(dice: random.Random, seed: int) -> Scenario:
     prompts = tuple(_prompt(dice, number) for number in range(1, dice.randint(1, 6) + 1))
     return Scenario(
         seed=seed,

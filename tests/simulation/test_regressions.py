@@ -53,7 +53,7 @@ async def test_what_was_streamed_before_the_cli_was_killed_is_the_text_of_the_tu
     script = Script(say("half of it", 2) + stall(0.0) + say(" and the rest"))
     plan = FaultPlan(0, Kill(" and the rest"))
 
-    async with opened(FaultyTransport(ScriptedCLI(script), plan)) as session:
+    async with opened(FaultyTransport(ScriptedCLI(script), plan), revive=False) as session:
         turn = await session.send("go")
         settled = await turn
         pieces = [piece async for piece in turn.text()]

@@ -10,7 +10,7 @@ import pytest
 from tests.simulation.invariants import INVARIANTS, broken
 from tests.simulation.playing import play
 from tests.simulation.reports import digest, report
-from tests.simulation.scenarios import draw
+from tests.simulation.scenarios import draw, draw_revived
 
 SEEDS = int(os.environ.get("STEERSMAN_SEEDS", "1000"))
 """More of them for a long night: `STEERSMAN_SEEDS=100000`."""
@@ -35,6 +35,16 @@ FOUND = {
 def test_whatever_goes_wrong_the_session_keeps_its_promises(first: int) -> None:
     runs = [play(draw(seed)) for seed in range(first, min(first + CHUNK, SEEDS))]
     # What nobody holds any more complains as it goes.
+    gc.collect()
+
+    failures = [report(run, wrong) for run in runs if (wrong := broken(run))]
+
+    assert not failures, "\n\n".join(failures)
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS // 2, CHUNK))
+def test_whatever_goes_wrong_a_session_that_revives_keeps_them_too(first: int) -> None:
+    runs = [play(draw_revived(seed)) for seed in range(first, min(first + CHUNK, SEEDS // 2))]
     gc.collect()
 
     failures = [report(run, wrong) for run in runs if (wrong := broken(run))]

@@ -28,6 +28,10 @@ class Handlers:
         self._changed = changed
         self._running: dict[str, tuple[Asked, asyncio.Task[None] | None, float]] = {}
         """What is being answered, by which task, and since when; by none if it comes later."""
+        self._held: list[bytes] = []
+        """Answers that go out together, in the next round of the event loop."""
+        self._withdrawn: set[str] = set()
+        """Questions that nobody waits for any more, whose tasks still clean up."""
         self._permissions = 0
         self._calls = 0
 
@@ -49,13 +53,18 @@ class Handlers:
     @property
     def open(self) -> list[tuple[Asked, float]]:
         """Everything that is being answered, and since when."""
-        return [(asked, since) for asked, _, since in self._running.values()]
+        return [
+            (asked, since)
+            for request_id, (asked, _, since) in self._running.items()
+            if request_id not in self._withdrawn
+        ]
 
     def start(self, asked: Asked, context: contextvars.Context) -> None:
         """Begin to answer `asked`, in the context of the turn that it belongs to."""
         loop = asyncio.get_running_loop()
         task = loop.create_task(self._answer(asked), context=context)
         self._running[asked.request_id] = (asked, task, self._link.log.clock())
+        self._withdrawn.discard(asked.request_id)
         task.add_done_callback(lambda task: self._ended(asked, task))
         self._count(asked, 1)
 
@@ -70,9 +79,12 @@ class Handlers:
             self._cancel(request_id, "its session has ended")
 
     def _cancel(self, request_id: str, reason: str) -> None:
-        task = self._running[request_id][1]
+        asked, task, _ = self._running[request_id]
         if task is not None:
             task.cancel()
+            if request_id not in self._withdrawn:
+                self._withdrawn.add(request_id)
+                self._count(asked, -1)
             return
         self._forget(request_id)
         self._desk.withdraw(request_id, reason)
@@ -119,7 +131,9 @@ class Handlers:
 
     def _forget(self, request_id: str) -> bool:
         running = self._running.pop(request_id, None)
-        if running is not None:
+        if request_id in self._withdrawn:
+            self._withdrawn.discard(request_id)
+        elif running is not None:
             self._count(running[0], -1)
         return running is not None
 
@@ -133,8 +147,20 @@ class Handlers:
             self._changed()
 
     def _send(self, line: bytes) -> None:
-        if self._link.is_open:
+        if not line or not self._link.is_open:
+            return
+        if len(self._running) <= 1 and not self._held:
             self._link.write(line)
+            return
+        # Others answer at the same time: one write for all of them costs a fraction.
+        if not self._held:
+            asyncio.get_running_loop().call_soon(self._release)
+        self._held.append(line)
+
+    def _release(self) -> None:
+        held, self._held = self._held, []
+        if self._link.is_open:
+            self._link.write_all(held)
 
 
 def _is_call(asked: ToolCalled) -> bool:

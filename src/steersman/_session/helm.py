@@ -190,6 +190,15 @@ class Helm:
             await asyncio.wait([self._reviving])
         return self.at_work()
 
+    async def answering(self, operation: str) -> Life:
+        """The same, unless it is stopped where it stands, and would not answer."""
+        life = await self.living()
+        if self.gate.has_stopped_tree:
+            raise RequestRefused(
+                operation, "the CLI is stopped by pause(hard=True); resume() first"
+            )
+        return life
+
     @property
     def is_reviving(self) -> bool:
         """Whether a lost CLI is being replaced."""
@@ -397,9 +406,8 @@ class Helm:
     def _go_on(self, handover: Handover, cause: SteersmanError) -> None:
         assert self.life is not None
         self.restarts += 1
-        self.move(Move.GREET)
-        if self.ledger.at_work is not None:
-            self.move(Move.BEGIN)
+        goes_on = self.ledger.at_work is not None and not self.gate.is_shut
+        self.move(Move.TAKE_UP if goes_on else Move.GREET)
         if self.gate.is_shut:
             self.move(Move.PAUSE)
         self.ledger.move_to(self.life.link, handover, cause)
@@ -522,7 +530,8 @@ class Helm:
 
     def _on_state(self, state: str) -> None:
         self.is_cli_idle = state == "idle"
-        if state == "running":
+        # It also says so when somebody in the background has got an answer.
+        if state == "running" and not self.is_parked:
             self.move(Move.BEGIN)
         # An idle from before our newest prompt may still be on its way.
         elif state == "idle" and self.ledger.at_work is None:

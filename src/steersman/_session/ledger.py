@@ -131,6 +131,14 @@ class Ledger:
         line = link.connection.prompt(turn.uuid, turn.content, **fields)
         link.write(line, (turn.uuid,))
 
+    def withdraw(self, turn: Turn) -> bool:
+        """Take back a prompt that the CLI has not seen; says whether it was one."""
+        if turn not in self._queue:
+            return False
+        self._queue.remove(turn)
+        self._end(turn, None, cancelled=True)
+        return True
+
     def take_back(self, meant: Turn | None, *, also_queued: bool) -> list[str]:
         """Settle prompts that the CLI has not seen: all of them, or the one that is meant."""
         taken = [turn for turn in self._queue if also_queued or turn is meant]

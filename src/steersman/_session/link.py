@@ -225,16 +225,21 @@ class Link:
 
     def write(self, line: bytes, turns: tuple[str, ...] = ()) -> None:
         """Send a line and journal it. Raises `ChannelClosed`."""
-        if not line:
-            return
+        if line:
+            self.write_all([line], turns)
+
+    def write_all(self, lines: list[bytes], turns: tuple[str, ...] = ()) -> None:
+        """Send several lines at once and journal each. Raises `ChannelClosed`."""
         if self._channel is None or not self.is_open:
             raise ChannelClosed("this session is closed", hint="open another session")
-        sent = self.redactor.line(line.rstrip(b"\n"))
-        # Written down before it is said: whoever reads the journal after a crash knows of it.
-        self.log.append(self.log.clock(), Kind.SENT, sent, turns)
+        now = self.log.clock()
+        for line in lines:
+            sent = self.redactor.line(line.rstrip(b"\n"))
+            # Written down before it is said: whoever reads the journal after a crash knows of it.
+            self.log.append(now, Kind.SENT, sent, turns)
         self.log.wake()
         self.quiet_since = self._loop.time()
-        self._channel.write(line)
+        self._channel.write(lines[0] if len(lines) == 1 else b"".join(lines))
 
     async def call(self, verb: Verb[AnswerT], timeout: float) -> AnswerT:
         """Put `verb` to the CLI and wait for its answer."""

@@ -221,7 +221,7 @@ class Meter:
         def heard(told: asyncio.Future[Answer]) -> None:
             self._is_asking = False
             life.link.forget(request_id)
-            # Where it is refused, as by older CLIs, only results tell.
+            # Where it is refused, only results tell.
             if life is self._asked and not told.cancelled() and told.exception() is None:
                 self._take(told.result())
 

@@ -212,6 +212,8 @@ class Session(Readings, DailyVerbs):
 
         A session that is over is idle.
         """
+        if timeout is None:  # pyright: ignore[reportUnnecessaryComparison]
+            raise UsageError("timeout", timeout, "seconds above 0")
         seconds = _seconds(timeout, timeout)
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -303,7 +305,7 @@ class Session(Readings, DailyVerbs):
     async def withdraw(self, turn: Turn) -> bool:
         """Take a prompt back that the model has not seen; says whether that worked."""
         self._refuse_stranger("turn", turn)
-        if self._helm.ledger.take_back(turn, also_queued=False):
+        if self._helm.ledger.withdraw(turn):
             return True
         if turn.is_settled or turn.has_begun:
             return turn.delivery == "cancelled"
@@ -328,7 +330,7 @@ class Session(Readings, DailyVerbs):
             self._refuse_stranger("turn", turn)
         if not isinstance(also_queued, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("also_queued", also_queued, "True or False")
-        await self._helm.living()
+        await self._helm.answering("interrupt")
         ledger = self._helm.ledger
         taken = ledger.take_back(turn, also_queued=also_queued)
         waiting = ledger.queued
@@ -391,7 +393,8 @@ class Session(Readings, DailyVerbs):
         """Hold the next tool, and every prompt that the CLI does not have yet.
 
         A tool that runs is not disturbed, nor is the model that writes. `hard=True` stops the
-        CLI's whole process tree where it stands, tools included.
+        CLI's whole process tree where it stands, tools included. Raises `RequestRefused` where the
+        CLI is so old that it can only be held hard.
         """
         if not isinstance(hard, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("hard", hard, "True or False")
@@ -399,7 +402,7 @@ class Session(Readings, DailyVerbs):
 
     async def resume(self) -> None:
         """Go on where `pause()` held the session; nothing happens to one that is not paused."""
-        self._helm.at_work()
+        await self._helm.living()
         self._helm.resume()
 
     # Going back
@@ -442,7 +445,7 @@ class Session(Readings, DailyVerbs):
             raise UsageError("verb", verb, "a value of steersman.control, such as SetModel(...)")
         if isinstance(verb, Initialize) and verb.hooks is not None:
             raise UsageError("verb", verb, "an Initialize without hooks: they would replace ours")
-        life = await self._helm.living()
+        life = await self._helm.answering(verb.operation)
         known = self.capabilities
         missing = verb.needs - (verb.needs if known is None else known)
         if missing:
@@ -463,7 +466,7 @@ class Session(Readings, DailyVerbs):
             raise UsageError("subtype", subtype, "the CLI's name for a control request")
         plain = checks.plain("fields", fields)
         seconds = _seconds(timeout, self.options.request_timeout)
-        life = await self._helm.living()
+        life = await self._helm.answering(subtype)
         answer = await life.link.control(subtype, plain, seconds)
         return answer.raw
 

@@ -34,6 +34,8 @@ class Move(Enum):
 
     LAUNCH = "launch"
     GREET = "greet"
+    TAKE_UP = "take up a turn"
+    """In whose middle another CLI was lost."""
     BEGIN = "begin a turn"
     REST = "come to rest"
     PAUSE = "pause"
@@ -57,7 +59,7 @@ TABLE: dict[Phase, dict[Move, Phase]] = {
         Move.PAUSE: Phase.PAUSED,
         **_ENDINGS,
     },
-    Phase.STARTING: {Move.GREET: Phase.IDLE, **_ENDINGS},
+    Phase.STARTING: {Move.GREET: Phase.IDLE, Move.TAKE_UP: Phase.RUNNING, **_ENDINGS},
     Phase.RUNNING: {
         Move.LAUNCH: Phase.STARTING,
         Move.BEGIN: Phase.RUNNING,

@@ -1,0 +1,186 @@
+"""Hand-kept: what answers to a name that the TypeScript SDK exports, where ours is called otherwise.
+
+Most are types of options, of hooks' replies and of answers; here an option is a field, and an
+answer comes from its verb, whose test shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from scripts.parity_report.instead import STORES, WARM, Elsewhere
+
+__all__ = ["ELSEWHERE_TS", "REASONS_TS"]
+
+
+def _option(name: str, *names: str) -> dict[str, Elsewhere]:
+    return dict.fromkeys(names, Elsewhere(f"steersman.Options.{name}"))
+
+
+def _port(name: str, option: str) -> Elsewhere:
+    return Elsewhere(f"steersman.ports.{name}", (f"option:{option}",))
+
+
+def _answer(name: str, verb: str) -> Elsewhere:
+    return Elsewhere(f"steersman.control.{name}", by=f"steersman.control.{verb}")
+
+
+ELSEWHERE_TS: Mapping[str, Elsewhere] = {
+    # Where it begins
+    "Query": Elsewhere("steersman.Session"),
+    "Transport": _port("Transport", "transport"),
+    "SpawnedProcess": _port("Channel", "transport"),
+    "SpawnOptions": _port("Launch", "transport"),
+    # Options
+    **_option("effort", "EffortLevel"),
+    **_option("setting_sources", "SettingSource"),
+    **_option("settings", "Settings"),
+    **_option(
+        "sandbox",
+        "SandboxSettings",
+        "SandboxCredentialsConfig",
+        "SandboxFilesystemConfig",
+        "SandboxIgnoreViolations",
+        "SandboxNetworkConfig",
+    ),
+    **_option("betas", "SdkBeta"),
+    **_option(
+        "thinking", "ThinkingConfig", "ThinkingAdaptive", "ThinkingEnabled", "ThinkingDisabled"
+    ),
+    **_option("tool_config", "ToolConfig"),
+    **_option(
+        "output_format",
+        "OutputFormat",
+        "OutputFormatType",
+        "BaseOutputFormat",
+        "JsonSchemaOutputFormat",
+    ),
+    **_option(
+        "mcp_servers",
+        "McpServerConfig",
+        "McpServerConfigForProcessTransport",
+        "McpStdioServerConfig",
+        "McpHttpServerConfig",
+        "McpSSEServerConfig",
+    ),
+    **_option("permission_mode", "PermissionMode"),
+    "SdkPluginConfig": Elsewhere("steersman.options.Plugin"),
+    "AgentMcpServerSpec": Elsewhere("steersman.options.AgentDefinition"),
+    # Tools in this process
+    "createSdkMcpServer": Elsewhere("steersman.Toolbox"),
+    "McpSdkServerConfig": Elsewhere("steersman.Toolbox"),
+    "McpSdkServerConfigWithInstance": Elsewhere(
+        "steersman.tools.mcp_instance.McpInstance",
+        ("test:tests/live/test_mcp_instances.py::test_text_structure_and_errors_reach_the_model",),
+    ),
+    "SdkMcpToolDefinition": Elsewhere("steersman.tools.Tool", by="steersman.tool"),
+    "BUILTIN_TOOL_NAMES": Elsewhere(
+        "steersman.messages.builtin.INPUTS", ("name:steersman.messages.builtin.INPUTS",)
+    ),
+    # Who decides
+    "CanUseTool": _port("Approver", "can_use_tool"),
+    "OnElicitation": _port("ElicitationHandler", "on_elicitation"),
+    "OnUserDialog": _port("DialogHandler", "on_user_dialog"),
+    "ElicitationRequest": Elsewhere("steersman.permissions.Elicitation"),
+    "UserDialogRequest": Elsewhere("steersman.permissions.UserDialog"),
+    "UserDialogResult": Elsewhere("steersman.permissions.DialogAnswer"),
+    "PermissionResult": Elsewhere("steersman.Allow"),
+    "PermissionRuleValue": Elsewhere("steersman.permissions.ToolRule"),
+    "PermissionUpdate": Elsewhere("steersman.permissions.AddRules"),
+    "PermissionUpdateDestination": Elsewhere("steersman.permissions.AddRules"),
+    "PermissionBehavior": Elsewhere("steersman.permissions.AddRules"),
+    # Hooks
+    "HookCallback": Elsewhere("steersman.Hooks"),
+    "HookCallbackMatcher": Elsewhere("steersman.hooks.HookMatcher"),
+    **dict.fromkeys(
+        ("HookEvent", "HOOK_EVENTS", "HookInput", "BaseHookInput"),
+        Elsewhere(
+            "steersman.hooks.HookEvent",
+            ("test:tests/live/test_hook_events.py::test_the_events_around_turns_fire",),
+        ),
+    ),
+    "HookJSONOutput": Elsewhere("steersman.hooks.Reply"),
+    "SyncHookJSONOutput": Elsewhere("steersman.hooks.Reply"),
+    "AsyncHookJSONOutput": Elsewhere("steersman.hooks.AsyncReply"),
+    "HookPermissionDecision": Elsewhere("steersman.hooks.ToolVerdict"),
+    "PostToolBatchToolCall": Elsewhere("steersman.hooks.PostToolBatch"),
+    "EXIT_REASONS": Elsewhere("steersman.hooks.SessionEnd"),
+    "ExitReason": Elsewhere("steersman.hooks.SessionEnd"),
+    # Messages
+    "SDKMessage": Elsewhere("steersman.messages.Message", ("name:steersman.messages.Message",)),
+    "SDKResultMessage": Elsewhere("steersman.Result"),
+    "SDKStatus": Elsewhere("steersman.messages.Status"),
+    "SDKRateLimitInfo": Elsewhere("steersman.messages.limits.RateLimitInfo"),
+    "SDKMessageOrigin": Elsewhere("steersman.messages.turns.MessageOrigin"),
+    "SDKMcpResourceLink": Elsewhere("steersman.messages.tasks.McpResourceLink"),
+    "SDKDeferredToolUse": Elsewhere("steersman.messages.turns.DeferredToolUse"),
+    "SDKAssistantMessageError": Elsewhere("steersman.Assistant"),
+    "SDKPermissionDenial": Elsewhere("steersman.TurnResult.permission_denials"),
+    "NonNullableUsage": Elsewhere("steersman.messages.usage.Usage"),
+    "ApiKeySource": Elsewhere("steersman.messages.Init"),
+    "TerminalReason": Elsewhere("steersman.Result"),
+    "SDKStartupFailureReason": Elsewhere("steersman.errors.StartupError"),
+    # Verbs and their answers
+    "SDKControlRequest": Elsewhere("steersman.control.Verb", by="steersman.control.SetModel"),
+    "SDKControlResponse": Elsewhere("steersman.control.Answer", by="steersman.control.SetModel"),
+    "SDKControlInitializeResponse": _answer("Initialized", "Initialize"),
+    "SDKControlInterruptResponse": _answer("InterruptReceipt", "Interrupt"),
+    "AgentInfo": _answer("AgentInfo", "Initialize"),
+    "AccountInfo": _answer("AccountInfo", "Initialize"),
+    "ModelInfo": _answer("ModelInfo", "ListModels"),
+    "SDKContextUsage": _answer("ContextUsage", "GetContextUsage"),
+    "SDKContextUsageCategory": _answer("ContextCategory", "GetContextUsage"),
+    "SDKControlGetContextUsageResponse": _answer("ContextUsage", "GetContextUsage"),
+    "SDKControlGetUsageResponse": _answer("UsageReport", "GetUsage"),
+    "SDKUsageReport": _answer("UsageReport", "GetUsage"),
+    "SDKControlListPermissionRulesResponse": _answer("PermissionRules", "ListPermissionRules"),
+    "SDKControlPermissionRulesState": _answer("PermissionState", "ListPermissionRules"),
+    "SDKPermissionRuleEntry": _answer("PermissionRule", "ListPermissionRules"),
+    "SDKPermissionRuleDescription": _answer("PermissionRule", "ListPermissionRules"),
+    "SDKPermissionWorkspaceDirectory": _answer("PermissionState", "ListPermissionRules"),
+    "SDKControlMcpReadResourceResponse": _answer("ResourceContents", "McpReadResource"),
+    "SDKControlReadFileResponse": _answer("FileContents", "ReadFile"),
+    "SDKControlReloadOutputStylesResponse": _answer("OutputStyles", "ReloadOutputStyles"),
+    "SDKControlReloadPluginsResponse": _answer("PluginsReloaded", "ReloadPlugins"),
+    "SDKControlReloadSkillsResponse": _answer("SkillsReloaded", "ReloadSkills"),
+    "McpServerStatus": _answer("McpServerStatus", "McpStatus"),
+    "McpServerStatusConfig": _answer("McpServerStatus", "McpStatus"),
+    "McpSetServersResult": _answer("McpServersSet", "McpSetServers"),
+    "RewindFilesResult": _answer("Rewound", "RewindFiles"),
+}
+
+REASONS_TS: Mapping[str, str] = {
+    **dict.fromkeys(
+        (
+            "ForkSessionOptions",
+            "ForkSessionResult",
+            "GetSessionInfoOptions",
+            "GetSessionMessagesOptions",
+            "GetSubagentMessagesOptions",
+            "ImportSessionToStoreOptions",
+            "ListSessionsOptions",
+            "ListSubagentsOptions",
+            "ResolveSettingsOptions",
+            "ResolvedSettingSource",
+            "ResolvedSettings",
+            "SDKSessionInfo",
+            "SessionKey",
+            "SessionMessage",
+            "SessionMutationOptions",
+            "SessionStore",
+            "SessionStoreEntry",
+            "SessionStoreFlush",
+            "SessionSummaryEntry",
+        ),
+        STORES,
+    ),
+    **dict.fromkeys(("ClaimOptions", "SpareProcess", "WarmQuery"), WARM),
+    "AnyZodRawShape": "JavaScript runtime: shapes of zod; here a signature is the schema",
+    "InferShape": "JavaScript runtime: shapes of zod; here a signature is the schema",
+    "DirectConnectTransport": "hosted only",
+    "parseDirectConnectUrl": "hosted only",
+    "McpClaudeAIProxyServerConfig": "hosted only",
+    "SDKActiveGoalMessage": "kept as data: an `UnknownMessage`, with its `raw`",
+    "BackgroundTaskSummary": "kept as data: in the mappings of `hooks.Stop`",
+    "SessionCronSummary": "kept as data: in the mappings of `hooks.Stop`",
+}

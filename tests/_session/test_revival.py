@@ -1,0 +1,297 @@
+"""What becomes of prompts when their CLI is lost; the CLIs are played by hand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from steersman.agent import Session, Turn
+from steersman.errors import CliExited
+from steersman.journal import Kind
+from steersman.options import Revival
+from steersman.ports import Channel, Launch, Receiver
+from steersman.testing.faults import rounds
+from tests._session.peers import (
+    Frame,
+    FramePeer,
+    answer_to,
+    entries_of,
+    lifecycle,
+    opened,
+    result,
+    state,
+    text,
+)
+
+QUICK = Revival(backoff=0.0)
+MODERN = {"claude_code_version": "2.1.325", "capabilities": ["msg_lifecycle_v1"]}
+
+
+class Peers:
+    """A place where one CLI after the other runs."""
+
+    def __init__(self, *plays: Callable[[FramePeer, Frame], None]) -> None:
+        self.peers = [FramePeer(_greeting(play), greets=False) for play in plays]
+        self.launches: list[Launch] = []
+
+    async def open(self, launch: Launch, receiver: Receiver) -> Channel:
+        self.launches.append(launch)
+        return await self.peers[len(self.launches) - 1].transport.open(launch, receiver)
+
+    def sent(self, number: int) -> list[str]:
+        """The uuids of the prompts that a CLI was told."""
+        return [frame["uuid"] for frame in self.peers[number].sent("user")]
+
+
+def _greeting(play: Callable[[FramePeer, Frame], None]) -> Callable[[FramePeer, Frame], None]:
+    def greet(peer: FramePeer, frame: Frame) -> None:
+        if frame.get("request", {}).get("subtype") == "initialize" and play is not refuse:
+            peer.say(answer_to(frame, MODERN))
+        play(peer, frame)
+
+    return greet
+
+
+# --- CLIs ------------------------------------------------------------------------------
+
+
+def begin_and_die(peer: FramePeer, frame: Frame) -> None:
+    if frame["type"] == "user":
+        peer.say(state("running"), lifecycle(frame["uuid"], "started"))
+        peer.wire.exit(1)
+
+
+def die(peer: FramePeer, frame: Frame) -> None:
+    if frame["type"] == "user":
+        peer.wire.exit(1)
+
+
+def answer(peer: FramePeer, frame: Frame) -> None:
+    if frame["type"] == "user":
+        peer.say(
+            lifecycle(frame["uuid"], "started"),
+            text("All."),
+            result([frame["uuid"]], "All."),
+            lifecycle(frame["uuid"], "completed"),
+            state("idle"),
+        )
+
+
+def refuse(peer: FramePeer, frame: Frame) -> None:
+    """It does not know the conversation, and says so with a result that names nobody."""
+    said = "No conversation found with session ID: x"
+    peer.say(result([], is_error=True, subtype="error_during_execution", errors=[said]))
+    peer.wire.exit(1)
+
+
+def take_up(first: Callable[[], str]) -> Callable[[FramePeer, Frame], None]:
+    """It goes on by itself, and is done before it is told anything."""
+
+    def play(peer: FramePeer, frame: Frame) -> None:
+        if frame.get("request", {}).get("subtype") == "initialize":
+            uuid = first()
+            peer.say(state("running"), text("All."), result([uuid], "All."), state("idle"))
+        elif frame["type"] == "user":
+            answer(peer, frame)
+
+    return play
+
+
+async def told(session: Session, kind: Kind) -> list[Any]:
+    """The details of the entries of one kind, in a session that is over."""
+    return [dict(each.details) for each in await entries_of(session) if each.kind is kind]
+
+
+# --- Tests -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("first", [die, begin_and_die])
+async def test_the_next_cli_is_told_the_prompt_under_its_uuid(
+    first: Callable[[FramePeer, Frame], None],
+) -> None:
+    place = Peers(first, answer)
+
+    async with opened(place, revive=QUICK) as session:
+        turn, queued = await session.send("go"), await session.send("and then")
+        settled = await turn, await queued
+
+    assert [each.text for each in settled] == ["All.", "All."]
+    assert (place.sent(0), place.sent(1)) == ([turn.uuid], [turn.uuid, queued.uuid])
+    assert len(await told(session, Kind.SETTLED)) == 2
+    assert await told(session, Kind.RESTARTED) == [{"cause": "cli_exited", "attempt": 1}]
+    assert session.restarts == 1
+
+
+async def test_it_goes_on_with_the_conversation_and_waits_for_our_handshake() -> None:
+    place = Peers(begin_and_die, answer)
+
+    async with opened(place, revive=QUICK) as session:
+        await (await session.send("go"))
+
+    first, second = place.launches
+    assert f"--session-id={session.id}" in first.argv
+    assert f"--resume={session.id}" in second.argv
+    assert "--await-initialize" in second.argv
+    assert second.env["CLAUDE_CODE_RESUME_INTERRUPTED_TURN"] == "1"
+
+
+async def test_a_cli_that_knows_no_conversation_is_followed_by_one_that_begins_it() -> None:
+    place = Peers(begin_and_die, refuse, answer)
+
+    async with opened(place, revive=QUICK) as session:
+        settled = await (await session.send("go"))
+
+    assert (settled.outcome, settled.text) == ("completed", "All.")
+    assert [f"--session-id={session.id}" in each.argv for each in place.launches] == [
+        True,
+        False,
+        True,
+    ]
+    assert await told(session, Kind.RESTARTED) == [{"cause": "cli_exited", "attempt": 1}]
+
+
+async def test_a_conversation_that_was_answered_in_and_is_gone_is_not_begun_anew() -> None:
+    """Its history is lost, and nobody was told; that must not go by in silence."""
+
+    def answer_once(peer: FramePeer, frame: Frame) -> None:
+        answer(peer, frame) if len(peer.sent("user")) < 2 else die(peer, frame)
+
+    place = Peers(answer_once, refuse)
+
+    async with opened(place, revive=QUICK) as session:
+        await (await session.send("first"))
+        settled = await (await session.send("second"))
+
+    assert settled.outcome == "failed"
+    assert isinstance(settled.cause, CliExited)
+    assert "No conversation found" in str(settled.cause.__cause__)
+
+
+async def test_a_turn_that_is_done_before_the_prompt_is_resent_is_settled_and_not_resent() -> None:
+    turns: list[Turn] = []
+    place = Peers(begin_and_die, take_up(lambda: turns[0].uuid))
+
+    async with opened(place, revive=QUICK) as session:
+        turns.append(await session.send("go"))
+        settled = await turns[0]
+        pieces = [piece async for piece in turns[0].text()]
+        behind = await (await session.send("and then"))
+
+    assert (settled.text, pieces, behind.text) == ("All.", ["All."], "All.")
+    assert turns[0].uuid not in place.sent(1)
+
+
+async def test_what_was_folded_settles_with_the_turn_that_goes_on() -> None:
+    def fold_and_die(peer: FramePeer, frame: Frame) -> None:
+        if frame["type"] == "user":
+            peer.say(lifecycle(frame["uuid"], "started"))
+        if len(peer.sent("user")) == 2:
+            peer.wire.exit(1)
+
+    place = Peers(fold_and_die, answer)
+
+    async with opened(place, revive=QUICK) as session:
+        turn = await session.send("go")
+        await turn.begun()
+        folded = await session.send("this too", when="next")
+        settled = await turn, await folded
+
+    assert [each.text for each in settled] == ["All.", "All."]
+    assert (turn.delivery, folded.delivery) == ("completed", "folded")
+    assert place.sent(1) == [turn.uuid]
+
+
+async def test_a_prompt_that_steers_still_steers_when_it_is_resent() -> None:
+    def begin_first_and_die(peer: FramePeer, frame: Frame) -> None:
+        if len(peer.sent("user")) == 2:
+            peer.wire.exit(1)
+        elif frame["type"] == "user":
+            peer.say(lifecycle(frame["uuid"], "started"))
+
+    place = Peers(begin_first_and_die, answer)
+
+    async with opened(place, revive=QUICK) as session:
+        turn = await session.send("go")
+        await turn.begun()
+        steering = await session.send("stop that", when="now")
+        await asyncio.gather(turn, steering)
+
+    assert [frame.get("priority") for frame in place.peers[1].sent("user")] == [None, "now"]
+
+
+async def test_a_turn_that_was_told_to_stop_is_neither_resent_nor_taken_up_again() -> None:
+    def begin_and_die_when_stopped(peer: FramePeer, frame: Frame) -> None:
+        if frame["type"] == "user":
+            peer.say(state("running"), lifecycle(frame["uuid"], "started"))
+        if frame.get("request", {}).get("subtype") == "interrupt":
+            peer.wire.exit(1)
+
+    place = Peers(begin_and_die_when_stopped, answer)
+
+    async with opened(place, revive=QUICK) as session:
+        turn, queued = await session.send("go"), await session.send("and then")
+        await turn.begun()
+        receipt = await turn.interrupt()
+        stopped, done = await turn, await queued
+
+    assert (stopped.outcome, done.outcome) == ("interrupted", "completed")
+    assert receipt.still_queued == [queued.uuid]
+    assert place.sent(1) == [queued.uuid]
+    assert "CLAUDE_CODE_RESUME_INTERRUPTED_TURN" not in place.launches[1].env
+
+
+@pytest.mark.parametrize("most", [1, 3])
+async def test_clis_that_always_die_end_the_session_with_the_first_cause(most: int) -> None:
+    place = Peers(*[die] * (most + 1))
+
+    async with opened(place, revive=Revival(most=most, backoff=0.0)) as session:
+        turn, queued = await session.send("go"), await session.send("and then")
+        settled = await turn, await queued
+
+    assert [each.outcome for each in settled] == ["failed", "failed"]
+    assert (session.restarts, session.state) == (most, "failed")
+    attempts = [each["attempt"] for each in await told(session, Kind.RESTARTED)]
+    assert attempts == list(range(1, most + 1))
+
+
+async def test_a_turn_between_them_lets_the_count_begin_anew() -> None:
+    def answer_and_die(peer: FramePeer, frame: Frame) -> None:
+        answer(peer, frame) if len(peer.sent("user")) == 1 else die(peer, frame)
+
+    place = Peers(*[answer_and_die] * 4, answer)
+
+    async with opened(place, revive=Revival(most=1, backoff=0.0)) as session:
+        settled = [await (await session.send(f"prompt {n}")) for n in range(5)]
+
+    assert [each.outcome for each in settled] == ["completed"] * 5
+    assert session.restarts == 4
+
+
+async def test_a_session_that_is_closed_while_it_revives_leaves_nothing() -> None:
+    def mute(_peer: FramePeer, _frame: Frame) -> None:
+        pass
+
+    place = Peers(begin_and_die, mute)
+
+    async with opened(place, revive=Revival(backoff=0.0)) as session:
+        turn = await session.send("go")
+        await rounds(5)
+    settled = await turn
+
+    assert settled.outcome in {"cancelled", "interrupted"}
+    assert session.phase.is_over
+    assert len(asyncio.all_tasks()) == 1
+
+
+async def test_without_revival_the_turn_fails_and_nobody_is_started_again() -> None:
+    place = Peers(begin_and_die)
+
+    async with opened(place, revive=False) as session:
+        settled = await (await session.send("go"))
+
+    assert settled.outcome == "failed"
+    assert isinstance(settled.cause, CliExited)
+    assert len(place.launches) == 1
