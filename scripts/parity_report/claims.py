@@ -46,11 +46,8 @@ def class_claim(cls: type | None) -> Claim | None:
 
 
 def event_claim(cls: type | None) -> Claim | None:
-    """A hook event; one that is refused says so."""
-    claim = class_claim(cls)
-    if claim is None or cls not in SILENT:
-        return claim
-    return Claim(f"{claim.ours}; refused: the CLI does not call back for it", claim.marks)
+    """A hook event, unless it is refused: a class that nobody can register is nothing to have."""
+    return None if cls in SILENT else class_claim(cls)
 
 
 def verb_claim(cls: type, word: str) -> Claim:
@@ -82,6 +79,8 @@ def resolved_claim(dotted: str) -> Claim | None:
         return None
     if isinstance(owner, type):
         return member_claim(owner, name)
+    if isinstance(thing, type):
+        return class_claim(thing)
     return Claim(f"`{dotted}`", (mark_of(thing),))
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from scripts.parity_report.instead import COMPAT, STORES, TRACES, WARM, Elsewhere
 from scripts.parity_report.ts_names import ELSEWHERE_TS, REASONS_TS
+from steersman.hooks.registry import SILENT
 
 __all__ = ["ALSO_SHOWN_BY", "ELSEWHERE", "NOT_LIVE", "REASONS", "WHOLE_SECTION"]
 
@@ -87,7 +88,10 @@ ELSEWHERE: Mapping[str, Mapping[str, Elsewhere]] = {
         "interrupt_receipt_v1": Elsewhere(
             "steersman.control.InterruptReceipt", by="steersman.control.Interrupt"
         ),
-        "msg_lifecycle_v1": Elsewhere("steersman.Turn.delivery"),
+        "msg_lifecycle_v1": Elsewhere(
+            "steersman.Turn",
+            ("test:tests/live/test_delivery.py::test_later_waits_for_a_turn_of_its_own",),
+        ),
         "sdk_mcp_tools_list_changed": Elsewhere("steersman.Toolbox.register"),
     },
     "ts_exports": ELSEWHERE_TS,
@@ -100,12 +104,6 @@ ALSO_SHOWN_BY: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "initialize": (".initialized",),
     },
     "env": {"CLAUDE_CODE_RESUME_INTERRUPTED_TURN": (f"test:{REVIVED}",)},
-    "hooks": dict.fromkeys(
-        ("Setup", "TeammateIdle", "CwdChanged"),
-        (
-            "test:tests/live/test_hook_events.py::test_canary_the_events_that_are_refused_do_not_fire",
-        ),
-    ),
     "messages": {
         "system/hook_started": (
             "test:tests/live/test_options.py::test_hooks_of_the_settings_can_be_told_of",
@@ -141,6 +139,10 @@ REASONS: Mapping[str, Mapping[str, str]] = {
         "SpareProcess.claimed rejections": WARM,
         "warnings": "JavaScript runtime: warnings of the Node process",
         "DirectConnectError": "not declared: hosted sessions only",
+    },
+    "hooks": {
+        event.__name__: f"otherwise here: refused by `Hooks.on`: {why}"
+        for event, why in SILENT.items()
     },
     "env": {
         "CLAUDE_AGENT_SDK_VERSION": (

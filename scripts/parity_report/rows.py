@@ -305,7 +305,7 @@ def _ts_exports(catalogue: Catalogue, evidence: Evidence, made: Iterable[Section
     rows: list[Row] = []
     for each in catalogue["ts_exports"]:
         name, names = each["name"], (each["name"], each["kind"])
-        row = answered.get(name) or answered.get(f"{name}()")
+        row = answered.get(f"{name}()") or answered.get(name)
         if row is not None:
             rows.append(Row(names, row.ours, row.test, row.reason))
         else:

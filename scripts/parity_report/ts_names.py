@@ -1,4 +1,4 @@
-"""Hand-kept: what answers to a name that the TypeScript SDK exports, where ours is called otherwise.
+"""Hand-kept: what answers to the names that the TypeScript SDK exports, where ours are others.
 
 Most are types of options, of hooks' replies and of answers; here an option is a field, and an
 answer comes from its verb, whose test shows it.
@@ -27,7 +27,7 @@ def _answer(name: str, verb: str) -> Elsewhere:
 
 ELSEWHERE_TS: Mapping[str, Elsewhere] = {
     # Where it begins
-    "Query": Elsewhere("steersman.Session"),
+    "Query": Elsewhere("steersman.Session", by="steersman.Agent.session"),
     "Transport": _port("Transport", "transport"),
     "SpawnedProcess": _port("Channel", "transport"),
     "SpawnOptions": _port("Launch", "transport"),
@@ -107,7 +107,7 @@ ELSEWHERE_TS: Mapping[str, Elsewhere] = {
     "EXIT_REASONS": Elsewhere("steersman.hooks.SessionEnd"),
     "ExitReason": Elsewhere("steersman.hooks.SessionEnd"),
     # Messages
-    "SDKMessage": Elsewhere("steersman.messages.Message", ("name:steersman.messages.Message",)),
+    "SDKMessage": Elsewhere("steersman.messages.Message", by="steersman.Session.messages"),
     "SDKResultMessage": Elsewhere("steersman.Result"),
     "SDKStatus": Elsewhere("steersman.messages.Status"),
     "SDKRateLimitInfo": Elsewhere("steersman.messages.limits.RateLimitInfo"),

@@ -109,7 +109,7 @@ class Helm:
         self._watch = Watch(course.options.watchdog, self)
         self._meter = Meter(course.options.limits, self)
         self._ending: Move | None = None
-        self._is_told_over = False
+        self._parting: asyncio.Task[None] | None = None
         self._known_id = course.plan.session_id
         self._told: State = "idle"
         self._since = 0.0
@@ -258,7 +258,8 @@ class Helm:
             self._finish(cause)
         if cause is None and not is_wanted:
             self._keep_flight(error)
-        await self.desk.serving.detach()
+        if self._parting is not None:
+            await asyncio.shield(self._parting)
         await self.listeners.hear_out(self.options.close_grace)
 
     def close(self, ending: Move = Move.COMPLETE) -> None:
@@ -305,12 +306,19 @@ class Helm:
                 link.exited(LOST)
         if not self.phase.is_over:
             self._finish(None)
-        await self.life.handlers.wait(self.options.close_grace)
-        if self.initialized is not None and not self._is_told_over:
-            self._is_told_over = True
+        if self._parting is not None:
+            # Shielded: nobody may be left uninformed because one who waits is cancelled.
+            await asyncio.shield(self._parting)
+        await self.listeners.hear_out(self.options.close_grace)
+
+    async def _part(self) -> None:
+        """Take leave of hooks and servers; also where nobody waits for the end."""
+        assert self.desk is not None
+        if self.life is not None:
+            await self.life.handlers.wait(self.options.close_grace)
+        if self.initialized is not None:
             await raise_end(self.desk.hooking, self.options, self.session_id or "")
         await self.desk.serving.detach()
-        await self.listeners.hear_out(self.options.close_grace)
 
     def _finish(self, cause: SteersmanError | None) -> None:
         """Settle what is left: cancelled if we closed, failed with `cause` if the CLI left us."""
@@ -323,6 +331,7 @@ class Helm:
         if cause is not None:
             self._failed(cause)
         self.listeners.tell("complete", self.snapshot())
+        self._parting = asyncio.get_running_loop().create_task(self._part())
 
     # Revival
 

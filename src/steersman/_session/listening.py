@@ -10,11 +10,10 @@ import inspect
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from steersman.errors import UsageError
-from steersman.journal.snapshot import SessionSnapshot, State
+from steersman.journal.snapshot import StateChanged
 
 __all__ = ["EventName", "Listener", "Listeners", "StateChanged"]
 
@@ -28,16 +27,6 @@ Listener = Callable[[Any], Awaitable[None] | None]
 
 MOST_WAITING = 100_000
 """Events that a listener may lie behind; then the oldest are dropped, and it is said so."""
-
-
-@dataclass(frozen=True, slots=True)
-class StateChanged:
-    """The session came into another state."""
-
-    before: State
-    after: State
-    snapshot: SessionSnapshot
-    """The session as it was at that moment."""
 
 
 class Listeners:

@@ -15,6 +15,7 @@ __all__ = [
     "Retrying",
     "SessionSnapshot",
     "State",
+    "StateChanged",
     "Stats",
     "describe",
 ]
@@ -106,6 +107,16 @@ class SessionSnapshot:
     """The uuids of prompts that the CLI has not seen."""
     retrying: Retrying | None = None
     stats: Stats = field(default_factory=Stats)
+
+
+@dataclass(frozen=True, slots=True)
+class StateChanged:
+    """The session came into another state."""
+
+    before: State
+    after: State
+    snapshot: SessionSnapshot
+    """The session as it was at that moment."""
 
 
 # In words
