@@ -10,11 +10,10 @@ import csv
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from steersman import Agent, Session, Toolbox, tool
 from steersman.journal.calls import ToolCallRecord
-from steersman.journal.snapshot import SessionSnapshot
+from steersman.journal.snapshot import SessionSnapshot, StateChanged
 from steersman.tools import ToolError
 
 
@@ -54,7 +53,7 @@ def _numbers(found: list[str]) -> bool:
 def follow(session: Session) -> None:
     """Print what the session does, while it does it."""
 
-    def on_state(change: Any) -> None:
+    def on_state(change: StateChanged) -> None:
         print(f"State: {change.before} -> {change.after}")
         if change.after == "waiting_tool_call":
             for call in change.snapshot.pending_tool_calls:

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from steersman import Agent, Session
-from steersman._session.listening import StateChanged
 from steersman.errors import ChannelClosed, LaunchError, TurnError, TurnFailed, UsageError
 from steersman.journal.calls import ToolCallRecord
-from steersman.journal.snapshot import SessionSnapshot
+from steersman.journal.snapshot import SessionSnapshot, StateChanged
 from steersman.messages import Assistant
 from steersman.permissions import Allow, Ask, PermissionContext
 from steersman.testing.script import Script, call, fail, say, stall
