@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -58,6 +59,10 @@ HOOK = {"matcher": "Bash", "hooks": [{"type": "command", "command": "true"}]}
 STRANGERS = {UnknownBlock, UnknownDelta, UnknownEvent, UnknownMessage}
 
 
+def refuse(*_: Any) -> Deny:
+    return Deny("no")
+
+
 def classes_in(messages: Iterable[Message]) -> set[type]:
     """The classes of messages, and of the blocks, events and deltas inside them."""
     found: set[type] = set()
@@ -96,7 +101,7 @@ async def test_a_conversation_is_read_in_its_classes(
         include_hook_events=True,
         settings={"hooks": {"PreToolUse": [HOOK]}},
         allowed_tools=["Bash"],
-        can_use_tool=lambda *_: Deny("no"),
+        can_use_tool=refuse,
     )
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
