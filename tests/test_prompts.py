@@ -59,7 +59,7 @@ def test_a_pdf_may_have_a_title() -> None:
         (lambda _: prompts.image(PNG, "image/bmp"), "media_type"),
         (lambda _: prompts.image(b""), "1 to"),
         (lambda _: prompts.image(PNG + bytes(5 * 1024 * 1024)), "5242880"),
-        (lambda _: prompts.image(5), "bytes or a path"),
+        (lambda _: prompts.image(5), "bytes or a path"),  # type: ignore[arg-type]
         (lambda here: prompts.image(here / "missing.png"), "can be read"),
         (lambda _: prompts.document(b"plain"), "a PDF"),
         (lambda here: prompts.file(_binary(here)), "UTF-8"),

@@ -104,11 +104,6 @@ ALSO_SHOWN_BY: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "initialize": (".initialized",),
     },
     "env": {"CLAUDE_CODE_RESUME_INTERRUPTED_TURN": (f"test:{REVIVED}",)},
-    "messages": {
-        "system/hook_started": (
-            "test:tests/live/test_options.py::test_hooks_of_the_settings_can_be_told_of",
-        ),
-    },
 }
 """Marks beside a thing's own. `test:` names a test by hand, which must exist."""
 

@@ -119,6 +119,8 @@ ELSEWHERE_TS: Mapping[str, Elsewhere] = {
     "NonNullableUsage": Elsewhere("steersman.messages.usage.Usage"),
     "ApiKeySource": Elsewhere("steersman.messages.Init"),
     "TerminalReason": Elsewhere("steersman.Result"),
+    "FastModeState": Elsewhere("steersman.messages.Init"),
+    "FastModeDisabledReason": Elsewhere("steersman.messages.Init"),
     "SDKStartupFailureReason": Elsewhere("steersman.errors.StartupError"),
     # Verbs and their answers
     "SDKControlRequest": Elsewhere("steersman.control.Verb", by="steersman.control.SetModel"),
@@ -160,6 +162,10 @@ REASONS_TS: Mapping[str, str] = {
             "ImportSessionToStoreOptions",
             "ListSessionsOptions",
             "ListSubagentsOptions",
+            "ConfigScope",
+            "DeniedModelsMatch",
+            "PolicySettingsOrigin",
+            "ProvenanceEntry",
             "ResolveSettingsOptions",
             "ResolvedSettingSource",
             "ResolvedSettings",
@@ -181,6 +187,14 @@ REASONS_TS: Mapping[str, str] = {
     "parseDirectConnectUrl": "hosted only",
     "McpClaudeAIProxyServerConfig": "hosted only",
     "SDKActiveGoalMessage": "kept as data: an `UnknownMessage`, with its `raw`",
+    "SDKSettingsParseError": "kept as data: in the `errors` of `control.GetSettings`",
+    "McpServerProvenance": "kept as data: in the `raw` of a `control.McpServerStatus`",
+    "McpServerToolPolicy": "kept as data: a mapping in the configuration of a server",
+    "PermissionDecisionClassification": (
+        "otherwise here: who decided, and what, stands in the journal; the CLI is not told"
+    ),
+    "CommandMatcher": "not declared: a part of the SDK's own works",
+    "FileIndex": "not declared: a part of the SDK's own works",
     "BackgroundTaskSummary": "kept as data: in the mappings of `hooks.Stop`",
     "SessionCronSummary": "kept as data: in the mappings of `hooks.Stop`",
 }

@@ -59,13 +59,23 @@ class Wire(Struct, frozen=True, kw_only=True, dict=True):
             # The line, not the parent: values that know each other are freed only by the garbage
             # collector, and there would be some in every message.
             parent, path = source
-            above = vars(parent).get(SOURCE) or parent.raw
-            place = (above[0], above[1] + path) if type(above) is tuple else (above, path)
-            vars(self)[SOURCE] = place
+            root, above = parent.place
+            self.__dict__[SOURCE] = (root, above + path)
         else:
-            vars(self)[SOURCE] = source
+            self.__dict__[SOURCE] = source
         self.adopt()
         return self
+
+    def stands_at(self, root: bytes | dict[str, Any], path: tuple[str | int, ...]) -> None:
+        """Remember the place inside the line, or the object, that all of it came from."""
+        self.__dict__[SOURCE] = (root, path)
+        self.adopt()
+
+    @property
+    def place(self) -> tuple[bytes | dict[str, Any], tuple[str | int, ...]]:
+        """The line, or the object, that all of it came from, and where in it this value stands."""
+        source = self.__dict__.get(SOURCE) or self.raw
+        return source if type(source) is tuple else (source, ())
 
     def adopt(self) -> None:
         """Tell the values inside this one where they stand, in classes that have such fields."""

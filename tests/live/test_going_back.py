@@ -11,7 +11,7 @@ from steersman import Session
 from steersman.errors import ResumeNotFound, UsageError
 from steersman.messages import Assistant
 from steersman.testing.sandbox import CliSandbox
-from steersman.testing.script import call, say, when
+from steersman.testing.script import call, say
 from tests.live.staging import LIMIT, MakeScripted, texts_of
 
 pytestmark = pytest.mark.live

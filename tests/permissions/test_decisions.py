@@ -2,9 +2,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from steersman import _json
+from steersman.errors import UsageError
 from steersman.permissions import Allow, CanUseTool, Decision, Deny, PermissionContext, SetMode
 
 
@@ -59,3 +61,12 @@ def test_the_context_reads_the_question_it_is_about() -> None:
         [SetMode(mode="plan")],
         "a1",
     )
+
+
+@pytest.mark.parametrize("decision", [Allow, lambda **more: Deny("no", **more)])
+def test_a_person_s_meaning_is_told_and_only_in_the_cli_s_words(decision: Any) -> None:
+    told = msgspec.to_builtins(decision(decision_classification="user_permanent"))
+
+    assert told["decisionClassification"] == "user_permanent"
+    with pytest.raises(UsageError, match="decision_classification"):
+        decision(decision_classification="perhaps")

@@ -149,6 +149,9 @@ def _possible_outcomes(run: Run, number: int) -> set[str]:
     possible = {"completed"}
     if "fails" in prompt.traits:
         possible |= {"failed"}
+    if "never ends" in prompt.traits:
+        # The watchdog's patience is as long as the host's.
+        possible |= {"failed"}
     if "interrupts itself" in prompt.traits:
         possible |= {"interrupted"}
     interrupts = [each for each in actions if each.deed.startswith("interrupt")]

@@ -185,8 +185,16 @@ def draw(seed: int) -> Scenario:
 def draw_revived(seed: int) -> Scenario:
     """The same scenario with CLIs that are replaced, and go wrong as well."""
     dice = random.Random(-seed - 1)
-    plans = tuple(_plan(dice, seed + number) for number in range(1, dice.choice((1, 2, 3))))
-    return replace(draw(seed), revives=True, next_plans=plans)
+    first, *others = (_deadly_plan(dice, seed + number) for number in range(dice.randint(1, 4)))
+    return replace(draw(seed), revives=True, plan=first, next_plans=tuple(others))
+
+
+def _deadly_plan(dice: random.Random, seed: int) -> FaultPlan:
+    """Mostly an end in the middle of something."""
+    if dice.random() < 0.2:
+        return _plan(dice, seed)
+    at = dice.choice((dice.choice(MARKS), dice.randint(2, 60)))
+    return FaultPlan(seed, dice.choice((Kill(at), Kill(at, later=1.0), Exit(at, later=1.0))))
 
 
 def _draw(dice: random.Random, seed: int) -> Scenario:

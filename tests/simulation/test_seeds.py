@@ -7,6 +7,7 @@ import os
 
 import pytest
 
+from steersman.testing.scripted.memory import CONTINUE
 from tests.simulation.invariants import INVARIANTS, broken
 from tests.simulation.playing import play
 from tests.simulation.reports import digest, report
@@ -78,6 +79,18 @@ def test_the_simulation_comes_to_everything_that_can_happen() -> None:
     assert any(run.house.ran for run in runs)
     assert any(run.house.denied for run in runs)
     assert {run.scenario.style for run in runs} == {"session", "query", "run"}
+
+
+def test_the_simulation_comes_to_every_way_of_going_on() -> None:
+    runs = [play(draw_revived(seed)) for seed in range(200)]
+
+    revived = [run for run in runs if run.session.restarts]
+    outcomes = {result.outcome for run in revived for result in run.results.values()}
+    assert outcomes == {"completed", "failed", "interrupted", "cancelled"}
+    assert len(revived) >= 30
+    assert any(run.session.restarts > 1 for run in runs)
+    asked = [request.last_text for run in revived for request in run.cli.asked]
+    assert sum(CONTINUE in each for each in asked) >= 20
 
 
 def test_the_invariants_have_names_that_say_what_they_hold() -> None:

@@ -145,11 +145,13 @@ Block = KnownBlock | UnknownBlock
 """Every block, told apart by `type`."""
 
 
-def adopt_blocks(parent: Wire, blocks: object, *path: str) -> None:
-    """Tell each of `blocks` that it stands at `path` inside `parent`."""
-    if _json.is_array(blocks):
+def adopt_blocks(
+    blocks: str | list[KnownBlock], root: bytes | dict[str, Any], path: tuple[str | int, ...]
+) -> None:
+    """Tell each of `blocks` that it stands in the list at `path` inside `root`."""
+    if type(blocks) is list:
         for position, block in enumerate(blocks):
-            block.came_from((parent, (*path, position)))
+            block.stands_at(root, (*path, position))
 
 
 def read_blocks(found: Any) -> list[list[Block]]:

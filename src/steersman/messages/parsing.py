@@ -18,7 +18,7 @@ from steersman.messages.notes import NoteMessage
 from steersman.messages.system import SystemMessage, SystemWire
 from steersman.messages.tasks import TaskMessage
 from steersman.messages.transcripts import TranscriptMessage
-from steersman.messages.turns import StreamEvent, TurnMessage
+from steersman.messages.turns import TurnMessage
 
 __all__ = ["Message", "UnknownMessage", "from_json", "parse_message", "to_json"]
 
@@ -54,8 +54,12 @@ class _Kind(Struct):
 
 _kind = msgspec.json.Decoder(_Kind)
 
-PIECE = b'{"type":"stream_event",'
-_piece = msgspec.json.Decoder(StreamEvent).decode
+_STRAIGHT = {
+    b'{"type":"%s",' % tag.encode(): msgspec.json.Decoder(cls).decode
+    for tag, cls in _BY_TYPE.items()
+}
+"""By how a line begins: the CLI writes the type first, and then one look is enough."""
+LONGEST = max(map(len, _STRAIGHT))
 
 
 def parse_message(line: bytes | dict[str, Any]) -> Message:
@@ -65,15 +69,12 @@ def parse_message(line: bytes | dict[str, Any]) -> Message:
     """
     if isinstance(line, dict):
         line = _json.dumps(line)
-    if line.startswith(PIECE):
-        # Most of what comes is pieces: the straight way for those that fit.
+    straight = _STRAIGHT.get(line[: line.find(b",", 0, LONGEST) + 1])
+    if straight is not None:
         try:
-            piece = _piece(line)
+            return cast("Message", straight(line).came_from(line))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             pass
-        else:
-            vars(piece)[SOURCE] = line
-            return piece
     try:
         return cast("Message", read(_class_of(line), line))
     except _json.TooDeep:

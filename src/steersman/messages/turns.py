@@ -71,7 +71,8 @@ class UserBody(Wire, frozen=True, kw_only=True):
 
     def adopt(self) -> None:
         """Blocks stand in `content`."""
-        adopt_blocks(self, self.content, "content")
+        root, path = self.place
+        adopt_blocks(self.content, root, (*path, "content"))
 
 
 class User(MessageWire, frozen=True, kw_only=True, tag="user"):
@@ -101,7 +102,8 @@ class User(MessageWire, frozen=True, kw_only=True, tag="user"):
 
     def adopt(self) -> None:
         """The body stands in `message`, who sent it in `origin`."""
-        self.message.came_from((self, ("message",)))
+        root, path = self.place
+        self.message.stands_at(root, (*path, "message"))
         if self.origin is not None:
             self.origin.came_from((self, ("origin",)))
 
@@ -124,8 +126,9 @@ class AssistantBody(Wire, frozen=True, kw_only=True):
 
     def adopt(self) -> None:
         """Blocks stand in `content`, tokens in `usage`."""
-        adopt_blocks(self, self.content, "content")
-        self.usage.came_from((self, ("usage",)))
+        root, path = self.place
+        adopt_blocks(self.content, root, (*path, "content"))
+        self.usage.stands_at(root, (*path, "usage"))
 
 
 class Assistant(MessageWire, frozen=True, kw_only=True, tag="assistant"):
@@ -159,7 +162,8 @@ class Assistant(MessageWire, frozen=True, kw_only=True, tag="assistant"):
 
     def adopt(self) -> None:
         """The body stands in `message`; reports on usage are rare."""
-        self.message.came_from((self, ("message",)))
+        root, path = self.place
+        self.message.stands_at(root, (*path, "message"))
         if self.context_usage is not None:
             self.context_usage.came_from((self, ("context_usage",)))
         if self.usage_report is not None:

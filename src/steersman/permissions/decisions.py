@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from msgspec import Struct
 
@@ -12,6 +12,9 @@ from steersman.errors import UsageError
 from steersman.permissions.updates import PermissionUpdate
 
 __all__ = ["Allow", "Decision", "Deny", "DialogAnswer", "ElicitationAnswer"]
+
+
+Classification = Literal["user_temporary", "user_permanent", "user_reject"]
 
 
 class Allow(
@@ -27,8 +30,11 @@ class Allow(
     # The CLI takes a null here for an invalid answer and refuses the tool: absent means unchanged.
     updated_input: dict[str, Any] | None = None
     updated_permissions: Sequence[PermissionUpdate | Mapping[str, Any]] | None = None
+    decision_classification: Classification | None = None
+    """For the CLI's statistics: what a person meant by it."""
 
     def __post_init__(self) -> None:
+        _check_classification(self.decision_classification)
         if not (self.updated_input is None or is_mapping(self.updated_input)):
             raise UsageError("updated_input", self.updated_input, "a mapping, or None")
         if self.updated_permissions is None:
@@ -50,8 +56,11 @@ class Deny(
     # The CLI takes a denial without a message for an invalid answer, so there is always one.
     message: str
     interrupt: bool = False
+    decision_classification: Classification | None = None
+    """For the CLI's statistics: what a person meant by it."""
 
     def __post_init__(self) -> None:
+        _check_classification(self.decision_classification)
         if not isinstance(self.message, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("message", self.message, "a text that tells the model why")
         if not isinstance(self.interrupt, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -59,6 +68,12 @@ class Deny(
 
 
 Decision = Allow | Deny
+
+
+def _check_classification(given: object) -> None:
+    if given is not None and given not in get_args(Classification):
+        allowed = f"one of {', '.join(get_args(Classification))}, or None"
+        raise UsageError("decision_classification", given, allowed)
 
 
 class ElicitationAnswer(Struct, frozen=True, omit_defaults=True):

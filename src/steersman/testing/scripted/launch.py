@@ -24,6 +24,9 @@ class Settings:
     """How this CLI was launched."""
 
     session_id: str
+    resumes: bool
+    reruns: bool
+    """Whether it takes up a turn in whose middle another process was lost."""
     cwd: str
     model: str | None
     permission_mode: str
@@ -55,6 +58,8 @@ def read_launch(launch: Launch) -> Settings:
     timeout = launch.env.get("MCP_TOOL_TIMEOUT")
     return Settings(
         session_id=flags.get("--session-id") or flags.get("--resume") or str(uuid.uuid4()),
+        resumes="--resume" in flags and "--fork-session" not in flags,
+        reruns=launch.env.get("CLAUDE_CODE_RESUME_INTERRUPTED_TURN") == "1",
         cwd=launch.cwd or "/",
         model=flags.get("--model"),
         permission_mode=mode,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from steersman.testing.scripted.history import History
 from steersman.testing.scripted.queue import Prompt
 
-__all__ = ["Conversation", "Memory"]
+__all__ = ["CONTINUE", "Conversation", "Memory"]
 
 CONTINUE = "Continue from where you left off."
 """What the CLI says to the model when it takes up a turn again."""

@@ -19,7 +19,6 @@ from steersman.testing.scripted.control import (
     Control,
     Reach,
 )
-from steersman.testing.scripted.history import History
 from steersman.testing.scripted.hooks import HookRunner
 from steersman.testing.scripted.host import Host
 from steersman.testing.scripted.launch import read_launch
@@ -132,20 +131,24 @@ class ScriptedProcess:
         )
         self._model = Model(resolve_model(settings.model))
         self._results = Results(output)
+        conversation = self._stage.memory.open(settings.session_id, resumes=settings.resumes)
+        self._unfinished = conversation.resume() if settings.resumes else []
         shared = Shared(
             stage=self._stage,
             output=output,
             hooks=self._hooks,
             tools=self._tools,
-            queue=PromptQueue(),
-            history=History(settings.session_id),
+            queue=PromptQueue(conversation.known),
+            history=conversation.history,
             ledger=Ledger(),
             results=self._results,
             model=self._model,
             tell_init=self._tell_init,
         )
         ready: list[asyncio.Task[None]] = []
-        self._turns = TurnLoop(shared, self._host, self._tasks, ready, self._leave_if_done)
+        self._turns = TurnLoop(
+            shared, conversation, self._host, self._tasks, ready, self._leave_if_done
+        )
         reach = Reach(
             self._hooks, self._permissions, self._servers, self._tools, self._turns, ready
         )
@@ -227,8 +230,15 @@ class ScriptedProcess:
                 self._output.line({"type": "keep_alive"})
             if not self._reach("initialize"):
                 return
+            self._take_up()
         if fields.get("subtype") not in self._stage.faults.unanswered:
             self._control.handle(frame.get("request_id"), fields)
+
+    def _take_up(self) -> None:
+        """Go on with the turn in whose middle another process was lost."""
+        prompts, self._unfinished = self._unfinished, []
+        if prompts and self._output.settings.reruns:
+            self._turns.take_up(prompts)
 
     def _on_response(self, frame: dict[str, Any], line: bytes) -> None:
         response = frame.get("response")

@@ -31,9 +31,11 @@ class Prompt:
 class PromptQueue:
     """Messages wait here while a turn runs: those of one priority become one turn."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: Iterable[str] = ()) -> None:
+        self.known = frozenset(known)
+        """The uuids that an earlier process of the conversation has taken up."""
         self._waiting: list[Prompt] = []
-        self._seen: set[str] = set()
+        self._seen: set[str] = set(self.known)
 
     @property
     def uuids(self) -> list[str]:

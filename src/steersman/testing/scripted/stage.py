@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from steersman.testing.request import ModelRequest
 from steersman.testing.script import Script, Stall, Step
+from steersman.testing.scripted.memory import Memory
 from steersman.testing.scripted.output import new_id
 from steersman.testing.stream import with_ids
 
@@ -56,6 +57,7 @@ class Stage:
         self.retry_pace = retry_pace
         self.asked: list[ModelRequest] = []
         self.received: list[dict[str, Any]] = []
+        self.memory = Memory()
         self._bell = _Bell()
         self._stalls: set[asyncio.Future[None]] = set()
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from steersman.testing.scripted.host import Host
+from steersman.testing.scripted.memory import Conversation
+from steersman.testing.scripted.output import new_id
 from steersman.testing.scripted.queue import Prompt
 from steersman.testing.scripted.tasks import Tasks
 from steersman.testing.scripted.turn import Shared, Turn
@@ -21,12 +23,14 @@ class TurnLoop:
     def __init__(
         self,
         shared: Shared,
+        conversation: Conversation,
         host: Host,
         tasks: Tasks,
         ready: Sequence[asyncio.Task[None]],
         on_idle: Callable[[], None],
     ) -> None:
         self._shared = shared
+        self._conversation = conversation
         self._output = shared.output
         self._queue = shared.queue
         self._host = host
@@ -44,6 +48,9 @@ class TurnLoop:
     def submit(self, prompt: Prompt) -> None:
         """Begin with a prompt, or queue it behind the turn under way."""
         if not self._queue.add(prompt):
+            if prompt.uuid in self._queue.known:
+                self._output.replay(prompt.content, prompt.uuid)
+                self._output.lifecycle(prompt.uuid, "completed")
             if self.is_idle:
                 self._output.state("idle")
             return
@@ -55,6 +62,12 @@ class TurnLoop:
         self._output.lifecycle(prompt.uuid, "queued")
         if prompt.priority == "now":
             self._cut_in(self._turn)
+
+    def take_up(self, prompts: list[Prompt]) -> None:
+        """Go on with a turn that another process was lost in."""
+        self._output.state("running")
+        self._output.lifecycle(new_id(), "started")
+        self._play_next(prompts)
 
     def interrupt(self, *, cancel_queued: bool) -> dict[str, Any]:
         """Stop the turn under way; gives the receipt. Its end is told afterwards."""
@@ -98,6 +111,7 @@ class TurnLoop:
 
     def _finish(self, turn: Turn) -> None:
         """Tell the end in one go with the result: no prompt can come in between."""
+        self._conversation.end()
         for prompt in turn.prompts:
             state = "cancelled" if turn.is_broken_off else "completed"
             self._output.lifecycle(prompt.uuid, state)
@@ -115,7 +129,11 @@ class TurnLoop:
             self._output.replay(merged.content, merged.uuid)
         for prompt in prompts:
             self._output.lifecycle(prompt.uuid, "started")
+        self._play_next(prompts)
+        return True
+
+    def _play_next(self, prompts: list[Prompt]) -> None:
+        self._conversation.begin(prompts)
         turn = self._turn = Turn(self._shared, prompts, self._ready)
         self._playing = self._tasks.start(self._play(turn))
         self._playing.add_done_callback(functools.partial(self._ended, turn))
-        return True

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from steersman import Allow, Session
+from steersman.testing.script import Script, call, say
+from steersman.testing.scripted.cli import ScriptedCLI
+from tests._session.peers import entries_of, opened
+
+
+class SlowPerson:
+    """Somebody who is asked, and takes time to notice that nobody waits any more."""
+
+    def __init__(self) -> None:
+        self.was_asked = asyncio.Event()
+        self.is_stopped = asyncio.Event()
+        self.may_leave = asyncio.Event()
+
+    async def __call__(self, *_: Any) -> Allow:
+        self.was_asked.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.is_stopped.set()
+            await self.may_leave.wait()
+        return Allow()
+
+
+def seen(session: Session) -> tuple[str, int]:
+    return session.state, len(session.snapshot().open_asks)
+
+
+async def test_a_question_that_was_taken_back_is_not_waited_for_while_it_is_cleaned_up() -> None:
+    person = SlowPerson()
+    cli = ScriptedCLI(Script(call("Write", file_path="/x", content="x"), say("fresh")))
+
+    async with opened(cli, can_use_tool=person) as session:
+        turn = await session.send("go")
+        await person.was_asked.wait()
+        before = seen(session)
+        await turn.interrupt()
+        await person.is_stopped.wait()
+        after = seen(session)
+        fresh = await (await session.send("next"))
+        person.may_leave.set()
+
+    assert before == ("waiting_permission", 1)
+    assert after in {("running", 0), ("idle", 0)}
+    assert fresh.text == "fresh"
+    states = [
+        each.details["after"] for each in await entries_of(session) if "after" in each.details
+    ]
+    assert states.count("waiting_permission") == 1
