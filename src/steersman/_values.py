@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from steersman import _json
 
-__all__ = ["MISFITS", "Wire", "read", "read_leniently"]
+__all__ = ["MISFITS", "Wire", "decoder_of", "read", "read_leniently"]
 
 # Where a value keeps what it was read from: a line, or an object inside another one's line.
 SOURCE = "source"
@@ -24,7 +24,8 @@ _fields = functools.cache(msgspec.structs.fields)
 
 
 @functools.cache
-def _decoder(cls: type[Any]) -> msgspec.json.Decoder[Any]:
+def decoder_of(cls: type[Any]) -> msgspec.json.Decoder[Any]:
+    """A decoder of lines that are a `cls`; made when the first of them comes."""
     return msgspec.json.Decoder(cls)
 
 
@@ -60,22 +61,24 @@ class Wire(Struct, frozen=True, kw_only=True, dict=True):
             # collector, and there would be some in every message.
             parent, path = source
             root, above = parent.place
-            self.__dict__[SOURCE] = (root, above + path)
+            vars(self)[SOURCE] = (root, above + path)
         else:
-            self.__dict__[SOURCE] = source
+            vars(self)[SOURCE] = source
         self.adopt()
         return self
 
     def stands_at(self, root: bytes | dict[str, Any], path: tuple[str | int, ...]) -> None:
         """Remember the place inside the line, or the object, that all of it came from."""
-        self.__dict__[SOURCE] = (root, path)
+        vars(self)[SOURCE] = (root, path)
         self.adopt()
 
     @property
     def place(self) -> tuple[bytes | dict[str, Any], tuple[str | int, ...]]:
         """The line, or the object, that all of it came from, and where in it this value stands."""
-        source = self.__dict__.get(SOURCE) or self.raw
-        return source if type(source) is tuple else (source, ())
+        source = vars(self).get(SOURCE) or self.raw
+        if type(source) is tuple:
+            return cast("tuple[bytes | dict[str, Any], tuple[str | int, ...]]", source)
+        return source, ()
 
     def adopt(self) -> None:
         """Tell the values inside this one where they stand, in classes that have such fields."""
@@ -84,7 +87,7 @@ class Wire(Struct, frozen=True, kw_only=True, dict=True):
 def read(cls: type[WireT], line: bytes) -> WireT:
     """A `cls` from `line`; never raises on a JSON object. Raises `ValueError` on anything else."""
     try:
-        value: WireT = _decoder(cls).decode(line)
+        value: WireT = decoder_of(cls).decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         found = _json.loads(line)
         if not _json.is_object(found):

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 from steersman import Allow, Session
+from steersman.journal import Kind
 from steersman.testing.script import Script, call, say
 from steersman.testing.scripted.cli import ScriptedCLI
 from tests._session.peers import entries_of, opened
@@ -52,3 +53,38 @@ async def test_a_question_that_was_taken_back_is_not_waited_for_while_it_is_clea
         each.details["after"] for each in await entries_of(session) if "after" in each.details
     ]
     assert states.count("waiting_permission") == 1
+
+
+async def test_a_question_that_was_answered_is_closed_before_the_loop_goes_round_again() -> None:
+    open_when_told: list[int] = []
+
+    async def person(*_: Any) -> Allow:
+        loop = asyncio.get_running_loop()
+        loop.call_soon(lambda: open_when_told.append(len(session.snapshot().open_asks)))
+        return Allow()
+
+    cli = ScriptedCLI(Script(call("Write", file_path="/x", content="x"), say("done")))
+
+    async with opened(cli, can_use_tool=person) as session:
+        done = await (await session.send("go"))
+
+    assert done.outcome == "completed"
+    assert open_when_told == [0]
+
+
+async def test_a_handler_that_cancels_itself_is_a_refusal_to_the_cli() -> None:
+    async def person(*_: Any) -> Allow:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.Event().wait()
+        return Allow()
+
+    cli = ScriptedCLI(Script(call("Write", file_path="/x", content="x"), say("went on")))
+
+    async with asyncio.timeout(10), opened(cli, can_use_tool=person) as session:
+        done = await (await session.send("go"))
+        answers = [each.line for each in await entries_of(session) if each.kind is Kind.SENT]
+
+    assert done.text.endswith("went on")
+    assert sum(b'"error":"cancelled"' in line for line in answers) == 1

@@ -295,3 +295,20 @@ async def test_without_revival_the_turn_fails_and_nobody_is_started_again() -> N
     assert settled.outcome == "failed"
     assert isinstance(settled.cause, CliExited)
     assert len(place.launches) == 1
+
+
+async def test_a_place_that_breaks_while_it_revives_ends_the_session_and_settles_its_turns() -> (
+    None
+):
+    class Broken(Peers):
+        async def open(self, launch: Launch, receiver: Receiver) -> Channel:
+            if self.launches:
+                raise ZeroDivisionError("the place is broken")
+            return await super().open(launch, receiver)
+
+    async with opened(Broken(begin_and_die), revive=QUICK) as session:
+        settled = await (await session.send("go"))
+
+    assert settled.outcome == "failed"
+    assert isinstance(settled.cause, CliExited)
+    assert "the place is broken" in str(settled.cause.__cause__)

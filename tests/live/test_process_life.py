@@ -160,6 +160,7 @@ async def test_a_cli_that_is_killed_fails_its_turns_and_says_how(
         say("I start.") + call("Bash", command=dawdling(sandbox)),
         say("never"),
         allowed_tools=["Bash"],
+        revive=False,
     )
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
@@ -189,7 +190,7 @@ async def test_a_cli_that_is_killed_fails_its_turns_and_says_how(
 async def test_a_request_that_the_cli_takes_to_its_grave_is_lost_and_not_waited_for(
     scripted: MakeScripted,
 ) -> None:
-    agent, _model = scripted(stall())
+    agent, _model = scripted(stall(), revive=False)
 
     async with asyncio.timeout(5), agent.session() as session:
         turn = await session.send("talk")

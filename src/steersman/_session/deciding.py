@@ -8,7 +8,7 @@ has an answer for waits in the inbox, if there is one.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -271,4 +271,4 @@ def deciding_for(
 
 
 async def _given(given: Any) -> Any:
-    return await given if isinstance(given, Awaitable) else given
+    return await given if inspect.isawaitable(given) else given

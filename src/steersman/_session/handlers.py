@@ -65,7 +65,6 @@ class Handlers:
         task = loop.create_task(self._answer(asked), context=context)
         self._running[asked.request_id] = (asked, task, self._link.log.clock())
         self._withdrawn.discard(asked.request_id)
-        task.add_done_callback(lambda task: self._ended(asked, task))
         self._count(asked, 1)
 
     def withdraw(self, request_id: str) -> None:
@@ -81,6 +80,8 @@ class Handlers:
     def _cancel(self, request_id: str, reason: str) -> None:
         asked, task, _ = self._running[request_id]
         if task is not None:
+            # One that is cancelled before its first step does not come to its own end.
+            task.add_done_callback(lambda task: self._ended(asked, task))
             task.cancel()
             if request_id not in self._withdrawn:
                 self._withdrawn.add(request_id)
@@ -98,6 +99,13 @@ class Handlers:
             await asyncio.wait(tasks, timeout=timeout)
 
     async def _answer(self, asked: Asked) -> None:
+        try:
+            await self._answer_or_refuse(asked)
+        finally:
+            # Here, because a callback for the end of each task costs another round of the loop.
+            self._ended(asked, asyncio.current_task())
+
+    async def _answer_or_refuse(self, asked: Asked) -> None:
         connection = self._link.connection
         try:
             response = await self._desk.answer(asked, self._link.session_id, self._answer_later)
@@ -120,14 +128,14 @@ class Handlers:
         if self._forget(request_id):
             self._send(self._link.connection.answer(request_id, response))
 
-    def _ended(self, asked: Asked, task: asyncio.Task[None]) -> None:
+    def _ended(self, asked: Asked, task: asyncio.Task[None] | None) -> None:
         running = self._running.get(asked.request_id)
-        if running is not None and running[1] is task:
-            self._forget(asked.request_id)
-        if task.cancelled():
-            # Not in the task, which may be cancelled before its first step. Where the CLI took back
-            # a tool call, it still counts the request as open.
-            self._send(self._link.connection.refuse(asked.request_id, "cancelled"))
+        if running is None or running[1] is not task:
+            return
+        self._forget(asked.request_id)
+        # What was cancelled has no answer yet. Where the CLI took back a tool call, it still counts
+        # the request as open.
+        self._send(self._link.connection.refuse(asked.request_id, "cancelled"))
 
     def _forget(self, request_id: str) -> bool:
         running = self._running.pop(request_id, None)
@@ -141,9 +149,14 @@ class Handlers:
         """Keep count of what a session waits for; hooks do not count."""
         if isinstance(asked, PermissionAsked):
             self._permissions += more
-            self._changed()
+            count = self._permissions
         elif isinstance(asked, ToolCalled) and _is_call(asked):
             self._calls += more
+            count = self._calls
+        else:
+            return
+        if count == max(more, 0):
+            # The first of its kind, or none any more; in between nothing changes.
             self._changed()
 
     def _send(self, line: bytes) -> None:

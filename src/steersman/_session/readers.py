@@ -90,10 +90,12 @@ class Reading(AsyncIterator[T], Generic[T]):
 
     async def __anext__(self) -> T:
         while not self._is_over:
-            while self._at < len(self._batch):
-                entry = self._batch[self._at]
-                self._at += 1
-                self._seq = entry.seq
+            batch, at = self._batch, self._at
+            while at < len(batch):
+                entry = batch[at]
+                at += 1
+                # Before `pick`, which may raise: then the reader goes on behind it.
+                self._at, self._seq = at, entry.seq
                 self._is_over = self._until(entry)
                 picked = self._pick(entry)
                 if picked is not None:

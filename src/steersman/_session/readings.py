@@ -22,7 +22,8 @@ class Readings:
 
     def __init__(self, log: Log, *, shows_partials: bool) -> None:
         self._log = log
-        self.shown = frozenset({Kind.MESSAGE, *([Kind.PARTIAL] if shows_partials else [])})
+        shown = {Kind.MESSAGE, Kind.PARTIAL} if shows_partials else {Kind.MESSAGE}
+        self.shown: frozenset[Kind] = frozenset(shown)
         """The entries that are messages for people, under this session's options."""
 
     @property

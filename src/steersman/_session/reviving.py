@@ -37,6 +37,8 @@ class Revivable(Voyage):
         self.restarts = 0
         """How many CLIs were lost and replaced."""
         self._losses = 0
+        self._begun_at = 0.0
+        """When the CLI of now took over; 0 is the first one, which is not counted on."""
         self._has_answered = False
         """Whether a prompt of ours came to its result: then the conversation is on the disk."""
         self._why_killed: Stalled | LimitReached | None = None
@@ -64,6 +66,11 @@ class Revivable(Voyage):
         self._reviving = asyncio.get_running_loop().create_task(self._revive(cause))
         self._reviving.add_done_callback(_look_at)
 
+    @property
+    def _limits(self) -> Revival:
+        given = self.options.revive
+        return given if isinstance(given, Revival) else Revival()
+
     def _may_revive(self) -> bool:
         return (
             self.options.revive is not False
@@ -75,8 +82,9 @@ class Revivable(Voyage):
 
     async def _revive(self, cause: SteersmanError) -> None:
         """Replace a lost CLI, or end the session with what keeps us from it."""
-        limits = self.options.revive
-        limits = limits if isinstance(limits, Revival) else Revival()
+        limits = self._limits
+        if asyncio.get_running_loop().time() - self._begun_at > limits.well_after:
+            self._losses = 0
         while self._losses < limits.most:
             self._losses += 1
             at_work = tuple(turn.uuid for turn in self.ledger.written)
@@ -90,6 +98,11 @@ class Revivable(Voyage):
                 break
             except SteersmanError as error:
                 cause.__cause__ = error
+            except Exception as error:
+                # Whatever it is, there are turns that wait to be settled.
+                log.exception("reviving a session failed")
+                cause.__cause__ = error
+                break
             else:
                 return
         self._finish(cause)
@@ -128,6 +141,7 @@ class Revivable(Voyage):
     def _go_on(self, handover: Handover, cause: SteersmanError) -> None:
         assert self.life is not None
         self.restarts += 1
+        self._begun_at = asyncio.get_running_loop().time()
         goes_on = self.ledger.at_work is not None and not self.gate.is_shut
         self.move(Move.TAKE_UP if goes_on else Move.GREET)
         if self.gate.is_shut:

@@ -443,8 +443,7 @@ class Session(Readings, DailyVerbs):
         """
         if not isinstance(verb, Verb):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("verb", verb, "a value of steersman.control, such as SetModel(...)")
-        if isinstance(verb, Initialize) and verb.hooks is not None:
-            raise UsageError("verb", verb, "an Initialize without hooks: they would replace ours")
+        _refuse_other_hooks(verb)
         life = await self._helm.answering(verb.operation)
         known = self.capabilities
         missing = verb.needs - (verb.needs if known is None else known)
@@ -469,6 +468,11 @@ class Session(Readings, DailyVerbs):
         life = await self._helm.answering(subtype)
         answer = await life.link.control(subtype, plain, seconds)
         return answer.raw
+
+
+def _refuse_other_hooks(verb: object) -> None:
+    if isinstance(verb, Initialize) and verb.hooks is not None:
+        raise UsageError("verb", verb, "an Initialize without hooks: they would replace ours")
 
 
 def _seconds(given: float | None, otherwise: float) -> float:

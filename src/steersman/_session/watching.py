@@ -12,7 +12,8 @@ from steersman._session.life import Life, Living
 from steersman._session.stopping import stop
 from steersman.errors import Stalled
 from steersman.journal import Entry, Kind
-from steersman.messages import ApiRetry, Assistant, ToolResultBlock, ToolUseBlock, User
+from steersman.journal.calls import ends_on
+from steersman.messages import ApiRetry, Assistant
 from steersman.options import Watchdog
 
 __all__ = ["Watch"]
@@ -35,17 +36,13 @@ class Watch:
     def hear(self, entry: Entry, name: str) -> None:
         """Learn what the CLI does by what it says; pieces of messages are not looked at."""
         self._last = name
-        message = entry.message if name in ("assistant", "user", "api_retry") else None
-        if isinstance(message, Assistant):
-            self._running_tools |= {
-                block.id for block in message.content if isinstance(block, ToolUseBlock)
-            }
-        elif isinstance(message, User) and not isinstance(message.content, str):
-            self._running_tools -= {
-                block.tool_use_id for block in message.content if isinstance(block, ToolResultBlock)
-            }
-        elif isinstance(message, ApiRetry):
-            self._announced = message.retry_delay_ms / 1000
+        if name == "assistant":
+            if b'"tool_use"' in entry.line and isinstance(entry.message, Assistant):
+                self._running_tools |= {each.id for each in entry.message.tool_uses}
+        elif name == "user":
+            self._running_tools -= {each.tool_use_id for each in ends_on(entry.line)}
+        elif name == "api_retry" and isinstance(entry.message, ApiRetry):
+            self._announced = entry.message.retry_delay_ms / 1000
         elif name == "result":
             self._running_tools.clear()
 

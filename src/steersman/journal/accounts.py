@@ -12,9 +12,10 @@ from steersman.journal.calls import CallBook, ToolCallRecord, ends_on
 from steersman.journal.digests import TurnDigest
 from steersman.journal.entries import Entry, Kind
 from steersman.journal.results import Outcome, TurnResult, cause_of
+from steersman.journal.speech import Speech, speech_on
 from steersman.journal.spending import CostMeter, Spending
 from steersman.journal.tasks import Task, TaskRegistry
-from steersman.messages import ApiRetry, Message, Result
+from steersman.messages import ApiRetry, Assistant, Message, Result
 
 __all__ = ["HEARD", "Accounts"]
 
@@ -47,6 +48,8 @@ class Accounts:
         """How many turns the CLI has ended, those that nobody asked for included."""
         self.retry: tuple[ApiRetry, float] | None = None
         """The API failed, and nothing has come since: the CLI's own words, and when."""
+        self.last_message: str | None = None
+        """The uuid of the last message of the main agent's."""
         self.calls = CallBook()
         self.tasks = TaskRegistry()
         self.meter = CostMeter()
@@ -69,18 +72,11 @@ class Accounts:
             return []
         if name == "user":
             return self._end_calls(entry)
-        message = entry.message
-        if isinstance(message, ApiRetry):
-            self.retry = (message, entry.at)
+        speech = speech_on(entry.line) if name == "assistant" else None
+        if speech is not None:
+            self._listen(speech, entry)
             return []
-        self.retry = None
-        if isinstance(message, Result):
-            self._add_up(message)
-            return []
-        for uuid in entry.turns:
-            if uuid in self._digests:
-                self._digests[uuid].hear(message, entry.at)
-        return self._follow(message, entry.at, name)
+        return self._hear_whole(entry, name)
 
     def settle(
         self,
@@ -136,6 +132,31 @@ class Accounts:
     def running_tasks(self) -> tuple[Task, ...]:
         """What has begun and not ended."""
         return self.tasks.running
+
+    def _listen(self, speech: Speech, entry: Entry) -> None:
+        """Most messages are text that is read elsewhere, or by nobody: they stay lines here."""
+        self.retry = None
+        if speech.parent_tool_use_id is None:
+            self.last_message = speech.uuid
+        for uuid in entry.turns:
+            if uuid in self._digests:
+                self._digests[uuid].hear_speech(speech, entry.line)
+
+    def _hear_whole(self, entry: Entry, name: str) -> list[ToolCallRecord]:
+        message = entry.message
+        if isinstance(message, ApiRetry):
+            self.retry = (message, entry.at)
+            return []
+        self.retry = None
+        if isinstance(message, Result):
+            self._add_up(message)
+            return []
+        if isinstance(message, Assistant) and message.parent_tool_use_id is None:
+            self.last_message = message.uuid
+        for uuid in entry.turns:
+            if uuid in self._digests:
+                self._digests[uuid].hear(message, entry.at)
+        return self._follow(message, entry.at, name)
 
     def _end_calls(self, entry: Entry) -> list[ToolCallRecord]:
         """A tool's answer may be megabytes, and who it is for is all that counts here."""

@@ -6,9 +6,10 @@ from steersman.errors import SteersmanError
 from steersman.journal.agents import agent_tree
 from steersman.journal.calls import CallBook
 from steersman.journal.results import Outcome, Transcript, TurnResult, cause_of
+from steersman.journal.speech import Said, Speech
 from steersman.journal.spending import Spending, add_usage
 from steersman.journal.tasks import TaskRegistry
-from steersman.messages import Assistant, Block, Message, Result, Usage, User
+from steersman.messages import Assistant, Message, Result, Usage, User, to_json
 
 __all__ = ["TurnDigest"]
 
@@ -24,16 +25,22 @@ class TurnDigest:
         # A turn forgets nothing: its result is to say it all.
         self.calls = CallBook(kept=None)
         self.tasks = TaskRegistry(kept=None)
-        self._blocks: list[Block] = []
+        self._said: list[bytes] = []
         self._results: list[Result] = []
         self._spent = Spending()
+
+    def hear_speech(self, speech: Speech, line: bytes) -> None:
+        """Take a message without tool calls into account, which stands on `line`."""
+        self.transcript.hear(speech)
+        if speech.is_of_main_agent:
+            self._said.append(line)
 
     def hear(self, message: Message, at: float) -> None:
         """Take a message of this turn into account, its subagents' included."""
         if isinstance(message, Assistant):
             self.transcript.add(message)
             if message.parent_tool_use_id is None and not message.is_api_error_message:
-                self._blocks += message.content
+                self._said.append(to_json(message))
             self.calls.hear(message, at)
         elif isinstance(message, User):
             self.calls.hear(message, at)
@@ -67,7 +74,7 @@ class TurnDigest:
             usage=add_usage(each.usage for each in self._results) if self._results else Usage(),
             model_usage=self._spent.model_usage,
             duration=max(0.0, at - self.started),
-            blocks=tuple(self._blocks),
+            said=Said(tuple(self._said)),
             tool_calls=self.calls.all,
             agents=agent_tree(self.tasks.all, self.calls.all).children,
             structured_output=last.structured_output,

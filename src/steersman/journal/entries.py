@@ -55,6 +55,9 @@ class Kind(Enum):
     LIMIT = "limit"
     """A limit of ours is near or reached; `details` has its name, the figure and the limit."""
 
+    # An enum's own is written in Python, and every entry is looked up by its kind more than once.
+    __hash__ = object.__hash__
+
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 """Most entries have no details; they share this."""

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from steersman.errors import NotLoggedIn, SteersmanError
 from steersman.journal.agents import AgentNode
 from steersman.journal.calls import ToolCallRecord
+from steersman.journal.speech import Said, Speech
 from steersman.journal.spending import CostMeter
 from steersman.messages import Assistant, Block, ModelUsage, Result, TextBlock, Usage
 
@@ -38,8 +39,8 @@ class TurnResult:
     """Tokens and money of this turn alone, by model, subagents included."""
     duration: float = 0.0
     """Seconds from the moment that the prompt was written to the end."""
-    blocks: tuple[Block, ...] = ()
-    """All that the main agent said: prose, reasoning, the tools it asked for."""
+    said: Said = field(default_factory=Said, repr=False)
+    """Where `blocks` come from."""
     tool_calls: tuple[ToolCallRecord, ...] = ()
     """Every tool that was asked for, those of subagents included, with times."""
     agents: tuple[AgentNode, ...] = ()
@@ -52,6 +53,11 @@ class TurnResult:
     cause: SteersmanError | None = None
     result: Result | None = None
     """The CLI's own result, if one named this turn; the last one if there were several."""
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """All that the main agent said: prose, reasoning, the tools it asked for."""
+        return self.said.blocks
 
     @property
     def reason(self) -> str:
@@ -76,6 +82,11 @@ class Transcript:
 
     def __init__(self) -> None:
         self._texts: list[tuple[str, str]] = []
+
+    def hear(self, speech: Speech) -> None:
+        """Take a message of the main agent into account that has no tool calls."""
+        if speech.is_of_main_agent:
+            self._texts += speech.texts
 
     def add(self, message: Assistant) -> None:
         """Take a message of the main agent into account."""

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from steersman import _json
-from steersman._values import SOURCE, Wire, read
+from steersman._values import SOURCE, Wire, decoder_of, read
 from steersman.errors import UsageError
 from steersman.messages.hook_runs import HookMessage
 from steersman.messages.limits import LimitMessage
@@ -54,12 +54,9 @@ class _Kind(Struct):
 
 _kind = msgspec.json.Decoder(_Kind)
 
-_STRAIGHT = {
-    b'{"type":"%s",' % tag.encode(): msgspec.json.Decoder(cls).decode
-    for tag, cls in _BY_TYPE.items()
-}
-"""By how a line begins: the CLI writes the type first, and then one look is enough."""
-LONGEST = max(map(len, _STRAIGHT))
+_BY_BEGINNING = {b'{"type":"%s",' % tag.encode(): cls for tag, cls in _BY_TYPE.items()}
+"""The CLI writes the type first: the class of such a line is known by a look at its beginning."""
+LONGEST = max(map(len, _BY_BEGINNING))
 
 
 def parse_message(line: bytes | dict[str, Any]) -> Message:
@@ -69,12 +66,14 @@ def parse_message(line: bytes | dict[str, Any]) -> Message:
     """
     if isinstance(line, dict):
         line = _json.dumps(line)
-    straight = _STRAIGHT.get(line[: line.find(b",", 0, LONGEST) + 1])
-    if straight is not None:
+    cls = _BY_BEGINNING.get(line[: line.find(b",", 0, LONGEST) + 1])
+    if cls is not None:
         try:
-            return cast("Message", straight(line).came_from(line))
+            message: Message = decoder_of(cls).decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             pass
+        else:
+            return message.came_from(line)
     try:
         return cast("Message", read(_class_of(line), line))
     except _json.TooDeep:

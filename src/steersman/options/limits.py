@@ -103,13 +103,16 @@ class Revival:
     """How often, and how patiently, a lost CLI is replaced."""
 
     most: int = 3
-    """New CLIs in a row, without a turn that completed between them."""
+    """New CLIs in a row, without a turn that completed, or a while that went well, between them."""
     backoff: float = 0.5
     """Seconds before the second attempt; doubled for each one after it."""
+    well_after: float = 60.0
+    """Seconds after which a CLI that lived so long counts as well: the row begins anew."""
 
     def __post_init__(self) -> None:
         checks.count("revive.most", self.most)
         checks.not_negative("revive.backoff", self.backoff)
+        checks.positive("revive.well_after", self.well_after)
 
 
 def _check_each(option: str, limits: object, check: checks.Check) -> None:
