@@ -62,6 +62,8 @@ def test_a_pdf_may_have_a_title() -> None:
         (lambda _: prompts.image(5), "bytes or a path"),  # type: ignore[arg-type]
         (lambda here: prompts.image(here / "missing.png"), "can be read"),
         (lambda _: prompts.document(b"plain"), "a PDF"),
+        (lambda _: prompts.document(b"%PDF-", title=5), "title"),  # type: ignore[arg-type]
+        (lambda here: prompts.file(here, title=5), "title"),  # type: ignore[arg-type]
         (lambda here: prompts.file(_binary(here)), "UTF-8"),
     ],
 )

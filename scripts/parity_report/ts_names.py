@@ -103,6 +103,9 @@ ELSEWHERE_TS: Mapping[str, Elsewhere] = {
     "SyncHookJSONOutput": Elsewhere("steersman.hooks.Reply"),
     "AsyncHookJSONOutput": Elsewhere("steersman.hooks.AsyncReply"),
     "HookPermissionDecision": Elsewhere("steersman.hooks.ToolVerdict"),
+    "PermissionDecisionClassification": Elsewhere(
+        "steersman.permissions.Classification", by="steersman.permissions.Allow"
+    ),
     "PostToolBatchToolCall": Elsewhere("steersman.hooks.PostToolBatch"),
     "EXIT_REASONS": Elsewhere("steersman.hooks.SessionEnd"),
     "ExitReason": Elsewhere("steersman.hooks.SessionEnd"),
@@ -190,9 +193,6 @@ REASONS_TS: Mapping[str, str] = {
     "SDKSettingsParseError": "kept as data: in the `errors` of `control.GetSettings`",
     "McpServerProvenance": "kept as data: in the `raw` of a `control.McpServerStatus`",
     "McpServerToolPolicy": "kept as data: a mapping in the configuration of a server",
-    "PermissionDecisionClassification": (
-        "otherwise here: who decided, and what, stands in the journal; the CLI is not told"
-    ),
     "CommandMatcher": "not declared: a part of the SDK's own works",
     "FileIndex": "not declared: a part of the SDK's own works",
     "BackgroundTaskSummary": "kept as data: in the mappings of `hooks.Stop`",

@@ -50,12 +50,14 @@ def document(source: bytes | str | Path, *, title: str | None = None) -> dict[st
     data = _read("source", source, LARGEST_DOCUMENT)
     if not data.startswith(b"%PDF-"):
         raise UsageError("source", "another kind of file", "a PDF; `file()` is for plain text")
+    _check_title(title)
     named = {} if title is None else {"title": title}
     return {"type": "document", "source": _encoded("application/pdf", data), **named}
 
 
 def file(path: str | Path, *, title: str | None = None) -> dict[str, Any]:
     """A file of plain text, under its name."""
+    _check_title(title)
     data = _read("path", path, LARGEST_DOCUMENT)
     try:
         words = data.decode()
@@ -64,6 +66,11 @@ def file(path: str | Path, *, title: str | None = None) -> dict[str, Any]:
         raise UsageError("path", str(path), allowed) from None
     source = {"type": "text", "media_type": "text/plain", "data": words}
     return {"type": "document", "source": source, "title": title or Path(path).name}
+
+
+def _check_title(title: object) -> None:
+    if not (title is None or isinstance(title, str)):
+        raise UsageError("title", title, "a text, or None")
 
 
 def _read(name: str, source: object, most: int) -> bytes:

@@ -8,7 +8,7 @@ import pytest
 
 from steersman.journal.speech import Said, speech_on
 from steersman.messages import Assistant, TextBlock, UnknownBlock, parse_message
-from tests.samples import Frame, frames, sample
+from tests.samples import Frame, lines, sample, traces
 
 
 def line_of(*blocks: Frame, **fields: object) -> bytes:
@@ -17,10 +17,12 @@ def line_of(*blocks: Frame, **fields: object) -> bytes:
 
 
 def test_every_recorded_line_of_text_says_what_its_message_says() -> None:
-    recorded = [json.dumps(each).encode() for each in frames() if each.get("type") == "assistant"]
+    recorded = [line for trace in traces() for line in lines(trace)]
     compared = 0
 
     for line in recorded:
+        if not line.startswith(b'{"type":"assistant"'):
+            continue
         message, speech = parse_message(line), speech_on(line)
         assert isinstance(message, Assistant)
         assert (speech is None) == bool(message.tool_uses or b'"tool_use"' in line)

@@ -37,7 +37,7 @@ class Listeners:
 
     def add(self, event: str, listener: Listener) -> Callable[[], None]:
         """Tell `listener` of each such event from now on; gives what ends that."""
-        if event not in self._lines:
+        if event not in get_args(EventName):
             raise UsageError("event", event, f"one of {', '.join(self._lines)}")
         if not callable(listener):
             raise UsageError("listener", listener, "a function of what happened")

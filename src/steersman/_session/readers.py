@@ -16,6 +16,9 @@ __all__ = ["Growth", "Reading"]
 
 T = TypeVar("T")
 
+WARM = 16
+"""How far behind a reader messages stay decoded: more alive at once wake the garbage collector."""
+
 
 class Growth:
     """Wakes everyone who waits for the journal to grow, all at once."""
@@ -97,6 +100,8 @@ class Reading(AsyncIterator[T], Generic[T]):
                 # Before `pick`, which may raise: then the reader goes on behind it.
                 self._at, self._seq = at, entry.seq
                 self._is_over = self._until(entry)
+                if at > WARM:
+                    batch[at - WARM].decoded = None
                 picked = self._pick(entry)
                 if picked is not None:
                     return picked

@@ -11,7 +11,7 @@ from steersman._json import is_mapping, is_sequence
 from steersman.errors import UsageError
 from steersman.permissions.updates import PermissionUpdate
 
-__all__ = ["Allow", "Decision", "Deny", "DialogAnswer", "ElicitationAnswer"]
+__all__ = ["Allow", "Classification", "Decision", "Deny", "DialogAnswer", "ElicitationAnswer"]
 
 
 Classification = Literal["user_temporary", "user_permanent", "user_reject"]
