@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from steersman._session.course import Flight
 from steersman.errors import UsageError
@@ -12,13 +13,13 @@ from steersman.journal.files import Header
 from steersman.options import Options
 from steersman.options.servers import McpServer
 from steersman.ports import JsonObject, Sink, ToolServer, Transport
-from steersman.tools.mcp_instance import as_tool_server
-from steersman.tools.toolbox import Toolbox
 from steersman.transports.locate import locate
 
 __all__ = [
     "FUNCTIONS",
+    "adopted",
     "flight_recorder",
+    "plugins_checked",
     "policed",
     "program_of",
     "recorder",
@@ -115,14 +116,30 @@ def servers_of(options: Options) -> dict[str, ToolServer]:
     if not isinstance(options.mcp_servers, str | Path):
         given = options.mcp_servers
     servers = {
-        key: as_tool_server(server)
-        for key, server in given.items()
-        if not isinstance(server, Mapping)
+        key: adopted(server) for key, server in given.items() if not isinstance(server, Mapping)
     }
     if options.functions:
         if FUNCTIONS in given:
             raise UsageError(
                 "mcp_servers key", FUNCTIONS, f"another key: {FUNCTIONS!r} is that of functions="
             )
+        # The room of the tools is large, and many programs have none.
+        from steersman.tools.toolbox import Toolbox  # noqa: PLC0415
+
         servers[FUNCTIONS] = Toolbox(FUNCTIONS, options.functions)
     return servers
+
+
+def adopted(server: Any) -> ToolServer:
+    """What was given for a tool server, as one."""
+    from steersman.tools.mcp_instance import as_tool_server  # noqa: PLC0415 - as above
+
+    return as_tool_server(server)
+
+
+def plugins_checked(options: Options) -> None:
+    """See that the plugins are there. Raises `UsageError`."""
+    if options.plugins:
+        from steersman.skills import check_plugins  # noqa: PLC0415 - most programs have none
+
+        check_plugins(options)

@@ -7,7 +7,7 @@ import dataclasses
 import os
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
-from typing import Any, Literal, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
 from steersman._session.course import Continuation, Course
 from steersman._session.identity import new_uuid, uuid_of
@@ -17,7 +17,9 @@ from steersman._session.turn import Turn
 from steersman._wire.launch import Plan, plan
 from steersman.adapters import (
     FUNCTIONS,
+    adopted,
     flight_recorder,
+    plugins_checked,
     policed,
     program_of,
     recorder,
@@ -29,10 +31,10 @@ from steersman.journal import TurnResult
 from steersman.messages import Message
 from steersman.options import Options, checks, options_from
 from steersman.ports import Clock, ToolServer, Transport
-from steersman.skills import check_plugins
-from steersman.tools.mcp_instance import as_tool_server
-from steersman.tools.output import Shape, shape_of
 from steersman.transports.subprocess import SubprocessTransport
+
+if TYPE_CHECKING:
+    from steersman.tools.output import Shape
 
 __all__ = ["Agent", "Query", "Session", "Turn", "query", "run"]
 
@@ -62,7 +64,7 @@ class Agent:
         servers = servers_of(options)
         chosen = _checked(transport) or self._transport
         if chosen is None:
-            check_plugins(options)
+            plugins_checked(options)
         program = program_of(options, chosen)
 
         def again(how: Continuation) -> Plan:
@@ -80,7 +82,7 @@ class Agent:
             servers,
             self._clock,
             again,
-            adopt=as_tool_server,
+            adopt=adopted,
             record=recorder(options),
             transcript=transcript_reader(first.launch.env),
             on_flight=flight_recorder(options),
@@ -330,6 +332,8 @@ def _checked(transport: Transport | None) -> Transport | None:
 
 
 def _shape(output: Any) -> Shape[Any]:
+    from steersman.tools.output import shape_of  # noqa: PLC0415 - most turns have no output
+
     try:
         return shape_of(output)
     except (TypeError, ValueError) as error:

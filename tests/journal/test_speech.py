@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from steersman.journal.speech import Said, speech_on
+from steersman.journal.speech import LARGE, Said, speech_on
 from steersman.messages import Assistant, TextBlock, UnknownBlock, parse_message
 from tests.samples import Frame, lines, sample, traces
 
@@ -25,7 +25,7 @@ def test_every_recorded_line_of_text_says_what_its_message_says() -> None:
             continue
         message, speech = parse_message(line), speech_on(line)
         assert isinstance(message, Assistant)
-        assert (speech is None) == bool(message.tool_uses or b'"tool_use"' in line)
+        assert (speech is None) == (b'"tool_use"' in line or len(line) >= LARGE)
         if speech is not None:
             compared += 1
             assert "".join(text for _, text in speech.texts) == message.text
@@ -37,6 +37,10 @@ def test_every_recorded_line_of_text_says_what_its_message_says() -> None:
 
 def test_a_line_with_a_tool_call_is_left_to_those_who_decode_it() -> None:
     assert speech_on(line_of({"type": "tool_use", "id": "t1", "name": "Bash"})) is None
+
+
+def test_a_large_line_is_decoded_only_once_by_those_who_want_it_whole() -> None:
+    assert speech_on(line_of({"type": "text", "text": "x" * LARGE})) is None
 
 
 def test_a_text_about_tool_calls_is_no_tool_call() -> None:

@@ -24,7 +24,7 @@ from steersman._session.pausing import with_gate
 from steersman._session.reviving import Revivable
 from steersman.errors import ChannelClosed, ForbiddenTool, RequestLost, RequestRefused, TurnFailed
 from steersman.journal import Entry, Kind, Move, Phase, step
-from steersman.messages import Assistant, Init, Message
+from steersman.messages import Init
 from steersman.permissions import Ask, Payload
 
 __all__ = ["Helm"]
@@ -38,8 +38,11 @@ class Helm(Revivable):
         self.capabilities: frozenset[str] | None = None
         self.decisions: Decisions | None = None
         """Set before the start."""
-        self.last_message: str | None = None
+
+    @property
+    def last_message(self) -> str | None:
         """The uuid of the last message of the main agent's."""
+        return self.ledger.accounts.last_message
 
     # What the link reports
 
@@ -51,8 +54,6 @@ class Helm(Revivable):
             self.listeners.tell("message", entry.message)
         self._watch.hear(entry, name)
         self._meter.hear(entry, name)
-        if name == "assistant":
-            self._spoke(entry.message)
         if self.decisions is not None:
             self.decisions.hear(entry, name)
         if name == "init" and isinstance(entry.message, Init):
@@ -60,10 +61,6 @@ class Helm(Revivable):
         elif name == "result":
             self.is_between_turns = True
             self._park()
-
-    def _spoke(self, message: Message) -> None:
-        if isinstance(message, Assistant) and message.parent_tool_use_id is None:
-            self.last_message = message.uuid
 
     def _greeted(self, init: Init) -> None:
         """A turn of the CLI's begins, and it tells what it has."""

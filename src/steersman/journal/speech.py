@@ -10,7 +10,10 @@ from msgspec import Struct
 
 from steersman.messages import Assistant, Block, parse_message
 
-__all__ = ["Said", "Speech", "speech_on"]
+__all__ = ["LARGE", "Said", "Speech", "speech_on"]
+
+LARGE = 32 * 1024
+"""A line of this size is better decoded whole, once, than for its text here and again elsewhere."""
 
 
 class Said:  # noqa: PLW1641 - no more hashable than the blocks
@@ -73,9 +76,9 @@ _decode = msgspec.json.Decoder(Speech).decode
 
 
 def speech_on(line: bytes) -> Speech | None:
-    """What an `assistant` line says; `None` if it has calls or a strange shape: decode it whole."""
+    """What an `assistant` line says; `None` if it must be decoded whole: calls, size, shape."""
     # A look at the bytes: inside a text the quotes would have backslashes.
-    if b'"tool_use"' in line:
+    if len(line) >= LARGE or b'"tool_use"' in line:
         return None
     try:
         return _decode(line)

@@ -18,7 +18,7 @@ from steersman.messages.notes import NoteMessage
 from steersman.messages.system import SystemMessage, SystemWire
 from steersman.messages.tasks import TaskMessage
 from steersman.messages.transcripts import TranscriptMessage
-from steersman.messages.turns import TurnMessage
+from steersman.messages.turns import StreamEvent, TurnMessage
 
 __all__ = ["Message", "UnknownMessage", "from_json", "parse_message", "to_json"]
 
@@ -57,6 +57,8 @@ _kind = msgspec.json.Decoder(_Kind)
 _BY_BEGINNING = {b'{"type":"%s",' % tag.encode(): cls for tag, cls in _BY_TYPE.items()}
 """The CLI writes the type first: the class of such a line is known by a look at its beginning."""
 LONGEST = max(map(len, _BY_BEGINNING))
+PIECE = b'{"type":"stream_event",'
+_piece = msgspec.json.Decoder(StreamEvent).decode
 
 
 def parse_message(line: bytes | dict[str, Any]) -> Message:
@@ -66,14 +68,17 @@ def parse_message(line: bytes | dict[str, Any]) -> Message:
     """
     if isinstance(line, dict):
         line = _json.dumps(line)
-    cls = _BY_BEGINNING.get(line[: line.find(b",", 0, LONGEST) + 1])
-    if cls is not None:
-        try:
-            message: Message = decoder_of(cls).decode(line)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            pass
-        else:
-            return message.came_from(line)
+    try:
+        if line.startswith(PIECE):
+            # Most of what comes is pieces, and nothing inside one needs to know where it stands.
+            piece = _piece(line)
+            vars(piece)[SOURCE] = line
+            return piece
+        cls = _BY_BEGINNING.get(line[: line.find(b",", 0, LONGEST) + 1])
+        if cls is not None:
+            return cast("Message", decoder_of(cls).decode(line).came_from(line))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        pass
     try:
         return cast("Message", read(_class_of(line), line))
     except _json.TooDeep:
