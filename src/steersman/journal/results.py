@@ -109,6 +109,8 @@ class Transcript:
         return next(reversed(self._by_message()), "")
 
     def _by_message(self) -> list[str]:
+        if len({message_id for message_id, _ in self._texts}) == len(self._texts):
+            return [text for _, text in self._texts if text]
         joined: dict[str, list[str]] = {}
         for message_id, text in self._texts:
             joined.setdefault(message_id, []).append(text)

@@ -77,10 +77,13 @@ _decode = msgspec.json.Decoder(Speech).decode
 
 def speech_on(line: bytes) -> Speech | None:
     """What an `assistant` line says; `None` if it must be decoded whole: calls, size, shape."""
-    # A look at the bytes: inside a text the quotes would have backslashes.
-    if len(line) >= LARGE or b'"tool_use"' in line:
+    if len(line) >= LARGE:
         return None
     try:
-        return _decode(line)
+        speech = _decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
+    for block in speech.message.content:
+        if block.type == "tool_use":
+            return None
+    return speech
