@@ -37,7 +37,9 @@ class Watch:
         """Learn what the CLI does by what it says; pieces of messages are not looked at."""
         self._last = name
         if name == "assistant":
-            if b'"tool_use"' in entry.line and isinstance(entry.message, Assistant):
+            # Not decoded for this alone, and not searched where it is decoded: it may be large.
+            may_call = entry.decoded is not None or b'"tool_use"' in entry.line
+            if may_call and isinstance(entry.message, Assistant):
                 self._running_tools |= {each.id for each in entry.message.tool_uses}
         elif name == "user":
             self._running_tools -= {each.tool_use_id for each in ends_on(entry.line)}
