@@ -2,6 +2,8 @@
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
+# The tests on the real CLI wait more than they compute: two workers for each core.
+WORKERS ?= $(shell expr 2 \* `getconf _NPROCESSORS_ONLN`)
 
 # Relative, so that a checkout may lie in a path with spaces.
 PY := .venv/bin/python
@@ -24,7 +26,7 @@ demo: .venv/ready-demo
 	@PYTHONPATH=src $(PY) -m steersman.cli demo $(DEMO_ARGS)
 
 test: .venv/ready-dev .venv/ready-older
-	@$(PY) -m pytest -q -n auto $(PYTEST_ARGS)
+	@$(PY) -m pytest -q -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 # For CI: the tests that failed in the last run, one after the other.
 test-again: .venv/ready-dev .venv/ready-older

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from steersman import Session
+from steersman.permissions import Deny
 from steersman.testing.script import say
 from tests.live.staging import LIMIT, MakeScripted, collect, words_of
 
@@ -57,11 +58,21 @@ async def test_much_of_everything_starts_with_a_short_command_line(scripted: Mak
     assert prompt in model.asked[0].system
 
 
+def refuse(*_: object) -> Deny:
+    """Answer for the person: with nobody to ask, questions are taken away by a rule of ours."""
+    return Deny("no")
+
+
 async def test_long_lists_of_rules_reach_the_cli_whole(scripted: MakeScripted) -> None:
     allowed = [f"Bash(command-{n} --flag:*)" for n in range(300)]
     denied = [f"Read(/secret/{n}/**)" for n in range(300)]
     directories = [f"/tmp/dir-{n}-{'x' * 20}" for n in range(100)]
-    agent, _model = scripted(allowed_tools=allowed, disallowed_tools=denied, add_dirs=directories)
+    agent, _model = scripted(
+        allowed_tools=allowed,
+        disallowed_tools=denied,
+        add_dirs=directories,
+        can_use_tool=refuse,
+    )
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
         size = argv_size(session)
@@ -89,7 +100,9 @@ async def test_commas_and_brackets_make_no_second_rule(
     scripted: MakeScripted, how_many: int
 ) -> None:
     allowed = [*STRANGE, *(f"Bash(filler-{n})" for n in range(how_many))]
-    agent, _model = scripted(allowed_tools=allowed, disallowed_tools=["Bash(rm -rf a, b)"])
+    agent, _model = scripted(
+        allowed_tools=allowed, disallowed_tools=["Bash(rm -rf a, b)"], can_use_tool=refuse
+    )
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
         rules = await rules_of(session)

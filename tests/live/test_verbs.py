@@ -65,6 +65,7 @@ from steersman.control import (
 )
 from steersman.errors import RequestRefused, RequestTimeout
 from steersman.journal import Kind
+from steersman.permissions import Deny
 from steersman.testing.request import ModelRequest
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import Script, Step, call, say, stall, when
@@ -179,7 +180,7 @@ async def test_questions_about_files_settings_and_extensions_are_answered(
     (sandbox.project / "note.txt").write_text("some text\n")
     hooks = {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}
     write_settings(sandbox.project, {"permissions": {"deny": ["Read(secret)"]}, "hooks": hooks})
-    agent, _model = scripted(setting_sources=("project",))
+    agent, _model = scripted(setting_sources=("project",), can_use_tool=lambda *_: Deny("no"))
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
         known = session.initialized

@@ -352,7 +352,8 @@ async def test_the_example_of_the_docs_passes(
     program = page.partition("```python\n")[2].partition("```")[0]
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
-    await Agent(transport=Recorder("greeting.jsonl", ScriptedCLI())).run("Say hello.")
+    recorder = Recorder("greeting.jsonl", ScriptedCLI())
+    await Agent(transport=recorder, can_use_tool=lambda *_: Allow()).run("Say hello.")
     exec(program, names)
 
     await names["test_the_greeting"]()

@@ -530,7 +530,7 @@ async def relive(trace: str, replay: ReplayTransport) -> bool:
     """Do what the host of a trace did, all at once; tells if the CLI was there to the end."""
     frames = [frame for direction, frame in dialogue(trace) if direction == "sdk>cli"]
     try:
-        async with Agent(transport=replay).session() as session:
+        async with Agent(transport=replay, revive=False).session() as session:
             for frame in frames:
                 if frame.get("type") == "user":
                     await session.send(frame["message"]["content"])
