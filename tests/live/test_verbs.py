@@ -452,7 +452,7 @@ async def test_a_call_that_is_given_up_is_taken_back_and_forgotten(
     scripted: MakeScripted,
 ) -> None:
     agent, model = scripted(say("fine"))
-    model.script.branch(lambda request: "side question" in request.latest, stall())
+    model.script.branch(lambda request: "side question" in request.latest, stall(), stall())
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
         asking = asyncio.create_task(session.call(SideQuestion(question="why?")))
