@@ -19,7 +19,7 @@ async def raise_start(
 ) -> list[SessionStartOutput]:
     """Call the hooks on `SessionStart`; gives what they add to the conversation."""
     source = "startup"
-    if options.resume is not None or options.continue_conversation:
+    if options.goes_on:
         source = "fork" if options.fork_session else "resume"
     event = SessionStart(
         session_id=session_id,

@@ -135,8 +135,7 @@ class Revivable(Voyage):
 
     def _may_be_unwritten(self) -> bool:
         """Whether the conversation can have been lost before its first line was on the disk."""
-        goes_on = self.options.resume is not None or self.options.continue_conversation
-        return not self._has_answered and (not goes_on or self.options.fork_session)
+        return not self._has_answered and (not self.options.goes_on or self.options.fork_session)
 
     def _go_on(self, handover: Handover, cause: SteersmanError) -> None:
         assert self.life is not None

@@ -152,8 +152,7 @@ def _variables(draft: Draft) -> dict[str, str]:
 def _choose_session(draft: Draft, new_session_id: str) -> str | None:
     """Name a new conversation ourselves, so that no crash can lose its id."""
     options = draft.options
-    goes_on = options.resume is not None or options.continue_conversation
-    if goes_on and not options.fork_session:
+    if options.goes_on and not options.fork_session:
         return options.resume
     session_id = options.session_id or new_session_id
     draft.argv.append(f"--session-id={session_id}")

@@ -31,14 +31,13 @@ def refuse_contradictions(options: Any) -> None:
 
 def _check_conversation(options: Any) -> None:
     """Which conversation is meant must be one thing."""
-    goes_on = options.resume is not None or options.continue_conversation
     if options.resume is not None and options.continue_conversation:
         raise UsageError("resume", options.resume, "not together with continue_conversation=True")
-    if options.fork_session and not goes_on:
+    if options.fork_session and not options.goes_on:
         raise UsageError(
             "fork_session", "True", "only together with resume= or continue_conversation="
         )
-    if options.session_id is not None and goes_on and not options.fork_session:
+    if options.session_id is not None and options.goes_on and not options.fork_session:
         raise UsageError(
             "session_id",
             options.session_id,
@@ -53,9 +52,7 @@ def _check_history(options: Any) -> None:
         raise UsageError(
             "resume_drops_turn", options.resume_drops_turn, "only with resume_session_at="
         )
-    if not options.persist_session and (
-        options.resume is not None or options.continue_conversation
-    ):
+    if not options.persist_session and options.goes_on:
         raise UsageError(
             "persist_session",
             "False",

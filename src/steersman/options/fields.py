@@ -255,6 +255,11 @@ class Options:
     max_buffer_size: int = 256 * 1024 * 1024
     """The longest line we read from the CLI; a longer one is dropped, and nothing else."""
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether a conversation is taken up that was there before."""
+        return self.resume is not None or self.continue_conversation
+
     def __post_init__(self) -> None:
         for name, store in AS_STORED.items():
             object.__setattr__(self, name, store(name, getattr(self, name)))
