@@ -28,13 +28,6 @@ CAPS = {
     "seconds": Caps(seconds=2),
 }
 
-LATE = pytest.mark.xfail(
-    strict=False,
-    reason="a known flaw: the CLI's totals, asked for during a turn, can come too late to stop it,"
-    " or tell of the turn before; see docs/sessions.md",
-)
-NAMES = [pytest.param(name, marks=LATE if name in ("usd", "tokens") else ()) for name in CAPS]
-
 WORK = when(
     "work",
     call("Bash", command="true").using(EXPENSIVE),
@@ -55,7 +48,7 @@ async def reached(session: Session, turn: Turn) -> tuple[str, str, str]:
     return result.outcome, result.cause.scope, result.cause.name
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CAPS)
 async def test_a_turn_that_reaches_its_limit_is_interrupted_and_the_session_goes_on(
     scripted: MakeScripted, name: str
 ) -> None:
@@ -77,7 +70,7 @@ async def test_a_turn_that_reaches_its_limit_is_interrupted_and_the_session_goes
     assert len(model.asked) <= 3
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CAPS)
 async def test_a_session_that_reaches_its_limit_takes_no_more_prompts(
     scripted: MakeScripted, name: str
 ) -> None:
@@ -100,7 +93,7 @@ async def test_a_session_that_reaches_its_limit_takes_no_more_prompts(
     assert state == "idle"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CAPS)
 async def test_a_hard_limit_ends_the_whole_tree(
     scripted: MakeScripted, sandbox: CliSandbox, name: str
 ) -> None:
@@ -153,7 +146,7 @@ async def test_a_warning_comes_before_the_limit(scripted: MakeScripted) -> None:
     assert result.text == "half"
 
 
-@pytest.mark.parametrize("name", [pytest.param("usd", marks=LATE), "seconds"])
+@pytest.mark.parametrize("name", ["usd", "seconds"])
 async def test_every_cli_keeps_to_a_limit(live_cli: MakeAgent, name: str) -> None:
     """Older ones too can be asked what was spent, in the middle of a turn."""
     agent = live_cli(

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from steersman._session.billing import Amount, Bill
 from steersman._session.life import Life, Living
 from steersman._session.stopping import stop
 from steersman._session.turn import Turn
@@ -57,7 +58,7 @@ class Meter:
         self._asks = any(caps.usd or caps.tokens for caps in (limits.turn, limits.session))
         self._session = _Used()
         self._turn = _Used()
-        self._before_turn = (0.0, 0.0)
+        self._bill = Bill()
         self._used_up: LimitReached | None = None
         self._seen: set[str] = set()
         self._is_at_work = False
@@ -66,14 +67,22 @@ class Meter:
         self._alarm: asyncio.TimerHandle | None = None
         self._stopping: asyncio.Task[None] | None = None
         self._asked: Life | None = None
-        self._is_asking = False
-        self._past: tuple[float, float] | None = None
-        """Money and tokens in the CLI's totals that were not used in this session."""
+        """The CLI that has a question of ours."""
+        self._asks_again = False
+        """Something has come since it was asked."""
+        self._results = 0
 
     def refuse_more(self) -> None:
         """Raise `LimitReached` if the session may not go on."""
         if self._used_up is not None:
             raise self._used_up
+
+    def launched(self, *, is_fresh: bool) -> None:
+        """A CLI can be spoken to, and nothing was written to it yet: ask where it begins."""
+        if self._asks:
+            self._asked, self._asks_again = None, False
+            self._bill.new_cli(is_fresh=is_fresh)
+            self._ask()
 
     def began(self, _uuid: str) -> None:
         """A prompt of ours is at work."""
@@ -82,7 +91,7 @@ class Meter:
         if not self._is_at_work:
             self._is_at_work = True
             self._turn = _Used()
-            self._before_turn = (self._session.usd, self._session.tokens)
+            self._bill.new_turn()
             self._seen.clear()
             self._run_clock()
         self._ask()
@@ -166,6 +175,7 @@ class Meter:
             self._check(is_over=True)
             return
         if isinstance(message, Assistant):
+            self._bill.speak()
             self._count(message)
             self._check()
         self._ask()
@@ -180,12 +190,11 @@ class Meter:
             used.turns += is_new
 
     def _add_up(self, result: Result) -> None:
-        totals = (result.total_cost_usd or 0.0, _tokens(result.model_usage.values()))
-        tokens = self._session.tokens + _tokens([result.usage])
-        if self._past is not None:
-            tokens = totals[1] - self._past[1]
-        self._spend(self._living.ledger.accounts.cost_usd, tokens)
-        self._past = self._beyond(totals)
+        self._results += 1
+        totals = Amount(result.total_cost_usd or 0.0, _tokens(result.model_usage.values()))
+        told = self._living.ledger.accounts.unbilled
+        self._bill.settle(totals, Amount(told.cost_usd, _tokens(told.model_usage.values())))
+        self._take_over()
 
     def _forgive(self, entry: Entry, result: Result) -> None:
         """A turn that came to its end before we could stop it has not failed."""
@@ -195,35 +204,35 @@ class Meter:
             if isinstance(turn.cause, LimitReached):
                 turn.cause = None
 
-    def _spend(self, usd: float, tokens: float) -> None:
-        session, turn = self._session, self._turn
-        session.usd, session.tokens = max(session.usd, usd), max(session.tokens, tokens)
-        turn.usd = session.usd - self._before_turn[0]
-        turn.tokens = session.tokens - self._before_turn[1]
-
-    def _beyond(self, totals: tuple[float, float]) -> tuple[float, float]:
-        """What the CLI's totals have beside our use: a resumed conversation has a past."""
-        return totals[0] - self._session.usd, totals[1] - self._session.tokens
+    def _take_over(self) -> None:
+        """Put what the bill says beside what is counted."""
+        for used, amount in ((self._session, self._bill.session), (self._turn, self._bill.turn)):
+            used.usd, used.tokens = amount.usd, amount.tokens
 
     def _ask(self) -> None:
         """Ask the CLI for its totals, which it does not tell before the end of a turn.
 
-        The first answer of each CLI comes before anything is used, and tells what went before.
+        While an answer is on its way, what comes makes it old: the question is asked again then.
         """
         life = self._living.life
-        if not self._asks or self._is_asking or life is None or not life.link.is_open:
+        if not self._asks or life is None or not life.link.is_open:
             return
-        if life is not self._asked:
-            self._asked, self._past = life, None
-        self._is_asking = True
+        if self._asked is life:
+            self._asks_again = True
+            return
+        self._asked, results = life, self._results
         request_id, answer = life.link.post(GetUsage(skip_behaviors=True), PATIENCE)
 
         def heard(told: asyncio.Future[Answer]) -> None:
-            self._is_asking = False
             life.link.forget(request_id)
-            # Where it is refused, only results tell.
-            if life is self._asked and not told.cancelled() and told.exception() is None:
+            if life is not self._asked:
+                return
+            again, self._asked, self._asks_again = self._asks_again, None, False
+            # Where it is refused, only results tell; one that came since knows better.
+            if not told.cancelled() and told.exception() is None and results == self._results:
                 self._take(told.result())
+            if again and self._is_at_work:
+                self._ask()
 
         answer.add_done_callback(heard)
 
@@ -231,10 +240,8 @@ class Meter:
         if not isinstance(report, UsageReport):
             return
         models = report.session.model_usage.values()
-        totals = (report.session.total_cost_usd, sum(map(_tokens_told, models)))
-        if self._past is None:
-            self._past = self._beyond(totals)
-        self._spend(totals[0] - self._past[0], totals[1] - self._past[1])
+        self._bill.hear(Amount(report.session.total_cost_usd, sum(map(_tokens_told, models))))
+        self._take_over()
         self._check()
 
     # Too much

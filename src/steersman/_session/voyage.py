@@ -147,11 +147,13 @@ class Voyage(Bearings, ABC):
             plan = replace(plan, initialize=with_gate(plan.initialize))
             self.gate.is_installed = True
             self.gate.has_stopped_tree = False
+        is_fresh = self.life is None and not self.options.goes_on
         link = Link(plan, self.options, self, self.log)
         self.life = Life(link, Handlers(self.desk, link, self._on_waiting))
         if handover is not None:
             self.ledger.announce(link, handover)
         self.initialized = await start(link, plan, self._course.transport, self.options.startup)
+        self._meter.launched(is_fresh=is_fresh)
         self.ledger.tells_all = self._is_modern
         await await_servers(link, self.servers, self.options, self.desk.serving.keys)
 

@@ -57,6 +57,11 @@ class Accounts:
         self._result: Result | None = None
         self._spent = Spending()
 
+    @property
+    def unbilled(self) -> Spending:
+        """What the last result has added, until a turn is charged with it."""
+        return self._spent
+
     def open(self, uuid: str, at: float) -> TurnDigest:
         """A prompt was written; one that is written again, after a revival, goes on."""
         if uuid not in self._digests:
