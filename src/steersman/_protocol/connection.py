@@ -45,6 +45,9 @@ __all__ = ["Connection"]
 
 WireT = TypeVar("WireT", bound=Wire)
 
+REMEMBERED = 64
+"""So many answered questions are known again, should a line come twice."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
@@ -84,6 +87,7 @@ class Connection:
         self._numbers = itertools.count(1)
         self._pending: dict[str, _Pending] = {}
         self._asked: dict[str, tuple[str, Any] | None] = {}
+        self._answered: dict[str, None] = {}
         self._roads: dict[str, Callable[[Route, bytes], list[Event]]] = {
             "stream_event": self._on_partial,
             "user": self._on_user,
@@ -160,8 +164,8 @@ class Connection:
     def _on_question(self, found: Route, line: bytes) -> list[Event]:
         arrived = MessageArrived(line, Kind.CONTROL, ())
         request_id = found.request_id
-        if request_id is None or request_id in self._asked:
-            # Nobody to answer to, or somebody is at it already; the line stays in the journal.
+        if request_id is None or request_id in self._asked or request_id in self._answered:
+            # Nobody to answer to, or somebody is at it, or was; the line stays in the journal.
             return [arrived]
         self._asked[request_id] = None
         return [arrived, *self._ask(request_id, unpack(found.request))]
@@ -306,6 +310,9 @@ class Connection:
             return b""
         line = encode({"type": "control_response", "response": {**body, "request_id": request_id}})
         del self._asked[request_id]
+        self._answered[request_id] = None
+        if len(self._answered) > REMEMBERED:
+            del self._answered[next(iter(self._answered))]
         return line
 
 

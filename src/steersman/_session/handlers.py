@@ -13,10 +13,27 @@ from typing import Any
 from steersman._protocol.events import PermissionAsked, ToolCalled
 from steersman._session.asking import LATER
 from steersman._session.deciding import Refused
+from steersman._session.eager import begin
 from steersman._session.inbound import Asked, Desk
 from steersman._session.link import Link
 
 __all__ = ["Handlers"]
+
+
+class _Open:
+    """A question that is being answered."""
+
+    __slots__ = ("asked", "has_begun", "is_withdrawn", "since", "task")
+
+    def __init__(self, asked: Asked, since: float) -> None:
+        self.asked = asked
+        self.since = since
+        self.task: asyncio.Task[None] | None = None
+        """None before it is made, and where the answer comes later, from an inbox."""
+        self.has_begun = False
+        """Whether it has taken its first step."""
+        self.is_withdrawn = False
+        """Whether it is over, or nobody waits for it any more while its task still cleans up."""
 
 
 class Handlers:
@@ -26,19 +43,19 @@ class Handlers:
         self._desk = desk
         self._link = link
         self._changed = changed
-        self._running: dict[str, tuple[Asked, asyncio.Task[None] | None, float]] = {}
-        """What is being answered, by which task, and since when; by none if it comes later."""
+        self._new: list[tuple[_Open, contextvars.Context]] = []
+        """Questions of the chunk that is being read."""
+        self._open: dict[str, _Open] = {}
         self._held: list[bytes] = []
-        """Answers that go out together, in the next round of the event loop."""
-        self._withdrawn: set[str] = set()
-        """Questions that nobody waits for any more, whose tasks still clean up."""
+        """Answers that go out together."""
+        self._is_beginning = False
         self._permissions = 0
         self._calls = 0
 
     @property
     def is_empty(self) -> bool:
         """Whether the CLI waits for nothing of ours."""
-        return not self._running
+        return not self._open
 
     @property
     def waits_for_person(self) -> bool:
@@ -53,97 +70,103 @@ class Handlers:
     @property
     def open(self) -> list[tuple[Asked, float]]:
         """Everything that is being answered, and since when."""
-        return [
-            (asked, since)
-            for request_id, (asked, _, since) in self._running.items()
-            if request_id not in self._withdrawn
-        ]
+        return [(each.asked, each.since) for each in self._open.values() if not each.is_withdrawn]
 
     def start(self, asked: Asked, context: contextvars.Context) -> None:
-        """Begin to answer `asked`, in the context of the turn that it belongs to."""
-        loop = asyncio.get_running_loop()
-        task = loop.create_task(self._answer(asked), context=context)
-        self._running[asked.request_id] = (asked, task, self._link.log.clock())
-        self._withdrawn.discard(asked.request_id)
+        """Take in a question, to be answered in the context of the turn that it belongs to."""
+        opened = _Open(asked, self._link.log.clock())
+        self._open[asked.request_id] = opened
+        self._new.append((opened, context))
         self._count(asked, 1)
+
+    def begin(self) -> None:
+        """Begin to answer what was taken in: what needs no waiting is answered at once."""
+        if not self._new:
+            return
+        new, self._new = self._new, []
+        self._is_beginning = True
+        for opened, context in new:
+            if not opened.is_withdrawn:
+                task = begin(self._answer(opened), context)
+                if not opened.has_begun:
+                    opened.task = task
+        self._is_beginning = False
+        self._release()
 
     def withdraw(self, request_id: str) -> None:
         """Nobody waits for this answer any more."""
-        if request_id in self._running:
-            self._cancel(request_id, "the CLI took the question back")
+        if request_id in self._open:
+            self._cancel(self._open[request_id], "the CLI took the question back")
 
     def cancel_all(self) -> None:
         """Stop answering."""
-        for request_id in list(self._running):
-            self._cancel(request_id, "its session has ended")
+        for opened in list(self._open.values()):
+            self._cancel(opened, "its session has ended")
 
-    def _cancel(self, request_id: str, reason: str) -> None:
-        asked, task, _ = self._running[request_id]
+    def _cancel(self, opened: _Open, reason: str) -> None:
+        task, request_id = opened.task, opened.asked.request_id
         if task is not None:
             # One that is cancelled before its first step does not come to its own end.
-            task.add_done_callback(lambda task: self._ended(asked, task))
+            task.add_done_callback(lambda _: self._ended(opened))
             task.cancel()
-            if request_id not in self._withdrawn:
-                self._withdrawn.add(request_id)
-                self._count(asked, -1)
+            self._uncount(opened)
             return
-        self._forget(request_id)
-        self._desk.withdraw(request_id, reason)
+        self._forget(opened)
+        if opened.has_begun:
+            self._desk.withdraw(request_id, reason)
         self._send(self._link.connection.refuse(request_id, reason))
 
     async def wait(self, timeout: float) -> None:
         """Give the cancelled ones time to clean up."""
         mine = asyncio.current_task()
-        tasks = [task for _, task, _ in self._running.values() if task and task is not mine]
+        tasks = [each.task for each in self._open.values() if each.task not in (None, mine)]
         if tasks:
-            await asyncio.wait(tasks, timeout=timeout)
+            await asyncio.wait(filter(None, tasks), timeout=timeout)
 
-    async def _answer(self, asked: Asked) -> None:
-        try:
-            await self._answer_or_refuse(asked)
-        finally:
-            # Here, because a callback for the end of each task costs another round of the loop.
-            self._ended(asked, asyncio.current_task())
-
-    async def _answer_or_refuse(self, asked: Asked) -> None:
-        connection = self._link.connection
+    async def _answer(self, opened: _Open) -> None:
+        asked, connection = opened.asked, self._link.connection
+        opened.task, opened.has_begun = asyncio.current_task(), True
         try:
             response = await self._desk.answer(asked, self._link.session_id, self._answer_later)
             if response is LATER:
-                # Unless the answer was there at once.
-                running = self._running.get(asked.request_id)
-                if running is not None:
-                    self._running[asked.request_id] = (asked, None, running[2])
+                opened.task = None
                 return
-            line = connection.answer(asked.request_id, response)
+            self._send(connection.answer(asked.request_id, response))
         except Refused as refused:
-            line = connection.refuse(asked.request_id, str(refused))
+            self._send(connection.refuse(asked.request_id, str(refused)))
         except Exception as error:  # noqa: BLE001 - such as an answer that no JSON can say
             self._link.log.fault(type(asked).__name__, error)
-            line = connection.refuse(asked.request_id, f"unanswerable: {type(error).__name__}")
-        self._send(line)
+            how = f"unanswerable: {type(error).__name__}"
+            self._send(connection.refuse(asked.request_id, how))
+        finally:
+            # Here, because a callback for the end of each task costs another round of the loop.
+            if opened.task is not None:
+                self._ended(opened)
 
     def _answer_later(self, request_id: str, response: Any) -> None:
         """Send an answer that no task waited for; nothing if the question was withdrawn."""
-        if self._forget(request_id):
+        opened = self._open.get(request_id)
+        if opened is not None:
+            self._forget(opened)
             self._send(self._link.connection.answer(request_id, response))
 
-    def _ended(self, asked: Asked, task: asyncio.Task[None] | None) -> None:
-        running = self._running.get(asked.request_id)
-        if running is None or running[1] is not task:
+    def _ended(self, opened: _Open) -> None:
+        request_id = opened.asked.request_id
+        if self._open.get(request_id) is not opened:
             return
-        self._forget(asked.request_id)
+        self._forget(opened)
         # What was cancelled has no answer yet. Where the CLI took back a tool call, it still counts
         # the request as open.
-        self._send(self._link.connection.refuse(asked.request_id, "cancelled"))
+        self._send(self._link.connection.refuse(request_id, "cancelled"))
 
-    def _forget(self, request_id: str) -> bool:
-        running = self._running.pop(request_id, None)
-        if request_id in self._withdrawn:
-            self._withdrawn.discard(request_id)
-        elif running is not None:
-            self._count(running[0], -1)
-        return running is not None
+    def _forget(self, opened: _Open) -> None:
+        del self._open[opened.asked.request_id]
+        self._uncount(opened)
+
+    def _uncount(self, opened: _Open) -> None:
+        if not opened.is_withdrawn:
+            opened.is_withdrawn = True
+            self._count(opened.asked, -1)
 
     def _count(self, asked: Asked, more: int) -> None:
         """Keep count of what a session waits for; hooks do not count."""
@@ -162,17 +185,17 @@ class Handlers:
     def _send(self, line: bytes) -> None:
         if not line or not self._link.is_open:
             return
-        if len(self._running) <= 1 and not self._held:
+        if len(self._open) <= 1 and not self._held:
             self._link.write(line)
             return
         # Others answer at the same time: one write for all of them costs a fraction.
-        if not self._held:
+        if not self._held and not self._is_beginning:
             asyncio.get_running_loop().call_soon(self._release)
         self._held.append(line)
 
     def _release(self) -> None:
         held, self._held = self._held, []
-        if self._link.is_open:
+        if held and self._link.is_open:
             self._link.write_all(held)
 
 

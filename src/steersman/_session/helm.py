@@ -104,6 +104,11 @@ class Helm(Revivable):
             case _:
                 pass
 
+    def caught_up(self) -> None:
+        """Answer what was asked, now that nothing more is known about it."""
+        if self.life is not None:
+            self.life.handlers.begin()
+
     def _tell_of_ask(self, event: Event) -> None:
         payload: Payload | None = None
         match event:

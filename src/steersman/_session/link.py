@@ -48,6 +48,10 @@ class Listener(Protocol):
         """The machine reports a question, a turn or a state."""
         ...
 
+    def caught_up(self) -> None:
+        """All that the CLI has said so far was told."""
+        ...
+
     def link_ended(self, link: Link, status: int) -> None:
         """The CLI and its tree are gone, and everything it said was heard."""
         ...
@@ -194,6 +198,7 @@ class Link:
                 self.log.append(now, Kind.OVERSIZE, over.head, details={"size": over.size})
             else:
                 self._listener.event_happened(event)
+        self._listener.caught_up()
         self.log.wake()
 
     def _on_message(self, event: MessageArrived, now: float) -> None:

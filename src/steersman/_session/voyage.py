@@ -76,6 +76,10 @@ class Voyage(Bearings, ABC):
         """The machine reports a question, a turn or a state."""
 
     @abstractmethod
+    def caught_up(self) -> None:
+        """All that the CLI has said so far was told."""
+
+    @abstractmethod
     def link_ended(self, link: Link, status: int) -> None:
         """The CLI and its tree are gone."""
 

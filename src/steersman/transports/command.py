@@ -139,7 +139,7 @@ echo "steersman: no $steersman_program here" >&2
 echo "$steersman_word program"
 exit 127
 }
-trap 'kill -TERM "$steersman_cli" 2>/dev/null' HUP INT TERM
+trap 'steersman_again=yes; kill -TERM "$steersman_cli" 2>/dev/null' HUP INT TERM
 exec 3<&0 </dev/null
 echo "$steersman_word ready"
 "$steersman_program" "$@" <&3 3<&- &
@@ -160,18 +160,27 @@ done
 steersman_watch=$!
 fi
 exec 2>/dev/null
-while :; do
+steersman_unwatch() { [ -z "$steersman_watch" ] || kill -KILL "$steersman_watch"; steersman_watch=; }
+steersman_again=
 wait "$steersman_cli"
 steersman_status=$?
-kill -0 "$steersman_cli" || break
+while [ -n "$steersman_again" ]; do
+steersman_again=
+kill -0 "$steersman_cli" || steersman_unwatch
+wait "$steersman_cli"
+steersman_found=$?
+case $steersman_found in 127 | 255) ;; *) steersman_status=$steersman_found ;; esac
 done
-[ -z "$steersman_watch" ] || kill -KILL "$steersman_watch"
+steersman_unwatch
 exit "$steersman_status"\
 """
 """Waits for the CLI, hands signals on to it, and ends it when our parent, the connection, is gone.
 
 In the background, because a shell takes no signal while it waits for a foreground command. A CLI
 in the background starts with SIGINT ignored; it installs a handler of its own.
+A signal ends `wait` with a status of its own, also when the CLI has just been reaped: so it is
+asked again, and 127 says that it was told before. Some bash has lost it then, says 255 and first
+waits for whoever else is there, so the watch goes before.
 """
 
 

@@ -1,0 +1,60 @@
+"""Tasks that take their first step at once, so that what does not wait costs no round of the loop.
+
+Inside them `current_task`, `asyncio.timeout` and context variables are what they are in any task.
+Python has such tasks from 3.12 on; in 3.11 the first step is caught on its way to the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+__all__ = ["begin"]
+
+Work = Coroutine[Any, Any, None]
+
+
+def begin(work: Work, context: contextvars.Context) -> asyncio.Task[None]:
+    """Start `work` as a task in `context`, and run it until it waits for something.
+
+    Where another task is at work, or the loop makes its tasks in its own way, it starts as usual.
+    """
+    loop = asyncio.get_running_loop()
+    if asyncio.current_task(loop) is not None or loop.get_task_factory() is not None:
+        return loop.create_task(work, context=context)
+    return _begin(loop, work, context)
+
+
+if sys.version_info >= (3, 12):
+
+    def _begin(
+        loop: asyncio.AbstractEventLoop, work: Work, context: contextvars.Context
+    ) -> asyncio.Task[None]:
+        return asyncio.Task(work, loop=loop, context=context, eager_start=True)
+
+else:
+
+    def _begin(
+        loop: asyncio.AbstractEventLoop, work: Work, context: contextvars.Context
+    ) -> asyncio.Task[None]:
+        steps: list[Callable[[], object]] = []
+
+        def catch(step: Callable[[], object], **_: Any) -> None:
+            steps.append(step)
+
+        try:
+            # Only while the task is being made: all that it does is to ask for its first step.
+            vars(loop)["call_soon"] = catch
+        except TypeError:
+            # A loop that cannot be told, such as uvloop's.
+            return loop.create_task(work, context=context)
+        try:
+            task = asyncio.Task(work, loop=loop, context=context)
+        finally:
+            del vars(loop)["call_soon"]
+        for step in steps:
+            context.run(step)
+        return task
