@@ -24,8 +24,8 @@ from benchmarks.stand_in.build import MADE, is_compiled, stand_in
 from benchmarks.table import table
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, print, keep."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print, keep, and give the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", default="", help="keys of rows, with commas; all by default")
     parser.add_argument("--rounds", type=int, help="how often each row is repeated")
@@ -33,6 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--compare", type=Path, help="an earlier run to set this one beside")
     asked = parser.parse_args(arguments)
 
+    # Read before it is measured: a run that is published may take its place.
+    earlier = load_run(asked.compare) if asked.compare else None
     run = measured(asked.rows, asked.rounds)
     # Kept before anything is made of it: it took minutes.
     save_run(run, MADE / "latest.json")
@@ -40,8 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     draw(run.rows, MADE)
     if asked.publish:
         publish(run)
-    if asked.compare:
-        compare(load_run(asked.compare), run)
+    return compare(earlier, run) if earlier else 0
 
 
 def measured(words: str, rounds: int | None) -> Run:
@@ -64,12 +65,13 @@ def measured(words: str, rounds: int | None) -> Run:
     return run
 
 
-def compare(earlier: Run, later: Run) -> None:
-    """Print how far each ratio moved, and whether its margin had said so."""
-    for title, moved, allowed in differences(earlier, later):
-        words = "within" if abs(moved) <= allowed else "OUTSIDE"
-        print(f"{title:<40} {moved * 100:+6.1f}%  {words} the margin of {allowed * 100:.0f}%")
+def compare(earlier: Run, later: Run) -> int:
+    """Print how far each ratio moved, and whether its margin had said so; 1 if one had not."""
+    found = list(differences(earlier, later))
+    within = sum(each.is_within for each in found)
+    print("\n".join([*map(str, found), f"{within} of {len(found)} rows are within their margins"]))
+    return 0 if within == len(found) else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

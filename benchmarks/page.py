@@ -10,6 +10,7 @@ from benchmarks.plots import draw
 from benchmarks.records import load_run, save_run
 from benchmarks.rows import ROWS
 from benchmarks.table import table
+from benchmarks.targets import targets
 
 __all__ = ["publish", "together", "with_numbers"]
 
@@ -38,5 +39,10 @@ def together(earlier: Run, later: Run) -> Run:
 def with_numbers(page: str, run: Run) -> str:
     """The page with this run between its marks."""
     facts = "\n".join(f"| {name} | {value} |" for name, value in run.machine.items())
-    numbers = f"\n{table(run.rows)}\n### Measured on\n\n| | |\n|---|---|\n{facts}\n\n"
+    parts = [
+        table(run.rows),
+        f"### Targets\n\n{targets(run.rows)}",
+        f"### Measured on\n\n| | |\n|---|---|\n{facts}\n",
+    ]
+    numbers = "\n" + "\n".join(parts) + "\n"
     return NUMBERS.sub(lambda found: found[1] + numbers + found[2], page)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -10,7 +11,7 @@ import msgspec
 from benchmarks.figures import Measured, Run, ratio
 from benchmarks.rows import OURS
 
-__all__ = ["differences", "load_run", "save_run"]
+__all__ = ["Difference", "differences", "load_run", "save_run"]
 
 
 def save_run(run: Run, path: Path) -> None:
@@ -24,15 +25,36 @@ def load_run(path: Path) -> Run:
     return msgspec.json.decode(path.read_bytes(), type=Run)
 
 
-def differences(first: Run, second: Run) -> Iterable[tuple[str, float, float]]:
-    """For each row of both: its title, how far our ratio moved, and how far it may have."""
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How far our ratio in one row moved from one run to the next."""
+
+    title: str
+    moved: float
+    """Relative: 0.1 is a tenth more."""
+    allowed: float
+    """How far it may have, by the margins of both; as far down as it is up."""
+
+    @property
+    def is_within(self) -> bool:
+        """Whether the margins had said so."""
+        return 1 / (1 + self.allowed) <= 1 + self.moved <= 1 + self.allowed
+
+    def __str__(self) -> str:
+        words = "within" if self.is_within else "OUTSIDE"
+        return f"{self.title:<40} {self.moved:+7.1%}  {words} the margin of {self.allowed:.0%}"
+
+
+def differences(first: Run, second: Run) -> Iterable[Difference]:
+    """One for each row of both that has a margin in both."""
     earlier = {each.key: each for each in first.rows}
     for later in second.rows:
         before = _ratio(earlier.get(later.key))
         after = _ratio(later)
         if before is not None and after is not None:
             (old, old_margin), (new, new_margin) = before, after
-            yield later.row.title, new / old - 1, old_margin + new_margin
+            allowed = (1 + old_margin) * (1 + new_margin) - 1
+            yield Difference(later.row.title, new / old - 1, allowed)
 
 
 def _ratio(measured: Measured | None) -> tuple[float, float] | None:

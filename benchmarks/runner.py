@@ -32,9 +32,6 @@ def measure(
 
 def _measure(row: Row, entrants: Mapping[str, Entrant], program: Path, rounds: int) -> Measured:
     measured = Measured(row.key)
-    if not row.is_possible:
-        measured.notes[OURS] = "not built yet"
-        return measured
     for _ in range(rounds):
         for name, entrant, order in _turns(row, entrants, program):
             if entrant.absent:
@@ -49,8 +46,8 @@ def _turns(
 ) -> Iterable[tuple[str, Entrant, dict[str, Any]]]:
     """Who is next, under which name, with which order."""
     order = {"program": str(program), **row.order}
-    if row.readings:
-        return [(each, entrants[OURS], {**order, "reading": each}) for each in row.readings]
+    if row.ways:
+        return [(way, entrants[OURS], {**order, **more}) for way, more in row.ways.items()]
     return [(name, entrants[name], order) for name in row.who]
 
 

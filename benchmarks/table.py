@@ -22,6 +22,8 @@ HEAD = (
     "",
 )
 
+GROWING = ("messages-", "sessions-")
+"""Rows of which the memory is told as well: it must not grow with what is behind."""
 PEAKS = ("most memory of the host", *HEAD[1:5])
 
 
@@ -31,11 +33,11 @@ def table(rows: Sequence[Measured]) -> str:
     for title, group in GROUPS.items():
         keys = {row.key for row in group}
         shown = [each for each in rows if each.key in keys]
-        plain = [_cells(each) for each in shown if not each.row.readings]
+        plain = [_cells(each) for each in shown if not each.row.ways]
         if plain:
             parts.append(f"### {title}\n\n{_in_line([HEAD, *plain])}")
-        parts += [_readings(each) for each in shown if each.row.readings and each.values]
-        grown = [each for each in shown if each.key.startswith("messages-") and each.peaks]
+        parts += [_ways(each) for each in shown if each.row.ways and each.values]
+        grown = [each for each in shown if each.key.startswith(GROWING) and each.peaks]
         if grown:
             parts.append(_in_line([PEAKS, *map(_peaks, grown)]))
     return "\n\n".join(parts) + "\n"
@@ -76,10 +78,18 @@ def _peaks(measured: Measured) -> tuple[str, ...]:
     )
 
 
-def _readings(measured: Measured) -> str:
-    head = ("our own readings", *measured.values)
-    body = (measured.row.title, *(_cost(measured, name) for name in measured.values))
-    return _in_line([head, body])
+def _ways(measured: Measured) -> str:
+    """Our own ways side by side, and each against the first."""
+    first, *others = measured.values
+    costs = [_cost(measured, name) for name in measured.values]
+    ratios = [str(ratio(measured, name, first)) for name in others]
+    return _in_line(
+        [
+            ("our own ways", first, *others),
+            (measured.row.title, *costs),
+            ("against the first", "1", *ratios),
+        ]
+    )
 
 
 def _in_line(rows: Sequence[Sequence[str]]) -> str:

@@ -184,9 +184,9 @@ async def open_bare(order: Order, asked: asyncio.Event) -> Bare:
     talk.transport = transport
     talk.stdin = cast("asyncio.WriteTransport", transport.get_pipe_transport(0))
     hello: dict[str, Any] = {"subtype": "initialize"}
-    if order.kind == "hook":
+    if order.asks("hook"):
         hello["hooks"] = {"PreToolUse": [{"hookCallbackIds": ["hook_0"]}]}
-    if order.kind == "tool":
+    if order.asks("tool"):
         hello["sdkMcpServers"] = ["bench"]
     talk.write({"type": "control_request", "request_id": "1", "request": hello})
     await talk.ready

@@ -16,7 +16,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 SETTING_UP = 120.0
 MEASURED = 240.0
@@ -41,11 +41,16 @@ class Order:
     warm: int = 20
     """Items of the same kind that are done before, unmeasured."""
     reading: str = "typed"
-    """`typed` messages, `raw` lines, or `text` alone."""
+    """`typed` messages, `raw` lines, or `text` alone: of our own, as the next one."""
+    journal: bool = False
+    """Whether the journal goes to a file as well."""
     patience: float = 10.0
     """How long a backlog may keep a question waiting before it counts as never."""
-    options: dict[str, Any] | None = None
-    """Of our own: for rows that only we have."""
+
+    def asks(self, question: str) -> bool:
+        """Whether there will be questions of this kind: `permission`, `hook` or `tool`."""
+        also = {"permission": "backlog"}.get(question)
+        return self.kind in (question, "mixed", also)
 
     @property
     def prompt(self) -> str:

@@ -79,11 +79,11 @@ async def open_official(order: Order, asked: asyncio.Event) -> Official:
         include_partial_messages=order.kind == "partial",
         max_buffer_size=LONGEST_LINE,
     )
-    if order.kind in ("permission", "backlog"):
+    if order.asks("permission"):
         options.can_use_tool = can_use_tool
-    if order.kind == "hook":
+    if order.asks("hook"):
         options.hooks = {"PreToolUse": [HookMatcher(hooks=[on_tool])]}
-    if order.kind == "tool":
+    if order.asks("tool"):
         options.mcp_servers = {"bench": create_sdk_mcp_server("bench", tools=[add])}
     client = ClaudeSDKClient(options)
     await client.connect()

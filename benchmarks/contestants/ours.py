@@ -6,6 +6,8 @@ import asyncio
 import os
 import signal
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.contestants.measuring import Order, main
@@ -18,8 +20,9 @@ from steersman.messages import Assistant, Result, StreamEvent, TextBlock
 class Ours:
     """One session; how it is read is the order's business."""
 
-    def __init__(self, session: Session, reading: str) -> None:
+    def __init__(self, session: Session, reading: str, kept: ExitStack) -> None:
         self._session = session
+        self._kept = kept
         readings = {"typed": read_typed, "raw": read_raw, "text": read_text}
         self._read: Callable[[Turn], Awaitable[int]] = readings[reading]
 
@@ -49,6 +52,7 @@ class Ours:
     async def close(self) -> None:
         """End it."""
         await self._session.aclose()
+        self._kept.close()
 
 
 async def read_typed(turn: Turn) -> int:
@@ -98,15 +102,19 @@ async def open_ours(order: Order, asked: asyncio.Event) -> Ours:
         return Allow()
 
     wanted: dict[str, Any] = {"include_partial_messages": order.kind == "partial"}
-    if order.kind in ("permission", "backlog"):
+    kept = ExitStack()
+    if order.journal:
+        folder = kept.enter_context(TemporaryDirectory(prefix="steersman-bench-"))
+        wanted["journal"] = f"{folder}/journal.jsonl"
+    if order.asks("permission"):
         wanted["can_use_tool"] = can_use_tool
-    if order.kind == "hook":
+    if order.asks("hook"):
         hooks = wanted["hooks"] = Hooks()
         hooks.on(PreToolUse)(on_tool)
-    if order.kind == "tool":
+    if order.asks("tool"):
         wanted["mcp_servers"] = {"bench": Toolbox("bench", [add])}
-    session = Agent(cli_path=order.program, **wanted, **(order.options or {})).session()
-    return Ours(await session.start(), order.reading)
+    session = Agent(cli_path=order.program, **wanted).session()
+    return Ours(await session.start(), order.reading, kept)
 
 
 if __name__ == "__main__":

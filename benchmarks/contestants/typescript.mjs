@@ -16,6 +16,8 @@ const report = { cpu: 0, wall: 0, items: order.count * order.sessions, peak: 0, 
 const prompt = `bench ${order.kind} ${order.count} ${order.size} ${order.window}`;
 const warmPrompt = `bench ${order.kind} ${order.warm} ${Math.min(order.size, 65536)} ${Math.min(order.window, order.warm)}`;
 
+const asks = (question) => order.kind === question || order.kind === "mixed";
+
 class Conversation {
   constructor() {
     this.prompts = [];
@@ -42,13 +44,13 @@ class Conversation {
       includePartialMessages: order.kind === "partial",
       settingSources: [],
     };
-    if (order.kind === "permission" || order.kind === "backlog")
+    if (asks("permission") || order.kind === "backlog")
       options.canUseTool = async (_name, input) => {
         this.onAsked();
         return { behavior: "allow", updatedInput: input };
       };
-    if (order.kind === "hook") options.hooks = { PreToolUse: [{ hooks: [async () => ({})] }] };
-    if (order.kind === "tool") options.mcpServers = { bench: server() };
+    if (asks("hook")) options.hooks = { PreToolUse: [{ hooks: [async () => ({})] }] };
+    if (asks("tool")) options.mcpServers = { bench: server() };
     return options;
   }
 

@@ -4,8 +4,8 @@
  *
  *     bench KIND COUNT SIZE WINDOW
  *
- * KIND is partial, assistant, permission, hook, tool, or backlog: COUNT messages that nobody may be
- * reading, with a permission behind them. SIZE is the length of each text, WINDOW how many questions
+ * KIND is partial, assistant, permission, hook, tool, mixed (those three in turn), or backlog: COUNT
+ * messages that nobody may be reading, with a permission behind them. SIZE is the length of each text, WINDOW how many questions
  * may be open at once. Exits with status 3 when an answer is not what was asked for.
  * stand_in.py does the same, byte for byte, where there is no compiler.
  */
@@ -37,6 +37,10 @@ static unsigned long uuids, number;
 static int tells_states, replays, has_server, is_ready, must_run, at_end;
 
 static struct { char kind[16]; long count, size, window, said, answered; int running; } job;
+
+enum { PERMISSION, HOOK, TOOL, QUESTIONS };
+static const char *const questions[] = {"permission", "hook", "tool"};
+static long open_questions[QUESTIONS];
 
 /* Buffers */
 
@@ -149,25 +153,36 @@ static void end(void) {
     job.running = 0;
 }
 
+static int is_kind(const char *kind) { return !strcmp(job.kind, kind); }
+
 static int is_asking(void) {
-    return !strcmp(job.kind, "permission") || !strcmp(job.kind, "hook") || !strcmp(job.kind, "tool");
+    return is_kind("permission") || is_kind("hook") || is_kind("tool") || is_kind("mixed");
+}
+
+static void ask(int question) { open_questions[question]++; say(questions[question]); }
+
+static void ask_next(void) {
+    int which = (int)(job.said % QUESTIONS);
+    if (!is_kind("mixed"))
+        for (which = PERMISSION; !is_kind(questions[which]);) which++;
+    ask(which);
 }
 
 /* Say as much as may be said now. */
 static void go_on(void) {
     if (must_run && is_ready) begin();
     if (!job.running) return;
-    int asks = is_asking(), is_partial = !strcmp(job.kind, "partial");
-    const char *words = frame(!strcmp(job.kind, "backlog") ? "assistant" : job.kind);
+    int asks = is_asking(), is_partial = is_kind("partial");
+    const char *words = frame(is_partial ? "partial" : "assistant");
     while (job.said < job.count && out.end - out.start < FULL) {
         if (asks && job.said - job.answered >= job.window) return;
         job.said++;
         if (!is_partial) number = (unsigned long)job.said;
-        fill(words);
-        put("\n", 1);
+        if (asks) ask_next();
+        else { fill(words); put("\n", 1); }
     }
     if (job.said < job.count) return;
-    if (!strcmp(job.kind, "backlog") && job.said == job.count) { job.said++; say("permission"); }
+    if (is_kind("backlog") && job.said == job.count) { job.said++; ask(PERMISSION); }
     if (asks ? job.answered == job.count : job.answered == job.said - job.count) end();
 }
 
@@ -199,9 +214,10 @@ static void on_answer(const char *line) {
         is_ready = ++step == 3;
         return;
     }
-    int is_tool = !strcmp(job.kind, "tool"), is_hook = !strcmp(job.kind, "hook");
-    if (is_tool && !strstr(line, "\"content\"")) refuse("not a tool's result", line);
-    if (!is_tool && !is_hook && !strstr(line, "\"allow\"")) refuse("not a permission", line);
+    /* The answer to a hook, which has no opinion, is empty. */
+    int answered = strstr(line, "\"allow\"") ? PERMISSION : strstr(line, "\"content\"") ? TOOL : HOOK;
+    if (!open_questions[answered]) refuse("nobody asked for this answer", line);
+    open_questions[answered]--;
     job.answered++;
 }
 

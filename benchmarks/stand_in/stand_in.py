@@ -16,7 +16,9 @@ from pathlib import Path
 FRAMES = Path(__file__).with_name("frames.txt")
 FULL = 256 * 1024
 CHUNK = 1024 * 1024
-ASKING = ("permission", "hook", "tool")
+QUESTIONS = ("permission", "hook", "tool")
+MIXED = "mixed"
+"""All of them, in turn."""
 STATES = ("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS", "CLAUDE_CODE_SDK_READS_SESSION_STATE")
 HANDSHAKE = ("mcp_initialized", "mcp_list")
 BAD_ANSWER = 3
@@ -42,6 +44,7 @@ class StandIn:
         self._order: tuple[str, int, int, int] | None = None
         self._turn: Iterator[None] | None = None
         self._answered = 0
+        self._open = dict.fromkeys(QUESTIONS, 0)
         ids = [each.partition("=")[2] for each in arguments if each.startswith("--session-id=")]
         self._marks = {
             "S": ids[0] if ids else "00000000-0000-4000-8000-0000000000aa",
@@ -66,18 +69,17 @@ class StandIn:
 
     def _run(self, kind: str, count: int, size: int, window: int) -> Iterator[None]:
         """One turn; stops wherever the host, or the pipe, must do something first."""
-        self._answered, asks = 0, kind in ASKING
+        self._answered, asks = 0, kind in (*QUESTIONS, MIXED)
         self._marks.update(I="1", X="x" * size)
         self._begin(kind)
-        words = "assistant" if kind == "backlog" else kind
         for said in range(1, count + 1):
             while self.weight >= FULL or (asks and said - 1 - self._answered >= window):
                 yield
             if kind != "partial":
                 self._marks["I"] = str(said)
-            self._say(words)
+            self._tell(QUESTIONS[said % len(QUESTIONS)] if kind == MIXED else kind)
         if kind == "backlog":
-            self._say("permission")
+            self._tell("permission")
         while self._answered < {"backlog": 1}.get(kind, count if asks else 0):
             yield
         self._end(kind, count)
@@ -97,6 +99,12 @@ class StandIn:
         self._say("result")
         self._say(*(["completed"] if self._marks["P"] else []))
         self._say(*(["idle"] if self._tells_states else []))
+
+    def _tell(self, kind: str) -> None:
+        """Say one item; an answer to it may come if it is a question."""
+        if kind in self._open:
+            self._open[kind] += 1
+        self._say("assistant" if kind == "backlog" else kind)
 
     def _say(self, *names: str) -> None:
         for name in names:
@@ -124,7 +132,6 @@ class StandIn:
         elif order := re.search(r"bench (\w+) (\d+) (\d+) (\d+)", line):
             self._marks["P"] = value_of(line, "uuid")
             self._order = (order[1], int(order[2]), int(order[3]), int(order[4]))
-            self._asked = order[1]
 
     def _on_request(self, line: str) -> None:
         self._marks["R"] = value_of(line, "request_id")
@@ -146,11 +153,18 @@ class StandIn:
             self._handshakes += 1
             self._is_ready = self._handshakes > len(HANDSHAKE)
             return
-        if self._asked == "tool" and '"content"' not in line:
-            refuse("not a tool's result", line)
-        if self._asked not in ("tool", "hook") and '"allow"' not in line:
-            refuse("not a permission", line)
+        answered = answered_by(line)
+        if not self._open[answered]:
+            refuse("nobody asked for this answer", line)
+        self._open[answered] -= 1
         self._answered += 1
+
+
+def answered_by(line: str) -> str:
+    """Which question an answer is for; that to a hook, which has no opinion, is empty."""
+    if '"allow"' in line:
+        return "permission"
+    return "tool" if '"content"' in line else "hook"
 
 
 def value_of(line: str, key: str) -> str:

@@ -100,10 +100,16 @@ class Evidence:
         return {mark.removeprefix("table ") for mark in marks} if UNPACKS in marks else marks
 
     def _used(self, spot: Spot) -> list[Spot]:
-        module = self._modules[spot[0]]
-        names = {name for node in module.defined[spot[1]] for name in names_in(node)}
-        homes = [self._home(module, name) for name in sorted(names)]
-        return [home for home in homes if home is not None]
+        if spot not in self._uses:
+            module = self._modules[spot[0]]
+            names = {name for node in module.defined[spot[1]] for name in names_in(node)}
+            homes = [self._home(module, name) for name in sorted(names)]
+            self._uses[spot] = [home for home in homes if home is not None]
+        return self._uses[spot]
+
+    @cached_property
+    def _uses(self) -> dict[Spot, list[Spot]]:
+        return {}
 
     def _home(self, module: Module, name: str) -> Spot | None:
         """Where the tests define `name`: here, where it is imported from, or in a conftest."""

@@ -223,9 +223,10 @@ def _option_marks(nodes: Iterable[ast.expr]) -> Iterator[str]:
 
 def passes_options_on(node: ast.AST) -> TypeGuard[Function]:
     """Whether it, or what it makes, takes `**options`."""
+    if not isinstance(node, Function):
+        return False
     inside = [each for each in ast.walk(node) if isinstance(each, Function)]
-    kwargs = [each.args.kwarg.arg for each in inside if each.args.kwarg is not None]
-    return isinstance(node, Function) and "options" in kwargs
+    return "options" in [each.args.kwarg.arg for each in inside if each.args.kwarg is not None]
 
 
 def _imported(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
@@ -275,20 +276,19 @@ def names_in(statement: ast.stmt) -> Iterator[str]:
 
 
 def _code_of(node: ast.AST) -> Iterator[ast.AST]:
-    """Every node below, but for annotations and docstrings."""
-    yield node
-    silent = {id(each) for each in _annotations_of(node)}
-    for child in ast.iter_child_nodes(node):
-        is_docstring = isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)
-        if id(child) not in silent and not is_docstring:
-            yield from _code_of(child)
+    """Every node below, in any order, but for annotations and docstrings."""
+    waiting = [node]
+    while waiting:
+        found = waiting.pop()
+        yield found
+        silent = _annotation_of(found)
+        for child in ast.iter_child_nodes(found):
+            is_docstring = isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)
+            if child is not silent and not is_docstring:
+                waiting.append(child)
 
 
-def _annotations_of(node: ast.AST) -> list[ast.expr | None]:
-    match node:
-        case ast.FunctionDef() | ast.AsyncFunctionDef():
-            return [node.returns]
-        case ast.arg() | ast.AnnAssign():
-            return [node.annotation]
-        case _:
-            return []
+def _annotation_of(node: ast.AST) -> ast.expr | None:
+    if isinstance(node, ast.arg | ast.AnnAssign):
+        return node.annotation
+    return node.returns if isinstance(node, Function) else None

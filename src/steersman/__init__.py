@@ -6,8 +6,9 @@ noun: `steersman.messages`, `steersman.hooks`, `steersman.control`, `steersman.e
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from steersman._lazy import by_name
 
 if TYPE_CHECKING:
     from steersman.agent import Agent as Agent
@@ -35,34 +36,23 @@ if TYPE_CHECKING:
     from steersman.tools import Toolbox as Toolbox
     from steersman.tools import ToolContext as ToolContext
     from steersman.tools import tool as tool
-
-_HOMES = {
-    "Agent": "agent",
-    "Allow": "permissions",
-    "Ask": "permissions",
-    "Assistant": "messages",
-    "Deny": "permissions",
-    "Hooks": "hooks",
-    "Inbox": "inbox",
-    "Message": "messages",
-    "Options": "options",
-    "Policy": "permissions",
-    "Result": "messages",
-    "Session": "agent",
-    "SteersmanError": "errors",
-    "StreamEvent": "messages",
-    "TextBlock": "messages",
-    "ToolContext": "tools",
-    "ToolResultBlock": "messages",
-    "ToolUseBlock": "messages",
-    "Toolbox": "tools",
-    "Turn": "agent",
-    "TurnResult": "journal",
-    "User": "messages",
-    "query": "agent",
-    "run": "agent",
-    "tool": "tools",
-}
+else:
+    __getattr__, __dir__ = by_name(
+        __name__,
+        {
+            "agent": ("Agent", "Session", "Turn", "query", "run"),
+            "errors": ("SteersmanError",),
+            "hooks.registry": ("Hooks",),
+            "inbox": ("Inbox",),
+            "journal": ("TurnResult",),
+            "messages.content": ("TextBlock", "ToolResultBlock", "ToolUseBlock"),
+            "messages.parsing": ("Message",),
+            "messages.turns": ("Assistant", "Result", "StreamEvent", "User"),
+            "options": ("Options",),
+            "permissions": ("Allow", "Ask", "Deny", "Policy"),
+            "tools": ("ToolContext", "Toolbox", "tool"),
+        },
+    )
 
 __all__ = [
     "Agent",
@@ -91,12 +81,3 @@ __all__ = [
     "run",
     "tool",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'steersman' has no attribute {name!r}")
-    value = getattr(import_module(f"steersman.{home}"), name)
-    globals()[name] = value
-    return value

@@ -6,7 +6,6 @@ number spellings; those go through the standard library, both ways.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
@@ -37,6 +36,8 @@ def loads(line: bytes) -> Any:
 
 def _loads_slowly(line: bytes) -> Any:
     # Bytes that are no UTF-8 are replaced: a question with one in it must still be answered.
+    import json  # noqa: PLC0415 - rarely needed
+
     text = line.decode("utf-8", "replace")
     try:
         return json.loads(text, parse_int=_to_number)
@@ -54,6 +55,8 @@ def dumps(value: Any) -> bytes:
     try:
         return _encode(value)
     except UnicodeEncodeError:
+        import json  # noqa: PLC0415 - as above
+
         # As msgspec does, numbers that JSON cannot say become null.
         plain = _finite(msgspec.to_builtins(value))
         return json.dumps(plain, separators=(",", ":"), allow_nan=False).encode("ascii")

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from steersman._session.course import Flight
 from steersman.errors import UsageError
-from steersman.journal.files import Header
-from steersman.options import Options
-from steersman.options.servers import McpServer
-from steersman.ports import JsonObject, Sink, ToolServer, Transport
-from steersman.transports.locate import locate
+from steersman.options.fields import Options
+
+if TYPE_CHECKING:
+    from steersman._session.course import Flight
+    from steersman.options.servers import McpServer
+    from steersman.ports import JsonObject, Sink, ToolServer, Transport
 
 __all__ = [
     "FUNCTIONS",
@@ -38,7 +37,8 @@ def recorder(options: Options) -> Callable[..., Sink] | None:
         return None
 
     def record(redact: Callable[[bytes], bytes], report: Callable[[str], None]) -> Sink:
-        from steersman.stores import JournalFile  # noqa: PLC0415 - most sessions keep none
+        from steersman.journal.files import Header  # noqa: PLC0415 - most sessions keep none
+        from steersman.stores import JournalFile  # noqa: PLC0415 - as above
 
         header = Header(steersman=_version())
         return JournalFile(path, redact=redact, report=report, header=header)
@@ -106,12 +106,16 @@ def policed(options: Options) -> Options:
 def program_of(options: Options, transport: Transport | None) -> str:
     """The CLI to run. Only a transport of the caller's own knows what there is where it runs."""
     if transport is None:
+        from steersman.transports.locate import locate  # noqa: PLC0415 - read with the first one
+
         return locate(options.cli_path)
     return "claude" if options.cli_path is None else str(options.cli_path)
 
 
 def servers_of(options: Options) -> dict[str, ToolServer]:
     """The tool servers that live in this process, by key."""
+    from pathlib import Path  # noqa: PLC0415 - slow to load
+
     given: Mapping[str, ToolServer | McpServer | JsonObject] = {}
     if not isinstance(options.mcp_servers, str | Path):
         given = options.mcp_servers

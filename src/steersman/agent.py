@@ -1,40 +1,35 @@
-"""The front desk: picks the adapters, wires them, and opens sessions."""
+"""The front desk: takes what a program wants, and opens sessions for it.
+
+What runs a session is read with the first one, so that to say what one wants costs little.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import dataclasses
-import os
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
-from steersman._session.course import Continuation, Course
-from steersman._session.identity import new_uuid, uuid_of
+from steersman._lazy import by_name
 from steersman._session.prompts import Prompt, content_of
-from steersman._session.session import Session
-from steersman._session.turn import Turn
-from steersman._wire.launch import Plan, plan
-from steersman.adapters import (
-    FUNCTIONS,
-    adopted,
-    flight_recorder,
-    plugins_checked,
-    policed,
-    program_of,
-    recorder,
-    servers_of,
-    transcript_reader,
-)
+from steersman.adapters import servers_of
 from steersman.errors import BadOutput, NoOutput, ResumeNotFound, TurnFailed, UsageError
-from steersman.journal import TurnResult
-from steersman.messages import Message
-from steersman.options import Options, checks, options_from
-from steersman.ports import Clock, ToolServer, Transport
-from steersman.transports.subprocess import SubprocessTransport
+from steersman.options import checks
+from steersman.options.fields import Options, options_from
 
 if TYPE_CHECKING:
+    from steersman._session.session import Session
+    from steersman._session.turn import Turn
+    from steersman.journal.results import TurnResult
+    from steersman.messages.parsing import Message
+    from steersman.ports import Clock, Transport
     from steersman.tools.output import Shape
+else:
+    __getattr__, __dir__ = by_name(
+        __name__,
+        {"_session.session": ("Session",), "_session.turn": ("Turn",)},
+        below="steersman",
+    )
 
 __all__ = ["Agent", "Query", "Session", "Turn", "query", "run"]
 
@@ -60,35 +55,16 @@ class Agent:
 
     def session(self, *, transport: Transport | None = None, **overrides: Any) -> Session:
         """A session that starts with `async with`; any option may be overridden."""
-        options = policed(options_from(self.options, overrides))
-        servers = servers_of(options)
-        chosen = _checked(transport) or self._transport
-        if chosen is None:
-            plugins_checked(options)
-        program = program_of(options, chosen)
+        from steersman import _opening  # noqa: PLC0415 - reads all that runs a session
 
-        def again(how: Continuation) -> Plan:
-            return _plan(_options_again(options, how), servers, program, reruns=how.reruns)
+        options = options_from(self.options, overrides)
+        chosen = _checked(transport) or self._transport
 
         def branch(session_id: str, more: Mapping[str, Any]) -> Session:
             fork = {"resume": session_id, "fork_session": True, "session_id": None}
             return self.session(transport=chosen, **{**overrides, **fork, **more})
 
-        first = _plan(options, servers, program)
-        course = Course(
-            options,
-            first,
-            chosen or SubprocessTransport(),
-            servers,
-            self._clock,
-            again,
-            adopt=adopted,
-            record=recorder(options),
-            transcript=transcript_reader(first.launch.env),
-            on_flight=flight_recorder(options),
-            branch=branch,
-        )
-        return Session(course)
+        return _opening.session(options, chosen, self._clock, branch)
 
     async def start(
         self, prompt: Prompt | None = None, *, transport: Transport | None = None, **overrides: Any
@@ -119,7 +95,7 @@ class Agent:
             raise UsageError("key", key, "a text that is not empty")
         if missing not in ("fresh", "fail"):
             raise UsageError("missing", missing, "fresh or fail")
-        session_id = key if checks.UUID.fullmatch(key) else uuid_of("steersman", key)
+        session_id = key if checks.UUID.fullmatch(key) else _uuid_of(key)
         try:
             return await self.session(transport=transport, resume=session_id, **overrides).start()
         except ResumeNotFound:
@@ -183,7 +159,7 @@ class Agent:
         return result if shape is None else _read_output(shape, result)
 
 
-class Query(AsyncIterator[Message]):
+class Query(AsyncIterator["Message"]):
     """The messages of one prompt, or of a stream of them.
 
     Ends its session with the last one, or when it is let go.
@@ -291,44 +267,16 @@ async def run(
     return await Agent(options, transport=transport, **fields).run(prompt, output=output)
 
 
-def _options_again(options: Options, how: Continuation) -> Options:
-    """The options for another CLI of the same session."""
-    if how.is_new:
-        # As at first: a fork that was lost before it was written still begins with its history.
-        return dataclasses.replace(options, session_id=how.session_id)
-    return dataclasses.replace(
-        options,
-        resume=how.session_id,
-        session_id=None,
-        continue_conversation=False,
-        fork_session=False,
-        resume_session_at=how.at,
-        resume_drops_turn=None,
-    )
-
-
-def _plan(
-    options: Options, servers: Mapping[str, ToolServer], program: str, *, reruns: bool = False
-) -> Plan:
-    approved: Iterable[str] = ()
-    if options.functions:
-        names = servers[FUNCTIONS].tool_names
-        approved = [f"mcp__{FUNCTIONS}__{name}" for name in names]
-    return plan(
-        options,
-        program=program,
-        host_env=os.environ,
-        new_session_id=new_uuid(),
-        servers=servers,
-        approved=approved,
-        reruns=reruns,
-    )
-
-
 def _checked(transport: Transport | None) -> Transport | None:
     if transport is not None and not callable(getattr(transport, "open", None)):
         raise UsageError("transport", transport, "a Transport, such as SubprocessTransport()")
     return transport
+
+
+def _uuid_of(key: str) -> str:
+    from steersman._session.identity import uuid_of  # noqa: PLC0415 - few sessions have a key
+
+    return uuid_of("steersman", key)
 
 
 def _shape(output: Any) -> Shape[Any]:

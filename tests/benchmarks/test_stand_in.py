@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,14 @@ HELLO = (
     '"hooks":{"PreToolUse":[{"hookCallbackIds":["hook_0"]}]},"sdkMcpServers":["bench"]}}'
 )
 ANSWER = (
-    '{"type":"control_response","response":{"subtype":"success","request_id":"x",'
-    '"response":{"behavior":"allow","content":[]}}}'
+    '{"type":"control_response","response":{"subtype":"success","request_id":"x","response":%s}}'
 )
-KINDS = ("partial", "assistant", "permission", "hook", "tool", "backlog")
+ANSWERS = {
+    "can_use_tool": ANSWER % '{"behavior":"allow","updatedInput":{"content":"hello"}}',
+    "hook_callback": ANSWER % "{}",
+    "mcp_message": ANSWER % '{"mcp_response":{"result":{"content":[]}}}',
+}
+KINDS = ("partial", "assistant", "permission", "hook", "tool", "mixed", "backlog")
 
 has_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no compiler here")
 
@@ -36,8 +41,7 @@ def replies(heard: str, kind: str) -> Iterator[str]:
     """What a host says to a line: it answers what is asked, and prompts once it may."""
     if '"subtype":"success","request_id":"r1"' in heard:
         yield prompt(kind)
-    if '"control_request"' in heard:
-        yield ANSWER
+    yield from (answer for asked, answer in ANSWERS.items() if f'"subtype":"{asked}"' in heard)
 
 
 async def conversation(program: Path, kind: str) -> list[str]:
@@ -99,23 +103,37 @@ async def test_typed_messages_and_text_bring_the_same_words(reading: str) -> Non
     assert weight == 4 * order.size + between
 
 
-async def test_an_answer_that_is_none_ends_it() -> None:
+@pytest.mark.parametrize("compiled", [pytest.param(True, marks=has_compiler), False])
+@pytest.mark.parametrize(
+    ("kind", "answer", "complaint"),
+    [
+        ("permission", '{"type":"control_response","response":{"error":"no"}}', "an error for"),
+        ("permission", ANSWERS["hook_callback"], "nobody asked for this answer"),
+        ("tool", ANSWERS["can_use_tool"], "nobody asked for this answer"),
+        ("mixed", "\n".join([ANSWERS["mcp_message"]] * 2), "nobody asked for this answer"),
+    ],
+)
+async def test_an_answer_to_nothing_ends_it(
+    kind: str, answer: str, complaint: str, *, compiled: bool
+) -> None:
     process = await asyncio.create_subprocess_exec(
-        stand_in(), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.DEVNULL, stderr=-1
+        stand_in(compiled=compiled),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
     )
 
     hello = HELLO.replace(',"sdkMcpServers":["bench"]', "")
-    refusal = '{"type":"control_response","response":{"subtype":"error","error":"no"}}'
-    lines = "\n".join([hello, prompt("permission"), refusal, ""])
+    lines = "\n".join([hello, prompt(kind), answer, ""])
     async with asyncio.timeout(30):
         _, stderr = await process.communicate(lines.encode())
 
     assert process.returncode == 3
-    assert b"an error for an answer" in stderr
+    assert complaint in stderr.decode()
 
 
 @pytest.mark.parametrize("name", [OFFICIAL, BARE, OURS])
-@pytest.mark.parametrize("kind", ["partial", "tool"])
+@pytest.mark.parametrize("kind", ["partial", "mixed"])
 def test_every_python_contestant_does_what_it_is_told(name: str, kind: str) -> None:
     order = {"program": str(stand_in()), "kind": kind, "count": 4, "window": 4, "warm": 2}
 
@@ -124,6 +142,26 @@ def test_every_python_contestant_does_what_it_is_told(name: str, kind: str) -> N
     assert (report["note"], report["items"]) == ("", 4)
     assert report["weight"] == (200 if kind == "partial" else 0)
     assert report["cpu"] > 0
+
+
+async def test_a_journal_on_disk_is_written_and_taken_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    order = Order(program=str(stand_in()), count=50, journal=True)
+
+    async with asyncio.timeout(30):
+        talk = await open_ours(order, asyncio.Event())
+        await talk.turn(order.prompt)
+        (written,) = sizes_in(tmp_path)
+        await talk.close()
+
+    assert written > order.count * order.size
+    assert sizes_in(tmp_path) == []
+
+
+def sizes_in(folder: Path) -> list[int]:
+    return [each.stat().st_size for each in folder.rglob("*") if each.is_file()]
 
 
 async def test_a_question_behind_unread_messages_is_heard() -> None:

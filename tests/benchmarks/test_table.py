@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import math
+import random
+import statistics
 from pathlib import Path
 
 import pytest
@@ -7,9 +10,10 @@ import pytest
 from benchmarks.figures import Measured, Run, figure_of, ratio, verdict
 from benchmarks.page import PAGE, together, with_numbers
 from benchmarks.plots import series
-from benchmarks.records import differences, load_run, save_run
+from benchmarks.records import Difference, differences, load_run, save_run
 from benchmarks.rows import BARE, EVERYONE, OFFICIAL, OURS, ROWS, TYPESCRIPT, chosen
 from benchmarks.table import table
+from benchmarks.targets import NOTES, targets
 
 STEADY = [1.0, 1.01, 0.99, 1.0, 1.0]
 
@@ -25,7 +29,10 @@ def run(*rows: Measured) -> Run:
 
 
 def test_every_row_has_a_line_with_its_title() -> None:
-    rows = [measured(key, 2e-6) for key in ROWS if not ROWS[key].readings]
+    rows = [
+        Measured(key, {name: [1e-6] * 3 for name in row.ways or row.who})
+        for key, row in ROWS.items()
+    ]
 
     shown = table(rows)
 
@@ -106,6 +113,57 @@ def test_one_round_claims_no_margin() -> None:
     assert str(ratio(row, OURS)) == "0.20"
 
 
+def test_what_slows_both_down_for_a_while_does_not_move_the_ratio() -> None:
+    row = Measured("partial", {OFFICIAL: [10.0, 30.0, 12.0], OURS: [2.0, 6.0, 2.4]})
+
+    assert str(ratio(row, OURS)) == "0.20 ±8%"
+
+
+def test_two_rounds_that_disagree_claim_next_to_nothing() -> None:
+    row = Measured("partial", {OFFICIAL: [10.0, 10.0], OURS: [2.0, 3.0]})
+
+    assert str(ratio(row, OURS)) == "0.25 ±100% or more"
+
+
+def noisy(chance: random.Random, rounds: int) -> Run:
+    """A run on a machine that drifts and is now and then busy with something else."""
+    drift = chance.gauss(0, 0.1)
+
+    def cost(steady: float, number: int) -> float:
+        burst = chance.expovariate(4) if chance.random() < 0.1 else 0.0
+        return steady * math.exp(drift * number + chance.gauss(0, 0.05) + burst)
+
+    values = {
+        name: [cost(steady, number) for number in range(rounds)]
+        for name, steady in ((OURS, 2e-6), (OFFICIAL, 10e-6))
+    }
+    return run(Measured("partial", values))
+
+
+@pytest.mark.parametrize("rounds", [2, 3, 5, 7])
+def test_the_same_work_measured_twice_differs_by_less_than_the_margin(rounds: int) -> None:
+    chance = random.Random(rounds)
+
+    found = [
+        difference.is_within
+        for _ in range(200)
+        for difference in differences(noisy(chance, rounds), noisy(chance, rounds))
+    ]
+
+    assert len(found) == 200
+    assert sum(found) >= 195
+
+
+def test_more_rounds_claim_more() -> None:
+    chance = random.Random(0)
+
+    def usual(rounds: int) -> float:
+        found = [ratio(noisy(chance, rounds).rows[0], OURS) for _ in range(50)]
+        return statistics.median(each.margin or 0.0 for each in found if each)
+
+    assert usual(3) > usual(5) > usual(9)
+
+
 def test_a_figure_is_the_cost_of_one_item() -> None:
     report = {"cpu": 2.0, "wall": 4.0, "items": 100, "held": 5.0}
 
@@ -161,11 +219,65 @@ def test_a_run_survives_its_file(tmp_path: Path) -> None:
 def test_two_runs_are_compared_row_by_row() -> None:
     first, second = run(measured("partial", 1e-6)), run(measured("partial", 1.5e-6))
 
-    ((title, moved, allowed),) = differences(first, second)
+    (found,) = differences(first, second)
 
-    assert title == ROWS["partial"].title
-    assert moved == pytest.approx(0.5)
-    assert 0 < allowed < 0.5
+    assert found.title == ROWS["partial"].title
+    assert found.moved == pytest.approx(0.5)
+    assert 0 < found.allowed < 0.5
+    assert not found.is_within
+    assert "OUTSIDE" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("moved", "is_within"), [(0.19, True), (0.21, False), (-0.16, True), (-0.17, False)]
+)
+def test_a_ratio_may_move_as_far_down_as_up(moved: float, *, is_within: bool) -> None:
+    assert Difference("x", moved, 0.2).is_within is is_within
+
+
+# --- Targets ---------------------------------------------------------------------------
+
+
+def test_every_row_that_has_a_target_has_a_note() -> None:
+    assert [key for key, row in ROWS.items() if row.target and key not in NOTES] == []
+    assert set(NOTES) <= set(ROWS)
+
+
+def test_targets_that_are_met_need_no_words() -> None:
+    rows = [measured("partial", 1.9e-6, **{TYPESCRIPT: 4e-6}), measured("hooks", 1e-6)]
+
+    assert targets(rows) == "1 of 1 targets of the design are met.\n"
+
+
+def test_a_missed_target_is_told_with_what_is_known_of_it() -> None:
+    told = targets([measured("partial", 2.1e-6), measured("hook", 9e-6), measured("1kb", 1e-6)])
+
+    assert told.startswith("1 of 3 targets of the design are met.\n")
+    assert (
+        "- partial message, 40 bytes: 0.21 ±8% where 0.2 is the target, within the margin" in told
+    )
+    assert "- hook, one after the other: 0.90 ±8% where 0.5 is the target\n" in told
+    assert NOTES["partial"].profile in told
+    assert NOTES["hook"].tried in told
+    assert NOTES["1kb"].profile not in told
+
+
+def test_whoever_is_slower_than_typescript_is_told() -> None:
+    told = targets([measured("connect", 6e-6, **{TYPESCRIPT: 4e-6})])
+
+    assert "- connect, CPU of the host: 1.50 ±8% of what the TypeScript SDK needs\n" in told
+    assert NOTES["connect"].profile in told
+
+
+def test_our_own_ways_stand_side_by_side() -> None:
+    row = Measured("journal", {"in memory": [4e-6] * 3, "on disk too": [6e-6] * 3})
+
+    lines = table([row]).splitlines()
+
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    assert cells[0] == ["our own ways", "in memory", "on disk too"]
+    assert cells[2][1:] == ["4 µs", "6 µs"]
+    assert cells[3][1:] == ["1", "1.50 ±8%"]
 
 
 def test_the_page_keeps_its_prose_and_changes_its_numbers() -> None:

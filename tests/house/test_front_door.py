@@ -54,7 +54,7 @@ def test_type_checker_and_interpreter_see_the_same_names() -> None:
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="'steersman' has no attribute 'Agnet'"):
-        _ = steersman.Agnet
+        _ = steersman.Agnet  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_the_import_loads_nothing_heavy() -> None:

@@ -50,8 +50,13 @@ def texts() -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def found(texts: dict[str, str]) -> list[Section]:
-    return sections(catalogue(), Evidence(texts))
+def evidence(texts: dict[str, str]) -> Evidence:
+    return Evidence(texts)
+
+
+@pytest.fixture(scope="module")
+def found(evidence: Evidence) -> list[Section]:
+    return sections(catalogue(), evidence)
 
 
 def shown_by(text: str, mark: str = STATUS, path: str = "tests/messages/test_x.py") -> str | None:
@@ -128,12 +133,11 @@ def test_what_is_named_instead_is_there() -> None:
     assert [text for text in dotted if resolved_claim(text) is None] == []
 
 
-def test_every_test_that_is_named_by_hand_exists(texts: dict[str, str]) -> None:
+def test_every_test_that_is_named_by_hand_exists(evidence: Evidence) -> None:
     marks = [
         *(mark for table in ELSEWHERE.values() for each in table.values() for mark in each.marks),
         *(mark for table in ALSO_SHOWN_BY.values() for each in table.values() for mark in each),
     ]
-    evidence = Evidence(texts)
 
     named = [mark for mark in marks if mark.startswith("test:")]
 

@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from steersman.journal import Entry, Journal, Kind
-from steersman.journal.log import ENTRY_WEIGHT
+from steersman.journal.log import ENTRY_WEIGHT, WARM
+from steersman.messages import UnknownMessage
 
 
 def written(journal: Journal, *sizes: int) -> list[Entry]:
@@ -69,6 +70,44 @@ def test_entries_without_a_line_are_bounded_as_well() -> None:
 
     assert len(journal.after(0, most=10_000)) == 100
     assert journal.lost_after(0) == 9_900
+
+
+def decoded(journal: Journal, *sizes: int) -> list[Entry]:
+    entries: list[Entry] = []
+    for size in sizes:
+        entries += written(journal, size)
+        entries[-1].decoded = UnknownMessage()
+    return entries
+
+
+@given(sizes=st.lists(st.integers(0, WARM), max_size=30), memory=st.integers(1, 4 * WARM))
+def test_what_newer_entries_were_decoded_to_is_kept_and_of_older_ones_not(
+    sizes: list[int], memory: int
+) -> None:
+    journal = Journal(memory)
+
+    entries = decoded(journal, *sizes)
+
+    still_there = set(map(id, journal.after(0, most=1000)))
+    kept = [entry for entry in entries if id(entry) in still_there]
+    warm = [entry for entry in kept if entry.decoded is not None]
+    assert warm == kept[len(kept) - len(warm) :]
+    # The line that is one too many goes with those before it, and so is over the limit itself.
+    assert sum(len(entry.line) for entry in warm) <= 2 * WARM + 2 * max(sizes, default=0)
+    newest = [entry for entry in kept if _weight_behind(entry, kept) <= WARM]
+    assert all(entry.decoded is not None for entry in newest)
+
+
+def _weight_behind(entry: Entry, entries: list[Entry]) -> int:
+    """How much came with this entry and since."""
+    return sum(len(each.line) for each in entries if each.seq >= entry.seq)
+
+
+def test_a_large_message_stays_decoded_only_until_the_next_one() -> None:
+    first, second = decoded(Journal(), 2 * WARM, 2 * WARM)
+
+    assert first.decoded is None
+    assert second.decoded is not None
 
 
 @given(sizes=st.lists(st.integers(0, 2000), max_size=80), memory=st.integers(1, 20_000))

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import pickle
+from copy import copy
+from dataclasses import asdict, replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from steersman.errors import NotLoggedIn
 from steersman.journal import Outcome, TurnResult
-from steersman.journal.results import CostMeter, Transcript, cause_of, outcome_of
+from steersman.journal.digests import TurnDigest
+from steersman.journal.results import CostMeter, cause_of, outcome_of
 from steersman.messages import Assistant, Result, parse_message
 from tests.samples import frames, traces
 
@@ -162,34 +167,70 @@ def test_a_result_without_a_cost_costs_nothing() -> None:
     assert CostMeter().cost_of(Result(model_usage_since_last_result={"m": None})) == 0.0
 
 
-def test_the_texts_of_one_message_are_joined_and_messages_are_paragraphs() -> None:
-    transcript = Transcript()
-    for message in (said("1", "Let me "), said("1", "look."), said("2", ""), said("3", "Done.")):
-        transcript.add(message)
+def digest_of(*messages: Assistant) -> TurnResult:
+    digest = TurnDigest("u", 0.0)
+    for message in messages:
+        digest.hear(message, 0.0)
+    return digest.finish(0.0, "completed")
 
-    assert transcript.text == "Let me look.\n\nDone."
-    assert transcript.answer == "Done."
+
+def test_the_texts_of_one_message_are_joined_and_messages_are_paragraphs() -> None:
+    found = digest_of(said("1", "Let me "), said("1", "look."), said("2", ""), said("3", "Done."))
+
+    assert found.text == "Let me look.\n\nDone."
+    assert found.answer == "Done."
 
 
 def test_subagents_and_api_errors_are_not_what_the_agent_wrote() -> None:
-    transcript = Transcript()
-    transcript.add(said("1", "inside", parent_tool_use_id="toolu_1"))
-    transcript.add(said("2", "API Error", is_api_error_message=True))
+    found = digest_of(
+        said("1", "inside", parent_tool_use_id="toolu_1"),
+        said("2", "API Error", is_api_error_message=True),
+    )
 
-    assert (transcript.text, transcript.answer) == ("", "")
+    assert (found.text, found.answer) == ("", "")
 
 
 @pytest.mark.parametrize("trace", ["multi_turn_tools", "subagent_forward_text", "thinking_blocks"])
 def test_the_answer_is_what_the_cli_calls_the_result(trace: str) -> None:
-    answers, transcript = [], Transcript()
+    answers, spoken = list[str](), list[Assistant]()
     for message in map(parse_message, frames(trace)):
         if isinstance(message, Assistant):
-            transcript.add(message)
+            spoken.append(message)
         if isinstance(message, Result):
-            answers.append(transcript.answer)
-            transcript = Transcript()
+            answers.append(digest_of(*spoken).answer)
+            spoken.clear()
 
     assert answers == [each.result for each in results(trace)]
+
+
+def test_a_text_that_nobody_has_looked_at_is_a_field_like_the_others() -> None:
+    found = digest_of(said("1", "Hello"))
+    read = TurnResult(uuid="u", outcome="completed", text="Hello", answer="Hello", said=found.said)
+
+    assert digest_of(said("1", "Hello")) == read
+    assert repr(digest_of(said("1", "Hello"))) == repr(read)
+    assert replace(digest_of(said("1", "Hello")), text="Bye") == replace(read, text="Bye")
+    assert pickle.loads(pickle.dumps(digest_of(said("1", "Hello")))) == read
+    assert copy(digest_of(said("1", "Hello"))) == read
+    assert asdict(digest_of(said("1", "Hello")))["text"] == "Hello"
+
+
+def test_a_text_is_put_together_once() -> None:
+    found = digest_of(said("1", "Hel"), said("1", "lo"))
+
+    assert found.text is found.text
+
+
+def test_a_text_that_was_told_counts_whatever_was_said() -> None:
+    digest = TurnDigest("u", 0.0)
+    digest.hear(said("1", "Hello"), 0.0)
+
+    assert digest.finish(0.0, "failed", text="Hel").text == "Hel"
+
+
+def test_a_result_has_no_other_field_that_comes_when_it_is_looked_at() -> None:
+    with pytest.raises(AttributeError, match="no 'texts'"):
+        getattr(digest_of(), "texts")  # noqa: B009 - a type checker would not let it stand
 
 
 def test_a_turn_succeeds_by_completing() -> None:

@@ -6,70 +6,50 @@ import json
 
 import pytest
 
-from steersman.journal.speech import LARGE, Said, speech_on
+from steersman.journal.speech import Said
 from steersman.messages import Assistant, TextBlock, UnknownBlock, parse_message
-from tests.samples import Frame, lines, sample, traces
+from tests.samples import lines, sample, traces
 
 
-def line_of(*blocks: Frame, **fields: object) -> bytes:
+def line_of(*blocks: object, **fields: object) -> bytes:
     body = {"id": "m1", "content": list(blocks)}
     return json.dumps({"type": "assistant", "message": body, **fields}).encode()
 
 
-def test_every_recorded_line_of_text_says_what_its_message_says() -> None:
+def test_every_recorded_line_says_what_its_message_says() -> None:
     recorded = [line for trace in traces() for line in lines(trace)]
     compared = 0
 
     for line in recorded:
-        if not line.startswith(b'{"type":"assistant"'):
-            continue
-        message, speech = parse_message(line), speech_on(line)
-        assert isinstance(message, Assistant)
-        assert (speech is None) == (bool(message.tool_uses) or len(line) >= LARGE)
-        if speech is not None:
+        message = parse_message(line)
+        if isinstance(message, Assistant):
             compared += 1
-            assert "".join(text for _, text in speech.texts) == message.text
-            assert speech.uuid == message.uuid
-            assert speech.parent_tool_use_id == message.parent_tool_use_id
+            assert Said((line,)).text == message.text
+            assert Said((line,)).blocks == tuple(message.content)
 
     assert compared
 
 
-def test_a_line_with_a_tool_call_is_left_to_those_who_decode_it() -> None:
-    assert speech_on(line_of({"type": "tool_use", "id": "t1", "name": "Bash"})) is None
+@pytest.mark.parametrize(
+    "line",
+    [
+        line_of(message={"id": 1, "content": [{"type": "text", "text": "a"}]}),
+        line_of({"type": "text", "text": "a"}, {"type": "text", "text": 1}),
+        line_of({"type": "text", "text": "a"}, "no block"),
+    ],
+)
+def test_a_line_of_another_shape_says_what_can_be_read_of_it(line: bytes) -> None:
+    assert Said((line,)).text == "a"
 
 
-def test_a_large_line_is_decoded_only_once_by_those_who_want_it_whole() -> None:
-    assert speech_on(line_of({"type": "text", "text": "x" * LARGE})) is None
-
-
-def test_a_text_about_tool_calls_is_no_tool_call() -> None:
-    speech = speech_on(line_of({"type": "text", "text": 'say {"type":"tool_use"}'}))
-
-    assert speech is not None
-    assert speech.texts == [("m1", 'say {"type":"tool_use"}')]
-
-
-@pytest.mark.parametrize("line", [b"", b"[]", b'{"message": 1}', b'{"uuid": 1}', b"\xff"])
-def test_a_line_of_another_shape_is_left_to_those_who_decode_it(line: bytes) -> None:
-    assert speech_on(line) is None
+def test_a_line_that_is_no_message_says_nothing() -> None:
+    assert Said((b'{"type":"new","message":1}',)).text == ""
 
 
 def test_only_prose_is_text() -> None:
-    speech = speech_on(
-        line_of({"type": "thinking", "thinking": "hm"}, {"type": "new", "text": "no"})
-    )
+    said = Said((line_of({"type": "thinking", "thinking": "hm"}, {"type": "new", "text": "no"}),))
 
-    assert speech is not None
-    assert speech.texts == []
-
-
-@pytest.mark.parametrize("fields", [{"parent_tool_use_id": "t1"}, {"is_api_error_message": True}])
-def test_subagents_and_errors_of_the_api_are_not_the_main_agent(fields: Frame) -> None:
-    speech = speech_on(line_of({"type": "text", "text": "x"}, **fields))
-
-    assert speech is not None
-    assert not speech.is_of_main_agent
+    assert (said.text, said.answer) == ("", "")
 
 
 def test_blocks_are_decoded_once_and_those_that_are_new_are_kept() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from steersman._protocol.events import MessageArrived
 from steersman.journal import Entry, Kind
-from steersman.journal.results import Transcript
+from steersman.journal.digests import TurnDigest
 from steersman.journal.text import TextStream
 from steersman.messages import Assistant
 from tests._protocol.conversations import as_older_cli, heard
@@ -51,12 +51,12 @@ def complete(message_id: str, text: str) -> Frame:
 
 def read(said: list[Frame]) -> tuple[list[str], str]:
     """The chunks of the stream, and the text of the complete messages."""
-    stream, transcript, chunks = TextStream(), Transcript(), []
+    stream, digest, chunks = TextStream(), TurnDigest("u", 0.0), []
     for each in map(entry, said):
         chunks.append(stream.feed(each))
         if isinstance(each.message, Assistant):
-            transcript.add(each.message)
-    return [chunk for chunk in chunks if chunk], transcript.text
+            digest.hear(each.message, 0.0)
+    return [chunk for chunk in chunks if chunk], digest.finish(0.0, "completed").text
 
 
 def turns_of(trace: str) -> dict[str, list[Entry]]:
@@ -72,15 +72,15 @@ def turns_of(trace: str) -> dict[str, list[Entry]]:
 @pytest.mark.parametrize("trace", traces())
 def test_the_chunks_of_every_recorded_turn_are_its_text(trace: str) -> None:
     for entries in turns_of(trace).values():
-        stream, transcript = TextStream(), Transcript()
+        stream, digest = TextStream(), TurnDigest("u", 0.0)
         told = "".join(map(stream.feed, entries))
         for each in entries:
             if each.kind is Kind.MESSAGE and isinstance(each.message, Assistant):
-                transcript.add(each.message)
+                digest.hear(each.message, 0.0)
         # A turn whose process was killed has only what was streamed.
         was_cut_off = not any(b'"type":"result"' in each.line for each in entries)
 
-        assert told == transcript.text or was_cut_off
+        assert told == digest.finish(0.0, "completed").text or was_cut_off
 
 
 def test_there_are_recordings_with_partials_and_they_come_in_pieces() -> None:

@@ -139,6 +139,7 @@ async def stopped_in_the_text(scripted: MakeScripted) -> None:
     assert not any(each.kind in (Kind.STALLED, Kind.LIMIT, Kind.RESTARTED) for each in entries)
 
 
+@pytest.mark.slow
 async def test_a_pause_may_last_for_more_than_a_minute(
     scripted: MakeScripted, sandbox: CliSandbox
 ) -> None:

@@ -22,6 +22,9 @@ from steersman.errors import CliNotFound, LaunchError, UsageError, WorkingDirect
 from steersman.ports import Channel, FileArgument, Launch
 from steersman.transports.command import CommandTransport, preamble
 
+GRACE = 1.0
+"""Seconds that a far side has to end by itself: ample on a busy machine."""
+
 ODD = "a'b\"c$d`e\\ f\n\n é日\x81\x88 %s \\n *\n"
 
 SHOW = r"""
@@ -314,7 +317,7 @@ async def test_a_terminated_far_cli_leaves_no_files(waits: str) -> None:
     channel, told, pid, path = await start_waiting(CommandTransport(("env",), program=waits))
     assert path.exists()
 
-    channel.close(0.2)
+    channel.close(GRACE)
 
     assert await told.end() == 9
     assert told.out.endswith(b"term\n")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import UNSET
 
 from steersman import _json
 from steersman._protocol.events import (
@@ -33,11 +34,11 @@ from steersman._protocol.events import (
 )
 from steersman._protocol.turns import TurnBook
 from steersman._values import MISFITS, Wire, read_leniently
-from steersman._wire.codec import Response, Route, encode, route, unpack
+from steersman._wire.codec import Piece, Response, Route, encode, piece_on, route, unpack
 from steersman._wire.framing import DEFAULT_LIMIT, LineFramer, Oversize
-from steersman.control import Answer, Verb
+from steersman.control.verbs import Answer, Verb
 from steersman.errors import RequestLost, RequestRefused, RequestTimeout
-from steersman.hooks import HookEvent
+from steersman.hooks.events.event import HookEvent
 from steersman.journal import Kind
 from steersman.permissions import CanUseTool, Elicitation, UserDialog
 
@@ -103,12 +104,23 @@ class Connection:
 
     def receive(self, chunk: bytes) -> list[Event]:
         """Everything that `chunk` completes, in order; `b""` means that the CLI closed its side."""
-        lines = self._framer.feed(chunk) if chunk else self._framer.finish()
-        return [event for line in lines for event in self._read(line)]
+        events: list[Event] = []
+        for line in self._framer.feed(chunk) if chunk else self._framer.finish():
+            if isinstance(line, Oversize):
+                events.append(LineDropped(line))
+            elif (piece := piece_on(line)) is not None:
+                events.append(self._on_piece(piece, line))
+            else:
+                events += self._read(line)
+        return events
 
-    def _read(self, line: bytes | Oversize) -> Iterable[Event]:
-        if isinstance(line, Oversize):
-            return (LineDropped(line),)
+    def _on_piece(self, piece: Piece, line: bytes) -> MessageArrived:
+        if piece.session_id:
+            self.session_id = piece.session_id
+        name = "" if piece.abandoned_blocks is UNSET else "abandoned"
+        return MessageArrived(line, Kind.PARTIAL, self.turns.owners(piece), name)
+
+    def _read(self, line: bytes) -> Iterable[Event]:
         found = route(line)
         if found is None:
             return (NoiseHeard(line),)
@@ -117,7 +129,6 @@ class Connection:
         return self._roads.get(found.type, self._on_message)(found, line)
 
     def _on_partial(self, found: Route, line: bytes) -> list[Event]:
-        # A look at the bytes, because decoding each piece would cost more than all the rest.
         name = "abandoned" if b'"abandoned_blocks"' in line else ""
         return [MessageArrived(line, Kind.PARTIAL, self.turns.owners(found), name)]
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from msgspec import Struct
 
 from steersman._wire.framing import Oversize
-from steersman.control import Answer
+from steersman.control.verbs import Answer
 from steersman.errors import RequestError
-from steersman.hooks import HookEvent
+from steersman.hooks.events.event import HookEvent
 from steersman.journal import Kind
+from steersman.messages import Message
 from steersman.permissions import CanUseTool, Elicitation, UserDialog
 
 __all__ = [
@@ -44,42 +44,39 @@ class MessageArrived(Struct, gc=False):
 
     Empty for pieces, but for one that says that what was streamed does not count: `abandoned`.
     """
+    message: Message | None = None
+    """What `line` says, where it had to be decoded to know where it goes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(Struct, frozen=True):
     """A request of ours is over."""
 
     request_id: str
     answer: Answer | RequestError
 
 
-@dataclass(frozen=True, slots=True)
-class PermissionAsked:
+class PermissionAsked(Struct, frozen=True):
     """The CLI asks whether a tool may run."""
 
     request_id: str
     question: CanUseTool
 
 
-@dataclass(frozen=True, slots=True)
-class ElicitationAsked:
+class ElicitationAsked(Struct, frozen=True):
     """An MCP server wants something of the person."""
 
     request_id: str
     elicitation: Elicitation
 
 
-@dataclass(frozen=True, slots=True)
-class DialogAsked:
+class DialogAsked(Struct, frozen=True):
     """The CLI wants a dialog shown."""
 
     request_id: str
     dialog: UserDialog
 
 
-@dataclass(frozen=True, slots=True)
-class HookAsked:
+class HookAsked(Struct, frozen=True):
     """A moment has come that a hook was registered for."""
 
     request_id: str
@@ -89,8 +86,7 @@ class HookAsked:
     """The tool call it is about; for other events the CLI makes one up."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCalled:
+class ToolCalled(Struct, frozen=True):
     """A JSON-RPC message for a tool server in this process."""
 
     request_id: str
@@ -98,30 +94,26 @@ class ToolCalled:
     message: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Unanswerable:
+class Unanswerable(Struct, frozen=True):
     """The CLI asked something this release does not know, or cannot read; it must be told so."""
 
     request_id: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Withdrawn:
+class Withdrawn(Struct, frozen=True):
     """The CLI no longer waits for our answer."""
 
     request_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class TurnStarted:
+class TurnStarted(Struct, frozen=True):
     """The CLI has begun with a prompt of ours."""
 
     uuid: str
 
 
-@dataclass(frozen=True, slots=True)
-class TurnSettled:
+class TurnSettled(Struct, frozen=True):
     """A prompt of ours is done with."""
 
     uuid: str
@@ -130,22 +122,19 @@ class TurnSettled:
     was_cancelled: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class StateReported:
+class StateReported(Struct, frozen=True):
     """The CLI says that it is `running`, `idle`, or that it `requires_action`."""
 
     state: str
 
 
-@dataclass(frozen=True, slots=True)
-class NoiseHeard:
+class NoiseHeard(Struct, frozen=True):
     """A line on stdout is not a JSON object."""
 
     line: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class LineDropped:
+class LineDropped(Struct, frozen=True):
     """A line was too long."""
 
     oversize: Oversize

@@ -11,9 +11,8 @@ from steersman._session.life import Life
 from steersman._session.listening import Listeners
 from steersman._session.log import Log
 from steersman._session.views import add_open
-from steersman.control import Initialized
+from steersman.control.handshake import Initialized
 from steersman.journal import Kind, Move, Phase, step
-from steersman.journal.replaying import snapshot_of
 from steersman.journal.snapshot import SessionSnapshot, State, StateChanged
 from steersman.journal.standing import Standing
 
@@ -54,14 +53,13 @@ class Bearings:
     def state(self) -> State:
         """The phase, or what the session waits for in it."""
         if self.life is not None and self.phase is Phase.RUNNING:
-            if self.life.handlers.waits_for_person:
-                return "waiting_permission"
-            if self.life.handlers.waits_for_tool:
-                return "waiting_tool_call"
+            return self.life.handlers.need or "running"
         return self.phase.value
 
     def snapshot(self) -> SessionSnapshot:
         """Where the session stands now."""
+        from steersman.journal.replaying import snapshot_of  # noqa: PLC0415 - when first asked for
+
         standing = Standing()
         standing.phase, standing.state, standing.since = self.phase, self.state, self._since
         standing.started, standing.completed = self._started, self._completed
@@ -107,8 +105,7 @@ class Bearings:
     @property
     def _waits(self) -> bool:
         """Whether a person is asked, or a tool of ours runs."""
-        handlers = None if self.life is None else self.life.handlers
-        return handlers is not None and (handlers.waits_for_person or handlers.waits_for_tool)
+        return self.life is not None and self.life.handlers.need is not None
 
     @property
     def _is_modern(self) -> bool:
@@ -129,19 +126,22 @@ class Bearings:
 
     def refresh(self) -> None:
         """Write down that the state is another one than before."""
-        before, self._told = self._told, self.state
-        if before == self._told:
+        before, after = self._told, self.state
+        if before == after:
             return
-        self._since = self.log.clock()
+        self._told, self._since = after, self.log.clock()
+        if self.phase is not Phase.RUNNING:
+            self._keep_times()
+        self.log.append(self._since, Kind.PHASE, details={"before": before, "after": after})
+        self.log.wake()
+        if self.listeners.wants("state_change"):
+            self.listeners.tell("state_change", StateChanged(before, after, self.snapshot()))
+
+    def _keep_times(self) -> None:
         if self.phase is Phase.STARTING and self._started is None:
             self._started = self._since
         if self.phase.is_over:
             self._completed = self._since
-        told = {"before": before, "after": self._told}
-        self.log.append(self._since, Kind.PHASE, details=told)
-        self.log.wake()
-        if self.listeners.wants("state_change"):
-            self.listeners.tell("state_change", StateChanged(before, self._told, self.snapshot()))
 
     def _park(self) -> None:
         """Come to rest beside background work; the CLI calls itself running while agents are."""
@@ -150,7 +150,8 @@ class Bearings:
 
     def _on_waiting(self) -> None:
         """Somebody is waited for, or no longer; background work can ask as well."""
-        if self._waits and self.phase is Phase.IDLE:
-            self.phase = step(self.phase, Move.BEGIN)
-        self._park()
+        if self.phase is not Phase.RUNNING or not self.ledger.is_at_work:
+            if self._waits and self.phase is Phase.IDLE:
+                self.phase = step(self.phase, Move.BEGIN)
+            self._park()
         self.refresh()

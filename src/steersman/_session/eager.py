@@ -8,24 +8,32 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import functools
 import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-__all__ = ["begin"]
+__all__ = ["starter"]
 
 Work = Coroutine[Any, Any, None]
+Start = Callable[[Work, contextvars.Context], asyncio.Task[None]]
 
 
-def begin(work: Work, context: contextvars.Context) -> asyncio.Task[None]:
-    """Start `work` as a task in `context`, and run it until it waits for something.
+def starter() -> Start:
+    """What starts work as a task in a context, and runs it until it waits for something.
 
     Where another task is at work, or the loop makes its tasks in its own way, it starts as usual.
     """
     loop = asyncio.get_running_loop()
     if asyncio.current_task(loop) is not None or loop.get_task_factory() is not None:
-        return loop.create_task(work, context=context)
-    return _begin(loop, work, context)
+        return functools.partial(_later, loop)
+    return functools.partial(_begin, loop)
+
+
+def _later(
+    loop: asyncio.AbstractEventLoop, work: Work, context: contextvars.Context
+) -> asyncio.Task[None]:
+    return loop.create_task(work, context=context)
 
 
 if sys.version_info >= (3, 12):
@@ -50,7 +58,7 @@ else:
             vars(loop)["call_soon"] = catch
         except TypeError:
             # A loop that cannot be told, such as uvloop's.
-            return loop.create_task(work, context=context)
+            return _later(loop, work, context)
         try:
             task = asyncio.Task(work, loop=loop, context=context)
         finally:

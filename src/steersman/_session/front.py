@@ -12,7 +12,7 @@ from steersman._session.hooking import Hooking
 from steersman._session.inbound import Desk
 from steersman._session.serving import Serving
 from steersman._wire.launch import hook_id
-from steersman.control import McpMessage
+from steersman.control.mcp import McpMessage
 from steersman.errors import SteersmanError
 from steersman.hooks.deferring import ask_rules
 from steersman.journal import Kind

@@ -8,26 +8,31 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final, Literal
 
 from steersman._protocol.events import PermissionAsked, ToolCalled
 from steersman._session.asking import LATER
 from steersman._session.deciding import Refused
-from steersman._session.eager import begin
+from steersman._session.eager import starter
 from steersman._session.inbound import Asked, Desk
 from steersman._session.link import Link
 
 __all__ = ["Handlers"]
 
+Need = Literal["waiting_permission", "waiting_tool_call"]
+PERSON: Final[Need] = "waiting_permission"
+TOOL: Final[Need] = "waiting_tool_call"
+
 
 class _Open:
     """A question that is being answered."""
 
-    __slots__ = ("asked", "has_begun", "is_withdrawn", "since", "task")
+    __slots__ = ("asked", "has_begun", "is_withdrawn", "need", "since", "task")
 
     def __init__(self, asked: Asked, since: float) -> None:
         self.asked = asked
         self.since = since
+        self.need: Need | None = _need_of(asked)
         self.task: asyncio.Task[None] | None = None
         """None before it is made, and where the answer comes later, from an inbox."""
         self.has_begun = False
@@ -49,23 +54,14 @@ class Handlers:
         self._held: list[bytes] = []
         """Answers that go out together."""
         self._is_beginning = False
-        self._permissions = 0
-        self._calls = 0
+        self._needs: dict[Need, int] = {PERSON: 0, TOOL: 0}
+        self.need: Need | None = None
+        """What the session waits for, and so its state; a person comes before a tool."""
 
     @property
     def is_empty(self) -> bool:
         """Whether the CLI waits for nothing of ours."""
         return not self._open
-
-    @property
-    def waits_for_person(self) -> bool:
-        """Whether a permission is open."""
-        return self._permissions > 0
-
-    @property
-    def waits_for_tool(self) -> bool:
-        """Whether a tool of ours runs."""
-        return self._calls > 0
 
     @property
     def open(self) -> list[tuple[Asked, float]]:
@@ -77,7 +73,7 @@ class Handlers:
         opened = _Open(asked, self._link.log.clock())
         self._open[asked.request_id] = opened
         self._new.append((opened, context))
-        self._count(asked, 1)
+        self._count(opened.need, 1)
 
     def begin(self) -> None:
         """Begin to answer what was taken in: what needs no waiting is answered at once."""
@@ -85,6 +81,7 @@ class Handlers:
             return
         new, self._new = self._new, []
         self._is_beginning = True
+        begin = starter()
         for opened, context in new:
             if not opened.is_withdrawn:
                 task = begin(self._answer(opened), context)
@@ -131,17 +128,19 @@ class Handlers:
             if response is LATER:
                 opened.task = None
                 return
-            self._send(connection.answer(asked.request_id, response))
+            line = connection.answer(asked.request_id, response)
         except Refused as refused:
-            self._send(connection.refuse(asked.request_id, str(refused)))
+            line = connection.refuse(asked.request_id, str(refused))
         except Exception as error:  # noqa: BLE001 - such as an answer that no JSON can say
             self._link.log.fault(type(asked).__name__, error)
-            how = f"unanswerable: {type(error).__name__}"
-            self._send(connection.refuse(asked.request_id, how))
-        finally:
+            line = connection.refuse(asked.request_id, f"unanswerable: {type(error).__name__}")
+        except BaseException:
             # Here, because a callback for the end of each task costs another round of the loop.
-            if opened.task is not None:
-                self._ended(opened)
+            self._ended(opened)
+            raise
+        self._send(line)
+        if self._open.get(asked.request_id) is opened:
+            self._forget(opened)
 
     def _answer_later(self, request_id: str, response: Any) -> None:
         """Send an answer that no task waited for; nothing if the question was withdrawn."""
@@ -166,20 +165,17 @@ class Handlers:
     def _uncount(self, opened: _Open) -> None:
         if not opened.is_withdrawn:
             opened.is_withdrawn = True
-            self._count(opened.asked, -1)
+            self._count(opened.need, -1)
 
-    def _count(self, asked: Asked, more: int) -> None:
-        """Keep count of what a session waits for; hooks do not count."""
-        if isinstance(asked, PermissionAsked):
-            self._permissions += more
-            count = self._permissions
-        elif isinstance(asked, ToolCalled) and _is_call(asked):
-            self._calls += more
-            count = self._calls
-        else:
+    def _count(self, need: Need | None, more: int) -> None:
+        """Keep count of what a session waits for."""
+        if need is None:
             return
-        if count == max(more, 0):
-            # The first of its kind, or none any more; in between nothing changes.
+        needs = self._needs
+        needs[need] += more
+        first: Need | None = PERSON if needs[PERSON] else TOOL if needs[TOOL] else None
+        if first is not self.need:
+            self.need = first
             self._changed()
 
     def _send(self, line: bytes) -> None:
@@ -199,5 +195,9 @@ class Handlers:
             self._link.write_all(held)
 
 
-def _is_call(asked: ToolCalled) -> bool:
-    return asked.message.get("method") == "tools/call"
+def _need_of(asked: Asked) -> Need | None:
+    """Whom the session waits for meanwhile; hooks do not count."""
+    if type(asked) is PermissionAsked:
+        return PERSON
+    is_call = type(asked) is ToolCalled and asked.message.get("method") == "tools/call"
+    return TOOL if is_call else None

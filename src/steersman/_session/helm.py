@@ -8,23 +8,21 @@ from steersman._protocol.events import (
     DialogAsked,
     ElicitationAsked,
     Event,
-    HookAsked,
     PermissionAsked,
     StateReported,
-    ToolCalled,
     TurnSettled,
     TurnStarted,
-    Unanswerable,
     Withdrawn,
 )
 from steersman._session.course import Course
 from steersman._session.decisions import Decisions, forbidden_among
+from steersman._session.inbound import Asked
 from steersman._session.link import Link
 from steersman._session.pausing import with_gate
 from steersman._session.reviving import Revivable
 from steersman.errors import ChannelClosed, ForbiddenTool, RequestLost, RequestRefused, TurnFailed
 from steersman.journal import Entry, Kind, Move, Phase, step
-from steersman.messages import Init
+from steersman.messages.system import Init
 from steersman.permissions import Ask, Payload
 
 __all__ = ["Helm"]
@@ -48,11 +46,12 @@ class Helm(Revivable):
 
     def message_arrived(self, entry: Entry, name: str) -> None:
         """Keep what a turn's result will need, and what the CLI can do."""
-        for call in self.ledger.hear(entry, name):
+        calls = self.ledger.hear(entry, name)
+        for call in calls:
             self.listeners.tell("tool_call" if call.is_running else "tool_result", call)
         if entry.kind is Kind.MESSAGE and self.listeners.wants("message"):
             self.listeners.tell("message", entry.message)
-        self._watch.hear(entry, name)
+        self._watch.hear(entry, name, calls)
         self._meter.hear(entry, name)
         if self.decisions is not None:
             self.decisions.hear(entry, name)
@@ -79,18 +78,12 @@ class Helm(Revivable):
     def event_happened(self, event: Event) -> None:
         """Answer, settle, or take note."""
         assert self.life is not None
+        if isinstance(event, Asked):
+            if self.listeners.wants("ask"):
+                self._tell_of_ask(event)
+            self.life.handlers.start(event, self.ledger.context())
+            return
         match event:
-            case (
-                PermissionAsked()
-                | ElicitationAsked()
-                | DialogAsked()
-                | HookAsked()
-                | ToolCalled()
-                | Unanswerable()
-            ):
-                if self.listeners.wants("ask"):
-                    self._tell_of_ask(event)
-                self.life.handlers.start(event, self.ledger.context())
             case Withdrawn(request_id):
                 self.life.handlers.withdraw(request_id)
             case TurnStarted(uuid):

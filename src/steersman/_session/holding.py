@@ -7,8 +7,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 
-from steersman.hooks import Registered
 from steersman.hooks.matchers import matches
+from steersman.hooks.registry import Registered
 
 __all__ = ["Holding"]
 

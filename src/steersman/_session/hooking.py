@@ -17,11 +17,13 @@ from msgspec import Raw
 
 from steersman._protocol.events import HookAsked
 from steersman._session.holding import Holding
-from steersman.hooks import HookEvent, PermissionRequest, PreToolUse, Registered, Reply
 from steersman.hooks.answers import Misfit, no, reply_to, written
 from steersman.hooks.deferring import Deferring
+from steersman.hooks.events.event import HookEvent
+from steersman.hooks.events.tools import PermissionRequest, PreToolUse
 from steersman.hooks.matchers import matches
-from steersman.hooks.replies import AsyncReply
+from steersman.hooks.registry import Registered
+from steersman.hooks.replies import AsyncReply, Reply
 
 __all__ = ["Hooking"]
 
@@ -46,6 +48,8 @@ class Hooking:
         self._running: set[asyncio.Task[Any]] = set()
         asked = {key: each for key, each in hooks.items() if _has_a_say_in_permissions(each)}
         self._holding = Holding(asked)
+        self.has_a_say = bool(asked)
+        """Whether a hook may decide about permissions."""
 
     async def answer(self, asked: HookAsked) -> Raw:
         """What the hook says, or what its failure means, ready to be sent."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 
 __all__ = ["new_uuid", "uuid_of"]
@@ -18,6 +17,8 @@ def new_uuid() -> str:
 
 def uuid_of(space: str, name: str) -> str:
     """The UUID that `name` always has in `space`, version 8: made of a digest."""
+    import hashlib  # noqa: PLC0415 - few conversations are named
+
     digest = hashlib.sha256(f"{space}\0{name}".encode("utf-8", "surrogatepass")).digest()
     return _written(digest[:16], version=8)
 

@@ -47,7 +47,8 @@ class Desk:
                 return await self.hooking.answer(asked)
             case PermissionAsked():
                 # The CLI asks hooks on PermissionRequest at the same time and goes by the first.
-                await self.hooking.hold(asked.question.tool_name, asked.question.tool_use_id)
+                if self.hooking.has_a_say:
+                    await self.hooking.hold(asked.question.tool_name, asked.question.tool_use_id)
                 return await self.deciding.decide(asked, session_id, reply)
             case ElicitationAsked():
                 return await self.deciding.elicit_later(asked, session_id, reply)

@@ -13,14 +13,16 @@ from steersman._session.identity import new_uuid
 from steersman._session.link import Link
 from steersman._session.log import Log
 from steersman._session.turn import Delivery, Turn
-from steersman.control import Interrupt
+from steersman.control.session import Interrupt
 from steersman.errors import CliExited, NotLoggedIn, Stalled, SteersmanError
 from steersman.journal import Entry, Kind, Outcome, TurnResult
 from steersman.journal.accounts import Accounts
 from steersman.journal.calls import ToolCallRecord
 from steersman.journal.results import outcome_of
 from steersman.journal.text import TextStream
-from steersman.messages import ApiRetry, Result, parse_message
+from steersman.messages.limits import ApiRetry
+from steersman.messages.parsing import parse_message
+from steersman.messages.turns import Result
 from steersman.transcripts import answer_to, has_prompt, is_unfinished
 
 __all__ = ["Ledger"]
@@ -61,6 +63,11 @@ class Ledger:
     def at_work(self) -> Turn | None:
         """The first prompt that was written and has not settled."""
         return next(iter(self._turns.values()), None)
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether there is one."""
+        return bool(self._turns)
 
     @property
     def uuid_at_work(self) -> str | None:

@@ -6,8 +6,8 @@ Runs wholly inside the event loop's callbacks, so it never waits for anyone.
 from __future__ import annotations
 
 import asyncio
-import secrets
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeVar, cast
 
 from steersman._protocol.connection import Connection
@@ -22,9 +22,9 @@ from steersman._session.log import Log
 from steersman._session.pausing import GATE
 from steersman._session.stderr import StderrTail
 from steersman._wire.launch import Plan, hook_id, redacted
-from steersman.control import Answer, Verb
+from steersman.control.verbs import Answer, Verb
 from steersman.errors import ChannelClosed, Evidence, RequestError
-from steersman.hooks import PreToolUse
+from steersman.hooks.events.tools import PreToolUse
 from steersman.journal import Entry, Kind
 from steersman.journal.redaction import Redactor, secrets_in
 from steersman.options import Options
@@ -64,7 +64,7 @@ class Link:
         self.log = log
         self.began_after = log.journal.last_seq
         self.connection = Connection(
-            secrets.token_hex(4),
+            os.urandom(4).hex(),
             {GATE: PreToolUse} | {hook_id(n): hook.event for n, hook in enumerate(options.hooks)},
             options.max_buffer_size,
         )
@@ -185,7 +185,17 @@ class Link:
         self._listener.link_ended(self, status)
 
     def _take(self, events: list[Event]) -> None:
-        now = self.log.clock()
+        log = self.log
+        now = log.clock()
+        log.gather()
+        try:
+            self._tell_of(events, now)
+            log.flush()
+            self._listener.caught_up()
+        finally:
+            log.release()
+
+    def _tell_of(self, events: list[Event], now: float) -> None:
         for event in events:
             if type(event) is MessageArrived:
                 self._on_message(event, now)
@@ -198,8 +208,6 @@ class Link:
                 self.log.append(now, Kind.OVERSIZE, over.head, details={"size": over.size})
             else:
                 self._listener.event_happened(event)
-        self._listener.caught_up()
-        self.log.wake()
 
     def _on_message(self, event: MessageArrived, now: float) -> None:
         line, kind = event.line, event.kind
@@ -208,6 +216,7 @@ class Link:
         else:
             self.last_kind = kind
         entry = self.log.append(now, kind, line, event.turns)
+        entry.decoded = event.message
         if event.name:
             self._listener.message_arrived(entry, event.name)
 
@@ -231,18 +240,19 @@ class Link:
     def write(self, line: bytes, turns: tuple[str, ...] = ()) -> None:
         """Send a line and journal it. Raises `ChannelClosed`."""
         if line:
-            self.write_all([line], turns)
+            self.write_all((line,), turns)
 
-    def write_all(self, lines: list[bytes], turns: tuple[str, ...] = ()) -> None:
+    def write_all(self, lines: Sequence[bytes], turns: tuple[str, ...] = ()) -> None:
         """Send several lines at once and journal each. Raises `ChannelClosed`."""
         if self._channel is None or not self.is_open:
             raise ChannelClosed("this session is closed", hint="open another session")
-        now = self.log.clock()
+        log = self.log
+        now = log.clock()
         for line in lines:
-            sent = self.redactor.line(line.rstrip(b"\n"))
-            # Written down before it is said: whoever reads the journal after a crash knows of it.
-            self.log.append(now, Kind.SENT, sent, turns)
-        self.log.wake()
+            log.append(now, Kind.SENT, self.redactor.line(line[:-1]), turns)
+        # Written down before it is said: whoever reads the journal after a crash knows of it.
+        log.flush()
+        log.wake()
         self.quiet_since = self._loop.time()
         self._channel.write(lines[0] if len(lines) == 1 else b"".join(lines))
 

@@ -27,6 +27,7 @@ class Log:
         self._sink: Sink | None = None
         self._unwritten: list[Entry] = []
         self._was_spoken = False
+        self._is_gathering = False
 
     def keep(self, sink: Sink) -> None:
         """Hand every entry to `sink` from now on."""
@@ -42,7 +43,8 @@ class Log:
     ) -> Entry:
         """Write the next entry; readers learn of it with the next `wake`."""
         entry = self.journal.append(at, kind, line, turns, details)
-        self._was_spoken = self._was_spoken or kind in SPEECH
+        if kind in SPEECH:
+            self._was_spoken = True
         if self._sink is not None:
             self._unwritten.append(entry)
         return entry
@@ -57,21 +59,33 @@ class Log:
         how = error if isinstance(error, str) else type(error).__name__
         self.note(Kind.FAULT, where=where, error=how)
 
+    def gather(self) -> None:
+        """Let nobody wake before `release`: what is being written belongs together."""
+        self._is_gathering = True
+
+    def release(self) -> None:
+        """Wake everyone once for all that was gathered."""
+        self._is_gathering = False
+        self.wake()
+
     def wake(self) -> None:
         """Let readers, and the disk, have what was written since."""
-        self._flush()
+        if self._is_gathering:
+            return
+        self.flush()
         was_spoken, self._was_spoken = self._was_spoken, False
         self.growth.wake(was_spoken=was_spoken)
 
     def end(self) -> None:
         """Nothing more will be written."""
-        self._flush()
+        self.flush()
         if self._sink is not None:
             self._sink.close()
             self._sink = None
         self.growth.end()
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Let the disk have what was written since."""
         if self._unwritten and self._sink is not None:
             entries, self._unwritten = self._unwritten, []
             self._sink.write(entries)

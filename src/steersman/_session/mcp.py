@@ -7,15 +7,15 @@ from typing import Any, Protocol, TypeVar
 
 from steersman import _json
 from steersman._session.readiness import ServerBook
-from steersman.control import (
+from steersman.control.mcp import (
     McpReconnect,
     McpServers,
     McpServersSet,
     McpSetServers,
     McpStatus,
     McpToggle,
-    Verb,
 )
+from steersman.control.verbs import Verb
 from steersman.errors import RequestRefused
 from steersman.options import checks
 from steersman.ports import Caller, JsonObject, ToolServer

@@ -16,11 +16,14 @@ from steersman._session.billing import Amount, Bill
 from steersman._session.life import Life, Living
 from steersman._session.stopping import stop
 from steersman._session.turn import Turn
-from steersman.control import Answer, GetUsage, UsageReport
+from steersman.control.context import GetUsage, UsageReport
+from steersman.control.verbs import Answer
 from steersman.errors import LimitReached
 from steersman.journal import Entry, Kind
 from steersman.journal.results import outcome_of
-from steersman.messages import Assistant, ModelUsage, Result, ToolUseBlock, Usage
+from steersman.messages.content import ToolUseBlock
+from steersman.messages.turns import Assistant, Result
+from steersman.messages.usage import ModelUsage, Usage
 from steersman.options import Caps, Limits
 
 __all__ = ["Meter"]

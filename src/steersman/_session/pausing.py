@@ -10,7 +10,7 @@ import asyncio
 
 import msgspec
 
-from steersman.control import Initialize
+from steersman.control.handshake import Initialize
 
 __all__ = ["GATE", "Gate", "with_gate"]
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from steersman.errors import ReaderLagged
-from steersman.journal import Entry, Journal
+from steersman.journal import Entry, Journal, Kind
 
-__all__ = ["Growth", "Reading"]
+__all__ = ["Growth", "Reading", "TurnReading"]
 
 T = TypeVar("T")
 
@@ -66,6 +66,9 @@ def _let_go(waiting: asyncio.Future[None] | None) -> None:
 class Reading(AsyncIterator[T], Generic[T]):
     """What `pick` makes of each entry, in order. Holds nothing that must be closed."""
 
+    LAST: ClassVar[Kind | None] = None
+    """What ends it, by kind."""
+
     def __init__(
         self,
         journal: Journal,
@@ -73,7 +76,7 @@ class Reading(AsyncIterator[T], Generic[T]):
         pick: Callable[[Entry], T | None],
         *,
         after: int = 0,
-        until: Callable[[Entry], bool] = lambda _: False,
+        until: Callable[[Entry], bool] | None = None,
         on_lag: Callable[[int], T] | None = None,
         for_speech: bool = False,
     ) -> None:
@@ -98,8 +101,11 @@ class Reading(AsyncIterator[T], Generic[T]):
                 entry = batch[at]
                 at += 1
                 # Before `pick`, which may raise: then the reader goes on behind it.
-                self._at, self._seq = at, entry.seq
-                self._is_over = self._until(entry)
+                self._at = at
+                if entry.kind is self.LAST:
+                    self._is_over = True
+                elif self._until is not None:
+                    self._is_over = self._until(entry)
                 if at > WARM:
                     batch[at - WARM].decoded = None
                 picked = self._pick(entry)
@@ -113,13 +119,17 @@ class Reading(AsyncIterator[T], Generic[T]):
         raise StopAsyncIteration
 
     async def _refill(self) -> None:
-        self._batch, self._at = self._journal.after(self._seq), 0
-        if self._batch:
-            return
-        if self._growth.has_ended:
+        batch = self._journal.after(self._seq)
+        if batch:
+            self._seq = batch[-1].seq
+            self._batch, self._at = self._looked_at(batch), 0
+        elif self._growth.has_ended:
             self._is_over = True
-            return
-        await self._growth.wait(for_speech=self._for_speech)
+        else:
+            await self._growth.wait(for_speech=self._for_speech)
+
+    def _looked_at(self, batch: list[Entry]) -> list[Entry]:
+        return batch
 
     def _lagged(self, lost: int) -> T:
         self._seq += lost
@@ -127,3 +137,27 @@ class Reading(AsyncIterator[T], Generic[T]):
             self._is_over = True
             raise ReaderLagged(lost)
         return self._on_lag(lost)
+
+
+class TurnReading(Reading[T]):
+    """The same for the entries of one turn, of some kinds, until it settles."""
+
+    LAST = Kind.SETTLED
+
+    def __init__(
+        self,
+        journal: Journal,
+        growth: Growth,
+        pick: Callable[[Entry], T | None],
+        *,
+        after: int,
+        uuid: str,
+        kinds: frozenset[Kind],
+    ) -> None:
+        super().__init__(journal, growth, pick, after=after, for_speech=True)
+        self._uuid = uuid
+        self._kinds = kinds | {self.LAST}
+
+    def _looked_at(self, batch: list[Entry]) -> list[Entry]:
+        uuid, kinds = self._uuid, self._kinds
+        return [entry for entry in batch if entry.kind in kinds and uuid in entry.turns]

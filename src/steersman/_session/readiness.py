@@ -13,7 +13,7 @@ from steersman import _json
 from steersman._session.link import Link
 from steersman._session.log import Log
 from steersman._session.starting import REAPING
-from steersman.control import McpServerStatus, McpStatus
+from steersman.control.mcp import McpServerStatus, McpStatus
 from steersman.errors import McpNotReady, RequestError
 from steersman.journal import Kind
 from steersman.options import Options

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Callable
 from typing import TypeVar
 
 from steersman._session.log import Log
-from steersman._session.readers import Reading
+from steersman._session.readers import Reading, TurnReading
 from steersman._session.turn import LINES
 from steersman.errors import ChannelClosed, UsageError
 from steersman.journal import Entry, Kind, Lagged
-from steersman.messages import Message
+from steersman.messages.parsing import Message
 
 __all__ = ["Readings"]
 
@@ -57,12 +57,19 @@ class Readings:
 
         return self.reading(pick, after=after, on_lag=Lagged)
 
+    def turn_reading(
+        self, uuid: str, kinds: frozenset[Kind], pick: Callable[[Entry], T | None], after: int
+    ) -> AsyncIterator[T]:
+        """What `pick` makes of a turn's entries of these `kinds`, until it settles."""
+        log = self._log
+        return TurnReading(log.journal, log.growth, pick, after=after, uuid=uuid, kinds=kinds)
+
     def reading(
         self,
         pick: Callable[[Entry], T | None],
         *,
         after: int = 0,
-        until: Callable[[Entry], bool] = lambda _: False,
+        until: Callable[[Entry], bool] | None = None,
         on_lag: Callable[[int], T] | None = None,
         for_speech: bool = False,
     ) -> AsyncIterator[T]:

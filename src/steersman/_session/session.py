@@ -22,15 +22,9 @@ from steersman._session.readings import Readings
 from steersman._session.rewinding import Checkpoint
 from steersman._session.turn import Turn, When
 from steersman._session.verbs import DailyVerbs
-from steersman.control import (
-    CancelAsyncMessage,
-    EndSession,
-    Initialize,
-    Initialized,
-    Interrupt,
-    InterruptReceipt,
-    Verb,
-)
+from steersman.control.handshake import Initialize, Initialized
+from steersman.control.session import CancelAsyncMessage, EndSession, Interrupt, InterruptReceipt
+from steersman.control.verbs import Verb
 from steersman.errors import (
     ChannelClosed,
     RequestLost,

@@ -10,7 +10,7 @@ from typing import TypeVar, cast
 from steersman._session.diagnosis import why_it_exited
 from steersman._session.link import Link
 from steersman._wire.launch import MINIMUM_VERSION, Plan
-from steersman.control import Initialized
+from steersman.control.handshake import Initialized
 from steersman.errors import (
     ChannelClosed,
     CliTooOld,
@@ -21,7 +21,7 @@ from steersman.errors import (
     SteersmanError,
 )
 from steersman.journal import Kind
-from steersman.messages import Result
+from steersman.messages.turns import Result
 from steersman.options import StartupLimits
 from steersman.ports import Transport
 

@@ -6,7 +6,7 @@ import asyncio
 
 from steersman._session.life import Living
 from steersman._session.turn import Turn
-from steersman.control import Interrupt
+from steersman.control.session import Interrupt
 from steersman.errors import LimitReached, RequestError, Stalled
 
 __all__ = ["stop"]

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import AsyncIterator, Callable, Generator
-from typing import Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
-from steersman.control import InterruptReceipt
+from steersman.control.session import InterruptReceipt
 from steersman.errors import SteersmanError
 from steersman.journal import Entry, Kind, TurnResult
-from steersman.journal.blocks import BlockStream, BlockUpdate
 from steersman.journal.text import TextStream
-from steersman.messages import Message
+from steersman.messages.parsing import Message
+
+if TYPE_CHECKING:
+    from steersman.journal.blocks import BlockUpdate
 
 __all__ = ["LINES", "Delivery", "Host", "Turn", "When"]
 
@@ -26,6 +28,9 @@ Delivery = Literal["queued", "started", "folded", "completed", "cancelled"]
 
 LINES = frozenset({Kind.MESSAGE, Kind.PARTIAL, Kind.BOOKKEEPING})
 """Entries that are lines of the conversation."""
+
+TOLD = LINES | {Kind.RESTARTED}
+"""The same, and where another CLI took it up again."""
 
 
 class Host(Protocol):
@@ -41,15 +46,10 @@ class Host(Protocol):
         """The entries that are messages for people."""
         ...
 
-    def reading(
-        self,
-        pick: Callable[[Entry], T | None],
-        *,
-        after: int,
-        until: Callable[[Entry], bool],
-        for_speech: bool,
+    def turn_reading(
+        self, uuid: str, kinds: frozenset[Kind], pick: Callable[[Entry], T | None], after: int
     ) -> AsyncIterator[T]:
-        """What `pick` makes of each entry."""
+        """What `pick` makes of a turn's entries, until it settles."""
         ...
 
     async def interrupt(
@@ -129,7 +129,7 @@ class Turn:
         Raises `ReaderLagged` when the beginning is gone from memory.
         """
         shown = self.session.shown
-        return self._read(lambda entry: entry.message if entry.kind in shown else None)
+        return self._read(lambda entry: entry.message if entry.kind in shown else None, shown)
 
     def raw(self) -> AsyncIterator[bytes]:
         """The turn's lines as they came, without control lines."""
@@ -142,6 +142,8 @@ class Turn:
 
     async def blocks(self) -> AsyncIterator[BlockUpdate]:
         """The main agent's blocks as they grow, a tool's input parsed as far as it has come."""
+        from steersman.journal.blocks import BlockStream  # noqa: PLC0415 - read by whoever asks
+
         stream = BlockStream()
         async for updates in self._read(stream.feed):
             for update in updates:
@@ -185,17 +187,7 @@ class Turn:
             self.delivery = delivery
             self._settled.set_result(result)
 
-    def _read(self, pick: Callable[[Entry], T | None]) -> AsyncIterator[T]:
-        uuid = self.uuid
-
-        settled = Kind.SETTLED
-
-        def is_end(entry: Entry) -> bool:
-            return entry.kind is settled and uuid in entry.turns
-
-        def pick_ours(entry: Entry) -> T | None:
-            return pick(entry) if uuid in entry.turns else None
-
-        return self.session.reading(
-            pick_ours, after=self.begins_after, until=is_end, for_speech=True
-        )
+    def _read(
+        self, pick: Callable[[Entry], T | None], kinds: frozenset[Kind] = TOLD
+    ) -> AsyncIterator[T]:
+        return self.session.turn_reading(self.uuid, kinds, pick, self.begins_after)

@@ -7,20 +7,13 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from steersman._session.mcp import McpDesk
-from steersman.control import (
-    ContextUsage,
-    GetContextUsage,
-    McpServers,
-    McpServersSet,
-    ModelSet,
-    PermissionModeSet,
-    RewindFiles,
-    Rewound,
-    SetModel,
-    SetPermissionMode,
-    StopTask,
-    Verb,
-)
+from steersman.control.context import ContextUsage, GetContextUsage
+from steersman.control.files import RewindFiles, Rewound
+from steersman.control.mcp import McpServers, McpServersSet
+from steersman.control.models import ModelSet, SetModel
+from steersman.control.permissions import PermissionModeSet, SetPermissionMode
+from steersman.control.tasks import StopTask
+from steersman.control.verbs import Verb
 from steersman.errors import UsageError
 from steersman.options import PermissionMode, checks
 from steersman.options.servers import McpServer

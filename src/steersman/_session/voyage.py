@@ -22,7 +22,7 @@ from steersman._session.readiness import ServerBook, await_servers
 from steersman._session.starting import start
 from steersman._session.watching import Watch
 from steersman._wire.launch import Plan
-from steersman.control import Interrupt
+from steersman.control.session import Interrupt
 from steersman.errors import (
     ChannelClosed,
     LimitReached,

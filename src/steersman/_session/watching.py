@@ -7,13 +7,14 @@ heard, and at what it should be doing.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from steersman._session.life import Life, Living
 from steersman._session.stopping import stop
 from steersman.errors import Stalled
 from steersman.journal import Entry, Kind
-from steersman.journal.calls import ends_on
-from steersman.messages import ApiRetry, Assistant
+from steersman.journal.calls import ToolCallRecord
+from steersman.messages.limits import ApiRetry
 from steersman.options import Watchdog
 
 __all__ = ["Watch"]
@@ -33,17 +34,15 @@ class Watch:
         self._announced = 0.0
         self._running_tools: set[str] = set()
 
-    def hear(self, entry: Entry, name: str) -> None:
-        """Learn what the CLI does by what it says; pieces of messages are not looked at."""
+    def hear(self, entry: Entry, name: str, calls: Sequence[ToolCallRecord]) -> None:
+        """Learn what the CLI does by what it says, and by the `calls` that begin or end with it."""
         self._last = name
-        if name == "assistant":
-            # Not decoded for this alone, and not searched where it is decoded: it may be large.
-            may_call = entry.decoded is not None or b'"tool_use"' in entry.line
-            if may_call and isinstance(entry.message, Assistant):
-                self._running_tools |= {each.id for each in entry.message.tool_uses}
-        elif name == "user":
-            self._running_tools -= {each.tool_use_id for each in ends_on(entry.line)}
-        elif name == "api_retry" and isinstance(entry.message, ApiRetry):
+        for call in calls:
+            if call.is_running:
+                self._running_tools.add(call.tool_use_id)
+            else:
+                self._running_tools.discard(call.tool_use_id)
+        if name == "api_retry" and isinstance(entry.message, ApiRetry):
             self._announced = entry.message.retry_delay_ms / 1000
         elif name == "result":
             self._running_tools.clear()

@@ -9,12 +9,12 @@ import re
 from typing import Any
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, UnsetType, field
 
 from steersman import _json
 from steersman._values import Wire, read_leniently
 
-__all__ = ["Response", "Route", "encode", "route", "unpack"]
+__all__ = ["Piece", "Response", "Route", "encode", "piece_on", "route", "unpack"]
 
 # msgspec cannot mix `Raw` with `None` in a union, so absence is an empty `Raw`.
 NOTHING = msgspec.Raw()
@@ -40,6 +40,16 @@ class Route(Wire, frozen=True, kw_only=True):
     origin: dict[str, Any] | None = None
 
 
+# The word is checked with the fields: a line may say `type` twice, and then the last one counts.
+class Piece(Struct, frozen=True, gc=False, tag_field="type", tag="stream_event"):
+    """The same of a piece of a message, which most lines are."""
+
+    parent_tool_use_id: str | None = None
+    session_id: str | None = None
+    abandoned_blocks: msgspec.Raw | UnsetType = UNSET
+    """There on a piece which says that what was streamed does not count."""
+
+
 class Response(Struct, frozen=True, kw_only=True):
     """The inside of a control response."""
 
@@ -51,13 +61,28 @@ class Response(Struct, frozen=True, kw_only=True):
 
 
 _routes = msgspec.json.Decoder(Route)
+_pieces = msgspec.json.Decoder(Piece).decode
+
+PIECE = b'{"type":"stream_event",'
+"""How the CLI begins a line with a piece."""
+_UNFIT = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+def piece_on(line: bytes) -> Piece | None:
+    """What `line` is, if it is a piece of a message; `None` also where that takes a closer look."""
+    if not line.startswith(PIECE):
+        return None
+    try:
+        return _pieces(line)
+    except _UNFIT:
+        return None
 
 
 def route(line: bytes) -> Route | None:
     """Where `line` goes; `None` when it is not a JSON object."""
     try:
         return _routes.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except _UNFIT:
         return _route_loosely(line)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
+from functools import lru_cache
 
 from steersman.errors import UsageError
 
@@ -103,8 +104,9 @@ def environment(
     for name in PROTOCOL.keys() & added.keys():
         if added[name] != PROTOCOL[name]:
             raise UsageError(f"env[{name!r}]", added[name], f"{PROTOCOL[name]!r}, or left out")
-    switches = {**host, **added}
-    inherited = {name: host[name] for name in host if _may_pass(name, switches, inherit)}
+    there = dict(host)
+    switches = {**there, **added}
+    inherited = {name: there[name] for name in there if _may_pass(name, switches, inherit)}
     return {**inherited, **ALWAYS, **added}
 
 
@@ -113,9 +115,17 @@ def _may_pass(name: str, switches: Mapping[str, str], inherit: Inherited) -> boo
         return False
     if inherit is True or (inherit and _fits(name, inherit)):
         return True
-    clouds = [switch for switch, names in _NEEDS_A_CLOUD.items() if _fits(name, names)]
+    is_listed, clouds = _standing(name)
     is_on = any(switches.get(each, "").lower() not in _OFF for each in clouds)
-    return _fits(name, INHERITED) and (not clouds or is_on)
+    return is_listed and (not clouds or is_on)
+
+
+# The same few names come with every session.
+@lru_cache(maxsize=1024)
+def _standing(name: str) -> tuple[bool, tuple[str, ...]]:
+    """Whether the table has `name`, and the switches of which it needs one."""
+    clouds = (switch for switch, names in _NEEDS_A_CLOUD.items() if _fits(name, names))
+    return _fits(name, INHERITED), tuple(clouds)
 
 
 _OFF = frozenset({"", "0", "false", "no", "off"})

@@ -6,6 +6,7 @@ Fed by a channel, feeds the codec. Knows newlines and a size limit, nothing else
 from __future__ import annotations
 
 from dataclasses import dataclass
+from io import BytesIO
 
 __all__ = ["DEFAULT_LIMIT", "LineFramer", "Oversize"]
 
@@ -33,19 +34,32 @@ class LineFramer:
 
     def feed(self, chunk: bytes) -> list[bytes | Oversize]:
         """What `chunk` completes, in order, without line ends; blank lines are left out."""
-        head, newline, rest = chunk.partition(b"\n")
-        self._keep(head)
-        if not newline:
+        end = chunk.find(b"\n")
+        if end < 0:
+            self._keep(chunk)
             return []
-        *whole, tail = rest.split(b"\n")
-        lines = [self._take(), *(whole if self._is_plain(rest) else map(self._fit, whole))]
-        self._keep(tail)
-        return [line for line in lines if line and not (type(line) is bytes and line.isspace())]
+        self._keep(chunk[:end])
+        first = self._take()
+        whole = self._rest(chunk, end + 1)
+        return whole if _is_blank(first) else [first, *whole]
+
+    def _rest(self, chunk: bytes, start: int) -> list[bytes | Oversize]:
+        """The lines of `chunk` from `start` on; what is left of one behind them is kept."""
+        # Not `split`, which takes the bytes one by one.
+        stream = BytesIO(chunk)
+        stream.seek(start)
+        lines = stream.readlines()
+        if not chunk.endswith(b"\n"):
+            self._keep(lines.pop())
+        if self._is_plain(chunk):
+            return [line[:-1] for line in lines if not line.isspace()]
+        fitted = [self._fit(line[:-1]) for line in lines]
+        return [line for line in fitted if not _is_blank(line)]
 
     def finish(self) -> list[bytes | Oversize]:
         """The unfinished last line, if the peer closed without a newline."""
         line = self._take()
-        return [line] if line and not (type(line) is bytes and line.isspace()) else []
+        return [] if _is_blank(line) else [line]
 
     def _keep(self, part: bytes) -> None:
         self._size += len(part)
@@ -70,6 +84,10 @@ class LineFramer:
     def _fit(self, line: bytes) -> bytes | Oversize:
         """A line that came in one chunk; it too may be longer than a small limit."""
         return _bare(line) if len(line) <= self._limit else Oversize(len(line), line[:HEAD])
+
+
+def _is_blank(line: bytes | Oversize) -> bool:
+    return type(line) is bytes and (not line or line.isspace())
 
 
 def _bare(line: bytes) -> bytes:

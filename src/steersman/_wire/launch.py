@@ -13,7 +13,7 @@ from steersman._wire.draft import Draft, size_of
 from steersman._wire.environment import environment
 from steersman._wire.rows import ROWS
 from steersman._wire.rows.tools import hook_id
-from steersman.control import Initialize
+from steersman.control.handshake import Initialize
 from steersman.errors import UsageError
 from steersman.options import Options
 from steersman.ports import FileArgument, Launch
@@ -105,8 +105,9 @@ def plan(
     if reruns:
         draft.rerun()
     for name, row in ROWS.items():
+        size = len(draft.argv)
         row.put(draft, getattr(options, name))
-        _refuse_long(name, draft.argv)
+        _refuse_long(name, draft.argv[size:])
     session_id = _choose_session(draft, new_session_id)
     draft.add_settings()
     _refuse_long("settings", draft.argv)

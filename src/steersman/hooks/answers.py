@@ -12,7 +12,10 @@ from typing import Any
 import msgspec
 
 from steersman import _json
-from steersman.hooks.events import Elicitation, HookEvent, PermissionRequest, PreModelSwitch
+from steersman.hooks.events.event import HookEvent
+from steersman.hooks.events.prompts import Elicitation
+from steersman.hooks.events.sessions import PreModelSwitch
+from steersman.hooks.events.tools import PermissionRequest
 from steersman.hooks.outputs import (
     Context,
     ElicitationOutput,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from steersman import _json
-from steersman.hooks.events import PreToolUse
+from steersman.hooks.events.tools import PreToolUse
 from steersman.hooks.outputs import ToolVerdict
 from steersman.hooks.replies import Reply
 

@@ -14,7 +14,8 @@ from typing import Any, Literal, TypeVar
 
 from steersman._json import is_array, is_object
 from steersman.errors import UsageError
-from steersman.hooks.events import HookEvent, PostToolUse, PreToolUse
+from steersman.hooks.events.event import HookEvent
+from steersman.hooks.events.tools import PostToolUse, PreToolUse
 from steersman.hooks.matchers import check_matcher, matches
 from steersman.hooks.outputs import PostToolUseOutput
 from steersman.hooks.redacting import Masked, Pattern, masker

@@ -15,7 +15,7 @@ from typing import Any
 
 from steersman._json import is_array, is_object
 from steersman.errors import UsageError
-from steersman.hooks.events import PreToolUse
+from steersman.hooks.events.tools import PreToolUse
 from steersman.hooks.replies import Reply, deny
 
 __all__ = ["block_paths"]

@@ -8,20 +8,12 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard, TypeVar
 
 from steersman.errors import UsageError
-from steersman.hooks.events import (
-    CwdChanged,
-    Elicitation,
-    HookEvent,
-    PermissionRequest,
-    PreModelSwitch,
-    PreToolUse,
-    Setup,
-    TaskCreated,
-    TeammateIdle,
-    UserPromptExpansion,
-    UserPromptSubmit,
-    WorktreeCreate,
-)
+from steersman.hooks.events.event import HookEvent
+from steersman.hooks.events.places import CwdChanged, WorktreeCreate
+from steersman.hooks.events.prompts import Elicitation, UserPromptExpansion, UserPromptSubmit
+from steersman.hooks.events.sessions import PreModelSwitch, Setup
+from steersman.hooks.events.tools import PermissionRequest, PreToolUse
+from steersman.hooks.events.work import TaskCreated, TeammateIdle
 from steersman.hooks.matchers import check_matcher
 from steersman.hooks.replies import AsyncReply, Reply
 

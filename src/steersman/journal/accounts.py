@@ -12,10 +12,12 @@ from steersman.journal.calls import CallBook, ToolCallRecord, ends_on
 from steersman.journal.digests import TurnDigest
 from steersman.journal.entries import Entry, Kind
 from steersman.journal.results import Outcome, TurnResult, cause_of
-from steersman.journal.speech import Speech, speech_on
 from steersman.journal.spending import CostMeter, Spending
 from steersman.journal.tasks import Task, TaskRegistry
-from steersman.messages import ApiRetry, Assistant, Message, Result
+from steersman.messages.content import ToolUseBlock
+from steersman.messages.limits import ApiRetry
+from steersman.messages.parsing import Message
+from steersman.messages.turns import Assistant, Result
 
 __all__ = ["HEARD", "Accounts"]
 
@@ -77,11 +79,11 @@ class Accounts:
             return []
         if name == "user":
             return self._end_calls(entry)
-        speech = speech_on(entry.line) if name == "assistant" else None
-        if speech is not None:
-            self._listen(speech, entry)
+        message = entry.message
+        if type(message) is Assistant and ToolUseBlock not in map(type, message.message.content):
+            self._listen(message, entry)
             return []
-        return self._hear_whole(entry, name)
+        return self._hear_whole(message, entry, name)
 
     def settle(
         self,
@@ -138,7 +140,7 @@ class Accounts:
         """What has begun and not ended."""
         return self.tasks.running
 
-    def _listen(self, speech: Speech, entry: Entry) -> None:
+    def _listen(self, speech: Assistant, entry: Entry) -> None:
         """Most messages are text that is read elsewhere, or by nobody: they stay lines here."""
         self.retry = None
         if speech.parent_tool_use_id is None:
@@ -147,8 +149,7 @@ class Accounts:
             if uuid in self._digests:
                 self._digests[uuid].hear_speech(speech, entry.line)
 
-    def _hear_whole(self, entry: Entry, name: str) -> list[ToolCallRecord]:
-        message = entry.message
+    def _hear_whole(self, message: Message, entry: Entry, name: str) -> list[ToolCallRecord]:
         if isinstance(message, ApiRetry):
             self.retry = (message, entry.at)
             return []

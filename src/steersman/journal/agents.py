@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from steersman.journal.calls import ToolCallRecord
 from steersman.journal.tasks import Task
-from steersman.messages import TaskUsage
+from steersman.messages.tasks import TaskUsage
 
 __all__ = ["MAIN", "AgentNode", "agent_tree"]
 

@@ -11,14 +11,8 @@ from typing import Any, Literal
 from steersman import _json
 from steersman.journal.entries import Entry, Kind
 from steersman.journal.partial_json import PartialJson
-from steersman.messages import (
-    Assistant,
-    Block,
-    StreamEvent,
-    TextBlock,
-    ThinkingBlock,
-    ToolUseBlock,
-)
+from steersman.messages.content import Block, TextBlock, ThinkingBlock, ToolUseBlock
+from steersman.messages.turns import Assistant, StreamEvent
 
 __all__ = ["BlockStream", "BlockUpdate"]
 

@@ -13,16 +13,10 @@ from typing import Any
 import msgspec
 
 from steersman import _json
-from steersman.messages import (
-    Assistant,
-    Block,
-    Message,
-    ToolResultBlock,
-    ToolUseBlock,
-    User,
-    parse_message,
-)
+from steersman.messages.content import Block, ToolResultBlock, ToolUseBlock
 from steersman.messages.lines import line_of
+from steersman.messages.parsing import Message, parse_message
+from steersman.messages.turns import Assistant, User
 
 __all__ = ["CallBook", "ToolCallRecord", "ToolEnd", "ends_on", "server_of"]
 

@@ -9,7 +9,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from steersman.journal.entries import Entry, Kind
-from steersman.messages import Assistant, Init, Status, ToolResultBlock, ToolUseBlock, User
+from steersman.messages.content import ToolResultBlock, ToolUseBlock
+from steersman.messages.system import Init, Status
+from steersman.messages.turns import Assistant, User
 from steersman.permissions import Place, RecordedCall, ToolCall
 
 __all__ = ["recorded_calls"]

@@ -5,11 +5,13 @@ from __future__ import annotations
 from steersman.errors import SteersmanError
 from steersman.journal.agents import agent_tree
 from steersman.journal.calls import CallBook
-from steersman.journal.results import Outcome, Transcript, TurnResult, cause_of
-from steersman.journal.speech import Said, Speech
+from steersman.journal.results import UNREAD, Outcome, TurnResult, cause_of
+from steersman.journal.speech import Said
 from steersman.journal.spending import Spending, add_usage
 from steersman.journal.tasks import TaskRegistry
-from steersman.messages import Assistant, Message, Result, Usage, User, to_json
+from steersman.messages.parsing import Message, to_json
+from steersman.messages.turns import Assistant, Result, User
+from steersman.messages.usage import Usage
 
 __all__ = ["TurnDigest"]
 
@@ -21,7 +23,6 @@ class TurnDigest:
         self.uuid = uuid
         self.started = started
         """When the prompt was written."""
-        self.transcript = Transcript()
         # A turn forgets nothing: its result is to say it all.
         self.calls = CallBook(kept=None)
         self.tasks = TaskRegistry(kept=None)
@@ -29,18 +30,18 @@ class TurnDigest:
         self._results: list[Result] = []
         self._spent = Spending()
 
-    def hear_speech(self, speech: Speech, line: bytes) -> None:
-        """Take a message without tool calls into account, which stands on `line`."""
-        self.transcript.hear(speech)
-        if speech.is_of_main_agent:
+    def hear_speech(self, speech: Assistant, line: bytes) -> None:
+        """Take what an agent said into account, which stands on `line`.
+
+        Subagents are not the turn's text, nor are errors of the API that come as messages.
+        """
+        if speech.parent_tool_use_id is None and not speech.is_api_error_message:
             self._said.append(line)
 
     def hear(self, message: Message, at: float) -> None:
         """Take a message of this turn into account, its subagents' included."""
         if isinstance(message, Assistant):
-            self.transcript.add(message)
-            if message.parent_tool_use_id is None and not message.is_api_error_message:
-                self._said.append(to_json(message))
+            self.hear_speech(message, to_json(message))
             self.calls.hear(message, at)
         elif isinstance(message, User):
             self.calls.hear(message, at)
@@ -65,16 +66,17 @@ class TurnDigest:
         `text` is for one whose stream broke off: what was told cannot be taken back.
         """
         last = self._results[-1] if self._results else Result()
+        said = Said(tuple(self._said))
         return TurnResult(
             uuid=self.uuid,
             outcome=outcome,
-            text=self.transcript.text if text is None else text,
-            answer=last.result or self.transcript.answer,
+            text=UNREAD if text is None else text,
+            answer=last.result or said.answer,
             cost_usd=self._spent.cost_usd,
             usage=add_usage(each.usage for each in self._results) if self._results else Usage(),
             model_usage=self._spent.model_usage,
             duration=max(0.0, at - self.started),
-            said=Said(tuple(self._said)),
+            said=said,
             tool_calls=self.calls.all,
             agents=agent_tree(self.tasks.all, self.calls.all).children,
             structured_output=last.structured_output,

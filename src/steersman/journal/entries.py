@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from steersman.messages import Message, parse_message
+from steersman.messages.parsing import Message, parse_message
 
 __all__ = ["Entry", "Kind", "Lagged"]
 

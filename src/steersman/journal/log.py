@@ -15,9 +15,11 @@ DEFAULT_MEMORY = 64 * 1024 * 1024
 # An entry costs about this much beside its line, so a million tiny ones are bounded as well.
 ENTRY_WEIGHT = 200
 
+WARM = 256 * 1024
+"""Bytes of lines that may keep what they were decoded to, and as much again before they are gone.
 
-WARM = 256
-"""How many of the newest entries may keep what they were decoded to."""
+As much as one read can bring: a reader that keeps up never decodes what was decoded on arrival.
+"""
 
 
 class Journal:
@@ -29,6 +31,8 @@ class Journal:
         self._entries: list[Entry] = []
         self._forgotten = 0
         self._start = 0
+        self._warmth = 0
+        self._warm_after = self._fresh_after = 0
         self.last_seq = 0
         """The number of the newest entry; 0 before the first."""
 
@@ -44,12 +48,13 @@ class Journal:
         self.last_seq += 1
         entry = Entry(self.last_seq, at, kind, line, turns, details)
         self._entries.append(entry)
-        if len(self._entries) > WARM:
-            # Whoever comes later decodes it again: kept for all, they would outweigh the lines.
-            self._entries[-WARM].decoded = None
-        self._weight += len(line) + ENTRY_WEIGHT
+        weight = len(line)
+        self._weight += weight + ENTRY_WEIGHT
         if self._weight > self._memory:
             self._forget()
+        self._warmth += weight
+        if self._warmth > WARM:
+            self._cool()
         return entry
 
     def after(self, seq: int, most: int = 512) -> list[Entry]:
@@ -60,6 +65,17 @@ class Journal:
     def lost_after(self, seq: int) -> int:
         """How many entries behind number `seq` are gone."""
         return max(0, self._forgotten - seq)
+
+    def _cool(self) -> None:
+        """Let go of what older entries were decoded to: for all, that would outweigh the lines.
+
+        Whoever comes later decodes them again.
+        """
+        count = self._fresh_after - max(self._warm_after, self._forgotten)
+        for entry in self.after(self._warm_after, most=max(0, count)):
+            entry.decoded = None
+        self._warm_after, self._fresh_after = self._fresh_after, self.last_seq
+        self._warmth = 0
 
     def _forget(self) -> None:
         while self._weight > self._memory and self._start < len(self._entries) - 1:

@@ -27,7 +27,7 @@ from steersman.journal.snapshot import (
 )
 from steersman.journal.standing import Standing, StateChange
 from steersman.journal.text import TextStream
-from steersman.messages import Message
+from steersman.messages.parsing import Message
 
 __all__ = ["Replayed", "replay", "snapshot_of"]
 

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from steersman.errors import NotLoggedIn, SteersmanError
 from steersman.journal.agents import AgentNode
 from steersman.journal.calls import ToolCallRecord
-from steersman.journal.speech import Said, Speech
+from steersman.journal.speech import Said
 from steersman.journal.spending import CostMeter
-from steersman.messages import Assistant, Block, ModelUsage, Result, TextBlock, Usage
+from steersman.messages.content import Block
+from steersman.messages.turns import Result
+from steersman.messages.usage import ModelUsage, Usage
 
-__all__ = ["CostMeter", "Outcome", "Transcript", "TurnResult", "cause_of", "outcome_of"]
+__all__ = ["CostMeter", "Outcome", "TurnResult", "cause_of", "outcome_of"]
 
 Outcome = Literal["completed", "failed", "interrupted", "cancelled"]
 
-PARAGRAPH = "\n\n"
-"""Stands between the texts of two messages of one turn."""
+UNREAD: Any = object()
+"""Given as a text: it is put together from what was said, when somebody first looks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +42,7 @@ class TurnResult:
     duration: float = 0.0
     """Seconds from the moment that the prompt was written to the end."""
     said: Said = field(default_factory=Said, repr=False)
-    """Where `blocks` come from."""
+    """Where `blocks` come from, and `text` when somebody looks."""
     tool_calls: tuple[ToolCallRecord, ...] = ()
     """Every tool that was asked for, those of subagents included, with times."""
     agents: tuple[AgentNode, ...] = ()
@@ -53,6 +55,19 @@ class TurnResult:
     cause: SteersmanError | None = None
     result: Result | None = None
     """The CLI's own result, if one named this turn; the last one if there were several."""
+
+    def __post_init__(self) -> None:
+        if self.text is UNREAD:
+            object.__delattr__(self, "text")
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> str:
+            """Give the one field that may be missing; from then on it is not."""
+            if name != "text":
+                raise AttributeError(f"a turn's result has no {name!r}")
+            object.__setattr__(self, "text", self.said.text)
+            return self.text
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -75,46 +90,6 @@ class TurnResult:
     def is_success(self) -> bool:
         """Whether the turn completed."""
         return self.outcome == "completed"
-
-
-class Transcript:
-    """The text of one turn, put together from its complete messages."""
-
-    def __init__(self) -> None:
-        self._texts: list[tuple[str, str]] = []
-
-    def hear(self, speech: Speech) -> None:
-        """Take a message of the main agent into account that has no tool calls."""
-        if speech.is_of_main_agent:
-            self._texts += speech.texts
-
-    def add(self, message: Assistant) -> None:
-        """Take a message of the main agent into account."""
-        if message.parent_tool_use_id is not None or message.is_api_error_message:
-            return
-        self._texts += [
-            (message.message.id, block.text)
-            for block in message.content
-            if isinstance(block, TextBlock)
-        ]
-
-    @property
-    def text(self) -> str:
-        """Everything, with a paragraph between messages."""
-        return PARAGRAPH.join(self._by_message())
-
-    @property
-    def answer(self) -> str:
-        """The last message."""
-        return next(reversed(self._by_message()), "")
-
-    def _by_message(self) -> list[str]:
-        if len({message_id for message_id, _ in self._texts}) == len(self._texts):
-            return [text for _, text in self._texts if text]
-        joined: dict[str, list[str]] = {}
-        for message_id, text in self._texts:
-            joined.setdefault(message_id, []).append(text)
-        return [text for text in map("".join, joined.values()) if text]
 
 
 def outcome_of(result: Result, *, was_interrupted: bool = False) -> Outcome:

@@ -1,6 +1,6 @@
-"""What the model said, as far as the books of a session need it: whole messages stay lines.
+"""What the main agent said in a turn, kept as the lines that it came on.
 
-Lines in; texts and ids out, read straight off them. Blocks are decoded when somebody looks.
+Lines in; texts and blocks out, for whoever asks: most never do.
 """
 
 from __future__ import annotations
@@ -8,22 +8,34 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from steersman.messages import Assistant, Block, parse_message
+from steersman.messages.content import Block, TextBlock
+from steersman.messages.parsing import parse_message
+from steersman.messages.turns import Assistant
 
-__all__ = ["LARGE", "Said", "Speech", "speech_on"]
+__all__ = ["PARAGRAPH", "Said"]
 
-LARGE = 32 * 1024
-"""A line of this size is better decoded whole, once, than for its text here and again elsewhere."""
+PARAGRAPH = "\n\n"
+"""Stands between the texts of two messages of one turn."""
 
 
 class Said:  # noqa: PLW1641 - no more hashable than the blocks
-    """Lines with what the main agent said, and the blocks on them for whoever asks."""
+    """Complete messages of one turn, in order."""
 
     __slots__ = ("_blocks", "_lines")
 
     def __init__(self, lines: tuple[bytes, ...] = ()) -> None:
         self._lines = lines
         self._blocks: tuple[Block, ...] | None = None
+
+    @property
+    def text(self) -> str:
+        """Everything that was written, with a paragraph between messages."""
+        return PARAGRAPH.join(self._by_message())
+
+    @property
+    def answer(self) -> str:
+        """The last message with a text."""
+        return next(reversed(self._by_message()), "")
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -40,8 +52,17 @@ class Said:  # noqa: PLW1641 - no more hashable than the blocks
     def __repr__(self) -> str:
         return f"Said({len(self._lines)} lines)"
 
+    def _by_message(self) -> list[str]:
+        """The text of each message, whose blocks come as frames of their own with the same id."""
+        joined: dict[str, list[str]] = {}
+        for line in self._lines:
+            message_id, texts = _prose_on(line)
+            if texts:
+                joined.setdefault(message_id, []).extend(texts)
+        return [text for text in map("".join, joined.values()) if text]
 
-# Structs that the garbage collector need not look at: one of each comes with every message.
+
+# Structs that the garbage collector need not look at: there is one of each for every message.
 class _Block(Struct, gc=False):
     type: str = ""
     text: str = ""
@@ -52,38 +73,24 @@ class _Body(Struct, gc=False):
     content: list[_Block] = []
 
 
-class Speech(Struct, gc=False):
-    """An assistant's message without tool calls, by the fields that count for the books."""
-
+class _Line(Struct, gc=False):
     message: _Body = msgspec.field(default_factory=_Body)
-    uuid: str | None = None
-    parent_tool_use_id: str | None = None
-    is_api_error_message: bool = False
-
-    @property
-    def is_of_main_agent(self) -> bool:
-        """Whether it counts as the turn's text: errors of the API come as messages too."""
-        return self.parent_tool_use_id is None and not self.is_api_error_message
-
-    @property
-    def texts(self) -> list[tuple[str, str]]:
-        """The prose of each block, with the id of the message that it is part of."""
-        body = self.message
-        return [(body.id, block.text) for block in body.content if block.type == "text"]
 
 
-_decode = msgspec.json.Decoder(Speech).decode
+_decode = msgspec.json.Decoder(_Line).decode
 
 
-def speech_on(line: bytes) -> Speech | None:
-    """What an `assistant` line says; `None` if it must be decoded whole: calls, size, shape."""
-    if len(line) >= LARGE:
-        return None
+def _prose_on(line: bytes) -> tuple[str, list[str]]:
+    """The id of the message on `line`, and its prose, with nothing else decoded."""
     try:
-        speech = _decode(line)
+        body = _decode(line).message
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
-    for block in speech.message.content:
-        if block.type == "tool_use":
-            return None
-    return speech
+        return _prose_in(parse_message(line))
+    return body.id, [block.text for block in body.content if block.type == "text"]
+
+
+def _prose_in(message: object) -> tuple[str, list[str]]:
+    if not isinstance(message, Assistant):
+        return "", []
+    blocks = message.content
+    return message.message.id, [block.text for block in blocks if isinstance(block, TextBlock)]

@@ -14,8 +14,9 @@ import msgspec
 
 from steersman import _json
 from steersman._values import MISFITS, read_leniently
-from steersman.messages import ModelUsage, Result, Usage
 from steersman.messages.lines import line_of
+from steersman.messages.turns import Result
+from steersman.messages.usage import ModelUsage, Usage
 
 __all__ = ["CostMeter", "Spending", "add_usage"]
 

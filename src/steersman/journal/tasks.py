@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from steersman.messages import (
+from steersman.messages.parsing import Message
+from steersman.messages.tasks import (
     BackgroundTasksChanged,
-    Message,
     TaskNotification,
     TaskProgress,
     TaskStarted,

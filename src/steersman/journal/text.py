@@ -7,8 +7,9 @@ never streamed. A stream that broke off and began anew is not told twice.
 from __future__ import annotations
 
 from steersman.journal.entries import Entry, Kind
-from steersman.journal.results import PARAGRAPH
-from steersman.messages import Assistant, StreamEvent, TextBlock
+from steersman.journal.speech import PARAGRAPH
+from steersman.messages.content import TextBlock
+from steersman.messages.turns import Assistant, StreamEvent
 
 __all__ = ["TextStream"]
 

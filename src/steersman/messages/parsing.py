@@ -6,6 +6,7 @@ from typing import Any, cast, get_args
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from steersman import _json
 from steersman._values import SOURCE, Wire, decoder_of, read
@@ -18,7 +19,7 @@ from steersman.messages.notes import NoteMessage
 from steersman.messages.system import SystemMessage, SystemWire
 from steersman.messages.tasks import TaskMessage
 from steersman.messages.transcripts import TranscriptMessage
-from steersman.messages.turns import StreamEvent, TurnMessage
+from steersman.messages.turns import Assistant, StreamEvent, TurnMessage
 
 __all__ = ["Message", "UnknownMessage", "from_json", "parse_message", "to_json"]
 
@@ -57,8 +58,10 @@ _kind = msgspec.json.Decoder(_Kind)
 _BY_BEGINNING = {b'{"type":"%s",' % tag.encode(): cls for tag, cls in _BY_TYPE.items()}
 """The CLI writes the type first: the class of such a line is known by a look at its beginning."""
 LONGEST = max(map(len, _BY_BEGINNING))
-PIECE = b'{"type":"stream_event",'
+PIECE, SPEECH = b'{"type":"stream_event",', b'{"type":"assistant",'
 _piece = msgspec.json.Decoder(StreamEvent).decode
+_speech = msgspec.json.Decoder(Assistant).decode
+_UNFIT = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def parse_message(line: bytes | dict[str, Any]) -> Message:
@@ -72,12 +75,14 @@ def parse_message(line: bytes | dict[str, Any]) -> Message:
         if line.startswith(PIECE):
             # Most of what comes is pieces, and nothing inside one needs to know where it stands.
             piece = _piece(line)
-            vars(piece)[SOURCE] = line
+            force_setattr(piece, SOURCE, line)
             return piece
+        if line.startswith(SPEECH):
+            return _read_speech(line)
         cls = _BY_BEGINNING.get(line[: line.find(b",", 0, LONGEST) + 1])
         if cls is not None:
             return cast("Message", decoder_of(cls).decode(line).came_from(line))
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except _UNFIT:
         pass
     try:
         return cast("Message", read(_class_of(line), line))
@@ -85,6 +90,22 @@ def parse_message(line: bytes | dict[str, Any]) -> Message:
         return UnknownMessage(type="too deep").came_on(line)
     except ValueError:
         raise UsageError("line", line, "one JSON object") from None
+
+
+def speech_on(line: bytes) -> Assistant | None:
+    """The message on a line of the assistant's; `None` if it is none, or must be read leniently."""
+    if not line.startswith(SPEECH):
+        return None
+    try:
+        return _read_speech(line)
+    except _UNFIT:
+        return None
+
+
+def _read_speech(line: bytes) -> Assistant:
+    speech = _speech(line)
+    speech.stands_on(line)
+    return speech
 
 
 def to_json(message: Message) -> bytes:
@@ -101,7 +122,7 @@ def from_json(line: bytes) -> Message:
 def _class_of(line: bytes) -> type[Wire]:
     try:
         kind = _kind.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except _UNFIT:
         kind = _loose_kind(_json.loads(line))
     if kind.type == "system":
         return _BY_SUBTYPE.get(kind.subtype or "", UnknownMessage)

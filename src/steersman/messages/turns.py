@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import field
+from msgspec.structs import force_setattr
 
-from steersman._values import Wire
+from steersman._values import SOURCE, Wire
 from steersman.messages.content import (
     Block,
     KnownBlock,
@@ -42,6 +43,9 @@ __all__ = [
     "User",
     "UserBody",
 ]
+
+BODY, USAGE = ("message",), ("message", "usage")
+"""Where the body of an assistant's message stands on its line, and its tokens."""
 
 
 class MessageOrigin(Wire, frozen=True, kw_only=True, rename="camel"):
@@ -169,6 +173,17 @@ class Assistant(MessageWire, frozen=True, kw_only=True, tag="assistant"):
         if self.usage_report is not None:
             self.usage_report.came_from((self, ("usage_report",)))
 
+    def stands_on(self, line: bytes) -> None:
+        """Remember `line` as `came_from` does, all in one go: no other message comes as often."""
+        body = self.message
+        force_setattr(self, SOURCE, line)
+        force_setattr(body, SOURCE, (line, BODY))
+        force_setattr(body.usage, SOURCE, (line, USAGE))
+        for position, block in enumerate(body.content):
+            force_setattr(block, SOURCE, (line, ("message", "content", position)))
+        if self.context_usage is not None or self.usage_report is not None:
+            self.adopt()
+
     @property
     def content(self) -> list[Block]:
         """The blocks."""
@@ -182,7 +197,8 @@ class Assistant(MessageWire, frozen=True, kw_only=True, tag="assistant"):
     @property
     def tool_uses(self) -> list[ToolUseBlock]:
         """The tools it asks for."""
-        return [block for block in self.content if isinstance(block, ToolUseBlock)]
+        # By its very class: for a struct of another one `isinstance` takes ten times as long.
+        return [block for block in self.content if type(block) is ToolUseBlock]
 
 
 class StreamEvent(MessageWire, frozen=True, kw_only=True, tag="stream_event"):

@@ -8,13 +8,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from steersman._json import is_mapping
 from steersman.errors import UsageError
 from steersman.options import checks
-from steersman.ports import JsonObject
+
+if TYPE_CHECKING:
+    from steersman.ports import JsonObject
 
 __all__ = ["AgentDefinition", "AgentEffort", "agent_of"]
 
@@ -91,7 +92,9 @@ def agent_of(place: str, given: AgentDefinition | Mapping[str, Any]) -> AgentDef
     for key in given:
         name = _NAMES.get(key) if isinstance(key, str) else None  # pyright: ignore[reportUnnecessaryIsInstance]
         if name is None:
-            raise UsageError(f"{place} key", key, ", ".join(_FIELDS), hint=_hint(key))
+            raise UsageError(
+                f"{place} key", key, ", ".join(_FIELDS), hint=checks.did_you_mean(key, list(_NAMES))
+            )
         fields[name] = given[key]
     for name in ("description", "prompt"):
         if name not in fields:
@@ -110,11 +113,6 @@ def wire_name(name: str) -> str:
         return "criticalSystemReminder_EXPERIMENTAL"
     first, *rest = name.split("_")
     return first + "".join(word.capitalize() for word in rest)
-
-
-def _hint(key: object) -> str:
-    near = get_close_matches(str(key), list(_NAMES), n=2)
-    return f"did you mean {' or '.join(near)}?" if near else ""
 
 
 _SERVER_OR_NAME = checks.must_be(

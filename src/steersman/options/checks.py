@@ -6,8 +6,8 @@ A check names the argument, what was given and what is allowed, or says nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from steersman._json import is_mapping, is_sequence
@@ -21,6 +21,7 @@ __all__ = [
     "as_tuple",
     "callable_",
     "count",
+    "did_you_mean",
     "each",
     "effort",
     "effort_or_number",
@@ -129,6 +130,14 @@ def rule(name: str, given: Any) -> None:
         )
 
 
+def did_you_mean(given: object, known: Sequence[str]) -> str:
+    """A hint at the names that look most like `given`; empty if none does."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only for a mistake
+
+    near = get_close_matches(str(given), known, n=3)
+    return f"did you mean {' or '.join(near)}?" if near else ""
+
+
 def plain(name: str, given: Any) -> Any:
     """`given` as plain JSON values, copied; a `UsageError` names the place that is none."""
     if is_mapping(given):
@@ -196,7 +205,15 @@ def _is_word(given: Any) -> bool:
 
 
 def _is_path(given: Any) -> bool:
-    return isinstance(given, str | Path) and str(given) != "" and _can_be_passed(str(given))
+    is_one = isinstance(given, str) or is_path(given)
+    return is_one and str(given) != "" and _can_be_passed(str(given))
+
+
+def is_path(given: object) -> bool:
+    """Whether it is a `Path`."""
+    # Slow to load; whoever has one has loaded it.
+    pathlib = sys.modules.get("pathlib")
+    return pathlib is not None and isinstance(given, pathlib.Path)
 
 
 def is_path_or_json(given: Any) -> bool:

@@ -9,30 +9,31 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from steersman.errors import UsageError
-from steersman.hooks import Hooks
-from steersman.options.agents import AgentDefinition
+from steersman.options.checks import did_you_mean
 from steersman.options.contradictions import refuse_contradictions
 from steersman.options.limits import Limits, Revival, StartupLimits, Watchdog
-from steersman.options.plugins import PluginLike
-from steersman.options.servers import McpServer
-from steersman.options.values import AS_STORED, CHECKS
-from steersman.ports import (
-    Approver,
-    Asks,
-    DialogHandler,
-    ElicitationHandler,
-    JsonObject,
-    QuestionHandler,
-    ToolServer,
-)
+from steersman.options.values import AS_STORED, CHECKS, no_hooks
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from steersman.hooks.registry import Hooks
+    from steersman.options.agents import AgentDefinition
+    from steersman.options.plugins import PluginLike
+    from steersman.options.servers import McpServer
     from steersman.permissions.policy import Policy
+    from steersman.ports import (
+        Approver,
+        Asks,
+        DialogHandler,
+        ElicitationHandler,
+        JsonObject,
+        QuestionHandler,
+        ToolServer,
+    )
 
 __all__ = ["Effort", "Options", "PermissionMode", "SettingSource", "options_from"]
 
@@ -101,7 +102,7 @@ class Options:
     functions: tuple[Any, ...] = ()
     """Python functions as tools, approved by being given: `mcp__functions__<name>`."""
     mcp_servers: Mapping[str, ToolServer | McpServer | JsonObject] | str | Path = field(
-        default_factory=dict[str, ToolServer | McpServer | JsonObject], repr=False
+        default_factory=dict[str, Any], repr=False
     )
     """Tool servers by name: here, elsewhere, or in a configuration file given by its path."""
     require: bool | tuple[str, ...] = ()
@@ -133,7 +134,7 @@ class Options:
     """Where questions wait that no callback answers: an `Inbox`, perhaps of many sessions."""
     plan_mode_instructions: str | None = None
     """What to do in plan mode, in place of the CLI's own instructions."""
-    hooks: Hooks = field(default_factory=Hooks)
+    hooks: Hooks = field(default_factory=no_hooks)
     """Callbacks at the CLI's events: a `Hooks`, or a mapping as in the official SDKs."""
     on_elicitation: ElicitationHandler | None = None
     """Answers questions of tool servers to the person; without one they are declined."""
@@ -142,7 +143,7 @@ class Options:
     supported_dialog_kinds: tuple[str, ...] = ()
     """Dialogs that `on_user_dialog` can show; the CLI sends no others."""
     agents: Mapping[str, AgentDefinition | Mapping[str, Any]] = field(
-        default_factory=dict[str, AgentDefinition | Mapping[str, Any]]
+        default_factory=dict[str, Any]
     )
     """Agents by name that the session may hand work to."""
     agent: str | None = None
@@ -272,10 +273,15 @@ def options_from(base: Options | None, overrides: Mapping[str, Any]) -> Options:
     """`base` with some fields replaced. Raises `UsageError` for a name that is no option."""
     if not (base is None or isinstance(base, Options)):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError("options", base, "an Options value")
-    names = [each.name for each in dataclasses.fields(Options)]
     for name in overrides:
-        if name not in names:
-            near = get_close_matches(name, names, n=3)
-            hint = f"did you mean {' or '.join(near)}?" if near else ""
-            raise UsageError(name, "an unknown option", "the name of an option", hint=hint)
-    return dataclasses.replace(base or Options(), **overrides)
+        if name not in _NAMES:
+            raise UsageError(
+                name, "an unknown option", "the name of an option", hint=did_you_mean(name, _NAMES)
+            )
+    if base is None:
+        return Options(**overrides)
+    # It is frozen and has been checked.
+    return dataclasses.replace(base, **overrides) if overrides else base
+
+
+_NAMES = tuple(each.name for each in dataclasses.fields(Options))

@@ -8,18 +8,18 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from steersman import _json
 from steersman._json import is_mapping, is_sequence
 from steersman.errors import UsageError
-from steersman.hooks import Hooks, hooks_from
 from steersman.options import checks
-from steersman.options.agents import agent_of
 from steersman.options.limits import Limits, Revival, StartupLimits, Watchdog
-from steersman.options.plugins import plugin_of
 
-__all__ = ["AS_STORED", "CHECKS"]
+if TYPE_CHECKING:
+    from steersman.hooks.registry import Hooks
+
+__all__ = ["AS_STORED", "CHECKS", "no_hooks"]
 
 _FLAG_NAME = re.compile(r"[a-z][a-z0-9-]*")
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -61,6 +61,29 @@ def _servers_read(name: str, given: Any) -> Any:
     return servers
 
 
+def no_hooks() -> Hooks:
+    """An empty registry."""
+    return _hooks_class()()
+
+
+def _hooks_class() -> type[Hooks]:
+    from steersman.hooks.registry import Hooks  # noqa: PLC0415 - large: read with the first options
+
+    return Hooks
+
+
+def _is_hooks(given: object) -> TypeGuard[Hooks]:
+    return isinstance(given, _hooks_class())
+
+
+def _hooks_read(name: str, given: Any) -> Hooks:
+    if _is_hooks(given):
+        return given
+    from steersman.hooks.forms import hooks_from  # noqa: PLC0415 - for the official SDKs' form
+
+    return hooks_from(name, given)
+
+
 AS_STORED: Mapping[str, Callable[[str, Any], Any]] = {
     "inherit_env": _tuple_unless(bool),
     "require": _tuple_unless(bool),
@@ -69,7 +92,7 @@ AS_STORED: Mapping[str, Callable[[str, Any], Any]] = {
     "system_prompt": _tuple_if_list,
     "skills": _tuple_unless_all,
     "mcp_servers": _servers_read,
-    "hooks": hooks_from,
+    "hooks": _hooks_read,
     **dict.fromkeys(
         (
             "allowed_tools",
@@ -197,10 +220,14 @@ def _check_skills(name: str, given: Any) -> None:
 
 
 def _check_agent(place: str, given: Any) -> None:
+    from steersman.options.agents import agent_of  # noqa: PLC0415 - most programs have none
+
     agent_of(place, given)
 
 
 def _check_plugin(place: str, given: Any) -> None:
+    from steersman.options.plugins import plugin_of  # noqa: PLC0415 - most programs have none
+
     plugin_of(place, given)
 
 
@@ -267,7 +294,7 @@ CHECKS: Mapping[str, checks.Check] = {
     "on_question": checks.optional(checks.callable_),
     "inbox": checks.optional(checks.must_be("an Inbox", _is_inbox)),
     "plan_mode_instructions": checks.optional(checks.text),
-    "hooks": checks.must_be("a Hooks value", lambda given: isinstance(given, Hooks)),
+    "hooks": checks.must_be("a Hooks value", _is_hooks),
     "on_elicitation": checks.optional(checks.callable_),
     "on_user_dialog": checks.optional(checks.callable_),
     "supported_dialog_kinds": checks.each(checks.word),

@@ -6,8 +6,9 @@ its own, `ScriptedModel` under the stock CLI. The names are loaded when they are
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from steersman._lazy import by_name
 
 if TYPE_CHECKING:
     from steersman.testing.cassettes import Cassette as Cassette
@@ -29,28 +30,30 @@ if TYPE_CHECKING:
     from steersman.testing.script import when as when
     from steersman.testing.scripted.cli import Faults as Faults
     from steersman.testing.scripted.cli import ScriptedCLI as ScriptedCLI
-
-_HOMES = {
-    "Cassette": "cassettes",
-    "CliSandbox": "sandbox",
-    "Faults": "scripted.cli",
-    "ModelRequest": "request",
-    "Recorder": "cassettes",
-    "Script": "script",
-    "ScriptedCLI": "scripted.cli",
-    "ScriptedModel": "model",
-    "Usage": "script",
-    "call": "script",
-    "calls": "script",
-    "cut": "script",
-    "executable": "executable",
-    "fail": "script",
-    "find_stock_cli": "sandbox",
-    "say": "script",
-    "stall": "script",
-    "think": "script",
-    "when": "script",
-}
+else:
+    __getattr__, __dir__ = by_name(
+        __name__,
+        {
+            "cassettes": ("Cassette", "Recorder"),
+            "executable": ("executable",),
+            "model": ("ScriptedModel",),
+            "request": ("ModelRequest",),
+            "sandbox": ("CliSandbox", "find_stock_cli"),
+            "script": (
+                "Script",
+                "Usage",
+                "call",
+                "calls",
+                "cut",
+                "fail",
+                "say",
+                "stall",
+                "think",
+                "when",
+            ),
+            "scripted.cli": ("Faults", "ScriptedCLI"),
+        },
+    )
 
 __all__ = [
     "Cassette",
@@ -73,14 +76,3 @@ __all__ = [
     "think",
     "when",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

@@ -2,15 +2,41 @@
 
 from __future__ import annotations
 
-from steersman.tools.context import ToolContext
-from steersman.tools.definition import Tool, tool
-from steersman.tools.hints import ToolHints
-from steersman.tools.mcp_remote import RemoteCall, RemoteLimits, RemoteTools
-from steersman.tools.output import Shape, shape_of
-from steersman.tools.prompts import Prompt, prompt
-from steersman.tools.resources import Resource, resource
-from steersman.tools.results import ToolError, ToolResult, error_result, image_result, text_result
-from steersman.tools.toolbox import Toolbox
+from typing import TYPE_CHECKING
+
+from steersman._lazy import by_name
+
+if TYPE_CHECKING:
+    from steersman.tools.context import ToolContext
+    from steersman.tools.definition import Tool, tool
+    from steersman.tools.hints import ToolHints
+    from steersman.tools.mcp_remote import RemoteCall, RemoteLimits, RemoteTools
+    from steersman.tools.output import Shape, shape_of
+    from steersman.tools.prompts import Prompt, prompt
+    from steersman.tools.resources import Resource, resource
+    from steersman.tools.results import (
+        ToolError,
+        ToolResult,
+        error_result,
+        image_result,
+        text_result,
+    )
+    from steersman.tools.toolbox import Toolbox
+else:
+    __getattr__, __dir__ = by_name(
+        __name__,
+        {
+            "context": ("ToolContext",),
+            "definition": ("Tool", "tool"),
+            "hints": ("ToolHints",),
+            "mcp_remote": ("RemoteCall", "RemoteLimits", "RemoteTools"),
+            "output": ("Shape", "shape_of"),
+            "prompts": ("Prompt", "prompt"),
+            "resources": ("Resource", "resource"),
+            "results": ("ToolError", "ToolResult", "error_result", "image_result", "text_result"),
+            "toolbox": ("Toolbox",),
+        },
+    )
 
 __all__ = [
     "Prompt",

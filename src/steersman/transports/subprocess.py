@@ -258,11 +258,23 @@ class _Pump:
         os.set_blocking(stdin.number, False)
 
     def write(self, data: bytes) -> None:
-        if self._is_ending or not data or not self._stdin.is_open:
+        number = self._stdin.number
+        if self._is_ending or not data or number < 0:
             return
-        self._queue.append(memoryview(data))
-        if not self._is_waiting:
-            self._flush()
+        if self._queue:
+            self._queue.append(memoryview(data))
+            return
+        try:
+            written = os.write(number, data)
+        except BlockingIOError:
+            written = 0
+        except OSError:
+            # The CLI no longer reads; how it ended is told elsewhere.
+            self._close_stdin()
+            return
+        if written < len(data):
+            self._queue.append(memoryview(data)[written:])
+            self._wait_for_room(is_needed=True)
 
     def end_input(self) -> None:
         self._is_ending = True
@@ -359,8 +371,7 @@ class _Source:
             self._end.close()
 
     def _ready(self) -> None:
-        self._read()
-        if not self.is_open:
+        if not self._read() and not self.is_open:
             self._ended()
 
     def _read(self) -> bool:

@@ -17,10 +17,8 @@ from steersman._wire.draft import (
     switch,
     value,
 )
-from steersman.hooks import Hooks
+from steersman.hooks.registry import Hooks
 from steersman.options import Options, checks
-from steersman.options.agents import agent_of
-from steersman.options.plugins import plugin_of
 from steersman.permissions import ASK_USER_QUESTION
 from steersman.ports import FileArgument
 
@@ -134,11 +132,14 @@ def _add_hooks(draft: Draft, hooks: Hooks) -> None:
 
 
 def _add_agents(draft: Draft, agents: Mapping[str, Any]) -> None:
+    if not agents:
+        return
+    from steersman.options.agents import agent_of  # noqa: PLC0415 - most programs have none
+
     places = {name: f"agents[{name!r}]" for name in agents}
-    if agents:
-        draft.initialize["agents"] = {
-            name: agent_of(place, agents[name]).written(place) for name, place in places.items()
-        }
+    draft.initialize["agents"] = {
+        name: agent_of(place, agents[name]).written(place) for name, place in places.items()
+    }
 
 
 def _add_skills(draft: Draft, skills: Any) -> None:
@@ -150,13 +151,17 @@ def _add_skills(draft: Draft, skills: Any) -> None:
 
 
 def _add_plugins(draft: Draft, plugins: tuple[Any, ...]) -> None:
+    if not plugins:
+        return
+    from steersman.options.plugins import plugin_of  # noqa: PLC0415 - most programs have none
+
     known = [plugin_of(f"plugins[{n}]", given) for n, given in enumerate(plugins)]
     flags = [
         f"--plugin-dir{'-no-mcp' if each.skip_mcp_discovery else ''}={each.path}" for each in known
     ]
     if draft.options.plugin_delivery == "argv" and size_of(flags) <= LONGEST_LIST:
         draft.argv += flags
-    elif known:
+    else:
         draft.await_initialize()
         draft.initialize["plugins"] = [
             {"type": "local", "path": str(each.path)}
