@@ -13,7 +13,7 @@ PY := .venv/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check -qq --retries 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-again test-real parity conform lint format types imports bench bench-check clean
+.PHONY: help demo test test-again test-real parity conform lint format types mypy pyright imports bench bench-check clean
 
 help:
 	@echo "make demo     a conversation in the terminal; costs nothing, reaches no network"
@@ -52,8 +52,12 @@ format: .venv/ready-dev
 	@$(PY) -m ruff check --fix .
 	@$(PY) -m ruff format .
 
-types: .venv/ready-dev
+types: mypy pyright
+
+mypy: .venv/ready-dev
 	@$(PY) -m mypy
+
+pyright: .venv/ready-dev
 	@$(PY) -m pyright
 
 imports: .venv/ready-dev

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
+import tempfile
 from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
-from tempfile import TemporaryDirectory
+from pathlib import Path
 from typing import Any
 
 from benchmarks.contestants.measuring import Order, main
@@ -20,9 +21,10 @@ from steersman.messages import Assistant, Result, StreamEvent, TextBlock
 class Ours:
     """One session; how it is read is the order's business."""
 
-    def __init__(self, session: Session, reading: str, kept: ExitStack) -> None:
+    def __init__(self, session: Session, reading: str, journal: Path | None) -> None:
         self._session = session
-        self._kept = kept
+        self.journal = journal
+        """The file that it is written to, which goes with the session."""
         readings = {"typed": read_typed, "raw": read_raw, "text": read_text}
         self._read: Callable[[Turn], Awaitable[int]] = readings[reading]
 
@@ -52,7 +54,8 @@ class Ours:
     async def close(self) -> None:
         """End it."""
         await self._session.aclose()
-        self._kept.close()
+        if self.journal:
+            shutil.rmtree(self.journal.parent)
 
 
 async def read_typed(turn: Turn) -> int:
@@ -102,10 +105,8 @@ async def open_ours(order: Order, asked: asyncio.Event) -> Ours:
         return Allow()
 
     wanted: dict[str, Any] = {"include_partial_messages": order.kind == "partial"}
-    kept = ExitStack()
     if order.journal:
-        folder = kept.enter_context(TemporaryDirectory(prefix="steersman-bench-"))
-        wanted["journal"] = f"{folder}/journal.jsonl"
+        wanted["journal"] = Path(tempfile.mkdtemp(prefix="steersman-bench-"), "journal.jsonl")
     if order.asks("permission"):
         wanted["can_use_tool"] = can_use_tool
     if order.asks("hook"):
@@ -114,7 +115,7 @@ async def open_ours(order: Order, asked: asyncio.Event) -> Ours:
     if order.asks("tool"):
         wanted["mcp_servers"] = {"bench": Toolbox("bench", [add])}
     session = Agent(cli_path=order.program, **wanted).session()
-    return Ours(await session.start(), order.reading, kept)
+    return Ours(await session.start(), order.reading, wanted.get("journal"))
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ class StandIn:
         self._order: tuple[str, int, int, int] | None = None
         self._turn: Iterator[None] | None = None
         self._answered = 0
-        self._open = dict.fromkeys(QUESTIONS, 0)
+        self._open: dict[str, int] = dict.fromkeys(QUESTIONS, 0)
         ids = [each.partition("=")[2] for each in arguments if each.startswith("--session-id=")]
         self._marks = {
             "S": ids[0] if ids else "00000000-0000-4000-8000-0000000000aa",

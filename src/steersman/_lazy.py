@@ -26,13 +26,13 @@ def by_name(module: str, homes: Mapping[str, tuple[str, ...]], *, below: str = "
     home_of = {name: home for home, names in homes.items() for name in names}
 
     def look_up(name: str) -> Any:
+        if name in home_of:
+            home = import_module(f"{below or module}.{home_of[name]}")
+            value = room[name] = getattr(home, name)
+            return value
         if name in homes:
             return import_module(f"{below or module}.{name}")
-        if name not in home_of:
-            raise _no_attribute(module, name)
-        home = import_module(f"{below or module}.{home_of[name]}")
-        value = room[name] = getattr(home, name)
-        return value
+        raise _no_attribute(module, name)
 
     def list_names() -> list[str]:
         return sorted({*room, *home_of})

@@ -10,6 +10,8 @@ import time
 from collections.abc import AsyncIterable, AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
+# Here for its place in time: before the program registers goodbyes of its own.
+import steersman.transports.at_exit  # noqa: F401  # pyright: ignore[reportUnusedImport]
 from steersman._lazy import by_name
 from steersman._session.prompts import Prompt, content_of
 from steersman.adapters import servers_of

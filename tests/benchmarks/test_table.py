@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.__main__ import compare
 from benchmarks.figures import Measured, Run, figure_of, ratio, verdict
 from benchmarks.page import PAGE, together, with_numbers
 from benchmarks.plots import series
@@ -291,3 +292,11 @@ def test_the_page_keeps_its_prose_and_changes_its_numbers() -> None:
     assert written.endswith(page.rpartition("<!-- /numbers -->")[2])
     assert "| processor | abacus |" in written
     assert with_numbers(written, run(measured("partial", 1.5e-6))) == written
+
+
+@pytest.mark.parametrize(("later", "status"), [(1.05e-6, 0), (1.5e-6, 1)])
+def test_comparing_two_runs_fails_when_one_row_moved_too_far(later: float, status: int) -> None:
+    first = run(measured("partial", 1e-6), measured("hook", 1e-6))
+    second = run(measured("partial", later), measured("hook", 1e-6))
+
+    assert compare(first, second) == status

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,12 @@ class Source:
 
 
 def sources(*folders: str) -> list[Source]:
-    paths = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+    return [source for folder in folders for source in sources_in(folder)]
+
+
+@cache
+def sources_in(folder: str) -> list[Source]:
+    paths = sorted((ROOT / folder).rglob("*.py"))
     return [Source(path, ast.parse(path.read_text(encoding="utf-8"))) for path in paths]
 
 

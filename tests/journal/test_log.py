@@ -93,14 +93,18 @@ def test_what_newer_entries_were_decoded_to_is_kept_and_of_older_ones_not(
     warm = [entry for entry in kept if entry.decoded is not None]
     assert warm == kept[len(kept) - len(warm) :]
     # The line that is one too many goes with those before it, and so is over the limit itself.
-    assert sum(len(entry.line) for entry in warm) <= 2 * WARM + 2 * max(sizes, default=0)
-    newest = [entry for entry in kept if _weight_behind(entry, kept) <= WARM]
+    assert sum(map(_weight, warm)) <= 2 * (WARM + ENTRY_WEIGHT + max(sizes, default=0))
+    newest = [entry for entry in kept if _weight_since(entry, kept) <= WARM]
     assert all(entry.decoded is not None for entry in newest)
 
 
-def _weight_behind(entry: Entry, entries: list[Entry]) -> int:
-    """How much came with this entry and since."""
-    return sum(len(each.line) for each in entries if each.seq >= entry.seq)
+def _weight(entry: Entry) -> int:
+    return len(entry.line) + ENTRY_WEIGHT
+
+
+def _weight_since(entry: Entry, entries: list[Entry]) -> int:
+    """How much came with this entry and behind it."""
+    return sum(_weight(each) for each in entries if each.seq >= entry.seq)
 
 
 def test_a_large_message_stays_decoded_only_until_the_next_one() -> None:

@@ -339,6 +339,37 @@ async def test_a_signal_to_the_far_shell_alone_reaches_the_cli(
     assert not path.parent.exists()
 
 
+@pytest.mark.parametrize("shell", ["dash", "bash", "busybox"])
+def test_signals_to_shell_and_cli_at_once_end_both_with_the_status_of_the_cli(
+    tmp_path: Path, waits: str, shell: str
+) -> None:
+    """The shell may have reaped the CLI by the time it takes its own signal."""
+    place = shutil.which(shell)
+    if place is None:
+        pytest.skip(f"no {shell} on this machine")
+    (tmp_path / "sh").symlink_to(place)
+    script = preamble(Launch(("x",)), waits, {}, "word")
+
+    statuses = {terminated_at_once(str(tmp_path / "sh"), script) for _ in range(12)}
+
+    # A signal that comes while bash reaps the CLI makes it lose the status, but not hang.
+    lost = {128 + signal.SIGTERM, 255} if shell == "bash" else set()
+    assert statuses - lost == {9}
+
+
+def terminated_at_once(shell: str, script: bytes) -> int:
+    with subprocess.Popen([shell], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as far:
+        assert far.stdin is not None
+        assert far.stdout is not None
+        far.stdin.write(script)
+        far.stdin.flush()
+        assert far.stdout.readline() == b"word ready\n"
+        cli = int(far.stdout.readline())
+        for pid in (cli, far.pid):
+            os.kill(pid, signal.SIGTERM)
+        return far.wait(10)
+
+
 # --- the preamble, for any content ----------------------------------------------------------------
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40)

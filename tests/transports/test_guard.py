@@ -4,12 +4,17 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from textwrap import dedent
+
+import pytest
 
 from steersman.transports import guard
 from steersman.transports.guard import Row, descendants, rows_by_children, rows_by_ps, rows_of_ps
 
 INIT: Row = (1, 0, 1, "S")
+PR_SET_NOTHING = 99999
 
 
 def pids(rows: list[Row]) -> list[int]:
@@ -121,3 +126,31 @@ def test_a_guard_whose_host_is_not_its_parent_starts_nothing(tmp_path: Path) -> 
     assert time.monotonic() < deadline
     assert told == b"ready\nexited -9\n"
     assert not mark.exists()
+
+
+@pytest.mark.parametrize("call", [guard.call_quickly, guard.call_by_ctypes])
+def test_both_ways_into_the_c_library_lead_to_the_same_place(
+    call: Callable[[str, tuple[int, ...]], int],
+) -> None:
+    assert call("getpid", ()) == os.getpid()
+    assert call("prctl", (PR_SET_NOTHING, 0, 0, 0, 0)) == -1
+
+
+@pytest.mark.parametrize("call", [guard.call_quickly, guard.call_by_ctypes])
+def test_a_library_without_the_function_is_an_error_that_is_expected(
+    call: Callable[[str, tuple[int, ...]], int],
+) -> None:
+    with pytest.raises((OSError, AttributeError)):
+        call("no_such_function_anywhere", ())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no prctl elsewhere")
+def test_the_kernel_is_asked_and_its_refusal_is_told() -> None:
+    program = """
+        from steersman.transports.guard import PR_SET_CHILD_SUBREAPER, prctl
+        print(prctl(PR_SET_CHILD_SUBREAPER, 1), prctl(99999, 0))
+    """
+
+    told = subprocess.check_output([sys.executable, "-c", dedent(program)], timeout=60)
+
+    assert told.split() == [b"True", b"False"]

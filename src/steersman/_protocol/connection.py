@@ -34,17 +34,24 @@ from steersman._protocol.events import (
 )
 from steersman._protocol.turns import TurnBook
 from steersman._values import MISFITS, Wire, read_leniently
-from steersman._wire.codec import Piece, Response, Route, encode, piece_on, route, unpack
+from steersman._wire.codec import UNFIT, Response, Route, encode, read_piece, route, unpack
 from steersman._wire.framing import DEFAULT_LIMIT, LineFramer, Oversize
 from steersman.control.verbs import Answer, Verb
 from steersman.errors import RequestLost, RequestRefused, RequestTimeout
 from steersman.hooks.events.event import HookEvent
 from steersman.journal import Kind
+from steersman.messages.parsing import read_speech
 from steersman.permissions import CanUseTool, Elicitation, UserDialog
 
 __all__ = ["Connection"]
 
 WireT = TypeVar("WireT", bound=Wire)
+
+# For most lines one of them is wanted, and looking up a member of an enum is dear.
+MESSAGE, PARTIAL = Kind.MESSAGE, Kind.PARTIAL
+
+BEGINNING = len(b'{"type":"stream')
+"""So many bytes tell the usual lines apart: the CLI writes the type first, and no blanks."""
 
 REMEMBERED = 64
 """So many answered questions are known again, should a line come twice."""
@@ -89,6 +96,11 @@ class Connection:
         self._pending: dict[str, _Pending] = {}
         self._asked: dict[str, tuple[str, Any] | None] = {}
         self._answered: dict[str, None] = {}
+        self._usual: dict[bytes, Callable[[bytes], MessageArrived | None]] = {
+            b'{"type":"stream_event"'[:BEGINNING]: self._hear_piece,
+            b'{"type":"assistant"'[:BEGINNING]: self._hear_speech,
+        }
+        """Most lines, by how they begin; `None` is given for one that needs a closer look."""
         self._roads: dict[str, Callable[[Route, bytes], list[Event]]] = {
             "stream_event": self._on_partial,
             "user": self._on_user,
@@ -108,17 +120,35 @@ class Connection:
         for line in self._framer.feed(chunk) if chunk else self._framer.finish():
             if isinstance(line, Oversize):
                 events.append(LineDropped(line))
-            elif (piece := piece_on(line)) is not None:
-                events.append(self._on_piece(piece, line))
-            else:
+                continue
+            hear = self._usual.get(line[:BEGINNING])
+            arrived = None if hear is None else hear(line)
+            if arrived is None:
                 events += self._read(line)
+            else:
+                events.append(arrived)
         return events
 
-    def _on_piece(self, piece: Piece, line: bytes) -> MessageArrived:
+    def _hear_piece(self, line: bytes) -> MessageArrived | None:
+        try:
+            piece = read_piece(line)
+        except UNFIT:
+            return None
         if piece.session_id:
             self.session_id = piece.session_id
+        turns = self.turns.owners(piece.parent_tool_use_id)
         name = "" if piece.abandoned_blocks is UNSET else "abandoned"
-        return MessageArrived(line, Kind.PARTIAL, self.turns.owners(piece), name)
+        return MessageArrived(line, PARTIAL, turns, name)
+
+    def _hear_speech(self, line: bytes) -> MessageArrived | None:
+        try:
+            speech = read_speech(line)
+        except UNFIT:
+            return None
+        if speech.session_id:
+            self.session_id = speech.session_id
+        turns = self.turns.owners(speech.parent_tool_use_id)
+        return MessageArrived(line, MESSAGE, turns, "assistant", speech)
 
     def _read(self, line: bytes) -> Iterable[Event]:
         found = route(line)
@@ -130,11 +160,13 @@ class Connection:
 
     def _on_partial(self, found: Route, line: bytes) -> list[Event]:
         name = "abandoned" if b'"abandoned_blocks"' in line else ""
-        return [MessageArrived(line, Kind.PARTIAL, self.turns.owners(found), name)]
+        turns = self.turns.owners(found.parent_tool_use_id)
+        return [MessageArrived(line, PARTIAL, turns, name)]
 
     def _on_message(self, found: Route, line: bytes) -> list[Event]:
         name = found.subtype or "" if found.type == "system" else found.type
-        return [MessageArrived(line, Kind.MESSAGE, self.turns.owners(found), name)]
+        turns = self.turns.owners(found.parent_tool_use_id)
+        return [MessageArrived(line, MESSAGE, turns, name)]
 
     def _on_user(self, found: Route, line: bytes) -> list[Event]:
         if not found.is_replay:
@@ -154,7 +186,7 @@ class Connection:
         return self._on_message(found, line)
 
     def _on_result(self, found: Route, line: bytes) -> list[Event]:
-        arrived = MessageArrived(line, Kind.MESSAGE, self.turns.current, found.type)
+        arrived = MessageArrived(line, MESSAGE, self.turns.current, found.type)
         return [arrived, *self.turns.result(found, line)]
 
     def _on_lifecycle(self, found: Route, line: bytes) -> list[Event]:

@@ -11,7 +11,7 @@ from steersman.control.verbs import Answer
 from steersman.errors import RequestError
 from steersman.hooks.events.event import HookEvent
 from steersman.journal import Kind
-from steersman.messages import Message
+from steersman.messages.turns import Assistant
 from steersman.permissions import CanUseTool, Elicitation, UserDialog
 
 __all__ = [
@@ -44,7 +44,7 @@ class MessageArrived(Struct, gc=False):
 
     Empty for pieces, but for one that says that what was streamed does not count: `abandoned`.
     """
-    message: Message | None = None
+    message: Assistant | None = None
     """What `line` says, where it had to be decoded to know where it goes."""
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from steersman._protocol.events import TurnSettled, TurnStarted
-from steersman._wire.codec import Piece, Route
+from steersman._wire.codec import Route
 
 __all__ = ["TurnBook"]
 
@@ -71,9 +71,8 @@ class TurnBook:
         """Whether the CLI has begun with this prompt."""
         return uuid in self._started
 
-    def owners(self, found: Route | Piece) -> tuple[str, ...]:
+    def owners(self, parent: str | None) -> tuple[str, ...]:
         """The prompts that a line belongs to: its subagent's, or else the current ones."""
-        parent = found.parent_tool_use_id
         return self.current if parent is None else self._owners.get(parent, self.current)
 
     def lifecycle(self, uuid: str, state: str) -> list[TurnEvent]:

@@ -16,6 +16,7 @@ from steersman._session.deciding import Refused
 from steersman._session.eager import starter
 from steersman._session.inbound import Asked, Desk
 from steersman._session.link import Link
+from steersman.errors import ChannelClosed
 
 __all__ = ["Handlers"]
 
@@ -88,7 +89,8 @@ class Handlers:
                 if not opened.has_begun:
                     opened.task = task
         self._is_beginning = False
-        self._release()
+        if self._held:
+            self._release()
 
     def withdraw(self, request_id: str) -> None:
         """Nobody waits for this answer any more."""
@@ -172,17 +174,19 @@ class Handlers:
         if need is None:
             return
         needs = self._needs
-        needs[need] += more
+        needs[need] = count = needs[need] + more
+        if count > 1:
+            return
         first: Need | None = PERSON if needs[PERSON] else TOOL if needs[TOOL] else None
         if first is not self.need:
             self.need = first
             self._changed()
 
     def _send(self, line: bytes) -> None:
-        if not line or not self._link.is_open:
+        if not line:
             return
         if len(self._open) <= 1 and not self._held:
-            self._link.write(line)
+            self._write([line])
             return
         # Others answer at the same time: one write for all of them costs a fraction.
         if not self._held and not self._is_beginning:
@@ -191,8 +195,15 @@ class Handlers:
 
     def _release(self) -> None:
         held, self._held = self._held, []
-        if held and self._link.is_open:
-            self._link.write_all(held)
+        if held:
+            self._write(held)
+
+    def _write(self, lines: list[bytes]) -> None:
+        try:
+            self._link.write_all(lines)
+        except ChannelClosed:
+            # Nobody waits for it any more.
+            return
 
 
 def _need_of(asked: Asked) -> Need | None:

@@ -39,17 +39,17 @@ class Desk:
         Raises `Refused` where the answer is an error.
         """
         match asked:
+            case PermissionAsked():
+                # The CLI asks hooks on PermissionRequest at the same time and goes by the first.
+                if self.hooking.has_a_say:
+                    await self.hooking.hold(asked.question.tool_name, asked.question.tool_use_id)
+                return await self.deciding.decide(asked, session_id, reply)
             case ToolCalled():
                 return {"mcp_response": await self.serving.answer(asked)}
             case HookAsked(callback_id=callback_id) if callback_id == GATE:
                 return await self.gate.passed()
             case HookAsked():
                 return await self.hooking.answer(asked)
-            case PermissionAsked():
-                # The CLI asks hooks on PermissionRequest at the same time and goes by the first.
-                if self.hooking.has_a_say:
-                    await self.hooking.hold(asked.question.tool_name, asked.question.tool_use_id)
-                return await self.deciding.decide(asked, session_id, reply)
             case ElicitationAsked():
                 return await self.deciding.elicit_later(asked, session_id, reply)
             case DialogAsked():

@@ -36,6 +36,9 @@ AnswerT = TypeVar("AnswerT")
 
 SHOWN_NOISE = 300
 
+OWN = frozenset({Answered, NoiseHeard, LineDropped})
+"""What happens between the two ends of the line, and is nobody else's business."""
+
 
 class Listener(Protocol):
     """Hears what a link does not deal with itself; must not raise."""
@@ -199,15 +202,19 @@ class Link:
         for event in events:
             if type(event) is MessageArrived:
                 self._on_message(event, now)
-            elif type(event) is Answered:
-                self._on_answer(event)
-            elif type(event) is NoiseHeard:
-                self._on_noise(event.line, now)
-            elif type(event) is LineDropped:
-                over = event.oversize
-                self.log.append(now, Kind.OVERSIZE, over.head, details={"size": over.size})
+            elif type(event) in OWN:
+                self._deal_with(event, now)
             else:
                 self._listener.event_happened(event)
+
+    def _deal_with(self, event: Event, now: float) -> None:
+        if isinstance(event, Answered):
+            self._on_answer(event)
+        elif isinstance(event, NoiseHeard):
+            self._on_noise(event.line, now)
+        elif isinstance(event, LineDropped):
+            over = event.oversize
+            self.log.append(now, Kind.OVERSIZE, over.head, details={"size": over.size})
 
     def _on_message(self, event: MessageArrived, now: float) -> None:
         line, kind = event.line, event.kind
@@ -216,7 +223,7 @@ class Link:
         else:
             self.last_kind = kind
         entry = self.log.append(now, kind, line, event.turns)
-        entry.decoded = event.message
+        entry.bare = event.message
         if event.name:
             self._listener.message_arrived(entry, event.name)
 

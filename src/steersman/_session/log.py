@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from steersman._session.readers import Growth
 from steersman.journal import Entry, Journal, Kind
 from steersman.journal.entries import NOTHING
 from steersman.ports import Clock, Sink
 
-__all__ = ["SPEECH", "Log"]
+__all__ = ["Log"]
 
-SPEECH = frozenset({Kind.MESSAGE, Kind.PARTIAL, Kind.BOOKKEEPING, Kind.SETTLED, Kind.RESTARTED})
-"""Entries that a reader of the conversation waits for."""
+
+class Append(Protocol):
+    """Writes the next entry."""
+
+    def __call__(
+        self,
+        at: float,
+        kind: Kind,
+        line: bytes = b"",
+        turns: tuple[str, ...] = (),
+        details: Mapping[str, Any] = NOTHING,
+    ) -> Entry: ...
 
 
 class Log:
@@ -24,16 +34,19 @@ class Log:
         self.journal = Journal(memory)
         self.growth = Growth()
         self.clock = clock
+        self.append: Append = self.journal.append
+        """Writes the next entry; readers learn of it with the next `wake`."""
         self._sink: Sink | None = None
         self._unwritten: list[Entry] = []
-        self._was_spoken = False
+        self._told_of = 0
         self._is_gathering = False
 
     def keep(self, sink: Sink) -> None:
         """Hand every entry to `sink` from now on."""
         self._sink = sink
+        self.append = self._append_for_disk
 
-    def append(
+    def _append_for_disk(
         self,
         at: float,
         kind: Kind,
@@ -41,12 +54,8 @@ class Log:
         turns: tuple[str, ...] = (),
         details: Mapping[str, Any] = NOTHING,
     ) -> Entry:
-        """Write the next entry; readers learn of it with the next `wake`."""
         entry = self.journal.append(at, kind, line, turns, details)
-        if kind in SPEECH:
-            self._was_spoken = True
-        if self._sink is not None:
-            self._unwritten.append(entry)
+        self._unwritten.append(entry)
         return entry
 
     def note(self, kind: Kind, turns: tuple[str, ...] = (), **details: Any) -> None:
@@ -72,9 +81,10 @@ class Log:
         """Let readers, and the disk, have what was written since."""
         if self._is_gathering:
             return
-        self.flush()
-        was_spoken, self._was_spoken = self._was_spoken, False
-        self.growth.wake(was_spoken=was_spoken)
+        if self._unwritten:
+            self.flush()
+        before, self._told_of = self._told_of, self.journal.last_seq
+        self.growth.wake(was_spoken=self.journal.last_spoken > before)
 
     def end(self) -> None:
         """Nothing more will be written."""
@@ -82,6 +92,7 @@ class Log:
         if self._sink is not None:
             self._sink.close()
             self._sink = None
+            self.append = self.journal.append
         self.growth.end()
 
     def flush(self) -> None:

@@ -88,6 +88,8 @@ class Reading(AsyncIterator[T], Generic[T]):
         self._until = until
         self._on_lag = on_lag
         self._batch: list[Entry] = []
+        self._behind: list[Entry] = []
+        """The last ones of the batch before, still decoded for other readers."""
         self._at = 0
         self._is_over = False
 
@@ -122,6 +124,9 @@ class Reading(AsyncIterator[T], Generic[T]):
         batch = self._journal.after(self._seq)
         if batch:
             self._seq = batch[-1].seq
+            for entry in self._behind:
+                entry.decoded = None
+            self._behind = self._batch[-WARM:]
             self._batch, self._at = self._looked_at(batch), 0
         elif self._growth.has_ended:
             self._is_over = True

@@ -14,7 +14,7 @@ from msgspec import UNSET, Struct, UnsetType, field
 from steersman import _json
 from steersman._values import Wire, read_leniently
 
-__all__ = ["Piece", "Response", "Route", "encode", "piece_on", "route", "unpack"]
+__all__ = ["UNFIT", "Piece", "Response", "Route", "encode", "read_piece", "route", "unpack"]
 
 # msgspec cannot mix `Raw` with `None` in a union, so absence is an empty `Raw`.
 NOTHING = msgspec.Raw()
@@ -60,29 +60,19 @@ class Response(Struct, frozen=True, kw_only=True):
     error_code: str | None = None
 
 
+UNFIT = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What decoding raises, of a line that is no JSON or has another shape."""
+
 _routes = msgspec.json.Decoder(Route)
-_pieces = msgspec.json.Decoder(Piece).decode
-
-PIECE = b'{"type":"stream_event",'
-"""How the CLI begins a line with a piece."""
-_UNFIT = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-
-
-def piece_on(line: bytes) -> Piece | None:
-    """What `line` is, if it is a piece of a message; `None` also where that takes a closer look."""
-    if not line.startswith(PIECE):
-        return None
-    try:
-        return _pieces(line)
-    except _UNFIT:
-        return None
+read_piece = msgspec.json.Decoder(Piece).decode
+"""The piece on a line. Raises one of `UNFIT` where it is none, or takes a closer look."""
 
 
 def route(line: bytes) -> Route | None:
     """Where `line` goes; `None` when it is not a JSON object."""
     try:
         return _routes.decode(line)
-    except _UNFIT:
+    except UNFIT:
         return _route_loosely(line)
 
 

@@ -107,7 +107,8 @@ def plan(
     for name, row in ROWS.items():
         size = len(draft.argv)
         row.put(draft, getattr(options, name))
-        _refuse_long(name, draft.argv[size:])
+        if len(draft.argv) > size:
+            _refuse_long(name, draft.argv[size:])
     session_id = _choose_session(draft, new_session_id)
     draft.add_settings()
     _refuse_long("settings", draft.argv)

@@ -33,6 +33,9 @@ TASKS = frozenset(
 HEARD = TASKS | {"assistant", "user", "result", "api_retry"}
 """The CLI's words for the messages that the books are made of."""
 
+# Asked for with every message, and looking up a member of an enum is dear.
+MESSAGE = Kind.MESSAGE
+
 
 class Accounts:
     """Everything that can be counted and added up in one session, over all its CLIs."""
@@ -73,13 +76,13 @@ class Accounts:
 
     def hear(self, entry: Entry, name: str) -> list[ToolCallRecord]:
         """Take a message into account; gives the tool calls that begin or end with it."""
-        if entry.kind is Kind.MESSAGE:
+        if entry.kind is MESSAGE:
             self.messages += 1
         if name not in HEARD:
             return []
         if name == "user":
             return self._end_calls(entry)
-        message = entry.message
+        message = entry.bare or entry.message
         if type(message) is Assistant and ToolUseBlock not in map(type, message.message.content):
             self._listen(message, entry)
             return []

@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from steersman.messages.parsing import Message, parse_message
+from steersman.messages.turns import Assistant
 
 __all__ = ["Entry", "Kind", "Lagged"]
 
@@ -77,12 +78,19 @@ class Entry(Struct, gc=False, eq=False):
     details: Mapping[str, Any] = NOTHING
     decoded: Message | None = None
     """What `message` gave, for as long as others may want it."""
+    bare: Assistant | None = None
+    """What came of `line` on arrival; its parts learn where they stand when somebody looks."""
 
     @property
     def message(self) -> Message:
         """What `line` says, decoded when somebody first looks."""
-        if self.decoded is None:
+        if self.decoded is not None:
+            return self.decoded
+        if self.bare is None:
             self.decoded = parse_message(self.line)
+        else:
+            self.bare.stands_on(self.line)
+            self.decoded, self.bare = self.bare, None
         return self.decoded
 
 

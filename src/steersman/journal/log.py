@@ -7,7 +7,10 @@ from typing import Any
 
 from steersman.journal.entries import NOTHING, Entry, Kind
 
-__all__ = ["DEFAULT_MEMORY", "Journal"]
+__all__ = ["DEFAULT_MEMORY", "SPEECH", "Journal"]
+
+SPEECH = frozenset({Kind.MESSAGE, Kind.PARTIAL, Kind.BOOKKEEPING, Kind.SETTLED, Kind.RESTARTED})
+"""Entries that a reader of the conversation waits for."""
 
 DEFAULT_MEMORY = 64 * 1024 * 1024
 """Bytes of lines kept in memory."""
@@ -15,10 +18,10 @@ DEFAULT_MEMORY = 64 * 1024 * 1024
 # An entry costs about this much beside its line, so a million tiny ones are bounded as well.
 ENTRY_WEIGHT = 200
 
-WARM = 256 * 1024
-"""Bytes of lines that may keep what they were decoded to, and as much again before they are gone.
+WARM = 512 * 1024
+"""What entries may weigh that keep what they were decoded to, before older ones let go of it.
 
-As much as one read can bring: a reader that keeps up never decodes what was decoded on arrival.
+More than one read can bring: a reader that keeps up never decodes what was decoded on arrival.
 """
 
 
@@ -27,14 +30,20 @@ class Journal:
 
     def __init__(self, memory: int = DEFAULT_MEMORY) -> None:
         self._memory = memory
-        self._weight = 0
         self._entries: list[Entry] = []
-        self._forgotten = 0
         self._start = 0
-        self._warmth = 0
+        self._forgotten = 0
+        self._written = 0
+        """What all entries weigh that there ever were; the next two are weights in that count."""
+        self._gone = 0
+        self._cooled = 0
         self._warm_after = self._fresh_after = 0
+        self._tidy_at = min(memory, WARM)
+        """Beyond this weight there is something to forget, or to let cool down."""
         self.last_seq = 0
         """The number of the newest entry; 0 before the first."""
+        self.last_spoken = 0
+        """The number of the newest entry that is part of the conversation."""
 
     def append(
         self,
@@ -45,16 +54,14 @@ class Journal:
         details: Mapping[str, Any] = NOTHING,
     ) -> Entry:
         """Write the next entry, and forget the oldest ones if it grows too heavy."""
-        self.last_seq += 1
-        entry = Entry(self.last_seq, at, kind, line, turns, details)
+        self.last_seq = seq = self.last_seq + 1
+        if kind in SPEECH:
+            self.last_spoken = seq
+        entry = Entry(seq, at, kind, line, turns, details)
         self._entries.append(entry)
-        weight = len(line)
-        self._weight += weight + ENTRY_WEIGHT
-        if self._weight > self._memory:
-            self._forget()
-        self._warmth += weight
-        if self._warmth > WARM:
-            self._cool()
+        self._written += len(line) + ENTRY_WEIGHT
+        if self._written > self._tidy_at:
+            self._tidy()
         return entry
 
     def after(self, seq: int, most: int = 512) -> list[Entry]:
@@ -66,6 +73,13 @@ class Journal:
         """How many entries behind number `seq` are gone."""
         return max(0, self._forgotten - seq)
 
+    def _tidy(self) -> None:
+        if self._written - self._gone > self._memory:
+            self._forget()
+        if self._written - self._cooled > WARM:
+            self._cool()
+        self._tidy_at = min(self._gone + self._memory, self._cooled + WARM)
+
     def _cool(self) -> None:
         """Let go of what older entries were decoded to: for all, that would outweigh the lines.
 
@@ -73,13 +87,13 @@ class Journal:
         """
         count = self._fresh_after - max(self._warm_after, self._forgotten)
         for entry in self.after(self._warm_after, most=max(0, count)):
-            entry.decoded = None
+            entry.decoded = entry.bare = None
         self._warm_after, self._fresh_after = self._fresh_after, self.last_seq
-        self._warmth = 0
+        self._cooled = self._written
 
     def _forget(self) -> None:
-        while self._weight > self._memory and self._start < len(self._entries) - 1:
-            self._weight -= len(self._entries[self._start].line) + ENTRY_WEIGHT
+        while self._written - self._gone > self._memory and self._start < len(self._entries) - 1:
+            self._gone += len(self._entries[self._start].line) + ENTRY_WEIGHT
             # Readers hold entries, not the list: dropping the reference frees the line now.
             self._entries[self._start] = _GONE
             self._start += 1

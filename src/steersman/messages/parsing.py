@@ -59,8 +59,9 @@ _BY_BEGINNING = {b'{"type":"%s",' % tag.encode(): cls for tag, cls in _BY_TYPE.i
 """The CLI writes the type first: the class of such a line is known by a look at its beginning."""
 LONGEST = max(map(len, _BY_BEGINNING))
 PIECE, SPEECH = b'{"type":"stream_event",', b'{"type":"assistant",'
-_piece = msgspec.json.Decoder(StreamEvent).decode
-_speech = msgspec.json.Decoder(Assistant).decode
+_read_piece = msgspec.json.Decoder(StreamEvent).decode
+read_speech = msgspec.json.Decoder(Assistant).decode
+"""The message on a line of the assistant's, strictly; `stands_on` has yet to tell its parts."""
 _UNFIT = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
@@ -74,11 +75,13 @@ def parse_message(line: bytes | dict[str, Any]) -> Message:
     try:
         if line.startswith(PIECE):
             # Most of what comes is pieces, and nothing inside one needs to know where it stands.
-            piece = _piece(line)
+            piece = _read_piece(line)
             force_setattr(piece, SOURCE, line)
             return piece
         if line.startswith(SPEECH):
-            return _read_speech(line)
+            speech = read_speech(line)
+            speech.stands_on(line)
+            return speech
         cls = _BY_BEGINNING.get(line[: line.find(b",", 0, LONGEST) + 1])
         if cls is not None:
             return cast("Message", decoder_of(cls).decode(line).came_from(line))
@@ -90,22 +93,6 @@ def parse_message(line: bytes | dict[str, Any]) -> Message:
         return UnknownMessage(type="too deep").came_on(line)
     except ValueError:
         raise UsageError("line", line, "one JSON object") from None
-
-
-def speech_on(line: bytes) -> Assistant | None:
-    """The message on a line of the assistant's; `None` if it is none, or must be read leniently."""
-    if not line.startswith(SPEECH):
-        return None
-    try:
-        return _read_speech(line)
-    except _UNFIT:
-        return None
-
-
-def _read_speech(line: bytes) -> Assistant:
-    speech = _speech(line)
-    speech.stands_on(line)
-    return speech
 
 
 def to_json(message: Message) -> bytes:

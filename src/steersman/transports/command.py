@@ -160,7 +160,10 @@ done
 steersman_watch=$!
 fi
 exec 2>/dev/null
-steersman_unwatch() { [ -z "$steersman_watch" ] || kill -KILL "$steersman_watch"; steersman_watch=; }
+steersman_unwatch() {
+[ -z "$steersman_watch" ] || kill -KILL "$steersman_watch"
+steersman_watch=
+}
 steersman_again=
 wait "$steersman_cli"
 steersman_status=$?

@@ -101,6 +101,7 @@ class SubprocessChannel:
 
     def __init__(self, pump: _Pump, child: Child, pid: int) -> None:
         self._pump = pump
+        self.write = pump.write
         self._child = child
         self._pid = pid
         self._is_suspended = False
@@ -110,9 +111,6 @@ class SubprocessChannel:
     @property
     def pid(self) -> int:
         return self._pid
-
-    def write(self, data: bytes) -> None:
-        self._pump.write(data)
 
     def end_input(self) -> None:
         self._pump.end_input()

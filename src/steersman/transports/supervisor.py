@@ -7,7 +7,6 @@ death, and because no cancelled task may stop a kill ladder half-way.
 
 from __future__ import annotations
 
-import atexit
 import logging
 import os
 import selectors
@@ -17,6 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import ClassVar
 
+from steersman.transports.at_exit import AT_EXIT
 from steersman.transports.child import Child, Order, Watcher
 from steersman.transports.pipes import pipe
 
@@ -142,4 +142,4 @@ class Supervisor:
 
 
 os.register_at_fork(after_in_child=Supervisor.forget)
-atexit.register(Supervisor.shut_down)
+AT_EXIT.append(Supervisor.shut_down)
