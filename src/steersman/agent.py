@@ -1,6 +1,7 @@
 """The front desk: takes what a program wants, and opens sessions for it.
 
-What runs a session is read with the first one, so that to say what one wants costs little.
+What runs a session is loaded with the first `Agent`: the import costs little, and no session waits
+for it.
 """
 
 from __future__ import annotations
@@ -49,6 +50,9 @@ class Agent:
         clock: Clock = time.time,
         **fields: Any,
     ) -> None:
+        from steersman import _opening  # noqa: PLC0415 - loads all that runs a session
+
+        self._open_session = _opening.session
         self._clock = clock
         self.options = options_from(options, fields)
         self._transport = _checked(transport)
@@ -57,8 +61,6 @@ class Agent:
 
     def session(self, *, transport: Transport | None = None, **overrides: Any) -> Session:
         """A session that starts with `async with`; any option may be overridden."""
-        from steersman import _opening  # noqa: PLC0415 - reads all that runs a session
-
         options = options_from(self.options, overrides)
         chosen = _checked(transport) or self._transport
 
@@ -66,7 +68,7 @@ class Agent:
             fork = {"resume": session_id, "fork_session": True, "session_id": None}
             return self.session(transport=chosen, **{**overrides, **fork, **more})
 
-        return _opening.session(options, chosen, self._clock, branch)
+        return self._open_session(options, chosen, self._clock, branch)
 
     async def start(
         self, prompt: Prompt | None = None, *, transport: Transport | None = None, **overrides: Any

@@ -24,6 +24,7 @@ from steersman.options import (
     Watchdog,
     options_from,
 )
+from steersman.options.values import AS_STORED, CHECKS
 from steersman.permissions import Policy, ask, deny
 from steersman.tools import Toolbox
 
@@ -634,6 +635,28 @@ def test_an_option_unlike_any_other_gets_no_hint() -> None:
         options_from(None, {"zzzzzz": 1})
 
     assert caught.value.hint == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "default"),
+    [
+        (each.name, each.default)
+        for each in dataclasses.fields(Options)
+        if each.default is not dataclasses.MISSING and each.name in CHECKS
+    ],
+)
+def test_a_default_would_pass_its_check_and_be_kept_as_it_is(name: str, default: object) -> None:
+    """That is why nobody looks at it again in every session."""
+    CHECKS[name](name, default)
+    stored = AS_STORED[name](name, default) if name in AS_STORED else default
+
+    assert stored == default
+
+
+def test_no_overrides_give_the_base_itself() -> None:
+    base = Options(model="opus")
+
+    assert options_from(base, {}) is base
 
 
 def test_overrides_replace_fields_and_leave_the_base_alone() -> None:

@@ -28,16 +28,18 @@ TOOL: Final[Need] = "waiting_tool_call"
 class _Open:
     """A question that is being answered."""
 
-    __slots__ = ("asked", "has_begun", "is_withdrawn", "need", "since", "task")
+    __slots__ = ("asked", "has_begun", "is_later", "is_withdrawn", "need", "since", "task")
 
     def __init__(self, asked: Asked, since: float) -> None:
         self.asked = asked
         self.since = since
         self.need: Need | None = _need_of(asked)
         self.task: asyncio.Task[None] | None = None
-        """None before it is made, and where the answer comes later, from an inbox."""
+        """None until its first step is done, and where the answer comes from an inbox."""
+        self.is_later = False
+        """Whether it comes from an inbox."""
         self.has_begun = False
-        """Whether it has taken its first step."""
+        """Whether its task has taken a step."""
         self.is_withdrawn = False
         """Whether it is over, or nobody waits for it any more while its task still cleans up."""
 
@@ -83,14 +85,16 @@ class Handlers:
         new, self._new = self._new, []
         self._is_beginning = True
         begin = starter()
-        for opened, context in new:
-            if not opened.is_withdrawn:
-                task = begin(self._answer(opened), context)
-                if not opened.has_begun:
-                    opened.task = task
-        self._is_beginning = False
-        if self._held:
-            self._release()
+        try:
+            for opened, context in new:
+                if not opened.is_withdrawn:
+                    task = begin(self._answer(opened), context)
+                    if not task.done():
+                        opened.task = task
+        finally:
+            self._is_beginning = False
+            if self._held:
+                self._release()
 
     def withdraw(self, request_id: str) -> None:
         """Nobody waits for this answer any more."""
@@ -104,6 +108,9 @@ class Handlers:
 
     def _cancel(self, opened: _Open, reason: str) -> None:
         task, request_id = opened.task, opened.asked.request_id
+        if task is None and opened.has_begun and not opened.is_later:
+            # It is in its first step, and it is its own code that ends it.
+            task = asyncio.current_task()
         if task is not None:
             # One that is cancelled before its first step does not come to its own end.
             task.add_done_callback(lambda _: self._ended(opened))
@@ -111,7 +118,7 @@ class Handlers:
             self._uncount(opened)
             return
         self._forget(opened)
-        if opened.has_begun:
+        if opened.is_later:
             self._desk.withdraw(request_id, reason)
         self._send(self._link.connection.refuse(request_id, reason))
 
@@ -124,11 +131,11 @@ class Handlers:
 
     async def _answer(self, opened: _Open) -> None:
         asked, connection = opened.asked, self._link.connection
-        opened.task, opened.has_begun = asyncio.current_task(), True
+        opened.has_begun = True
         try:
             response = await self._desk.answer(asked, self._link.session_id, self._answer_later)
             if response is LATER:
-                opened.task = None
+                opened.task, opened.is_later = None, True
                 return
             line = connection.answer(asked.request_id, response)
         except Refused as refused:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,29 +34,34 @@ class Desk:
     serving: Serving
     gate: Gate
 
-    async def answer(self, asked: Asked, session_id: str, reply: Reply = nobody) -> Any:
+    def answer(self, asked: Asked, session_id: str, reply: Reply = nobody) -> Awaitable[Any]:
         """The response to send, or `LATER`: then it is `reply` that gets it, when it is there.
 
-        Raises `Refused` where the answer is an error.
+        Raises `Refused`, now or when it is awaited, where the answer is an error.
         """
         match asked:
             case PermissionAsked():
-                # The CLI asks hooks on PermissionRequest at the same time and goes by the first.
                 if self.hooking.has_a_say:
-                    await self.hooking.hold(asked.question.tool_name, asked.question.tool_use_id)
-                return await self.deciding.decide(asked, session_id, reply)
+                    return self._decide_last(asked, session_id, reply)
+                return self.deciding.decide(asked, session_id, reply)
             case ToolCalled():
-                return {"mcp_response": await self.serving.answer(asked)}
-            case HookAsked(callback_id=callback_id) if callback_id == GATE:
-                return await self.gate.passed()
-            case HookAsked():
-                return await self.hooking.answer(asked)
+                return self._serve(asked)
+            case HookAsked(callback_id=callback_id):
+                return self.gate.passed() if callback_id == GATE else self.hooking.answer(asked)
             case ElicitationAsked():
-                return await self.deciding.elicit_later(asked, session_id, reply)
+                return self.deciding.elicit_later(asked, session_id, reply)
             case DialogAsked():
-                return await self.deciding.show(asked, session_id, reply)
+                return self.deciding.show(asked, session_id, reply)
             case Unanswerable():
                 raise Refused(asked.reason)
+
+    async def _decide_last(self, asked: PermissionAsked, session_id: str, reply: Reply) -> Any:
+        # The CLI asks hooks on PermissionRequest at the same time and goes by the first.
+        await self.hooking.hold(asked.question.tool_name, asked.question.tool_use_id)
+        return await self.deciding.decide(asked, session_id, reply)
+
+    async def _serve(self, asked: ToolCalled) -> Any:
+        return {"mcp_response": await self.serving.answer(asked)}
 
     def withdraw(self, request_id: str, reason: str) -> None:
         """Nobody waits for an answer that was to come later."""

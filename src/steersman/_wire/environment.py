@@ -106,7 +106,7 @@ def environment(
             raise UsageError(f"env[{name!r}]", added[name], f"{PROTOCOL[name]!r}, or left out")
     there = dict(host)
     switches = {**there, **added}
-    inherited = {name: there[name] for name in there if _may_pass(name, switches, inherit)}
+    inherited = {name: value for name, value in there.items() if _may_pass(name, switches, inherit)}
     return {**inherited, **ALWAYS, **added}
 
 
@@ -116,8 +116,9 @@ def _may_pass(name: str, switches: Mapping[str, str], inherit: Inherited) -> boo
     if inherit is True or (inherit and _fits(name, inherit)):
         return True
     is_listed, clouds = _standing(name)
-    is_on = any(switches.get(each, "").lower() not in _OFF for each in clouds)
-    return is_listed and (not clouds or is_on)
+    if not clouds:
+        return is_listed
+    return is_listed and any(switches.get(each, "").lower() not in _OFF for each in clouds)
 
 
 # The same few names come with every session.

@@ -262,10 +262,14 @@ class Options:
         return self.resume is not None or self.continue_conversation
 
     def __post_init__(self) -> None:
+        # A default needs no look: most fields hold theirs, in every session.
+        given = {name for name in CHECKS if getattr(self, name) is not _DEFAULTS[name]}
         for name, store in AS_STORED.items():
-            object.__setattr__(self, name, store(name, getattr(self, name)))
+            if name in given:
+                object.__setattr__(self, name, store(name, getattr(self, name)))
         for name, check in CHECKS.items():
-            check(name, getattr(self, name))
+            if name in given:
+                check(name, getattr(self, name))
         refuse_contradictions(self)
 
 
@@ -284,4 +288,5 @@ def options_from(base: Options | None, overrides: Mapping[str, Any]) -> Options:
     return dataclasses.replace(base, **overrides) if overrides else base
 
 
-_NAMES = tuple(each.name for each in dataclasses.fields(Options))
+_DEFAULTS = {each.name: each.default for each in dataclasses.fields(Options)}
+_NAMES = tuple(_DEFAULTS)
