@@ -48,7 +48,7 @@ __all__ = ["Connection"]
 WireT = TypeVar("WireT", bound=Wire)
 
 # For most lines one of them is wanted, and looking up a member of an enum is dear.
-MESSAGE, PARTIAL = Kind.MESSAGE, Kind.PARTIAL
+CONTROL, MESSAGE, PARTIAL = Kind.CONTROL, Kind.MESSAGE, Kind.PARTIAL
 
 BEGINNING = len(b'{"type":"stream')
 """So many bytes tell the usual lines apart: the CLI writes the type first, and no blanks."""
@@ -194,7 +194,7 @@ class Connection:
         return [MessageArrived(line, Kind.BOOKKEEPING, ()), *changed]
 
     def _on_answer(self, found: Route, line: bytes) -> list[Event]:
-        arrived = MessageArrived(line, Kind.CONTROL, ())
+        arrived = MessageArrived(line, CONTROL, ())
         try:
             response = msgspec.json.decode(found.response, type=Response)
         except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -205,7 +205,7 @@ class Connection:
         return [arrived, Answered(response.request_id, _answer_of(pending, response))]
 
     def _on_question(self, found: Route, line: bytes) -> list[Event]:
-        arrived = MessageArrived(line, Kind.CONTROL, ())
+        arrived = MessageArrived(line, CONTROL, ())
         request_id = found.request_id
         if request_id is None or request_id in self._asked or request_id in self._answered:
             # Nobody to answer to, or somebody is at it, or was; the line stays in the journal.
@@ -257,7 +257,7 @@ class Connection:
         return called
 
     def _on_cancel(self, found: Route, line: bytes) -> list[Event]:
-        arrived = MessageArrived(line, Kind.CONTROL, ())
+        arrived = MessageArrived(line, CONTROL, ())
         if found.request_id not in self._asked:
             return [arrived]
         del self._asked[found.request_id]

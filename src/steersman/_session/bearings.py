@@ -18,6 +18,9 @@ from steersman.journal.standing import Standing
 
 __all__ = ["Bearings"]
 
+# Python 3.11 looks an enum's members up at thirty times the price of a name, for every question.
+RUNNING, PHASE = Phase.RUNNING, Kind.PHASE
+
 
 class Bearings:
     """The prompts, the journal and the state of one session, over all the CLIs that it has."""
@@ -52,7 +55,7 @@ class Bearings:
     @property
     def state(self) -> State:
         """The phase, or what the session waits for in it."""
-        if self.life is not None and self.phase is Phase.RUNNING:
+        if self.life is not None and self.phase is RUNNING:
             return self.life.handlers.need or "running"
         return self.phase.value
 
@@ -130,9 +133,9 @@ class Bearings:
         if before == after:
             return
         self._told, self._since = after, self.log.clock()
-        if self.phase is not Phase.RUNNING:
+        if self.phase is not RUNNING:
             self._keep_times()
-        self.log.append(self._since, Kind.PHASE, details={"before": before, "after": after})
+        self.log.append(self._since, PHASE, details={"before": before, "after": after})
         self.log.wake()
         if self.listeners.wants("state_change"):
             self.listeners.tell("state_change", StateChanged(before, after, self.snapshot()))
@@ -150,7 +153,7 @@ class Bearings:
 
     def _on_waiting(self) -> None:
         """Somebody is waited for, or no longer; background work can ask as well."""
-        if self.phase is not Phase.RUNNING or not self.ledger.is_at_work:
+        if self.phase is not RUNNING or not self.ledger.is_at_work:
             if self._waits and self.phase is Phase.IDLE:
                 self.phase = step(self.phase, Move.BEGIN)
             self._park()

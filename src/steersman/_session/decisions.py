@@ -20,6 +20,9 @@ __all__ = ["Decisions", "Source", "forbidden_among"]
 
 Source = Literal["rule", "callback", "hook", "cli", "person", "nobody"]
 
+# Python 3.11 looks an enum's members up at thirty times the price of a name, for every permission.
+DECIDED = Kind.DECIDED
+
 MOST_OPEN = 10_000
 """Decisions whose tools have not reported; beyond that the oldest is forgotten."""
 
@@ -88,7 +91,7 @@ class Decisions:
             details["reason"] = reason
         if agent:
             details["agent"] = agent
-        self._note(Kind.DECIDED, **details)
+        self._note(DECIDED, **details)
 
     def answered(self, ask_id: str, ask: str, by: str) -> None:
         """Somebody answered what was no permission."""

@@ -27,6 +27,9 @@ from steersman.permissions import Ask, Payload
 
 __all__ = ["Helm"]
 
+# Python 3.11 looks an enum's members up at thirty times the price of a name, for every message.
+MESSAGE = Kind.MESSAGE
+
 
 class Helm(Revivable):
     """Steers one session. Its methods that do not wait may be called at any time."""
@@ -49,7 +52,7 @@ class Helm(Revivable):
         calls = self.ledger.hear(entry, name)
         for call in calls:
             self.listeners.tell("tool_call" if call.is_running else "tool_result", call)
-        if entry.kind is Kind.MESSAGE and self.listeners.wants("message"):
+        if entry.kind is MESSAGE and self.listeners.wants("message"):
             self.listeners.tell("message", entry.message)
         self._watch.hear(entry, name, calls)
         self._meter.hear(entry, name)

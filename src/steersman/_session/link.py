@@ -34,6 +34,9 @@ __all__ = ["Link", "Listener"]
 
 AnswerT = TypeVar("AnswerT")
 
+# Python 3.11 looks an enum's members up at thirty times the price of a name, for every line.
+CONTROL, SENT = Kind.CONTROL, Kind.SENT
+
 SHOWN_NOISE = 300
 
 OWN = frozenset({Answered, NoiseHeard, LineDropped})
@@ -218,7 +221,7 @@ class Link:
 
     def _on_message(self, event: MessageArrived, now: float) -> None:
         line, kind = event.line, event.kind
-        if kind is Kind.CONTROL:
+        if kind is CONTROL:
             line = self.redactor.line(line)
         else:
             self.last_kind = kind
@@ -256,7 +259,7 @@ class Link:
         log = self.log
         now = log.clock()
         for line in lines:
-            log.append(now, Kind.SENT, self.redactor.line(line[:-1]), turns)
+            log.append(now, SENT, self.redactor.line(line[:-1]), turns)
         # Written down before it is said: whoever reads the journal after a crash knows of it.
         log.flush()
         log.wake()
