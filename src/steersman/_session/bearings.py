@@ -129,22 +129,23 @@ class Bearings:
 
     def refresh(self) -> None:
         """Write down that the state is another one than before."""
-        before, after = self._told, self.state
-        if before == after:
+        after = self.state
+        if after == self._told:
             return
-        self._told, self._since = after, self.log.clock()
-        if self.phase is not RUNNING:
-            self._keep_times()
-        self.log.append(self._since, PHASE, details={"before": before, "after": after})
+        now = self.log.clock()
+        if self.phase is Phase.STARTING and self._started is None:
+            self._started = now
+        if self.phase.is_over:
+            self._completed = now
+        self._write_down(after, now)
+
+    def _write_down(self, after: State, at: float) -> None:
+        before = self._told
+        self._told, self._since = after, at
+        self.log.append(at, PHASE, details={"before": before, "after": after})
         self.log.wake()
         if self.listeners.wants("state_change"):
             self.listeners.tell("state_change", StateChanged(before, after, self.snapshot()))
-
-    def _keep_times(self) -> None:
-        if self.phase is Phase.STARTING and self._started is None:
-            self._started = self._since
-        if self.phase.is_over:
-            self._completed = self._since
 
     def _park(self) -> None:
         """Come to rest beside background work; the CLI calls itself running while agents are."""
@@ -153,8 +154,11 @@ class Bearings:
 
     def _on_waiting(self) -> None:
         """Somebody is waited for, or no longer; background work can ask as well."""
-        if self.phase is not RUNNING or not self.ledger.is_at_work:
-            if self._waits and self.phase is Phase.IDLE:
-                self.phase = step(self.phase, Move.BEGIN)
-            self._park()
+        if self.phase is RUNNING and self.life is not None and self.ledger.is_at_work:
+            # How it is with nearly every question, in the middle of a turn.
+            self._write_down(self.life.handlers.need or "running", self.log.clock())
+            return
+        if self._waits and self.phase is Phase.IDLE:
+            self.phase = step(self.phase, Move.BEGIN)
+        self._park()
         self.refresh()

@@ -76,7 +76,8 @@ class Handlers:
         opened = _Open(asked, self._link.log.clock())
         self._open[asked.request_id] = opened
         self._new.append((opened, context))
-        self._count(opened.need, 1)
+        if opened.need is not None:
+            self._count(opened.need, 1)
 
     def begin(self) -> None:
         """Begin to answer what was taken in: what needs no waiting is answered at once."""
@@ -174,16 +175,13 @@ class Handlers:
     def _uncount(self, opened: _Open) -> None:
         if not opened.is_withdrawn:
             opened.is_withdrawn = True
-            self._count(opened.need, -1)
+            if opened.need is not None:
+                self._count(opened.need, -1)
 
-    def _count(self, need: Need | None, more: int) -> None:
+    def _count(self, need: Need, more: int) -> None:
         """Keep count of what a session waits for."""
-        if need is None:
-            return
         needs = self._needs
-        needs[need] = count = needs[need] + more
-        if count > 1:
-            return
+        needs[need] += more
         first: Need | None = PERSON if needs[PERSON] else TOOL if needs[TOOL] else None
         if first is not self.need:
             self.need = first
