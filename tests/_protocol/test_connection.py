@@ -31,6 +31,7 @@ from steersman.control import Answer, Initialized, Interrupt, InterruptReceipt, 
 from steersman.errors import RequestRefused, RequestTimeout
 from steersman.hooks import PreToolUse
 from steersman.journal import Kind
+from steersman.messages import parse_message
 from steersman.permissions import Allow, CanUseTool, Deny
 from tests._protocol.conversations import TOKEN, hooks_of, open_connection, with_uuids
 from tests.samples import Frame, encoded, frames, kind_of, sample, traces
@@ -775,3 +776,80 @@ def test_an_unknown_message_arrives_under_its_own_name() -> None:
     assert conn.receive(encoded(frame) + b"\n") == [
         MessageArrived(encoded(frame), Kind.MESSAGE, (), "brand_new")
     ]
+
+
+# The usual lines, which are known by how they begin
+
+
+def spelt_otherwise(line: bytes) -> bytes:
+    """The same object, not as the CLI writes it: its beginning is not a usual one."""
+    return b"{ " + line[1:]
+
+
+def what_became(line: bytes) -> tuple[list[tuple[Any, ...]], str]:
+    conn = Connection(TOKEN)
+    conn.turns.goes_on(["u"])
+    conn.receive(encoded({"type": "system", "subtype": "task_started", "tool_use_id": "t"}) + b"\n")
+    conn.turns.current = ("v",)
+    events = conn.receive(line + b"\n")
+    arrived = [each for each in events if isinstance(each, MessageArrived)]
+    return [(each.kind, each.turns, each.name) for each in arrived], conn.session_id
+
+
+USUAL = [
+    frame
+    for trace in traces()
+    for frame in frames(trace)
+    if frame["type"] in ("stream_event", "assistant")
+]
+
+
+def test_every_recorded_line_of_a_usual_kind_goes_where_a_closer_look_would_send_it() -> None:
+    assert USUAL
+    for frame in USUAL:
+        line = encoded(frame)
+
+        assert what_became(line) == what_became(spelt_otherwise(line))
+
+
+@given(frame=broken_frames(USUAL[:200]))
+def test_a_broken_line_of_a_usual_kind_goes_where_a_closer_look_would_send_it(frame: Frame) -> None:
+    line = encoded(frame)
+
+    assert what_became(line) == what_became(spelt_otherwise(line))
+
+
+@pytest.mark.parametrize("kind", ["stream_event", "assistant"])
+@pytest.mark.parametrize(
+    "rest",
+    [
+        b'"type":"control_cancel_request","request_id":"q"}',
+        b'"type":"brand_new"}',
+        b'"parent_tool_use_id":"t"}',
+        b'"parent_tool_use_id":"unknown"}',
+        b'"parent_tool_use_id":1}',
+        b'"session_id":"s"}',
+        b'"session_id":null}',
+        b'"abandoned_blocks":null}',
+        b'"abandoned_blocks":{"a":1}}',
+        b'"message":{"content":[{"type":"new"}]}}',
+        b'"message":{"content":[{"type":"text","text":"\xff"}]}}',
+        b'"message":{"content":[{"type":"text","text":"\\ud800"}]}}',
+        b'"message":1}',
+        b'"uuid":',
+        b'"uuid":1}}',
+    ],
+)
+def test_a_line_that_only_begins_as_usual_gets_a_closer_look(kind: str, rest: bytes) -> None:
+    line = b'{"type":"%s",%s' % (kind.encode(), rest)
+
+    assert what_became(line) == what_became(spelt_otherwise(line))
+
+
+def test_what_was_decoded_to_know_where_a_message_goes_is_handed_on() -> None:
+    line = encoded(sample("assistant"))
+
+    (arrived,) = Connection(TOKEN).receive(line + b"\n")
+
+    assert isinstance(arrived, MessageArrived)
+    assert arrived.message == parse_message(line)

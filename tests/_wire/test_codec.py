@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from msgspec import UNSET
 
 from steersman import _json
-from steersman._wire.codec import Route, encode, route, unpack
+from steersman._wire.codec import UNFIT, Route, encode, read_piece, route, unpack
 from steersman.control import SetModel
 from tests.samples import lines, traces
 from tests.samples.strategies import ANY_JSON, broken_frames, shapes
@@ -94,3 +95,33 @@ def test_a_verb_can_be_said_beside_a_lone_surrogate() -> None:
         "request": {"subtype": "set_model", "model": "\ud800"},
         "number": None,
     }
+
+
+def test_every_recorded_piece_is_read_as_its_route_says() -> None:
+    pieces = [line for trace in traces() for line in lines(trace) if b'"stream_event"' in line[:24]]
+
+    assert pieces
+    for line in pieces:
+        piece, found = read_piece(line), route(line)
+        assert found is not None
+        assert (piece.session_id, piece.parent_tool_use_id) == (
+            found.session_id,
+            found.parent_tool_use_id,
+        )
+        assert (piece.abandoned_blocks is not UNSET) == ("abandoned_blocks" in json.loads(line))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"[]",
+        b'{"type":"stream_event"',
+        b'{"type":"stream_event","type":"assistant"}',
+        b'{"type":"stream_event","session_id":1}',
+        b'{"type":"assistant"}',
+    ],
+)
+def test_what_is_no_piece_or_has_another_shape_is_not_read_as_one(line: bytes) -> None:
+    with pytest.raises(UNFIT):
+        read_piece(line)

@@ -230,7 +230,8 @@ async def test_killed_while_our_own_tool_runs_it_is_cancelled_and_may_run_again(
 
     agent, _model = scripted(
         call("mcp__functions__count"),
-        call("mcp__functions__count"),
+        # No model answers in no time, and the next CLI learns of our tools meanwhile.
+        stall(0.5) + call("mcp__functions__count"),
         say("Counted."),
         functions=[count],
         revive=QUICK,

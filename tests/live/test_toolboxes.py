@@ -10,7 +10,7 @@ import pytest
 
 from steersman import Session, Toolbox, tool
 from steersman.journal import Kind
-from steersman.testing.script import call, calls, say, when
+from steersman.testing.script import call, calls, say, stall, when
 from steersman.tools import Prompt, Resource, resource
 from tests.live.staging import LIMIT, MakeScripted, entries_of, entry_where
 from tests.live.test_tools import told
@@ -76,7 +76,8 @@ async def test_a_tool_that_comes_in_the_middle_of_a_turn_is_called_in_it(
     box.register(unlock)
     agent, model = scripted(
         call("mcp__box__unlock"),
-        call("mcp__box__late"),
+        # No model answers in no time, and the CLI fetches the new list meanwhile.
+        stall(0.5) + call("mcp__box__late"),
         say("done"),
         mcp_servers={"box": box},
         allowed_tools=["mcp__box"],

@@ -24,8 +24,9 @@ from steersman.messages import (
     parse_message,
     to_json,
 )
+from steersman.messages.content import KnownBlock
 from steersman.messages.parsing import KnownMessage
-from tests.samples import Frame, alone, frames, kind_of, lines, sample, traces
+from tests.samples import Frame, alone, encoded, frames, kind_of, lines, sample, traces
 from tests.samples.strategies import (
     ANY_JSON,
     ANY_TEXT,
@@ -339,3 +340,34 @@ def test_a_system_message_made_by_hand_says_that_it_is_one() -> None:
     line = to_json(Init(cwd="/x"))
 
     assert json.loads(line).items() >= {"type": "system", "subtype": "init", "cwd": "/x"}.items()
+
+
+def test_the_parts_of_every_recorded_line_know_where_they_stand_however_it_is_spelt() -> None:
+    recorded = [line for trace in traces() for line in lines(trace)]
+
+    for line in recorded:
+        usual, other = parse_message(line), parse_message(b"{ " + line[1:])
+
+        assert [each.raw for each in values_in(usual)] == [each.raw for each in values_in(other)]
+
+
+def test_a_message_told_all_at_once_where_its_parts_stand_has_the_reports_too() -> None:
+    frame = {
+        "type": "assistant",
+        "message": {"content": []},
+        "context_usage": {"model": "m", "brand_new": 1},
+        "usage_report": {"brand_new": 2},
+    }
+
+    message = parse_message(encoded(frame))
+
+    assert isinstance(message, Assistant)
+    assert message.context_usage is not None
+    assert message.usage_report is not None
+    assert message.context_usage.raw == frame["context_usage"]
+    assert message.usage_report.raw == frame["usage_report"]
+
+
+@pytest.mark.parametrize("cls", get_args(KnownBlock), ids=lambda cls: cls.__name__)
+def test_no_block_has_parts_that_would_have_to_be_told_where_they_stand(cls: type[Wire]) -> None:
+    assert cls.adopt is Wire.adopt

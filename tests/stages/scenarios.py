@@ -44,6 +44,11 @@ async def at_rest(session: Session) -> None:
     await until(lambda: session.state == "idle")
 
 
+async def answered(session: Session) -> None:
+    """See the model's answer end: its tools may be begun before that, and interrupted otherwise."""
+    await entry_where(session, lambda entry: b'"message_stop"' in entry.line)
+
+
 class Scenario:
     """One conversation; its steps must all be taken."""
 
@@ -469,6 +474,7 @@ class AnInterruptWhileAToolRuns(Scenario):
     async def play(self, session: Session, stage: Stage) -> None:
         turn = await session.send("go")
         await self.begun.wait()
+        await answered(session)
         await turn.interrupt()
         await at_rest(session)
         await ask(session, "next")
@@ -490,6 +496,7 @@ class AnInterruptWhileAPersonIsAsked(Scenario):
     async def play(self, session: Session, stage: Stage) -> None:
         turn = await session.send("go")
         await self.asked.wait()
+        await answered(session)
         await turn.interrupt()
         await at_rest(session)
         await ask(session, "next")

@@ -54,7 +54,8 @@ def check(verb: Struct) -> None:
     """Raise `UsageError` for the first field that holds what the CLI could not read."""
     for field in fields_of(type(verb)):
         given = getattr(verb, field.name)
-        if given is UNSET:
+        # A default fits: it is ours, and most fields hold it.
+        if given is UNSET or given is field.default:
             continue
         try:
             msgspec.convert(given, field.type)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, Generic, TypeVar, cast
+from functools import cache
+from typing import Any, ClassVar, Generic, TypeVar, cast, get_args
 
 from msgspec import Struct
 
@@ -24,8 +25,8 @@ class Part(Wire, frozen=True, kw_only=True, rename="camel"):
 
     def adopt(self) -> None:
         """Tell the parts inside where they stand, unless they know."""
-        for field in fields_of(type(self)):
-            for part, path in _parts_in(getattr(self, field.name), (field.encode_name,)):
+        for name, place in _places_of_parts(type(self)):
+            for part, path in _parts_in(getattr(self, name), (place,)):
                 if SOURCE not in vars(part):
                     part.came_from((self, path))
 
@@ -81,6 +82,18 @@ def many(part: type[Part]) -> Reader:
         return [[read_leniently(part, each).came_from(each) for each in objects]]
 
     return read
+
+
+@cache
+def _places_of_parts(cls: type[Part]) -> tuple[tuple[str, str], ...]:
+    """The fields that can hold parts, and their names on the wire: most classes have none."""
+    fields = fields_of(cls)
+    return tuple((each.name, each.encode_name) for each in fields if _can_hold(each.type))
+
+
+def _can_hold(wanted: Any) -> bool:
+    is_part = isinstance(wanted, type) and issubclass(wanted, Part)
+    return is_part or any(_can_hold(each) for each in get_args(wanted))
 
 
 def _parts_in(found: object, path: tuple[str | int, ...]) -> Iterator[tuple[Part, tuple[Any, ...]]]:
