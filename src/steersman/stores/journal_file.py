@@ -129,10 +129,11 @@ class JournalFile:
     def _redacted(self, record: Record) -> Record:
         if self._redact is None:
             return record
-        details: Any = record.details
+        line, details = self._redact(record.line), record.details
         if details:
-            details = _json.loads(self._redact(_json.dumps(details)))
-        return replace(record, line=self._redact(record.line), details=details)
+            known: Any = _json.loads(self._redact(_json.dumps(details)))
+            return replace(record, line=line, details=known)
+        return record if line is record.line else replace(record, line=line)
 
 
 def read_journal(path: str | os.PathLike[str]) -> Iterator[Entry]:
