@@ -14,6 +14,7 @@ import os
 import socket
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -206,7 +207,12 @@ async def _refuse(send: Any) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-def main(kind: str, port: int = 0) -> None:
+def print_port(port: int) -> None:
+    sys.stdout.write(f"{port}\n")
+    sys.stdout.flush()
+
+
+def main(kind: str, port: int = 0, tell: Callable[[int], None] = print_port) -> None:
     server = fast_server()
     if kind == "stdio":
         _note_connection()
@@ -215,8 +221,7 @@ def main(kind: str, port: int = 0) -> None:
     uvicorn = importlib.import_module("uvicorn")
     app = server.streamable_http_app() if kind == "http" else server.sse_app()
     listener = socket.create_server(("127.0.0.1", port))
-    sys.stdout.write(f"{listener.getsockname()[1]}\n")
-    sys.stdout.flush()
+    tell(listener.getsockname()[1])
     config = uvicorn.Config(_Door(app), log_level="error", timeout_graceful_shutdown=1)
     uvicorn.Server(config).run(sockets=[listener])
 

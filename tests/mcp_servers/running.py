@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import os
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 from typing import Any, Self
 
 from steersman.permissions import Elicitation, ElicitationAnswer
 from steersman.ports import Caller, JsonObject, ToolServer
+from tests.mcp_servers import everything
 
 __all__ = ["ROOT", "Host", "Running", "paths", "running", "stdio_config", "tiny_config"]
 
@@ -53,7 +57,7 @@ class Running:
 
     kind: str
     port: int
-    process: subprocess.Popen[str]
+    process: ForkServerProcess
 
     @property
     def url(self) -> str:
@@ -64,26 +68,44 @@ class Running:
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.wait(PATIENCE)
+        self.wait()
+
+    def wait(self) -> None:
+        self.process.join(PATIENCE)
+        assert self.process.exitcode is not None
+
+
+@cache
+def nursery() -> ForkServerContext:
+    """Where servers come from that listen: to import `mcp` for each of them takes a second."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["mcp.server.mcpserver", "mcp.server.fastmcp", "uvicorn"])
+    return context
+
+
+def serve(kind: str, port: int, env: Mapping[str, str], port_told: Connection) -> None:
+    """Be a server, in a process that knows nothing of this one's environment."""
+    os.environ.clear()
+    os.environ.update(env)
+    everything.main(kind, port, port_told.send)
 
 
 @contextmanager
 def running(kind: str, *, port: int = 0, env: Mapping[str, str] | None = None) -> Iterator[Running]:
     """`everything` over `http` or `sse`, on a port of its own."""
-    process = subprocess.Popen(
-        (sys.executable, "-m", MODULE, kind, str(port)),
-        stdout=subprocess.PIPE,
-        text=True,
-        env={"PATH": os.environ.get("PATH", ""), "PYTHONPATH": paths(), **(env or {})},
-    )
-    try:
-        assert process.stdout is not None
-        yield Running(kind, int(process.stdout.readline()), process)
-    finally:
-        process.kill()
-        process.wait(PATIENCE)
-        assert process.stdout is not None
-        process.stdout.close()
+    heard, told = nursery().Pipe(duplex=False)
+    known = {"PATH": os.environ.get("PATH", ""), **(env or {})}
+    process = nursery().Process(target=serve, args=(kind, port, known, told))
+    process.start()
+    told.close()
+    with heard:
+        try:
+            assert heard.poll(PATIENCE)
+            yield Running(kind, heard.recv(), process)
+        finally:
+            process.kill()
+            process.join(PATIENCE)
+            process.close()
 
 
 @dataclass

@@ -263,7 +263,7 @@ async def test_a_listener_that_dies_is_dialled_again_once_it_is_back(kind: str) 
     with running(kind) as first:
         async with Host(RemoteTools(first.config(), limits=AT_ONCE), "pump") as host:
             died = await host.call("die")
-            first.process.wait(PATIENCE)
+            first.wait()
             away = await host.call("add", a=1, b=2)
             with running(kind, port=first.port):
                 back = await host.text_of("add", a=1, b=2)

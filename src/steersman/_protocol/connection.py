@@ -96,11 +96,11 @@ class Connection:
         self._pending: dict[str, _Pending] = {}
         self._asked: dict[str, tuple[str, Any] | None] = {}
         self._answered: dict[str, None] = {}
-        self._usual: dict[bytes, Callable[[bytes], MessageArrived | None]] = {
+        self._usual: dict[bytes, Callable[[bytes], Iterable[Event]]] = {
             b'{"type":"stream_event"'[:BEGINNING]: self._hear_piece,
             b'{"type":"assistant"'[:BEGINNING]: self._hear_speech,
         }
-        """Most lines, by how they begin; `None` is given for one that needs a closer look."""
+        """Most lines are known by how they begin, and need no closer look."""
         self._roads: dict[str, Callable[[Route, bytes], list[Event]]] = {
             "stream_event": self._on_partial,
             "user": self._on_user,
@@ -117,38 +117,32 @@ class Connection:
     def receive(self, chunk: bytes) -> list[Event]:
         """Everything that `chunk` completes, in order; `b""` means that the CLI closed its side."""
         events: list[Event] = []
+        usual, other = self._usual.get, self._read
         for line in self._framer.feed(chunk) if chunk else self._framer.finish():
             if isinstance(line, Oversize):
                 events.append(LineDropped(line))
-                continue
-            hear = self._usual.get(line[:BEGINNING])
-            arrived = None if hear is None else hear(line)
-            if arrived is None:
-                events += self._read(line)
             else:
-                events.append(arrived)
+                events += usual(line[:BEGINNING], other)(line)
         return events
 
-    def _hear_piece(self, line: bytes) -> MessageArrived | None:
+    def _hear_piece(self, line: bytes) -> Iterable[Event]:
         try:
             piece = read_piece(line)
         except UNFIT:
-            return None
-        if piece.session_id:
-            self.session_id = piece.session_id
+            return self._read(line)
+        self.session_id = piece.session_id or self.session_id
         turns = self.turns.owners(piece.parent_tool_use_id)
         name = "" if piece.abandoned_blocks is UNSET else "abandoned"
-        return MessageArrived(line, PARTIAL, turns, name)
+        return (MessageArrived(line, PARTIAL, turns, name),)
 
-    def _hear_speech(self, line: bytes) -> MessageArrived | None:
+    def _hear_speech(self, line: bytes) -> Iterable[Event]:
         try:
             speech = read_speech(line)
         except UNFIT:
-            return None
-        if speech.session_id:
-            self.session_id = speech.session_id
+            return self._read(line)
+        self.session_id = speech.session_id or self.session_id
         turns = self.turns.owners(speech.parent_tool_use_id)
-        return MessageArrived(line, MESSAGE, turns, "assistant", speech)
+        return (MessageArrived(line, MESSAGE, turns, "assistant", speech),)
 
     def _read(self, line: bytes) -> Iterable[Event]:
         found = route(line)

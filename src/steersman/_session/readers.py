@@ -6,7 +6,7 @@ A reader has its own cursor: a slow one lags, it never holds up the session or a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import ClassVar, Generic, TypeVar
 
 from steersman.errors import ReaderLagged
@@ -18,6 +18,9 @@ T = TypeVar("T")
 
 WARM = 16
 """How far behind a reader messages stay decoded: more alive at once wake the garbage collector."""
+
+NONE = Entry(0, 0.0, Kind.NOISE)
+"""Stands for what lies behind a reader that has just begun."""
 
 
 class Growth:
@@ -87,10 +90,10 @@ class Reading(AsyncIterator[T], Generic[T]):
         self._seq = after
         self._until = until
         self._on_lag = on_lag
-        self._batch: list[Entry] = []
-        self._behind: list[Entry] = []
-        """The last ones of the batch before, still decoded for other readers."""
-        self._at = 0
+        self._behind = [NONE] * WARM
+        """The last ones that were looked at, still decoded for other readers."""
+        self._entries: Iterator[tuple[Entry, Entry]] = iter(())
+        """Those to look at, each with one that lies so far behind that it need not stay decoded."""
         self._is_over = False
 
     def __aiter__(self) -> Reading[T]:
@@ -98,18 +101,13 @@ class Reading(AsyncIterator[T], Generic[T]):
 
     async def __anext__(self) -> T:
         while not self._is_over:
-            batch, at = self._batch, self._at
-            while at < len(batch):
-                entry = batch[at]
-                at += 1
-                # Before `pick`, which may raise: then the reader goes on behind it.
-                self._at = at
+            # It goes on where it was left, also behind an entry whose `pick` has raised.
+            for entry, passed in self._entries:
+                passed.decoded = None
                 if entry.kind is self.LAST:
                     self._is_over = True
                 elif self._until is not None:
                     self._is_over = self._until(entry)
-                if at > WARM:
-                    batch[at - WARM].decoded = None
                 picked = self._pick(entry)
                 if picked is not None:
                     return picked
@@ -124,10 +122,10 @@ class Reading(AsyncIterator[T], Generic[T]):
         batch = self._journal.after(self._seq)
         if batch:
             self._seq = batch[-1].seq
-            for entry in self._behind:
-                entry.decoded = None
-            self._behind = self._batch[-WARM:]
-            self._batch, self._at = self._looked_at(batch), 0
+            wanted = self._looked_at(batch)
+            line = [*self._behind, *wanted]
+            self._entries = zip(wanted, line, strict=False)
+            self._behind = line[-WARM:]
         elif self._growth.has_ended:
             self._is_over = True
         else:

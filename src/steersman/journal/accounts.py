@@ -78,15 +78,11 @@ class Accounts:
         """Take a message into account; gives the tool calls that begin or end with it."""
         if entry.kind is MESSAGE:
             self.messages += 1
-        if name not in HEARD:
-            return []
+        if name == "assistant":
+            return self._listen(entry, name)
         if name == "user":
             return self._end_calls(entry)
-        message = entry.bare or entry.message
-        if type(message) is Assistant and ToolUseBlock not in map(type, message.message.content):
-            self._listen(message, entry)
-            return []
-        return self._hear_whole(message, entry, name)
+        return self._hear_whole(entry.message, entry, name) if name in HEARD else []
 
     def settle(
         self,
@@ -143,14 +139,19 @@ class Accounts:
         """What has begun and not ended."""
         return self.tasks.running
 
-    def _listen(self, speech: Assistant, entry: Entry) -> None:
+    def _listen(self, entry: Entry, name: str) -> list[ToolCallRecord]:
         """Most messages are text that is read elsewhere, or by nobody: they stay lines here."""
+        speech = entry.bare or entry.message
+        if type(speech) is not Assistant or ToolUseBlock in map(type, speech.message.content):
+            return self._hear_whole(speech, entry, name)
         self.retry = None
         if speech.parent_tool_use_id is None:
             self.last_message = speech.uuid
         for uuid in entry.turns:
-            if uuid in self._digests:
-                self._digests[uuid].hear_speech(speech, entry.line)
+            digest = self._digests.get(uuid)
+            if digest is not None:
+                digest.hear_speech(speech, entry.line)
+        return []
 
     def _hear_whole(self, message: Message, entry: Entry, name: str) -> list[ToolCallRecord]:
         if isinstance(message, ApiRetry):

@@ -59,8 +59,8 @@ class Journal:
             self.last_spoken = seq
         entry = Entry(seq, at, kind, line, turns, details)
         self._entries.append(entry)
-        self._written += len(line) + ENTRY_WEIGHT
-        if self._written > self._tidy_at:
+        self._written = written = self._written + len(line) + ENTRY_WEIGHT
+        if written > self._tidy_at:
             self._tidy()
         return entry
 
