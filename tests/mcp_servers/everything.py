@@ -227,4 +227,4 @@ def main(kind: str, port: int = 0, tell: Callable[[int], None] = print_port) -> 
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], *map(int, sys.argv[2:]))
+    main(sys.argv[1], int(sys.argv[2]) if sys.argv[2:] else 0)

@@ -97,9 +97,9 @@ class Decisions:
         """Somebody answered what was no permission."""
         self._note(Kind.DECIDED, id=ask_id, ask=ask, verdict="answered", source="person", by=by)
 
-    def hear(self, entry: Entry, name: str) -> None:
+    def hear(self, entry: Entry) -> None:
         """Learn from a tool's result who let it run."""
-        if name != "user" or b'"tool_result"' not in entry.line:
+        if b'"tool_result"' not in entry.line:
             return
         try:
             line = _decode(entry.line)

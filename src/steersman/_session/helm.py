@@ -55,10 +55,14 @@ class Helm(Revivable):
         if entry.kind is MESSAGE and self.listeners.wants("message"):
             self.listeners.tell("message", entry.message)
         self._watch.hear(entry, name, calls)
-        self._meter.hear(entry, name)
-        if self.decisions is not None:
-            self.decisions.hear(entry, name)
-        if name == "init" and isinstance(entry.message, Init):
+        if self._meter.is_on:
+            self._meter.hear(entry, name)
+        if name == "assistant":
+            # Nearly all of them; nobody else wants to know.
+            return
+        if name == "user" and self.decisions is not None:
+            self.decisions.hear(entry)
+        elif name == "init" and isinstance(entry.message, Init):
             self._greeted(entry.message)
         elif name == "result":
             self.is_between_turns = True

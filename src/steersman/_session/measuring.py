@@ -57,7 +57,8 @@ class Meter:
     def __init__(self, limits: Limits, living: Living) -> None:
         self._limits = limits
         self._living = living
-        self._is_on = not (limits.turn.is_empty and limits.session.is_empty)
+        self.is_on = not (limits.turn.is_empty and limits.session.is_empty)
+        """Whether anything is limited."""
         self._asks = any(caps.usd or caps.tokens for caps in (limits.turn, limits.session))
         self._session = _Used()
         self._turn = _Used()
@@ -89,7 +90,7 @@ class Meter:
 
     def began(self, _uuid: str) -> None:
         """A prompt of ours is at work."""
-        if not self._is_on:
+        if not self.is_on:
             return
         if not self._is_at_work:
             self._is_at_work = True
@@ -168,7 +169,7 @@ class Meter:
 
     def hear(self, entry: Entry, name: str) -> None:
         """Count what a message tells of."""
-        if not self._is_on or name not in ("assistant", "user", "result"):
+        if name not in ("assistant", "user", "result"):
             return
         message = entry.message
         if isinstance(message, Result):
