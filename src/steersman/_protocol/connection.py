@@ -336,16 +336,20 @@ class Connection:
 
     def answer(self, request_id: str, response: Any) -> bytes:
         """The line that answers a request; nothing if nobody waits for it any more."""
-        return self._respond(request_id, {"subtype": "success", "response": response})
+        return self._respond(
+            request_id, {"subtype": "success", "response": response, "request_id": request_id}
+        )
 
     def refuse(self, request_id: str, reason: str) -> bytes:
         """The line that answers a request with an error; nothing if nobody waits any more."""
-        return self._respond(request_id, {"subtype": "error", "error": reason})
+        return self._respond(
+            request_id, {"subtype": "error", "error": reason, "request_id": request_id}
+        )
 
     def _respond(self, request_id: str, body: dict[str, Any]) -> bytes:
         if request_id not in self._asked:
             return b""
-        line = encode({"type": "control_response", "response": {**body, "request_id": request_id}})
+        line = encode({"type": "control_response", "response": body})
         del self._asked[request_id]
         self._answered[request_id] = None
         if len(self._answered) > REMEMBERED:

@@ -27,7 +27,7 @@ def starter() -> Start:
     loop = asyncio.get_running_loop()
     if asyncio.current_task(loop) is not None or loop.get_task_factory() is not None:
         return functools.partial(_later, loop)
-    return functools.partial(_begin, loop)
+    return _at_once(loop)
 
 
 def _later(
@@ -38,31 +38,33 @@ def _later(
 
 if sys.version_info >= (3, 12):
 
-    def _begin(
-        loop: asyncio.AbstractEventLoop, work: Work, context: contextvars.Context
-    ) -> asyncio.Task[None]:
-        return asyncio.Task(work, loop=loop, context=context, eager_start=True)
+    def _at_once(loop: asyncio.AbstractEventLoop) -> Start:
+        def begin(work: Work, context: contextvars.Context) -> asyncio.Task[None]:
+            return asyncio.Task(work, loop=loop, context=context, eager_start=True)
+
+        return begin
 
 else:
 
-    def _begin(
-        loop: asyncio.AbstractEventLoop, work: Work, context: contextvars.Context
-    ) -> asyncio.Task[None]:
+    def _at_once(loop: asyncio.AbstractEventLoop) -> Start:
+        try:
+            own = vars(loop)
+        except TypeError:
+            # A loop that cannot be told anything, such as uvloop's.
+            return functools.partial(_later, loop)
         steps: list[Callable[[], object]] = []
 
         def catch(step: Callable[[], object], **_: Any) -> None:
             steps.append(step)
 
-        try:
+        def begin(work: Work, context: contextvars.Context) -> asyncio.Task[None]:
             # Only while the task is being made: all that it does is to ask for its first step.
-            vars(loop)["call_soon"] = catch
-        except TypeError:
-            # A loop that cannot be told, such as uvloop's.
-            return _later(loop, work, context)
-        try:
-            task = asyncio.Task(work, loop=loop, context=context)
-        finally:
-            del vars(loop)["call_soon"]
-        for step in steps:
-            context.run(step)
-        return task
+            own["call_soon"] = catch
+            try:
+                task = asyncio.Task(work, loop=loop, context=context)
+            finally:
+                del own["call_soon"]
+            context.run(steps.pop())
+            return task
+
+        return begin

@@ -181,7 +181,10 @@ class Handlers:
     def _count(self, need: Need, more: int) -> None:
         """Keep count of what a session waits for."""
         needs = self._needs
-        needs[need] += more
+        needs[need] = count = needs[need] + more
+        if count > max(more, 0):
+            # There are others of its kind.
+            return
         first: Need | None = PERSON if needs[PERSON] else TOOL if needs[TOOL] else None
         if first is not self.need:
             self.need = first

@@ -35,7 +35,7 @@ __all__ = ["Link", "Listener"]
 AnswerT = TypeVar("AnswerT")
 
 # Python 3.11 looks an enum's members up at thirty times the price of a name, for every line.
-CONTROL, SENT = Kind.CONTROL, Kind.SENT
+CONTROL, PARTIAL, SENT = Kind.CONTROL, Kind.PARTIAL, Kind.SENT
 
 SHOWN_NOISE = 300
 
@@ -202,9 +202,15 @@ class Link:
             log.release()
 
     def _tell_of(self, events: list[Event], now: float) -> None:
+        append = self.log.append
         for event in events:
             if type(event) is MessageArrived:
-                self._on_message(event, now)
+                if event.kind is PARTIAL and not event.name:
+                    # By far the most of them, and nobody else's business.
+                    self.last_kind = PARTIAL
+                    append(now, PARTIAL, event.line, event.turns)
+                else:
+                    self._on_message(event, now)
             elif type(event) in OWN:
                 self._deal_with(event, now)
             else:

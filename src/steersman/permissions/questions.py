@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
+from msgspec import Struct
 
 from steersman._values import Wire
 from steersman.errors import UsageError
@@ -66,8 +66,7 @@ class UserDialog(Wire, frozen=True, kw_only=True, tag_field="subtype", tag="requ
     tool_use_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PermissionContext:
+class PermissionContext(Struct, frozen=True):
     """What an approver is told beside the tool's name and input.
 
     When the CLI takes the question back, an async approver is cancelled.
