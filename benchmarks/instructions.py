@@ -78,6 +78,8 @@ def place() -> str:
 def count_all(valgrind: str, work: Sequence[str]) -> dict[str, int]:
     """Instructions for one item of each workload."""
     names = [each for each in work for _ in (FEW, MANY)]
+    # Compiled once for all of them: what was edited since would be counted as the first one's.
+    _run([sys.executable], work[0], FEW)
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         count = functools.partial(_count, valgrind)
         counts = list(pool.map(count, names, (FEW, MANY) * len(work)))
@@ -88,7 +90,16 @@ def count_all(valgrind: str, work: Sequence[str]) -> dict[str, int]:
 
 def _count(valgrind: str, work: str, items: int) -> int:
     tool = [valgrind, "--tool=callgrind", "--callgrind-out-file=/dev/null"]
-    command = [*tool, sys.executable, "-m", "benchmarks.workloads", work, str(items)]
+    said = _run([*tool, sys.executable], work, items)
+    found = re.search(r"Collected : (\d+)", said)
+    if found is None:
+        raise RuntimeError(f"{work} could not be counted:\n{said[-2000:]}")
+    return int(found[1])
+
+
+def _run(python: Sequence[str], work: str, items: int) -> str:
+    """Do `work`, and give what is said about it on stderr."""
+    command = [*python, "-m", "benchmarks.workloads", work, str(items)]
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "PYTHONPATH") if name in os.environ}
     done = subprocess.run(  # noqa: S603 - our own program
         command,
@@ -100,10 +111,9 @@ def _count(valgrind: str, work: str, items: int) -> int:
         check=False,
     )
     said = done.stderr.decode("utf-8", "replace")
-    found = re.search(r"Collected : (\d+)", said)
-    if done.returncode or found is None:
-        raise RuntimeError(f"{work} could not be counted:\n{said[-2000:]}")
-    return int(found[1])
+    if done.returncode:
+        raise RuntimeError(f"{work} could not be done:\n{said[-2000:]}")
+    return said
 
 
 if __name__ == "__main__":
