@@ -64,7 +64,8 @@ def _plot(name: str, lines: dict[str, Points], path: Path) -> Path:
     axes.set_xlabel(PLOTS[name][0])
     axes.set_ylabel(PLOTS[name][1])
     axes.grid(visible=True, which="major", alpha=0.3)
-    axes.legend(frameon=False)
+    # Above the lines, wherever they run.
+    axes.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(lines))
     figure.tight_layout()
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
