@@ -7,7 +7,7 @@ from steersman import Allow, Session
 from steersman.journal import Kind
 from steersman.testing.script import Script, call, say
 from steersman.testing.scripted.cli import ScriptedCLI
-from tests._session.peers import entries_of, opened
+from tests._session.peers import LIMIT, Frame, FramePeer, entries_of, opened
 
 
 class SlowPerson:
@@ -88,3 +88,93 @@ async def test_a_handler_that_cancels_itself_is_a_refusal_to_the_cli() -> None:
 
     assert done.text.endswith("went on")
     assert sum(b'"error":"cancelled"' in line for line in answers) == 1
+
+
+def permission(request_id: str) -> Frame:
+    request = {
+        "subtype": "can_use_tool",
+        "tool_name": "Write",
+        "input": {"file_path": request_id},
+        "tool_use_id": f"toolu_{request_id}",
+    }
+    return {"type": "control_request", "request_id": request_id, "request": request}
+
+
+class Hearing:
+    """What a CLI by hand is answered."""
+
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+        self._has_more = asyncio.Event()
+
+    def __call__(self, _peer: FramePeer, frame: Frame) -> None:
+        if frame["type"] == "control_response":
+            self.ids.append(frame["response"]["request_id"])
+            self._has_more.set()
+
+    async def first(self, number: int) -> list[str]:
+        """Whose answers they are, once there are so many."""
+        while len(self.ids) < number:
+            self._has_more.clear()
+            await self._has_more.wait()
+        return list(self.ids)
+
+
+async def test_a_question_that_is_taken_back_in_the_same_breath_is_asked_of_nobody() -> None:
+    asked: list[str] = []
+
+    def person(_tool: str, given: dict[str, Any], _: Any) -> Allow:
+        asked.append(given["file_path"])
+        return Allow()
+
+    hearing = Hearing()
+    peer = FramePeer(hearing)
+    async with opened(peer.transport, can_use_tool=person) as session:
+        taken_back = {"type": "control_cancel_request", "request_id": "q1"}
+        peer.say(permission("q1"), permission("q2"), taken_back)
+        answers = await hearing.first(1)
+        is_open = session.snapshot().open_asks
+
+    assert asked == ["q2"]
+    assert answers == ["q2"]
+    assert is_open == ()
+
+
+async def test_questions_of_one_chunk_are_answered_in_their_order_and_the_slow_one_last() -> None:
+    may_answer = asyncio.Event()
+
+    async def person(_tool: str, given: dict[str, Any], _: Any) -> Allow:
+        if given["file_path"] == "q2":
+            await may_answer.wait()
+        return Allow()
+
+    hearing = Hearing()
+    peer = FramePeer(hearing)
+    async with opened(peer.transport, can_use_tool=person) as session:
+        peer.say(permission("q1"), permission("q2"), permission("q3"))
+        first = await hearing.first(2)
+        waits = session.snapshot().open_asks
+        may_answer.set()
+        last = await hearing.first(3)
+
+    assert first == ["q1", "q3"]
+    assert waits == ("q2",)
+    assert last == ["q1", "q3", "q2"]
+
+
+async def test_one_who_is_asked_may_end_the_session_before_ever_waiting() -> None:
+    was_asked = asyncio.Event()
+
+    async def person(*_: Any) -> Allow:
+        was_asked.set()
+        await session.cancel()
+        return Allow()
+
+    peer = FramePeer()
+    async with opened(peer.transport, can_use_tool=person) as session:
+        peer.say(permission("q1"))
+        await was_asked.wait()
+        last = await session.wait(LIMIT)
+
+    assert (last.state, last.open_asks) == ("cancelled", ())
+    assert not any(b'"allow"' in each.line for each in await entries_of(session))
