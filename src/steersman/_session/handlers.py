@@ -10,6 +10,8 @@ import contextvars
 from collections.abc import Callable
 from typing import Any, Final, Literal
 
+from msgspec import Struct
+
 from steersman._protocol.events import PermissionAsked, ToolCalled
 from steersman._session.asking import LATER
 from steersman._session.deciding import Refused
@@ -25,23 +27,20 @@ PERSON: Final[Need] = "waiting_permission"
 TOOL: Final[Need] = "waiting_tool_call"
 
 
-class _Open:
+class _Open(Struct, eq=False):
     """A question that is being answered."""
 
-    __slots__ = ("asked", "has_begun", "is_later", "is_withdrawn", "need", "since", "task")
-
-    def __init__(self, asked: Asked, since: float) -> None:
-        self.asked = asked
-        self.since = since
-        self.need: Need | None = _need_of(asked)
-        self.task: asyncio.Task[None] | None = None
-        """None until its first step is done, and where the answer comes from an inbox."""
-        self.is_later = False
-        """Whether it comes from an inbox."""
-        self.has_begun = False
-        """Whether its task has taken a step."""
-        self.is_withdrawn = False
-        """Whether it is over, or nobody waits for it any more while its task still cleans up."""
+    asked: Asked
+    since: float
+    need: Need | None
+    task: asyncio.Task[None] | None = None
+    """None until its first step is done, and where the answer comes from an inbox."""
+    is_later: bool = False
+    """Whether it comes from an inbox."""
+    has_begun: bool = False
+    """Whether its task has taken a step."""
+    is_withdrawn: bool = False
+    """Whether it is over, or nobody waits for it any more while its task still cleans up."""
 
 
 class Handlers:
@@ -73,7 +72,7 @@ class Handlers:
 
     def start(self, asked: Asked, context: contextvars.Context) -> None:
         """Take in a question, to be answered in the context of the turn that it belongs to."""
-        opened = _Open(asked, self._link.log.clock())
+        opened = _Open(asked, self._link.log.clock(), _need_of(asked))
         self._open[asked.request_id] = opened
         self._new.append((opened, context))
         if opened.need is not None:

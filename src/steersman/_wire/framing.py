@@ -38,10 +38,9 @@ class LineFramer:
         if end < 0:
             self._keep(chunk)
             return []
-        if end == len(chunk) - 1 and not self._size:
+        if end == len(chunk) - 1 and not self._size and self._is_plain(chunk):
             # One line and nothing else: how questions come.
-            line = self._fit(chunk[:end])
-            return [] if _is_blank(line) else [line]
+            return [] if chunk.isspace() else [chunk[:end]]
         self._keep(chunk[:end])
         first = self._take()
         whole = self._rest(chunk, end + 1)
