@@ -133,6 +133,17 @@ POINTS: Sequence[tuple[Point, list[Step], str]] = [
 ]
 
 
+class SaysItAgain(Script):
+    """A CLI that is killed may have asked for the next prompt already: the next one asks again.
+
+    Not at once, so that it is killed before it has answered.
+    """
+
+    def answer(self, request: ModelRequest) -> Step:
+        is_next = request.last_text == "and then"
+        return stall(0.5) + say("Behind.") if is_next else super().answer(request)
+
+
 @pytest.mark.parametrize(("point", "steps", "text"), POINTS, ids=[p.__name__ for p, *_ in POINTS])
 @pytest.mark.parametrize("is_first", [True, False], ids=["first", "second"])
 async def test_killed_at_any_point_of_a_turn_each_prompt_is_answered_once(
@@ -145,9 +156,8 @@ async def test_killed_at_any_point_of_a_turn_each_prompt_is_answered_once(
     is_first: bool,
 ) -> None:
     before = [] if is_first else [say("Warm.")]
-    agent, model = scripted(
-        *before, *steps, when("and then", say("Behind.")), allowed_tools=["Bash"], revive=QUICK
-    )
+    script = SaysItAgain(*before, *steps, strict=True)
+    agent, model = scripted(script, allowed_tools=["Bash"], revive=QUICK)
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
         for _ in before:
