@@ -3,28 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from steersman._session.readers import Growth
 from steersman.journal import Entry, Journal, Kind
-from steersman.journal.entries import NOTHING
 from steersman.ports import Clock, Sink
 
 __all__ = ["Log"]
-
-
-class Append(Protocol):
-    """Writes the next entry."""
-
-    def __call__(
-        self,
-        at: float,
-        kind: Kind,
-        line: bytes = b"",
-        turns: tuple[str, ...] = (),
-        details: Mapping[str, Any] = NOTHING,
-    ) -> Entry: ...
 
 
 class Log:
@@ -34,7 +19,7 @@ class Log:
         self.journal = Journal(memory)
         self.growth = Growth()
         self.clock = clock
-        self.append: Append = self.journal.append
+        self.append = self.journal.append
         """Writes the next entry; readers learn of it with the next `wake`."""
         self._sink: Sink | None = None
         self._unwritten: list[Entry] = []
@@ -46,15 +31,8 @@ class Log:
         self._sink = sink
         self.append = self._append_for_disk
 
-    def _append_for_disk(
-        self,
-        at: float,
-        kind: Kind,
-        line: bytes = b"",
-        turns: tuple[str, ...] = (),
-        details: Mapping[str, Any] = NOTHING,
-    ) -> Entry:
-        entry = self.journal.append(at, kind, line, turns, details)
+    def _append_for_disk(self, *told: Any, **more: Any) -> Entry:
+        entry = self.journal.append(*told, **more)
         self._unwritten.append(entry)
         return entry
 
