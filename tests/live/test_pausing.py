@@ -127,6 +127,8 @@ async def stopped_in_the_text(scripted: MakeScripted) -> None:
         turn = await session.send("talk")
         await first_words(turn, "half")
         await session.pause(hard=True)
+        # The guard is told at once, and does it when the kernel lets it run.
+        await until(lambda: kernel_state(session.pid) == "T")
         model.release()
         await outlive(LONGER_THAN_A_MINUTE)
         paused = (session.state, turn.is_settled)
@@ -185,8 +187,11 @@ def states_below(session: Session, sandbox: CliSandbox) -> set[str]:
     """What the kernel says that the CLI and its tools do; `T` is stopped."""
     tools = [pid for pid, words in inhabitants(sandbox.root).items() if "sleep 0.5" in words]
     assert tools
-    found = [Path(f"/proc/{pid}/stat").read_text() for pid in (session.pid, *tools)]
-    return {each.rpartition(")")[2].split()[0] for each in found}
+    return {kernel_state(pid) for pid in (session.pid, *tools)}
+
+
+def kernel_state(pid: int | None) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 @pytest.mark.parametrize("hard", [False, True])
