@@ -11,13 +11,16 @@ from msgspec import Struct
 
 from steersman import _json
 
-__all__ = ["MISFITS", "Wire", "decoder_of", "read", "read_leniently"]
+__all__ = ["MISFITS", "UNFIT", "Wire", "decoder_of", "read", "read_leniently"]
 
 # Where a value keeps what it was read from: a line, or an object inside another one's line.
 SOURCE = "source"
 
 MISFITS = (msgspec.ValidationError, RecursionError, UnicodeEncodeError)
 """What `msgspec.convert` raises; the last for a lone surrogate in a key or a tag."""
+
+UNFIT = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What decoding raises, of a line that is no JSON or has another shape."""
 
 # Resolving annotations costs more than all the rest of a lenient reading.
 _fields = functools.cache(msgspec.structs.fields)
@@ -88,7 +91,7 @@ def read(cls: type[WireT], line: bytes) -> WireT:
     """A `cls` from `line`; never raises on a JSON object. Raises `ValueError` on anything else."""
     try:
         value: WireT = decoder_of(cls).decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except UNFIT:
         found = _json.loads(line)
         if not _json.is_object(found):
             raise ValueError("not a JSON object") from None

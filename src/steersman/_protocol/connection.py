@@ -33,8 +33,8 @@ from steersman._protocol.events import (
     Withdrawn,
 )
 from steersman._protocol.turns import TurnBook
-from steersman._values import MISFITS, Wire, read_leniently
-from steersman._wire.codec import UNFIT, Response, Route, encode, read_piece, route, unpack
+from steersman._values import MISFITS, UNFIT, Wire, read_leniently
+from steersman._wire.codec import Response, Route, encode, read_piece, route, unpack
 from steersman._wire.framing import DEFAULT_LIMIT, LineFramer, Oversize
 from steersman.control.verbs import Answer, Verb
 from steersman.errors import RequestLost, RequestRefused, RequestTimeout

@@ -12,9 +12,9 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType, field
 
 from steersman import _json
-from steersman._values import Wire, read_leniently
+from steersman._values import UNFIT, Wire, read_leniently
 
-__all__ = ["UNFIT", "Piece", "Response", "Route", "encode", "read_piece", "route", "unpack"]
+__all__ = ["Piece", "Response", "Route", "encode", "read_piece", "route", "unpack"]
 
 # msgspec cannot mix `Raw` with `None` in a union, so absence is an empty `Raw`.
 NOTHING = msgspec.Raw()
@@ -59,9 +59,6 @@ class Response(Struct, frozen=True, kw_only=True):
     error: str = "no reason given"
     error_code: str | None = None
 
-
-UNFIT = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What decoding raises, of a line that is no JSON or has another shape."""
 
 _routes = msgspec.json.Decoder(Route)
 read_piece = msgspec.json.Decoder(Piece).decode

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from steersman import _json
+from steersman._values import UNFIT
 from steersman.messages.content import Block, ToolResultBlock, ToolUseBlock
 from steersman.messages.lines import line_of
 from steersman.messages.parsing import Message, parse_message
@@ -173,7 +174,7 @@ def ends_on(line: bytes) -> list[ToolEnd]:
         return []
     try:
         found = _decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except UNFIT:
         message = parse_message(line)
         return _ends_in(message) if isinstance(message, User) else []
     content = found.message.content

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from steersman import _json
+from steersman._values import UNFIT
 from steersman.errors import UsageError
 from steersman.journal.entries import Entry, Kind
 
@@ -178,7 +179,7 @@ def read_line(line: bytes) -> Header | Record:
     """What one line of a file says."""
     try:
         found = _decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except UNFIT:
         found = _read_loosely(line)
     if found.journal is not None:
         options = tuple(map(str, found.options))

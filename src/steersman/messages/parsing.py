@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from steersman import _json
-from steersman._values import SOURCE, Wire, decoder_of, read
+from steersman._values import SOURCE, UNFIT, Wire, decoder_of, read
 from steersman.errors import UsageError
 from steersman.messages.hook_runs import HookMessage
 from steersman.messages.limits import LimitMessage
@@ -62,7 +62,6 @@ PIECE, SPEECH = b'{"type":"stream_event",', b'{"type":"assistant",'
 _read_piece = msgspec.json.Decoder(StreamEvent).decode
 read_speech = msgspec.json.Decoder(Assistant).decode
 """The message on a line of the assistant's, strictly; `stands_on` has yet to tell its parts."""
-_UNFIT = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def parse_message(line: bytes | dict[str, Any]) -> Message:
@@ -85,7 +84,7 @@ def parse_message(line: bytes | dict[str, Any]) -> Message:
         cls = _BY_BEGINNING.get(line[: line.find(b",", 0, LONGEST) + 1])
         if cls is not None:
             return cast("Message", decoder_of(cls).decode(line).came_from(line))
-    except _UNFIT:
+    except UNFIT:
         pass
     try:
         return cast("Message", read(_class_of(line), line))
@@ -109,7 +108,7 @@ def from_json(line: bytes) -> Message:
 def _class_of(line: bytes) -> type[Wire]:
     try:
         kind = _kind.decode(line)
-    except _UNFIT:
+    except UNFIT:
         kind = _loose_kind(_json.loads(line))
     if kind.type == "system":
         return _BY_SUBTYPE.get(kind.subtype or "", UnknownMessage)
