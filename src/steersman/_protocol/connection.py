@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import UNSET
 
 from steersman import _json
 from steersman._protocol.events import (
@@ -27,6 +26,8 @@ from steersman._protocol.events import (
     MessageArrived,
     NoiseHeard,
     PermissionAsked,
+    PiecesArrived,
+    SpeechArrived,
     StateReported,
     ToolCalled,
     Unanswerable,
@@ -34,13 +35,14 @@ from steersman._protocol.events import (
 )
 from steersman._protocol.turns import TurnBook
 from steersman._values import MISFITS, UNFIT, Wire, read_leniently
-from steersman._wire.codec import Response, Route, encode, read_piece, route, unpack
+from steersman._wire.codec import Response, Route, encode, route, unpack
 from steersman._wire.framing import DEFAULT_LIMIT, LineFramer, Oversize
 from steersman.control.verbs import Answer, Verb
 from steersman.errors import RequestLost, RequestRefused, RequestTimeout
 from steersman.hooks.events.event import HookEvent
 from steersman.journal import Kind
-from steersman.messages.parsing import read_speech
+from steersman.messages.parsing import PIECE, SPEECH, read_piece, read_speech
+from steersman.messages.turns import StreamEvent
 from steersman.permissions import CanUseTool, Elicitation, UserDialog
 
 __all__ = ["Connection"]
@@ -50,8 +52,8 @@ WireT = TypeVar("WireT", bound=Wire)
 # For most lines one of them is wanted, and looking up a member of an enum is dear.
 CONTROL, MESSAGE, PARTIAL = Kind.CONTROL, Kind.MESSAGE, Kind.PARTIAL
 
-BEGINNING = len(b'{"type":"stream')
-"""So many bytes tell the usual lines apart: the CLI writes the type first, and no blanks."""
+BROKEN = StreamEvent(abandoned_blocks={})
+"""Stands for a piece that wants a closer look."""
 
 REMEMBERED = 64
 """So many answered questions are known again, should a line come twice."""
@@ -96,11 +98,6 @@ class Connection:
         self._pending: dict[str, _Pending] = {}
         self._asked: dict[str, tuple[str, Any] | None] = {}
         self._answered: dict[str, None] = {}
-        self._usual: dict[bytes, Callable[[bytes], Iterable[Event]]] = {
-            b'{"type":"stream_event"'[:BEGINNING]: self._hear_piece,
-            b'{"type":"assistant"'[:BEGINNING]: self._hear_speech,
-        }
-        """Most lines are known by how they begin, and need no closer look."""
         self._roads: dict[str, Callable[[Route, bytes], list[Event]]] = {
             "stream_event": self._on_partial,
             "user": self._on_user,
@@ -117,32 +114,41 @@ class Connection:
     def receive(self, chunk: bytes) -> list[Event]:
         """Everything that `chunk` completes, in order; `b""` means that the CLI closed its side."""
         events: list[Event] = []
-        usual, other = self._usual.get, self._read
+        run: PiecesArrived | None = None
+        parent: str | None = None
         for line in self._framer.feed(chunk) if chunk else self._framer.finish():
+            if type(line) is bytes and line.startswith(PIECE):
+                try:
+                    piece = read_piece(line)
+                except UNFIT:
+                    piece = BROKEN
+                if piece.abandoned_blocks is None:
+                    if run is None or piece.parent_tool_use_id != parent:
+                        parent = piece.parent_tool_use_id
+                        run = PiecesArrived([], [], self.turns.owners(parent))
+                        events.append(run)
+                    run.lines.append(line)
+                    run.messages.append(piece)
+                    if piece.session_id:
+                        self.session_id = piece.session_id
+                    continue
+            run = None
             if isinstance(line, Oversize):
                 events.append(LineDropped(line))
+            elif line.startswith(SPEECH):
+                events += self._hear_speech(line)
             else:
-                events += usual(line[:BEGINNING], other)(line)
+                events += self._read(line)
         return events
-
-    def _hear_piece(self, line: bytes) -> Iterable[Event]:
-        try:
-            piece = read_piece(line)
-        except UNFIT:
-            return self._read(line)
-        self.session_id = piece.session_id or self.session_id
-        turns = self.turns.owners(piece.parent_tool_use_id)
-        name = "" if piece.abandoned_blocks is UNSET else "abandoned"
-        return (MessageArrived(line, PARTIAL, turns, name),)
 
     def _hear_speech(self, line: bytes) -> Iterable[Event]:
         try:
             speech = read_speech(line)
         except UNFIT:
             return self._read(line)
-        self.session_id = speech.session_id or self.session_id
-        turns = self.turns.owners(speech.parent_tool_use_id)
-        return (MessageArrived(line, MESSAGE, turns, "assistant", speech),)
+        if speech.session_id:
+            self.session_id = speech.session_id
+        return (SpeechArrived(line, speech, self.turns.owners(speech.parent_tool_use_id)),)
 
     def _read(self, line: bytes) -> Iterable[Event]:
         found = route(line)

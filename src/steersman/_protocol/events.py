@@ -11,7 +11,7 @@ from steersman.control.verbs import Answer
 from steersman.errors import RequestError
 from steersman.hooks.events.event import HookEvent
 from steersman.journal import Kind
-from steersman.messages.turns import Assistant
+from steersman.messages.turns import Assistant, StreamEvent
 from steersman.permissions import CanUseTool, Elicitation, UserDialog
 
 __all__ = [
@@ -24,6 +24,8 @@ __all__ = [
     "MessageArrived",
     "NoiseHeard",
     "PermissionAsked",
+    "PiecesArrived",
+    "SpeechArrived",
     "StateReported",
     "ToolCalled",
     "TurnSettled",
@@ -44,8 +46,24 @@ class MessageArrived(Struct, gc=False):
 
     Empty for pieces, but for one that says that what was streamed does not count: `abandoned`.
     """
-    message: Assistant | None = None
-    """What `line` says, where it had to be decoded to know where it goes."""
+
+
+class SpeechArrived(Struct, gc=False):
+    """What an agent said, whole: a message that was decoded to know where it goes."""
+
+    line: bytes
+    message: Assistant
+    """It has yet to be told where it stands."""
+    turns: tuple[str, ...]
+
+
+class PiecesArrived(Struct, gc=False):
+    """Pieces of a message that came one behind the other, and belong to the same turns."""
+
+    lines: list[bytes]
+    messages: list[StreamEvent]
+    """What the lines say; each has yet to be told where it stands."""
+    turns: tuple[str, ...]
 
 
 class Answered(Struct, frozen=True):
@@ -142,6 +160,8 @@ class LineDropped(Struct, frozen=True):
 
 Event = (
     MessageArrived
+    | PiecesArrived
+    | SpeechArrived
     | Answered
     | PermissionAsked
     | ElicitationAsked

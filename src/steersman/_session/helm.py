@@ -23,6 +23,7 @@ from steersman._session.reviving import Revivable
 from steersman.errors import ChannelClosed, ForbiddenTool, RequestLost, RequestRefused, TurnFailed
 from steersman.journal import Entry, Kind, Move, Phase, step
 from steersman.messages.system import Init
+from steersman.messages.turns import Assistant
 from steersman.permissions import Ask, Payload
 
 __all__ = ["Helm"]
@@ -57,9 +58,6 @@ class Helm(Revivable):
         self._watch.hear(entry, name, calls)
         if self._meter.is_on:
             self._meter.hear(entry, name)
-        if name == "assistant":
-            # Nearly all of them; nobody else wants to know.
-            return
         if name == "user" and self.decisions is not None:
             self.decisions.hear(entry)
         elif name == "init" and isinstance(entry.message, Init):
@@ -67,6 +65,21 @@ class Helm(Revivable):
         elif name == "result":
             self.is_between_turns = True
             self._park()
+
+    def speech_arrived(self, entry: Entry, speech: Assistant) -> None:
+        """The same for what an agent said, which is most of it."""
+        calls = self.ledger.accounts.hear_speech(entry, speech)
+        if self.listeners.is_any:
+            for call in calls:
+                self.listeners.tell("tool_call" if call.is_running else "tool_result", call)
+            if self.listeners.wants("message"):
+                self.listeners.tell("message", entry.message)
+        if calls:
+            self._watch.hear(entry, "assistant", calls)
+        else:
+            self._watch.last = "assistant"
+        if self._meter.is_on:
+            self._meter.hear(entry, "assistant")
 
     def _greeted(self, init: Init) -> None:
         """A turn of the CLI's begins, and it tells what it has."""

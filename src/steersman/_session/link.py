@@ -17,6 +17,8 @@ from steersman._protocol.events import (
     LineDropped,
     MessageArrived,
     NoiseHeard,
+    PiecesArrived,
+    SpeechArrived,
 )
 from steersman._session.log import Log
 from steersman._session.pausing import GATE
@@ -26,7 +28,9 @@ from steersman.control.verbs import Answer, Verb
 from steersman.errors import ChannelClosed, Evidence, RequestError
 from steersman.hooks.events.tools import PreToolUse
 from steersman.journal import Entry, Kind
+from steersman.journal.entries import NOTHING
 from steersman.journal.redaction import Redactor, secrets_in
+from steersman.messages.turns import Assistant
 from steersman.options import Options
 from steersman.ports import Channel, Transport
 
@@ -35,7 +39,7 @@ __all__ = ["Link", "Listener"]
 AnswerT = TypeVar("AnswerT")
 
 # Python 3.11 looks an enum's members up at thirty times the price of a name, for every line.
-CONTROL, PARTIAL, SENT = Kind.CONTROL, Kind.PARTIAL, Kind.SENT
+CONTROL, MESSAGE, PARTIAL, SENT = Kind.CONTROL, Kind.MESSAGE, Kind.PARTIAL, Kind.SENT
 
 SHOWN_NOISE = 300
 
@@ -48,6 +52,10 @@ class Listener(Protocol):
 
     def message_arrived(self, entry: Entry, name: str) -> None:
         """A message stands in the journal."""
+        ...
+
+    def speech_arrived(self, entry: Entry, speech: Assistant) -> None:
+        """The same for what an agent said, which is most of it."""
         ...
 
     def event_happened(self, event: Event) -> None:
@@ -202,15 +210,19 @@ class Link:
             log.release()
 
     def _tell_of(self, events: list[Event], now: float) -> None:
-        append = self.log.append
+        log = self.log
         for event in events:
-            if type(event) is MessageArrived:
-                if event.kind is PARTIAL and not event.name:
-                    # By far the most of them, and nobody else's business.
-                    self.last_kind = PARTIAL
-                    append(now, PARTIAL, event.line, event.turns)
-                else:
-                    self._on_message(event, now)
+            if type(event) is PiecesArrived:
+                # By far the most of them, and nobody else's business.
+                self.last_kind = PARTIAL
+                log.append_pieces(now, event.lines, event.messages, event.turns)
+            elif type(event) is SpeechArrived:
+                self.last_kind = MESSAGE
+                speech = event.message
+                entry = log.append(now, MESSAGE, event.line, event.turns, NOTHING, speech)
+                self._listener.speech_arrived(entry, speech)
+            elif type(event) is MessageArrived:
+                self._on_message(event, now)
             elif type(event) in OWN:
                 self._deal_with(event, now)
             else:
@@ -232,7 +244,6 @@ class Link:
         else:
             self.last_kind = kind
         entry = self.log.append(now, kind, line, event.turns)
-        entry.bare = event.message
         if event.name:
             self._listener.message_arrived(entry, event.name)
 

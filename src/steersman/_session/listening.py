@@ -34,6 +34,8 @@ class Listeners:
 
     def __init__(self) -> None:
         self._lines: dict[str, list[_Line]] = {name: [] for name in get_args(EventName)}
+        self.is_any = False
+        """Whether anybody listens, or did: most sessions have nobody."""
 
     def add(self, event: str, listener: Listener) -> Callable[[], None]:
         """Tell `listener` of each such event from now on; gives what ends that."""
@@ -42,6 +44,7 @@ class Listeners:
         if not callable(listener):
             raise UsageError("listener", listener, "a function of what happened")
         line = _Line(event, listener)
+        self.is_any = True
         lines = self._lines[event]
         lines.append(line)
 

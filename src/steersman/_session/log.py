@@ -21,6 +21,7 @@ class Log:
         self.clock = clock
         self.append = self.journal.append
         """Writes the next entry; readers learn of it with the next `wake`."""
+        self.append_pieces = self.journal.append_pieces
         self._sink: Sink | None = None
         self._unwritten: list[Entry] = []
         self._told_of = 0
@@ -30,11 +31,17 @@ class Log:
         """Hand every entry to `sink` from now on."""
         self._sink = sink
         self.append = self._append_for_disk
+        self.append_pieces = self._append_pieces_for_disk
 
     def _append_for_disk(self, *told: Any, **more: Any) -> Entry:
         entry = self.journal.append(*told, **more)
         self._unwritten.append(entry)
         return entry
+
+    def _append_pieces_for_disk(self, *told: Any) -> list[Entry]:
+        entries = self.journal.append_pieces(*told)
+        self._unwritten += entries
+        return entries
 
     def note(self, kind: Kind, turns: tuple[str, ...] = (), **details: Any) -> None:
         """Write down something that is not a line."""
@@ -71,6 +78,7 @@ class Log:
             self._sink.close()
             self._sink = None
             self.append = self.journal.append
+            self.append_pieces = self.journal.append_pieces
         self.growth.end()
 
     def flush(self) -> None:

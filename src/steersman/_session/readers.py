@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import ClassVar, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from steersman.errors import ReaderLagged
 from steersman.journal import Entry, Journal, Kind
@@ -15,13 +15,6 @@ from steersman.journal import Entry, Journal, Kind
 __all__ = ["Growth", "Reading", "TurnReading"]
 
 T = TypeVar("T")
-
-WARM = 16
-"""How far behind a reader messages stay decoded: more alive at once wake the garbage collector."""
-
-NONE = Entry(0, 0.0, Kind.NOISE)
-"""Stands for what lies behind a reader that has just begun."""
-
 
 class Growth:
     """Wakes everyone who waits for the journal to grow, all at once."""
@@ -69,9 +62,6 @@ def _let_go(waiting: asyncio.Future[None] | None) -> None:
 class Reading(AsyncIterator[T], Generic[T]):
     """What `pick` makes of each entry, in order. Holds nothing that must be closed."""
 
-    LAST: ClassVar[Kind | None] = None
-    """What ends it, by kind."""
-
     def __init__(
         self,
         journal: Journal,
@@ -90,42 +80,47 @@ class Reading(AsyncIterator[T], Generic[T]):
         self._seq = after
         self._until = until
         self._on_lag = on_lag
-        self._behind = [NONE] * WARM
-        """The last ones that were looked at, still decoded for other readers."""
-        self._entries: Iterator[tuple[Entry, Entry]] = iter(())
-        """Those to look at, each with one that lies so far behind that it need not stay decoded."""
+        self._picked: Iterator[T | None] = iter(())
+        """What is made of the entries at hand, one by one, as somebody asks."""
+        self._at_hand: list[Entry] = []
+        """They stay decoded for other readers until we go on."""
+        self._is_last = False
+        """Whether nothing counts behind them."""
         self._is_over = False
 
     def __aiter__(self) -> Reading[T]:
         return self
 
     async def __anext__(self) -> T:
+        # It goes on where it was left, also behind an entry whose `pick` has raised.
+        for picked in self._picked:
+            if picked is not None:
+                return picked
+        return await self._go_on()
+
+    async def _go_on(self) -> T:
         while not self._is_over:
-            # It goes on where it was left, also behind an entry whose `pick` has raised.
-            for entry, passed in self._entries:
-                passed.decoded = None
-                if entry.kind is self.LAST:
-                    self._is_over = True
-                elif self._until is not None:
-                    self._is_over = self._until(entry)
-                picked = self._pick(entry)
-                if picked is not None:
-                    return picked
-                if self._is_over:
-                    raise StopAsyncIteration
-            if lost := self._journal.lost_after(self._seq):
+            if self._is_last:
+                self._is_over = True
+            elif lost := self._journal.lost_after(self._seq):
                 return self._lagged(lost)
-            await self._refill()
+            else:
+                await self._refill()
+                for picked in self._picked:
+                    if picked is not None:
+                        return picked
         raise StopAsyncIteration
 
     async def _refill(self) -> None:
+        for entry in self._at_hand:
+            entry.decoded = None
+        self._at_hand = []
         batch = self._journal.after(self._seq)
         if batch:
             self._seq = batch[-1].seq
-            wanted = self._looked_at(batch)
-            line = [*self._behind, *wanted]
-            self._entries = zip(wanted, line, strict=False)
-            self._behind = line[-WARM:]
+            self._at_hand = self._looked_at(batch)
+            pick = self._pick if self._until is None else self._pick_until
+            self._picked = map(pick, self._at_hand)
         elif self._growth.has_ended:
             self._is_over = True
         else:
@@ -133,6 +128,13 @@ class Reading(AsyncIterator[T], Generic[T]):
 
     def _looked_at(self, batch: list[Entry]) -> list[Entry]:
         return batch
+
+    def _pick_until(self, entry: Entry) -> T | None:
+        assert self._until is not None
+        if self._is_last:
+            return None
+        self._is_last = self._until(entry)
+        return self._pick(entry)
 
     def _lagged(self, lost: int) -> T:
         self._seq += lost
@@ -144,8 +146,6 @@ class Reading(AsyncIterator[T], Generic[T]):
 
 class TurnReading(Reading[T]):
     """The same for the entries of one turn, of some kinds, until it settles."""
-
-    LAST = Kind.SETTLED
 
     def __init__(
         self,
@@ -159,8 +159,17 @@ class TurnReading(Reading[T]):
     ) -> None:
         super().__init__(journal, growth, pick, after=after, for_speech=True)
         self._uuid = uuid
-        self._kinds = kinds | {self.LAST}
+        self._kinds = kinds
 
     def _looked_at(self, batch: list[Entry]) -> list[Entry]:
         uuid, kinds = self._uuid, self._kinds
+        if self._journal.last_settled >= batch[0].seq:
+            batch = self._up_to_the_end(batch)
         return [entry for entry in batch if entry.kind in kinds and uuid in entry.turns]
+
+    def _up_to_the_end(self, batch: list[Entry]) -> list[Entry]:
+        for position, entry in enumerate(batch):
+            if entry.kind is Kind.SETTLED and self._uuid in entry.turns:
+                self._is_last = True
+                return batch[: position + 1]
+        return batch

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 from steersman.control.session import InterruptReceipt
 from steersman.errors import SteersmanError
 from steersman.journal import Entry, Kind, TurnResult
+from steersman.journal.entries import message_of
 from steersman.journal.text import TextStream
 from steersman.messages.parsing import Message
 
@@ -29,7 +30,7 @@ Delivery = Literal["queued", "started", "folded", "completed", "cancelled"]
 LINES = frozenset({Kind.MESSAGE, Kind.PARTIAL, Kind.BOOKKEEPING})
 """Entries that are lines of the conversation."""
 
-TOLD = LINES | {Kind.RESTARTED}
+TOLD = LINES | {Kind.RESTARTED, Kind.SETTLED}
 """The same, and where another CLI took it up again."""
 
 
@@ -129,7 +130,7 @@ class Turn:
         Raises `ReaderLagged` when the beginning is gone from memory.
         """
         shown = self.session.shown
-        return self._read(lambda entry: entry.message if entry.kind in shown else None, shown)
+        return self._read(message_of, shown)
 
     def raw(self) -> AsyncIterator[bytes]:
         """The turn's lines as they came, without control lines."""

@@ -32,6 +32,7 @@ from steersman.errors import (
     UsageError,
 )
 from steersman.journal import Entry, Kind, Move, Phase
+from steersman.messages.turns import Assistant
 
 __all__ = ["Voyage"]
 
@@ -70,6 +71,10 @@ class Voyage(Bearings, ABC):
     @abstractmethod
     def message_arrived(self, entry: Entry, name: str) -> None:
         """A message stands in the journal."""
+
+    @abstractmethod
+    def speech_arrived(self, entry: Entry, speech: Assistant) -> None:
+        """The same for what an agent said."""
 
     @abstractmethod
     def event_happened(self, event: Event) -> None:

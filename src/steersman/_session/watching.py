@@ -30,13 +30,13 @@ class Watch:
         self._living = living
         self._alarm: asyncio.TimerHandle | None = None
         self._stopping: asyncio.Task[None] | None = None
-        self._last = "the start"
+        self.last = "the start"
         self._announced = 0.0
         self._running_tools: set[str] = set()
 
     def hear(self, entry: Entry, name: str, calls: Sequence[ToolCallRecord]) -> None:
         """Learn what the CLI does by what it says, and by the `calls` that begin or end with it."""
-        self._last = name
+        self.last = name
         for call in calls:
             if call.is_running:
                 self._running_tools.add(call.tool_use_id)
@@ -59,7 +59,7 @@ class Watch:
         """The CLI is gone, with its tools; the next one begins anew."""
         self.rest()
         self._running_tools.clear()
-        self._last = "the start"
+        self.last = "the start"
 
     def rest(self) -> None:
         """Do not watch any more."""
@@ -99,7 +99,7 @@ class Watch:
             return "tool"
         if life.link.last_kind is Kind.PARTIAL:
             return "between_events"
-        return "retry" if self._last == "api_retry" else "first_token"
+        return "retry" if self.last == "api_retry" else "first_token"
 
     def _patience(self) -> dict[str, float | None]:
         limits = self._limits
@@ -118,7 +118,7 @@ class Watch:
     def _bark(self, life: Life, phase: str, silence: float) -> None:
         living = self._living
         turns = [turn for turn in living.ledger.written if not turn.is_settled]
-        last = "stream_event" if life.link.last_kind is Kind.PARTIAL else self._last
+        last = "stream_event" if life.link.last_kind is Kind.PARTIAL else self.last
         why = Stalled(phase, silence, last, evidence=life.link.evidence(phase))
         living.log.note(
             Kind.STALLED,

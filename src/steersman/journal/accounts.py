@@ -79,10 +79,17 @@ class Accounts:
         if entry.kind is MESSAGE:
             self.messages += 1
         if name == "assistant":
-            return self._listen(entry, name)
+            speech = entry.decoded or entry.message
+            if type(speech) is Assistant:
+                return self._listen(entry, speech)
         if name == "user":
             return self._end_calls(entry)
         return self._hear_whole(entry.message, entry, name) if name in HEARD else []
+
+    def hear_speech(self, entry: Entry, speech: Assistant) -> list[ToolCallRecord]:
+        """The same for what an agent said, decoded already."""
+        self.messages += 1
+        return self._listen(entry, speech)
 
     def settle(
         self,
@@ -139,11 +146,10 @@ class Accounts:
         """What has begun and not ended."""
         return self.tasks.running
 
-    def _listen(self, entry: Entry, name: str) -> list[ToolCallRecord]:
+    def _listen(self, entry: Entry, speech: Assistant) -> list[ToolCallRecord]:
         """Most messages are text that is read elsewhere, or by nobody: they stay lines here."""
-        speech = entry.bare or entry.message
-        if type(speech) is not Assistant or ToolUseBlock in map(type, speech.message.content):
-            return self._hear_whole(speech, entry, name)
+        if ToolUseBlock in map(type, speech.message.content):
+            return self._hear_whole(entry.message, entry, "assistant")
         self.retry = None
         if speech.parent_tool_use_id is None:
             self.last_message = speech.uuid

@@ -9,11 +9,13 @@ from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
+from steersman._values import SOURCE
 from steersman.messages.parsing import Message, parse_message
-from steersman.messages.turns import Assistant
+from steersman.messages.turns import StreamEvent
 
-__all__ = ["Entry", "Kind", "Lagged"]
+__all__ = ["Entry", "Kind", "Lagged", "message_of"]
 
 
 class Kind(Enum):
@@ -77,21 +79,28 @@ class Entry(Struct, gc=False, eq=False):
     """The uuids of the prompts that it belongs to."""
     details: Mapping[str, Any] = NOTHING
     decoded: Message | None = None
-    """What `message` gave, for as long as others may want it."""
-    bare: Assistant | None = None
-    """What came of `line` on arrival; its parts learn where they stand when somebody looks."""
+    """What `line` says, for as long as somebody may want it.
+
+    What was decoded on arrival learns where it stands when somebody looks: ask for `message`.
+    """
 
     @property
     def message(self) -> Message:
         """What `line` says, decoded when somebody first looks."""
-        if self.decoded is not None:
-            return self.decoded
-        if self.bare is None:
-            self.decoded = parse_message(self.line)
-        else:
-            self.bare.stands_on(self.line)
-            self.decoded, self.bare = self.bare, None
-        return self.decoded
+        return message_of(self)
+
+
+def message_of(entry: Entry) -> Message:
+    """The same as a function, for those who read one entry after the other."""
+    message = entry.decoded
+    if message is None:
+        entry.decoded = message = parse_message(entry.line)
+    elif type(message) is StreamEvent:
+        # Told once more where several read: looking whether it knows costs as much.
+        force_setattr(message, SOURCE, entry.line)
+    elif SOURCE not in vars(message):
+        message.stands_on(entry.line)
+    return message
 
 
 @dataclass(frozen=True, slots=True)

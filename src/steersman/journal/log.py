@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import Any
 
 from steersman.journal.entries import NOTHING, Entry, Kind
+from steersman.messages.parsing import Message
+from steersman.messages.turns import StreamEvent
 
 __all__ = ["DEFAULT_MEMORY", "SPEECH", "Journal"]
 
@@ -17,6 +20,9 @@ DEFAULT_MEMORY = 64 * 1024 * 1024
 
 # An entry costs about this much beside its line, so a million tiny ones are bounded as well.
 ENTRY_WEIGHT = 200
+
+# Python 3.11 looks an enum's members up at thirty times the price of a name.
+PARTIAL, SETTLED = Kind.PARTIAL, Kind.SETTLED
 
 WARM = 512 * 1024
 """What entries may weigh that keep what they were decoded to, before older ones let go of it.
@@ -44,6 +50,8 @@ class Journal:
         """The number of the newest entry; 0 before the first."""
         self.last_spoken = 0
         """The number of the newest entry that is part of the conversation."""
+        self.last_settled = 0
+        """The number of the newest entry that ends a turn."""
 
     def append(
         self,
@@ -52,17 +60,40 @@ class Journal:
         line: bytes = b"",
         turns: tuple[str, ...] = (),
         details: Mapping[str, Any] = NOTHING,
+        decoded: Message | None = None,
     ) -> Entry:
         """Write the next entry, and forget the oldest ones if it grows too heavy."""
         self.last_seq = seq = self.last_seq + 1
         if kind in SPEECH:
             self.last_spoken = seq
-        entry = Entry(seq, at, kind, line, turns, details)
+            if kind is SETTLED:
+                self.last_settled = seq
+        entry = Entry(seq, at, kind, line, turns, details, decoded)
         self._entries.append(entry)
         self._written = written = self._written + len(line) + ENTRY_WEIGHT
         if written > self._tidy_at:
             self._tidy()
         return entry
+
+    def append_pieces(
+        self,
+        at: float,
+        lines: Sequence[bytes],
+        pieces: Sequence[StreamEvent],
+        turns: tuple[str, ...],
+    ) -> list[Entry]:
+        """The same for pieces that came together, at a third of the price."""
+        numbers = count(self.last_seq + 1)
+        entries = [
+            Entry(seq, at, PARTIAL, line, turns, NOTHING, piece)
+            for seq, line, piece in zip(numbers, lines, pieces)  # noqa: B905 - `count` has no end
+        ]
+        self._entries += entries
+        self.last_seq = self.last_spoken = self.last_seq + len(entries)
+        self._written += sum(map(len, lines)) + len(entries) * ENTRY_WEIGHT
+        if self._written > self._tidy_at:
+            self._tidy()
+        return entries
 
     def after(self, seq: int, most: int = 512) -> list[Entry]:
         """Up to `most` entries behind number `seq`, those that are still here."""
@@ -87,7 +118,8 @@ class Journal:
         """
         count = self._fresh_after - max(self._warm_after, self._forgotten)
         for entry in self.after(self._warm_after, most=max(0, count)):
-            entry.decoded = entry.bare = None
+            if entry.decoded is not None:
+                entry.decoded = None
         self._warm_after, self._fresh_after = self._fresh_after, self.last_seq
         self._cooled = self._written
 

@@ -20,6 +20,10 @@ class MessageWire(Wire, frozen=True, kw_only=True):
         vars(self)[LINE] = line
         return self.came_from({})
 
+    def stands_on(self, line: bytes) -> None:
+        """Remember `line`, which this was decoded from."""
+        self.came_from(line)
+
     @property
     def raw(self) -> dict[str, Any]:
         """The object exactly as it came, with the fields that this release does not know."""

@@ -59,7 +59,8 @@ _BY_BEGINNING = {b'{"type":"%s",' % tag.encode(): cls for tag, cls in _BY_TYPE.i
 """The CLI writes the type first: the class of such a line is known by a look at its beginning."""
 LONGEST = max(map(len, _BY_BEGINNING))
 PIECE, SPEECH = b'{"type":"stream_event",', b'{"type":"assistant",'
-_read_piece = msgspec.json.Decoder(StreamEvent).decode
+read_piece = msgspec.json.Decoder(StreamEvent).decode
+"""The piece on a line, strictly; `stands_on` has yet to tell it where it stands."""
 read_speech = msgspec.json.Decoder(Assistant).decode
 """The message on a line of the assistant's, strictly; `stands_on` has yet to tell its parts."""
 
@@ -74,7 +75,7 @@ def parse_message(line: bytes | dict[str, Any]) -> Message:
     try:
         if line.startswith(PIECE):
             # Most of what comes is pieces, and nothing inside one needs to know where it stands.
-            piece = _read_piece(line)
+            piece = read_piece(line)
             force_setattr(piece, SOURCE, line)
             return piece
         if line.startswith(SPEECH):

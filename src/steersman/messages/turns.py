@@ -216,6 +216,10 @@ class StreamEvent(MessageWire, frozen=True, kw_only=True, tag="stream_event"):
     abandoned_blocks: dict[str, Any] | None = None
     """On the last event of a stream that broke: the blocks to take back."""
 
+    def stands_on(self, line: bytes) -> None:
+        """Remember `line` as `came_from` does; nothing inside needs to know where it stands."""
+        force_setattr(self, SOURCE, line)
+
     def typed(self) -> ApiEvent:
         """The event as its class, such as `ContentBlockDelta`."""
         # Most read the text of a turn, and never an event by its class.
