@@ -8,13 +8,14 @@ from typing import Any, ClassVar, Self, TypeVar, cast
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from steersman import _json
 
-__all__ = ["MISFITS", "UNFIT", "Wire", "decoder_of", "read", "read_leniently"]
+__all__ = ["MISFITS", "UNFIT", "Wire", "decoder_of", "read", "read_leniently", "source_of"]
 
 # Where a value keeps what it was read from: a line, or an object inside another one's line.
-SOURCE = "source"
+SOURCE = "_source"
 
 MISFITS = (msgspec.ValidationError, RecursionError, UnicodeEncodeError)
 """What `msgspec.convert` raises; the last for a lone surrogate in a key or a tag."""
@@ -35,7 +36,14 @@ def decoder_of(cls: type[Any]) -> msgspec.json.Decoder[Any]:
 WireT = TypeVar("WireT", bound="Wire")
 
 
-class Wire(Struct, frozen=True, kw_only=True, dict=True):
+class _Sourced:
+    """Room for the source, and a message's line, beside the fields: cheaper than a `__dict__`."""
+
+    # Both here: msgspec has no room for more below.
+    __slots__ = ("_line", "_source")
+
+
+class Wire(_Sourced, Struct, frozen=True, kw_only=True):
     """A value of the CLI's. Missing or strange fields take their defaults; `raw` has them all."""
 
     READERS: ClassVar[Mapping[str, Callable[[Any], list[Any]]]] = {}
@@ -44,16 +52,18 @@ class Wire(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def raw(self) -> dict[str, Any]:
         """The object exactly as it came, with the fields that this release does not know."""
-        source = vars(self).get(SOURCE)
+        source = source_of(self)
+        if isinstance(source, dict):
+            return cast("dict[str, Any]", source)
         if isinstance(source, bytes):
-            source = vars(self)[SOURCE] = _json.loads(source)
+            found = _json.loads(source)
         elif source is None:
-            source = vars(self)[SOURCE] = msgspec.to_builtins(self)
-        elif not isinstance(source, dict):
+            found = msgspec.to_builtins(self)
+        else:
             root, path = cast("tuple[Any, tuple[str | int, ...]]", source)
-            found = _json.loads(root) if isinstance(root, bytes) else root
-            source = vars(self)[SOURCE] = _follow(found, path)
-        return cast("dict[str, Any]", source)
+            found = _follow(_json.loads(root) if isinstance(root, bytes) else root, path)
+        force_setattr(self, SOURCE, found)
+        return cast("dict[str, Any]", found)
 
     def came_from(
         self, source: bytes | dict[str, Any] | tuple[Wire, tuple[str | int, ...]]
@@ -64,27 +74,31 @@ class Wire(Struct, frozen=True, kw_only=True, dict=True):
             # collector, and there would be some in every message.
             parent, path = source
             root, above = parent.place
-            vars(self)[SOURCE] = (root, above + path)
-        else:
-            vars(self)[SOURCE] = source
+            source = (root, above + path)
+        force_setattr(self, SOURCE, source)
         self.adopt()
         return self
 
     def stands_at(self, root: bytes | dict[str, Any], path: tuple[str | int, ...]) -> None:
         """Remember the place inside the line, or the object, that all of it came from."""
-        vars(self)[SOURCE] = (root, path)
+        force_setattr(self, SOURCE, (root, path))
         self.adopt()
 
     @property
     def place(self) -> tuple[bytes | dict[str, Any], tuple[str | int, ...]]:
         """The line, or the object, that all of it came from, and where in it this value stands."""
-        source = vars(self).get(SOURCE) or self.raw
+        source = source_of(self) or self.raw
         if type(source) is tuple:
             return cast("tuple[bytes | dict[str, Any], tuple[str | int, ...]]", source)
         return source, ()
 
     def adopt(self) -> None:
         """Tell the values inside this one where they stand, in classes that have such fields."""
+
+
+def source_of(value: Wire) -> Any:
+    """The line, the object or the place that `value` came from; None if it was made by hand."""
+    return getattr(value, SOURCE, None)
 
 
 def read(cls: type[WireT], line: bytes) -> WireT:

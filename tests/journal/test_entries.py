@@ -20,12 +20,11 @@ def test_a_message_is_decoded_when_somebody_looks_and_only_once() -> None:
 def test_what_came_of_a_line_on_arrival_is_what_everybody_sees() -> None:
     line = encoded(sample("assistant"))
     bare = read_speech(line)
-    entry = Entry(1, 0.0, Kind.MESSAGE, line, bare=bare)
+    entry = Entry(1, 0.0, Kind.MESSAGE, line, decoded=bare)
 
     message = entry.message
 
     assert message is bare
-    assert entry.bare is None
     assert entry.message is message
 
 
@@ -33,7 +32,7 @@ def test_parts_of_what_was_decoded_on_arrival_know_where_they_stand_once_somebod
     frame = sample("assistant")
     frame["message"]["content"] = [{"type": "text", "text": "a", "brand_new": 1}]
     line = encoded(frame)
-    entry = Entry(1, 0.0, Kind.MESSAGE, line, bare=read_speech(line))
+    entry = Entry(1, 0.0, Kind.MESSAGE, line, decoded=read_speech(line))
 
     message = entry.message
 

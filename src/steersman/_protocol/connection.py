@@ -113,6 +113,15 @@ class Connection:
 
     def receive(self, chunk: bytes) -> list[Event]:
         """Everything that `chunk` completes, in order; `b""` means that the CLI closed its side."""
+        runs = (SpeechArrived, PiecesArrived)
+        return [
+            each
+            for event in self.take(chunk)
+            for each in (event.each() if isinstance(event, runs) else (event,))
+        ]
+
+    def take(self, chunk: bytes) -> list[Event]:
+        """The same with what is usual taken together, for those in a hurry."""
         events: list[Event] = []
         run: PiecesArrived | None = None
         parent: str | None = None
@@ -159,7 +168,8 @@ class Connection:
         return self._roads.get(found.type, self._on_message)(found, line)
 
     def _on_partial(self, found: Route, line: bytes) -> list[Event]:
-        name = "abandoned" if b'"abandoned_blocks"' in line else ""
+        is_broken = b'"abandoned_blocks"' in line and b'"abandoned_blocks":null' not in line
+        name = "abandoned" if is_broken else ""
         turns = self.turns.owners(found.parent_tool_use_id)
         return [MessageArrived(line, PARTIAL, turns, name)]
 

@@ -46,6 +46,8 @@ class MessageArrived(Struct, gc=False):
 
     Empty for pieces, but for one that says that what was streamed does not count: `abandoned`.
     """
+    message: Assistant | None = None
+    """What `line` says, where it had to be decoded to know where it goes."""
 
 
 class SpeechArrived(Struct, gc=False):
@@ -56,6 +58,10 @@ class SpeechArrived(Struct, gc=False):
     """It has yet to be told where it stands."""
     turns: tuple[str, ...]
 
+    def each(self) -> list[MessageArrived]:
+        """As if it were any message."""
+        return [MessageArrived(self.line, Kind.MESSAGE, self.turns, "assistant", self.message)]
+
 
 class PiecesArrived(Struct, gc=False):
     """Pieces of a message that came one behind the other, and belong to the same turns."""
@@ -64,6 +70,10 @@ class PiecesArrived(Struct, gc=False):
     messages: list[StreamEvent]
     """What the lines say; each has yet to be told where it stands."""
     turns: tuple[str, ...]
+
+    def each(self) -> list[MessageArrived]:
+        """One by one, as if they were any messages."""
+        return [MessageArrived(line, Kind.PARTIAL, self.turns) for line in self.lines]
 
 
 class Answered(Struct, frozen=True):

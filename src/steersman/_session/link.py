@@ -174,7 +174,7 @@ class Link:
         if not self.first_byte.is_set():
             self.first_byte.set()
         self.quiet_since = self._loop.time()
-        self._take(self.connection.receive(data))
+        self._take(self.connection.take(data))
 
     def stderr_received(self, data: bytes) -> None:
         """Take a chunk of stderr."""
@@ -189,7 +189,7 @@ class Link:
         """Learn that it is all over; the first word counts."""
         if self.gone.done():
             return
-        self._take(self.connection.receive(b""))
+        self._take(self.connection.take(b""))
         self.first_byte.set()
         if self._alarm is not None:
             self._alarm.cancel()

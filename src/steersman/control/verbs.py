@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, TypeVar, cast, get_args
 from msgspec import Struct
 
 from steersman import _json
-from steersman._values import SOURCE, Wire, read_leniently
+from steersman._values import Wire, read_leniently, source_of
 from steersman.control.checks import check, fields_of
 
 __all__ = ["Answer", "Part", "Verb"]
@@ -27,7 +27,7 @@ class Part(Wire, frozen=True, kw_only=True, rename="camel"):
         """Tell the parts inside where they stand, unless they know."""
         for name, place in _places_of_parts(type(self)):
             for part, path in _parts_in(getattr(self, name), (place,)):
-                if SOURCE not in vars(part):
+                if source_of(part) is None:
                     part.came_from((self, path))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from steersman._values import SOURCE
+from steersman._values import SOURCE, source_of
 from steersman.messages.parsing import Message, parse_message
 from steersman.messages.turns import StreamEvent
 
@@ -98,7 +98,7 @@ def message_of(entry: Entry) -> Message:
     elif type(message) is StreamEvent:
         # Told once more where several read: looking whether it knows costs as much.
         force_setattr(message, SOURCE, entry.line)
-    elif SOURCE not in vars(message):
+    elif source_of(message) is None:
         message.stands_on(entry.line)
     return message
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from steersman._values import SOURCE, Wire
+from msgspec.structs import force_setattr
+
+from steersman._values import Wire, source_of
 
 __all__ = ["MessageWire", "line_of"]
 
 # Where a message keeps its line once `raw` has been decoded from it.
-LINE = "line"
+LINE = "_line"
 
 
 class MessageWire(Wire, frozen=True, kw_only=True):
@@ -17,7 +19,7 @@ class MessageWire(Wire, frozen=True, kw_only=True):
 
     def came_on(self, line: bytes) -> Self:
         """Remember `line`, of which nothing could be decoded."""
-        vars(self)[LINE] = line
+        force_setattr(self, LINE, line)
         return self.came_from({})
 
     def stands_on(self, line: bytes) -> None:
@@ -27,14 +29,13 @@ class MessageWire(Wire, frozen=True, kw_only=True):
     @property
     def raw(self) -> dict[str, Any]:
         """The object exactly as it came, with the fields that this release does not know."""
-        source = vars(self).get(SOURCE)
+        source = source_of(self)
         if isinstance(source, bytes):
-            vars(self)[LINE] = source
+            force_setattr(self, LINE, source)
         return super().raw
 
 
 def line_of(message: MessageWire) -> bytes | None:
     """The line that `message` came on; None if it was made by hand."""
-    kept = vars(message)
-    line = kept.get(LINE, kept.get(SOURCE))
+    line = getattr(message, LINE, None) or source_of(message)
     return line if isinstance(line, bytes) else None

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from steersman import _json
-from steersman._values import SOURCE, UNFIT, Wire, decoder_of, read
+from steersman._values import SOURCE, UNFIT, Wire, decoder_of, read, source_of
 from steersman.errors import UsageError
 from steersman.messages.hook_runs import HookMessage
 from steersman.messages.limits import LimitMessage
@@ -132,7 +132,7 @@ def _plain(value: Any) -> Any:
         return {name: _plain(each) for name, each in value.items()}
     if not isinstance(value, Wire):
         return value
-    if SOURCE in vars(value):
+    if source_of(value) is not None:
         return value.raw
     config = value.__struct_config__
     words = {config.tag_field: config.tag} if config.tag_field else {}
