@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from steersman import _json
 from steersman._protocol.events import (
@@ -34,7 +35,7 @@ from steersman._protocol.events import (
     Withdrawn,
 )
 from steersman._protocol.turns import TurnBook
-from steersman._values import MISFITS, UNFIT, Wire, read_leniently
+from steersman._values import MISFITS, SOURCE, UNFIT, Wire, decoder_of, read_leniently
 from steersman._wire.codec import Response, Route, encode, route, unpack
 from steersman._wire.framing import DEFAULT_LIMIT, LineFramer, Oversize
 from steersman.control.verbs import Answer, Verb
@@ -68,15 +69,29 @@ class _Pending:
     deadline: float
 
 
-class _HookCallback(msgspec.Struct, frozen=True):
+class _HookCallback(msgspec.Struct, frozen=True, tag_field="subtype", tag="hook_callback"):
     callback_id: str
-    input: dict[str, Any]
+    input: msgspec.Raw
     tool_use_id: Any = None
 
 
-class _McpMessage(msgspec.Struct, frozen=True):
+class _McpMessage(msgspec.Struct, frozen=True, tag_field="subtype", tag="mcp_message"):
     server_name: str
     message: dict[str, Any]
+
+
+class _Question(msgspec.Struct, frozen=True, tag_field="type", tag="control_request"):
+    """The usual questions, read in one go."""
+
+    request_id: str
+    request: CanUseTool | _HookCallback | _McpMessage
+    session_id: str | None = None
+
+
+_read_question = msgspec.json.Decoder(_Question).decode
+QUESTION = b'{"type":"control_request",'
+ASKED, TOLD = ("request",), ("request", "input")
+"""Where on its line stands what is asked, and what a hook is told."""
 
 
 class Connection:
@@ -146,6 +161,8 @@ class Connection:
                 events.append(LineDropped(line))
             elif line.startswith(SPEECH):
                 events += self._hear_speech(line)
+            elif line.startswith(QUESTION):
+                events += self._hear_question(line)
             else:
                 events += self._read(line)
         return events
@@ -158,6 +175,25 @@ class Connection:
         if speech.session_id:
             self.session_id = speech.session_id
         return (SpeechArrived(line, speech, self.turns.owners(speech.parent_tool_use_id)),)
+
+    def _hear_question(self, line: bytes) -> Iterable[Event]:
+        try:
+            found = _read_question(line)
+        except UNFIT:
+            return self._read(line)
+        if found.session_id:
+            self.session_id = found.session_id
+        request_id, request = found.request_id, found.request
+        if request_id in self._asked or request_id in self._answered:
+            return (MessageArrived(line, CONTROL, ()),)
+        self._asked[request_id] = None
+        kind = type(request)
+        if kind is CanUseTool:
+            force_setattr(request, SOURCE, (line, ASKED))
+            return (MessageArrived(line, CONTROL, ()), PermissionAsked(request_id, request))
+        if kind is _McpMessage:
+            return (MessageArrived(line, CONTROL, ()), *self._tool(request_id, request))
+        return (MessageArrived(line, CONTROL, ()), self._hook(request_id, request, line))
 
     def _read(self, line: bytes) -> Iterable[Event]:
         found = route(line)
@@ -235,7 +271,8 @@ class Connection:
                 case "request_user_dialog":
                     event = DialogAsked(request_id, _typed(UserDialog, request))
                 case "hook_callback":
-                    event = self._hook(request_id, msgspec.convert(request, _HookCallback))
+                    asked = {**request, "input": msgspec.Raw(_json.dumps(request.get("input")))}
+                    event = self._hook(request_id, msgspec.convert(asked, _HookCallback))
                 case "mcp_message":
                     return self._tool(request_id, msgspec.convert(request, _McpMessage))
                 case _:
@@ -244,16 +281,24 @@ class Connection:
             event = Unanswerable(request_id, f"{subtype} cannot be read: {type(error).__name__}")
         return [event]
 
-    def _hook(self, request_id: str, asked: _HookCallback) -> Event:
+    def _hook(self, request_id: str, asked: _HookCallback, line: bytes | None = None) -> Event:
         event = self._hooks.get(asked.callback_id)
         if event is None:
             return Unanswerable(request_id, f"no hook is registered as {asked.callback_id!r}")
         try:
-            given = msgspec.convert(asked.input, event)
-        except MISFITS:
-            given = read_leniently(event, asked.input)
+            given = decoder_of(event).decode(asked.input)
+        except UNFIT:
+            told = unpack(asked.input)
+            if not _json.is_object(told):
+                return Unanswerable(request_id, "hook_callback cannot be read: ValidationError")
+            given, line = read_leniently(event, told).came_from(told), None
+        else:
+            if line is None:
+                given.came_from(unpack(asked.input))
+            else:
+                force_setattr(given, SOURCE, (line, TOLD))
         about = asked.tool_use_id if isinstance(asked.tool_use_id, str) else ""
-        return HookAsked(request_id, asked.callback_id, given.came_from(asked.input), about)
+        return HookAsked(request_id, asked.callback_id, given, about)
 
     def _tool(self, request_id: str, asked: _McpMessage) -> list[Event]:
         called: list[Event] = [ToolCalled(request_id, asked.server_name, asked.message)]
