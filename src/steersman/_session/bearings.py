@@ -152,9 +152,13 @@ class Bearings:
         if self.is_parked and not self._waits:
             self.move(Move.REST)
 
+    def _is_in_turn(self) -> bool:
+        """Whether we are in the middle of a turn, as with nearly every question."""
+        return self.phase is RUNNING and self.ledger.is_at_work
+
     def _on_waiting(self) -> None:
         """Somebody is waited for, or no longer; background work can ask as well."""
-        if self.phase is RUNNING and self.life is not None and self.ledger.is_at_work:
+        if self.life is not None and self._is_in_turn():
             # How it is with nearly every question, in the middle of a turn.
             self._write_down(self.life.handlers.need or "running", self.log.clock())
             return

@@ -46,7 +46,14 @@ class _Open(Struct, eq=False):
 class Handlers:
     """Runs the desk's answers beside the reader, which never waits for them."""
 
-    def __init__(self, desk: Desk, link: Link, changed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        desk: Desk,
+        link: Link,
+        changed: Callable[[], None],
+        is_in_turn: Callable[[], bool] = bool,
+    ) -> None:
+        self._is_in_turn = is_in_turn
         self._desk = desk
         self._link = link
         self._changed = changed
@@ -57,8 +64,13 @@ class Handlers:
         """Answers that go out together."""
         self._is_beginning = False
         self._needs: dict[Need, int] = {PERSON: 0, TOOL: 0}
-        self.need: Need | None = None
+        self._told: Need | None = None
+        """What the session waited for when that was last told."""
+
+    @property
+    def need(self) -> Need | None:
         """What the session waits for, and so its state; a person comes before a tool."""
+        return PERSON if self._needs[PERSON] else TOOL if self._needs[TOOL] else None
 
     @property
     def is_empty(self) -> bool:
@@ -76,7 +88,11 @@ class Handlers:
         self._open[asked.request_id] = opened
         self._new.append((opened, context))
         if opened.need is not None:
-            self._count(opened.need, 1)
+            self._needs[opened.need] += 1
+            # In a turn it is told when the first steps are done: what is answered by then was never
+            # waited for. Elsewhere it is this that makes a session run.
+            if not self._is_in_turn():
+                self._tell_need()
 
     def begin(self) -> None:
         """Begin to answer what was taken in: what needs no waiting is answered at once."""
@@ -93,6 +109,7 @@ class Handlers:
                         opened.task = task
         finally:
             self._is_beginning = False
+            self._tell_need()
             if self._held:
                 self._release()
 
@@ -175,18 +192,14 @@ class Handlers:
         if not opened.is_withdrawn:
             opened.is_withdrawn = True
             if opened.need is not None:
-                self._count(opened.need, -1)
+                self._needs[opened.need] -= 1
+                if not self._is_beginning:
+                    self._tell_need()
 
-    def _count(self, need: Need, more: int) -> None:
-        """Keep count of what a session waits for."""
-        needs = self._needs
-        needs[need] = count = needs[need] + more
-        if count > max(more, 0):
-            # There are others of its kind.
-            return
-        first: Need | None = PERSON if needs[PERSON] else TOOL if needs[TOOL] else None
-        if first is not self.need:
-            self.need = first
+    def _tell_need(self) -> None:
+        need = self.need
+        if need is not self._told:
+            self._told = need
             self._changed()
 
     def _send(self, line: bytes) -> None:

@@ -158,7 +158,7 @@ class Voyage(Bearings, ABC):
             self.gate.has_stopped_tree = False
         is_fresh = self.life is None and not self.options.goes_on
         link = Link(plan, self.options, self, self.log)
-        self.life = Life(link, Handlers(self.desk, link, self._on_waiting))
+        self.life = Life(link, Handlers(self.desk, link, self._on_waiting, self._is_in_turn))
         if handover is not None:
             self.ledger.announce(link, handover)
         self.initialized = await start(link, plan, self._course.transport, self.options.startup)
