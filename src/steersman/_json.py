@@ -82,7 +82,8 @@ def is_array(found: object) -> TypeGuard[list[Any]]:
 
 def is_mapping(given: object) -> TypeGuard[Mapping[str, Any]]:
     """Whether a caller's value can stand for a JSON object."""
-    return isinstance(given, Mapping)
+    # Nearly always a dict, and asking `abc` takes four times as long.
+    return isinstance(given, dict) or isinstance(given, Mapping)  # noqa: SIM101
 
 
 def is_sequence(given: object) -> TypeGuard[Sequence[Any]]:

@@ -15,6 +15,7 @@ from typing import Any
 from steersman._protocol.events import DialogAsked, ElicitationAsked, PermissionAsked
 from steersman._session.asking import Asking, Later, Reply, response_of
 from steersman._session.decisions import Decisions, Source
+from steersman.journal import Kind
 from steersman.options import Options
 from steersman.permissions import (
     ASK_USER_QUESTION,
@@ -244,9 +245,10 @@ def deciding_for(
     turn: Callable[[], str | None],
     clock: Clock,
     report: Callable[[str, BaseException | str], None],
+    write: Callable[[Kind, dict[str, Any]], None],
 ) -> tuple[Deciding, Decisions]:
     """Those who decide in one session, and the record that they write to."""
-    decisions = Decisions(note)
+    decisions = Decisions(write)
     asking = None if options.inbox is None else Asking(options.inbox, note, turn, clock)
     people = People(
         options.can_use_tool,

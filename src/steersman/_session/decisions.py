@@ -60,8 +60,8 @@ _decode = msgspec.json.Decoder(_Line).decode
 class Decisions:
     """Writes down each decision once, with its source."""
 
-    def __init__(self, note: Callable[..., None]) -> None:
-        self._note = note
+    def __init__(self, write: Callable[[Kind, dict[str, Any]], None]) -> None:
+        self._write = write
         self._made: dict[str, str] = {}
 
     def decided(
@@ -91,11 +91,12 @@ class Decisions:
             details["reason"] = reason
         if agent:
             details["agent"] = agent
-        self._note(DECIDED, **details)
+        self._write(DECIDED, details)
 
     def answered(self, ask_id: str, ask: str, by: str) -> None:
         """Somebody answered what was no permission."""
-        self._note(Kind.DECIDED, id=ask_id, ask=ask, verdict="answered", source="person", by=by)
+        told = {"id": ask_id, "ask": ask, "verdict": "answered", "source": "person", "by": by}
+        self._write(DECIDED, told)
 
     def hear(self, entry: Entry) -> None:
         """Learn from a tool's result who let it run."""
@@ -118,17 +119,17 @@ class Decisions:
         if told is None:
             # An error without a decision is a call that the CLI could not even make.
             if ours is None and not block.is_error:
-                self._note(Kind.UNDECIDED, tool_use_id=block.tool_use_id)
+                self._write(Kind.UNDECIDED, {"tool_use_id": block.tool_use_id})
             return
         verdict = "allow" if told.decision == "accept" else "deny"
         if verdict != ours:
-            self._note(
-                Kind.DECIDED,
-                tool_use_id=block.tool_use_id,
-                verdict=verdict,
-                source=_source(told),
-                reason=told.reason_type,
-            )
+            details = {
+                "tool_use_id": block.tool_use_id,
+                "verdict": verdict,
+                "source": _source(told),
+                "reason": told.reason_type,
+            }
+            self._write(DECIDED, details)
 
 
 def _source(told: _Verdict) -> Source:

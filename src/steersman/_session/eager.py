@@ -19,6 +19,20 @@ Work = Coroutine[Any, Any, None]
 Start = Callable[[Work, contextvars.Context], asyncio.Task[None]]
 
 
+class Starter:
+    """Finds what `starter` gives, at less cost where it is asked for again and again."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._at_once = _at_once(self._loop)
+
+    def __call__(self) -> Start:
+        loop = self._loop
+        if asyncio.current_task(loop) is None and loop.get_task_factory() is None:
+            return self._at_once
+        return functools.partial(_later, loop)
+
+
 def starter() -> Start:
     """What starts work as a task in a context, and runs it until it waits for something.
 

@@ -35,7 +35,12 @@ def front_of(session: Any, course: Course, helm: Helm) -> Desk:
         helm.log.fault(where, error)
 
     deciding, helm.decisions = deciding_for(
-        options, helm.log.note, lambda: helm.ledger.uuid_at_work, course.clock, report
+        options,
+        helm.log.note,
+        lambda: helm.ledger.uuid_at_work,
+        course.clock,
+        report,
+        helm.log.write,
     )
     hooks = {hook_id(n): hook for n, hook in enumerate(options.hooks)}
     callers = {key: caller_of(session, key, helm, deciding) for key in course.servers}

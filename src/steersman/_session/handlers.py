@@ -15,7 +15,7 @@ from msgspec import Struct
 from steersman._protocol.events import PermissionAsked, ToolCalled
 from steersman._session.asking import LATER
 from steersman._session.deciding import Refused
-from steersman._session.eager import starter
+from steersman._session.eager import Starter
 from steersman._session.inbound import Asked, Desk
 from steersman._session.link import Link
 from steersman.errors import ChannelClosed
@@ -54,6 +54,7 @@ class Handlers:
         is_in_turn: Callable[[], bool] = bool,
     ) -> None:
         self._is_in_turn = is_in_turn
+        self._starter = Starter()
         self._desk = desk
         self._link = link
         self._changed = changed
@@ -100,7 +101,7 @@ class Handlers:
             return
         new, self._new = self._new, []
         self._is_beginning = True
-        begin = starter()
+        begin = self._starter()
         try:
             for opened, context in new:
                 if not opened.is_withdrawn:

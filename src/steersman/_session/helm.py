@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import get_args
 
 from steersman._protocol.events import (
     DialogAsked,
@@ -30,6 +31,8 @@ __all__ = ["Helm"]
 
 # Python 3.11 looks an enum's members up at thirty times the price of a name, for every message.
 MESSAGE = Kind.MESSAGE
+
+ASKED = frozenset(get_args(Asked))
 
 
 class Helm(Revivable):
@@ -98,8 +101,8 @@ class Helm(Revivable):
     def event_happened(self, event: Event) -> None:
         """Answer, settle, or take note."""
         assert self.life is not None
-        if isinstance(event, Asked):
-            if self.listeners.wants("ask"):
+        if type(event) in ASKED:
+            if self.listeners.is_any and self.listeners.wants("ask"):
                 self._tell_of_ask(event)
             self.life.handlers.start(event, self.ledger.context())
             return

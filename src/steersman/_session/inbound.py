@@ -39,21 +39,21 @@ class Desk:
 
         Raises `Refused`, now or when it is awaited, where the answer is an error.
         """
-        match asked:
-            case PermissionAsked():
-                if self.hooking.has_a_say:
-                    return self._decide_last(asked, session_id, reply)
-                return self.deciding.decide(asked, session_id, reply)
-            case ToolCalled():
-                return self._serve(asked)
-            case HookAsked(callback_id=callback_id):
-                return self.gate.passed() if callback_id == GATE else self.hooking.answer(asked)
-            case ElicitationAsked():
-                return self.deciding.elicit_later(asked, session_id, reply)
-            case DialogAsked():
-                return self.deciding.show(asked, session_id, reply)
-            case Unanswerable():
-                raise Refused(asked.reason)
+        # By its very class, and not by `match`: a struct of another one takes ten times as long.
+        kind = type(asked)
+        if kind is PermissionAsked:
+            if self.hooking.has_a_say:
+                return self._decide_last(asked, session_id, reply)
+            return self.deciding.decide(asked, session_id, reply)
+        if kind is ToolCalled:
+            return self._serve(asked)
+        if kind is HookAsked:
+            return self.gate.passed() if asked.callback_id == GATE else self.hooking.answer(asked)
+        if kind is ElicitationAsked:
+            return self.deciding.elicit_later(asked, session_id, reply)
+        if kind is DialogAsked:
+            return self.deciding.show(asked, session_id, reply)
+        raise Refused(asked.reason)
 
     async def _decide_last(self, asked: PermissionAsked, session_id: str, reply: Reply) -> Any:
         # The CLI asks hooks on PermissionRequest at the same time and goes by the first.

@@ -91,12 +91,15 @@ class Link:
         self.noise = ""
         """The first lines on stdout that are not JSON."""
         self.first_byte = asyncio.Event()
+        self._has_spoken = False
         self.gone: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._plan = plan
         self._on_stderr = options.stderr
         self._listener = listener
         self._channel: Channel | None = None
         self.is_closing = False
+        self._is_hearing = False
+        """Whether we are inside a chunk: its readers wake, and its time is taken, but once."""
         self.quiet_since = 0.0
         """When one of us last said something, by the clock of the event loop."""
         self.last_kind = Kind.MESSAGE
@@ -171,7 +174,8 @@ class Link:
 
     def data_received(self, data: bytes) -> None:
         """Take a chunk of stdout, all the way to the journal and to whoever waits for an answer."""
-        if not self.first_byte.is_set():
+        if not self._has_spoken:
+            self._has_spoken = True
             self.first_byte.set()
         self.quiet_since = self._loop.time()
         self._take(self.connection.take(data))
@@ -202,11 +206,13 @@ class Link:
         log = self.log
         now = log.clock()
         log.gather()
+        self._is_hearing = True
         try:
             self._tell_of(events, now)
             log.flush()
             self._listener.caught_up()
         finally:
+            self._is_hearing = False
             log.release()
 
     def _tell_of(self, events: list[Event], now: float) -> None:
@@ -222,7 +228,10 @@ class Link:
                 entry = log.append(now, MESSAGE, event.line, event.turns, NOTHING, speech)
                 self._listener.speech_arrived(entry, speech)
             elif type(event) is MessageArrived:
-                self._on_message(event, now)
+                if event.kind is CONTROL:
+                    log.append(now, CONTROL, self.redactor.line(event.line), event.turns)
+                else:
+                    self._on_message(event, now)
             elif type(event) in OWN:
                 self._deal_with(event, now)
             else:
@@ -238,12 +247,8 @@ class Link:
             self.log.append(now, Kind.OVERSIZE, over.head, details={"size": over.size})
 
     def _on_message(self, event: MessageArrived, now: float) -> None:
-        line, kind = event.line, event.kind
-        if kind is CONTROL:
-            line = self.redactor.line(line)
-        else:
-            self.last_kind = kind
-        entry = self.log.append(now, kind, line, event.turns)
+        self.last_kind = event.kind
+        entry = self.log.append(now, event.kind, event.line, event.turns)
         if event.name:
             self._listener.message_arrived(entry, event.name)
 
@@ -271,17 +276,19 @@ class Link:
 
     def write_all(self, lines: Sequence[bytes], turns: tuple[str, ...] = ()) -> None:
         """Send several lines at once and journal each. Raises `ChannelClosed`."""
-        if self._channel is None or not self.is_open:
+        channel = self._channel
+        if channel is None or self.is_closing or self.gone.done():
             raise ChannelClosed("this session is closed", hint="open another session")
-        log = self.log
+        log, redacted = self.log, self.redactor.line
         now = log.clock()
         for line in lines:
-            log.append(now, SENT, self.redactor.line(line[:-1]), turns)
+            log.append(now, SENT, redacted(line[:-1]), turns)
         # Written down before it is said: whoever reads the journal after a crash knows of it.
         log.flush()
-        log.wake()
-        self.quiet_since = self._loop.time()
-        self._channel.write(lines[0] if len(lines) == 1 else b"".join(lines))
+        if not self._is_hearing:
+            log.wake()
+            self.quiet_since = self._loop.time()
+        channel.write(lines[0] if len(lines) == 1 else b"".join(lines))
 
     async def call(self, verb: Verb[AnswerT], timeout: float) -> AnswerT:
         """Put `verb` to the CLI and wait for its answer."""

@@ -45,8 +45,13 @@ class Log:
 
     def note(self, kind: Kind, turns: tuple[str, ...] = (), **details: Any) -> None:
         """Write down something that is not a line."""
-        self.append(self.clock(), kind, turns=turns, details=details)
-        self.wake()
+        self.write(kind, details, turns)
+
+    def write(self, kind: Kind, details: dict[str, Any], turns: tuple[str, ...] = ()) -> None:
+        """The same for details that stand together already."""
+        self.append(self.clock(), kind, b"", turns, details)
+        if not self._is_gathering:
+            self.wake()
 
     def fault(self, where: str, error: BaseException | str) -> None:
         """Write down that the caller's own code failed."""

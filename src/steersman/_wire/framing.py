@@ -12,6 +12,7 @@ __all__ = ["DEFAULT_LIMIT", "LineFramer", "Oversize"]
 
 DEFAULT_LIMIT = 256 * 1024 * 1024
 HEAD = 200
+NEWLINE = ord("\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +35,15 @@ class LineFramer:
 
     def feed(self, chunk: bytes) -> list[bytes | Oversize]:
         """What `chunk` completes, in order, without line ends; blank lines are left out."""
+        if not self._size and chunk[-1] == NEWLINE and len(chunk) <= self._limit:
+            line = chunk[:-1]
+            if b"\n" not in line and b"\r" not in line:
+                # One line and nothing else: how questions come.
+                return [] if not line or line.isspace() else [line]
         end = chunk.find(b"\n")
         if end < 0:
             self._keep(chunk)
             return []
-        if end == len(chunk) - 1 and not self._size and self._is_plain(chunk):
-            # One line and nothing else: how questions come.
-            return [] if chunk.isspace() else [chunk[:end]]
         self._keep(chunk[:end])
         first = self._take()
         whole = self._rest(chunk, end + 1)
