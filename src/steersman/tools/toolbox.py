@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Unpack, cast
 
-from steersman._json import is_object
+from steersman._json import is_mapping, is_object
 from steersman.errors import UsageError
 from steersman.ports import Caller, JsonObject
 from steersman.tools import rpc
@@ -168,7 +168,7 @@ class Toolbox:
     async def _result(self, method: Any, message: JsonObject, caller: Caller) -> JsonObject:
         params: Any = message.get("params")
         params = {} if params is None else params
-        if not isinstance(params, Mapping):
+        if not is_mapping(params):
             raise rpc.Refused(rpc.INVALID_PARAMS, "params: an object is needed")
         if method == "tools/call":
             return await self._call(cast("JsonObject", params), message["id"], caller)
@@ -185,7 +185,7 @@ class Toolbox:
         tool = self._tools.get(name)
         if tool is None:
             raise rpc.Refused(rpc.INVALID_PARAMS, f"name: there is no tool {name!r}")
-        if not isinstance(given, Mapping) and given is not None:
+        if given is not None and not is_mapping(given):
             raise rpc.Refused(rpc.INVALID_PARAMS, "arguments: an object is needed")
         context = _context_of(tool.name, params, request_id, caller)
         return await run_tool(tool, cast("JsonObject", given or {}), context, self._manner)
