@@ -29,12 +29,15 @@ __all__ = [
     "Header",
     "Record",
     "Track",
+    "is_text",
     "line_of",
     "read_line",
     "read_tracks",
 ]
 
 FORMAT = 1
+
+NEWLINE, CLOSES = ord("\n"), ord("}")
 
 # Kinds that only a file knows: what a channel tells beside the lines of the conversation.
 STDERR = "stderr"
@@ -137,6 +140,19 @@ def _written(line: bytes, *, embeds: bool) -> tuple[bytes, bytes]:
         return b"text", _json.dumps(line.decode())
     except UnicodeDecodeError:
         return b"base64", _json.dumps(base64.b64encode(line).decode())
+
+
+def is_text(line: bytes) -> bool:
+    """Whether `line` is one line of UTF-8, with nothing around it."""
+    return (line.isascii() or _is_utf8(line)) and line[-1] == CLOSES and NEWLINE not in line
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _is_strict(line: bytes) -> bool:

@@ -18,7 +18,7 @@ from typing import Any
 from steersman import _json
 from steersman.errors import UsageError
 from steersman.journal import Entry, Kind
-from steersman.journal.files import FORMAT, TORN, Header, Record, line_of, read_line
+from steersman.journal.files import FORMAT, TORN, Header, Record, is_text, line_of, read_line
 from steersman.journal.redaction import MARK
 
 if sys.platform != "win32":
@@ -29,6 +29,9 @@ __all__ = ["JournalFile", "read_journal"]
 Redact = Callable[[bytes], bytes]
 
 OWNER_ONLY = 0o600
+
+# Python 3.11 looks an enum's members up at thirty times the price of a name.
+RESTARTED = Kind.RESTARTED
 HEADER_BEGINS = b'{"journal":'
 
 
@@ -63,6 +66,7 @@ class JournalFile:
         self._report = report
         self._header = header or Header()
         self._unwritten = b""
+        self._middle: tuple[Any, bytes] = (None, b"")
         self._file = _open(self.path)
         try:
             self._size, track, is_torn = _examine(self.path, self._file)
@@ -78,10 +82,12 @@ class JournalFile:
             return
         lines: list[bytes] = []
         for entry in entries:
-            if entry.kind is Kind.RESTARTED:
+            if entry.kind is RESTARTED:
                 self._begin_track(self._header.track + 1)
-            lines += [self._unwritten, self._line(entry)]
-            self._unwritten = b""
+            if self._unwritten:
+                lines.append(self._unwritten)
+                self._unwritten = b""
+            lines.append(self._line(entry))
         self._append(b"".join(lines))
 
     def close(self) -> None:
@@ -117,6 +123,11 @@ class JournalFile:
             self._report(self.failure)
 
     def _line(self, entry: Entry) -> bytes:
+        if entry.decoded is not None and not entry.details:
+            # What was decoded on arrival is JSON that every reader agrees on.
+            line = entry.line
+            if (self._redact is None or self._redact(line) is line) and is_text(line):
+                return b'{"seq":%d%b%b}\n' % (entry.seq, self._middle_of(entry), line)
         record = Record.of(entry)
         try:
             return line_of(self._redacted(record))
@@ -125,6 +136,14 @@ class JournalFile:
             unwritable = {"unwritable": type(error).__name__}
             line = MARK.encode() if record.line else b""
             return line_of(replace(record, line=line, details=unwritable))
+
+    def _middle_of(self, entry: Entry) -> bytes:
+        """What stands between the number and the line: the same for all that came together."""
+        key = (entry.at, entry.kind, entry.turns)
+        if key != self._middle[0]:
+            head = line_of(Record(0, entry.at, entry.kind.value, b"", entry.turns))
+            self._middle = key, head.removeprefix(b'{"seq":0').removesuffix(b"}\n") + b',"frame":'
+        return self._middle[1]
 
     def _redacted(self, record: Record) -> Record:
         if self._redact is None:
