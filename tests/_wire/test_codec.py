@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-
+from msgspec import UNSET
 
 from steersman import _json
 from steersman._values import UNFIT
-from steersman._wire.codec import Route, encode, route, unpack
-from steersman.messages.parsing import read_piece
+from steersman._wire.codec import Route, encode, read_piece, route, unpack
 from steersman.control import SetModel
 from tests.samples import lines, traces
 from tests.samples.strategies import ANY_JSON, broken_frames, shapes
@@ -110,7 +109,7 @@ def test_every_recorded_piece_is_read_as_its_route_says() -> None:
             found.session_id,
             found.parent_tool_use_id,
         )
-        assert (piece.abandoned_blocks is not None) == ("abandoned_blocks" in json.loads(line))
+        assert (piece.abandoned_blocks is not UNSET) == ("abandoned_blocks" in json.loads(line))
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import UNSET
 from msgspec.structs import force_setattr
 
 from steersman import _json
@@ -36,14 +37,13 @@ from steersman._protocol.events import (
 )
 from steersman._protocol.turns import TurnBook
 from steersman._values import MISFITS, SOURCE, UNFIT, Wire, decoder_of, read_leniently
-from steersman._wire.codec import Response, Route, encode, route, unpack
+from steersman._wire.codec import Piece, Response, Route, encode, read_piece, route, unpack
 from steersman._wire.framing import DEFAULT_LIMIT, LineFramer
 from steersman.control.verbs import Answer, Verb
 from steersman.errors import RequestLost, RequestRefused, RequestTimeout
 from steersman.hooks.events.event import HookEvent
 from steersman.journal import Kind
-from steersman.messages.parsing import read_piece, read_speech
-from steersman.messages.turns import StreamEvent
+from steersman.messages.parsing import read_speech
 from steersman.permissions import CanUseTool, Elicitation, UserDialog
 
 __all__ = ["Connection"]
@@ -53,7 +53,7 @@ WireT = TypeVar("WireT", bound=Wire)
 # For most lines one of them is wanted, and looking up a member of an enum is dear.
 CONTROL, MESSAGE, PARTIAL = Kind.CONTROL, Kind.MESSAGE, Kind.PARTIAL
 
-BROKEN = StreamEvent(abandoned_blocks={})
+BROKEN = Piece(abandoned_blocks=msgspec.Raw(b"null"))
 """Stands for a piece that wants a closer look."""
 
 REMEMBERED = 64
@@ -157,13 +157,12 @@ class Connection:
                     piece = read_piece(line)
                 except UNFIT:
                     piece = BROKEN
-                if piece.abandoned_blocks is None:
+                if piece.abandoned_blocks is UNSET:
                     if run is None or piece.parent_tool_use_id != parent:
                         parent = piece.parent_tool_use_id
-                        run = PiecesArrived([], [], self.turns.owners(parent))
+                        run = PiecesArrived([], self.turns.owners(parent))
                         events.append(run)
                     run.lines.append(line)
-                    run.messages.append(piece)
                     if piece.session_id:
                         self.session_id = piece.session_id
                     continue
@@ -213,8 +212,7 @@ class Connection:
         return self._roads.get(found.type, self._on_message)(found, line)
 
     def _on_partial(self, found: Route, line: bytes) -> list[Event]:
-        is_broken = b'"abandoned_blocks"' in line and b'"abandoned_blocks":null' not in line
-        name = "abandoned" if is_broken else ""
+        name = "abandoned" if b'"abandoned_blocks"' in line else ""
         turns = self.turns.owners(found.parent_tool_use_id)
         return [MessageArrived(line, PARTIAL, turns, name)]
 

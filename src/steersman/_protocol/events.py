@@ -11,7 +11,7 @@ from steersman.control.verbs import Answer
 from steersman.errors import RequestError
 from steersman.hooks.events.event import HookEvent
 from steersman.journal import Kind
-from steersman.messages.turns import Assistant, StreamEvent
+from steersman.messages.turns import Assistant
 from steersman.permissions import CanUseTool, Elicitation, UserDialog
 
 __all__ = [
@@ -67,8 +67,6 @@ class PiecesArrived(Struct, gc=False):
     """Pieces of a message that came one behind the other, and belong to the same turns."""
 
     lines: list[bytes]
-    messages: list[StreamEvent]
-    """What the lines say; each has yet to be told where it stands."""
     turns: tuple[str, ...]
 
     def each(self) -> list[MessageArrived]:

@@ -113,7 +113,8 @@ class Reading(AsyncIterator[T], Generic[T]):
 
     async def _refill(self) -> None:
         for entry in self._at_hand:
-            entry.decoded = None
+            if entry.decoded is not None:
+                entry.decoded = None
         self._at_hand = []
         batch = self._journal.after(self._seq)
         if batch:

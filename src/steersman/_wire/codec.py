@@ -9,12 +9,12 @@ import re
 from typing import Any
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, UnsetType, field
 
 from steersman import _json
 from steersman._values import UNFIT, Wire, read_leniently
 
-__all__ = ["Response", "Route", "encode", "route", "unpack"]
+__all__ = ["Piece", "Response", "Route", "encode", "read_piece", "route", "unpack"]
 
 # msgspec cannot mix `Raw` with `None` in a union, so absence is an empty `Raw`.
 NOTHING = msgspec.Raw()
@@ -40,6 +40,16 @@ class Route(Wire, frozen=True, kw_only=True):
     origin: dict[str, Any] | None = None
 
 
+# The word is checked with the fields: a line may say `type` twice, and then the last one counts.
+class Piece(Struct, frozen=True, gc=False, tag_field="type", tag="stream_event"):
+    """The same of a piece of a message, which most lines are."""
+
+    parent_tool_use_id: str | None = None
+    session_id: str | None = None
+    abandoned_blocks: msgspec.Raw | UnsetType = UNSET
+    """There on a piece which says that what was streamed does not count."""
+
+
 class Response(Struct, frozen=True, kw_only=True):
     """The inside of a control response."""
 
@@ -51,6 +61,8 @@ class Response(Struct, frozen=True, kw_only=True):
 
 
 _routes = msgspec.json.Decoder(Route)
+read_piece = msgspec.json.Decoder(Piece).decode
+"""The piece on a line. Raises one of `UNFIT` where it is none, or takes a closer look."""
 
 
 def route(line: bytes) -> Route | None:

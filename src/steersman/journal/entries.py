@@ -9,11 +9,9 @@ from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import force_setattr
 
-from steersman._values import SOURCE, source_of
-from steersman.messages.parsing import Message, parse_message
-from steersman.messages.turns import StreamEvent
+from steersman._values import source_of
+from steersman.messages.parsing import Message, parse_message, parse_piece
 
 __all__ = ["Entry", "Kind", "Lagged", "message_of"]
 
@@ -62,6 +60,9 @@ class Kind(Enum):
     __hash__ = object.__hash__
 
 
+# Python 3.11 looks an enum's members up at thirty times the price of a name.
+PARTIAL = Kind.PARTIAL
+
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 """Most entries have no details; they share this."""
 
@@ -94,10 +95,10 @@ def message_of(entry: Entry) -> Message:
     """The same as a function, for those who read one entry after the other."""
     message = entry.decoded
     if message is None:
+        if entry.kind is PARTIAL:
+            # Not kept: there are many, and most have one reader.
+            return parse_piece(entry.line)
         entry.decoded = message = parse_message(entry.line)
-    elif type(message) is StreamEvent:
-        # Told once more where several read: looking whether it knows costs as much.
-        force_setattr(message, SOURCE, entry.line)
     elif source_of(message) is None:
         message.stands_on(entry.line)
     return message

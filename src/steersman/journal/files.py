@@ -29,6 +29,7 @@ __all__ = [
     "Header",
     "Record",
     "Track",
+    "is_plain",
     "is_text",
     "line_of",
     "read_line",
@@ -145,6 +146,18 @@ def _written(line: bytes, *, embeds: bool) -> tuple[bytes, bytes]:
 def is_text(line: bytes) -> bool:
     """Whether `line` is one line of UTF-8, with nothing around it."""
     return (line.isascii() or _is_utf8(line)) and line[-1] == CLOSES and NEWLINE not in line
+
+
+def is_plain(line: bytes) -> bool:
+    """Whether `line` is JSON, and has none of the letters that readers do not agree on."""
+    try:
+        _skip(line)
+    except UNFIT:
+        return False
+    return line.find(b"\\ud") < 0 and line.find(b"\\uD") < 0
+
+
+_skip = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 def _is_utf8(line: bytes) -> bool:

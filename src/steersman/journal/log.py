@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import count
 from typing import Any
 
 from steersman.journal.entries import NOTHING, Entry, Kind
 from steersman.messages.parsing import Message
-from steersman.messages.turns import StreamEvent
 
 __all__ = ["DEFAULT_MEMORY", "SPEECH", "Journal"]
 
@@ -76,20 +74,15 @@ class Journal:
         return entry
 
     def append_pieces(
-        self,
-        at: float,
-        lines: Sequence[bytes],
-        pieces: Sequence[StreamEvent],
-        turns: tuple[str, ...],
+        self, at: float, lines: Sequence[bytes], turns: tuple[str, ...]
     ) -> list[Entry]:
         """The same for pieces that came together, at a third of the price."""
-        numbers = count(self.last_seq + 1)
+        seq = self.last_seq
         entries = [
-            Entry(seq, at, PARTIAL, line, turns, NOTHING, piece)
-            for seq, line, piece in zip(numbers, lines, pieces)  # noqa: B905 - `count` has no end
+            Entry(number, at, PARTIAL, line, turns) for number, line in enumerate(lines, seq + 1)
         ]
         self._entries += entries
-        self.last_seq = self.last_spoken = self.last_seq + len(entries)
+        self.last_seq = self.last_spoken = seq + len(entries)
         self._written += sum(map(len, lines)) + len(entries) * ENTRY_WEIGHT
         if self._written > self._tidy_at:
             self._tidy()

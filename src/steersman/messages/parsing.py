@@ -21,7 +21,7 @@ from steersman.messages.tasks import TaskMessage
 from steersman.messages.transcripts import TranscriptMessage
 from steersman.messages.turns import Assistant, StreamEvent, TurnMessage
 
-__all__ = ["Message", "UnknownMessage", "from_json", "parse_message", "to_json"]
+__all__ = ["Message", "UnknownMessage", "from_json", "parse_message", "parse_piece", "to_json"]
 
 
 class UnknownMessage(MessageWire, frozen=True, kw_only=True):
@@ -58,9 +58,8 @@ _kind = msgspec.json.Decoder(_Kind)
 _BY_BEGINNING = {b'{"type":"%s",' % tag.encode(): cls for tag, cls in _BY_TYPE.items()}
 """The CLI writes the type first: the class of such a line is known by a look at its beginning."""
 LONGEST = max(map(len, _BY_BEGINNING))
-PIECE, SPEECH = b'{"type":"stream_event",', b'{"type":"assistant",'
-read_piece = msgspec.json.Decoder(StreamEvent).decode
-"""The piece on a line, strictly; `stands_on` has yet to tell it where it stands."""
+PIECE, SPEECH = b'{"type":"stream_even', b'{"type":"assistant",'
+_read_piece = msgspec.json.Decoder(StreamEvent).decode
 read_speech = msgspec.json.Decoder(Assistant).decode
 """The message on a line of the assistant's, strictly; `stands_on` has yet to tell its parts."""
 
@@ -73,12 +72,13 @@ def parse_message(line: bytes | dict[str, Any]) -> Message:
     if isinstance(line, dict):
         line = _json.dumps(line)
     try:
-        if line.startswith(PIECE):
+        beginning = line[:20]
+        if beginning == PIECE:
             # Most of what comes is pieces, and nothing inside one needs to know where it stands.
-            piece = read_piece(line)
+            piece = _read_piece(line)
             force_setattr(piece, SOURCE, line)
             return piece
-        if line.startswith(SPEECH):
+        if beginning == SPEECH:
             speech = read_speech(line)
             speech.stands_on(line)
             return speech
@@ -93,6 +93,16 @@ def parse_message(line: bytes | dict[str, Any]) -> Message:
         return UnknownMessage(type="too deep").came_on(line)
     except ValueError:
         raise UsageError("line", line, "one JSON object") from None
+
+
+def parse_piece(line: bytes) -> Message:
+    """The same for what is most likely a piece of a message, and begins as one."""
+    try:
+        piece = _read_piece(line)
+    except UNFIT:
+        return parse_message(line)
+    force_setattr(piece, SOURCE, line)
+    return piece
 
 
 def to_json(message: Message) -> bytes:

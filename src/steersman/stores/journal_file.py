@@ -18,7 +18,7 @@ from typing import Any
 from steersman import _json
 from steersman.errors import UsageError
 from steersman.journal import Entry, Kind
-from steersman.journal.files import FORMAT, TORN, Header, Record, is_text, line_of, read_line
+from steersman.journal.files import FORMAT, TORN, Header, Record, is_plain, is_text, line_of, read_line
 from steersman.journal.redaction import MARK
 
 if sys.platform != "win32":
@@ -31,7 +31,7 @@ Redact = Callable[[bytes], bytes]
 OWNER_ONLY = 0o600
 
 # Python 3.11 looks an enum's members up at thirty times the price of a name.
-RESTARTED = Kind.RESTARTED
+PARTIAL, RESTARTED = Kind.PARTIAL, Kind.RESTARTED
 HEADER_BEGINS = b'{"journal":'
 
 
@@ -123,9 +123,9 @@ class JournalFile:
             self._report(self.failure)
 
     def _line(self, entry: Entry) -> bytes:
-        if entry.decoded is not None and not entry.details:
+        line = entry.line
+        if not entry.details and (entry.decoded is not None or (entry.kind is PARTIAL and is_plain(line))):
             # What was decoded on arrival is JSON that every reader agrees on.
-            line = entry.line
             if (self._redact is None or self._redact(line) is line) and is_text(line):
                 return b'{"seq":%d%b%b}\n' % (entry.seq, self._middle_of(entry), line)
         record = Record.of(entry)
