@@ -20,8 +20,8 @@ class Growth:
     """Wakes everyone who waits for the journal to grow, all at once."""
 
     def __init__(self) -> None:
-        self._waiting: asyncio.Future[None] | None = None
-        self._listening: asyncio.Future[None] | None = None
+        self._waiting: list[asyncio.Future[None]] = []
+        self._listening: list[asyncio.Future[None]] = []
         self.has_ended = False
 
     def wake(self, *, was_spoken: bool = True) -> None:
@@ -29,10 +29,11 @@ class Growth:
 
         Most readers only want the conversation: they sleep on unless some of it `was_spoken`.
         """
-        waiting, self._waiting = self._waiting, None
-        _let_go(waiting)
-        if was_spoken:
-            listening, self._listening = self._listening, None
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            _let_go(waiting)
+        if was_spoken and self._listening:
+            listening, self._listening = self._listening, []
             _let_go(listening)
 
     def end(self) -> None:
@@ -40,23 +41,30 @@ class Growth:
         self.has_ended = True
         self.wake()
 
-    async def wait(self, *, for_speech: bool = False) -> None:
-        """Return when the journal has grown or ended; with `for_speech`, by the conversation."""
+    def wait(self, *, for_speech: bool = False) -> asyncio.Future[None]:
+        """Done when the journal has grown or ended; with `for_speech`, by the conversation.
+
+        Everyone has one of their own: to share one takes a shield, and with it a round of the loop.
+        """
+        own: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        waiting = self._listening if for_speech else self._waiting
         if self.has_ended:
-            return
-        loop = asyncio.get_running_loop()
-        # Shielded: one reader's cancellation must not cancel the others' wait.
-        if for_speech:
-            self._listening = self._listening or loop.create_future()
-            await asyncio.shield(self._listening)
+            own.set_result(None)
+        elif len(waiting) < CROWD:
+            waiting.append(own)
         else:
-            self._waiting = self._waiting or loop.create_future()
-            await asyncio.shield(self._waiting)
+            # Those who gave up waiting are still there.
+            waiting[:] = [each for each in waiting if not each.done()] + [own]
+        return own
 
 
-def _let_go(waiting: asyncio.Future[None] | None) -> None:
-    if waiting is not None and not waiting.done():
-        waiting.set_result(None)
+CROWD = 32
+
+
+def _let_go(waiting: list[asyncio.Future[None]]) -> None:
+    for each in waiting:
+        if not each.done():
+            each.set_result(None)
 
 
 class Reading(AsyncIterator[T], Generic[T]):
