@@ -74,8 +74,9 @@ class Wire(_Sourced, Struct, frozen=True, kw_only=True):
             # collector, and there would be some in every message.
             parent, path = source
             root, above = parent.place
-            source = (root, above + path)
-        force_setattr(self, SOURCE, source)
+            force_setattr(self, SOURCE, (root, above + path))
+        else:
+            force_setattr(self, SOURCE, source)
         self.adopt()
         return self
 

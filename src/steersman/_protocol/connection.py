@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, final
 
 import msgspec
 from msgspec import UNSET
@@ -38,7 +38,7 @@ from steersman._protocol.events import (
 from steersman._protocol.turns import TurnBook
 from steersman._values import MISFITS, SOURCE, UNFIT, Wire, decoder_of, read_leniently
 from steersman._wire.codec import Piece, Response, Route, encode, read_piece, route, unpack
-from steersman._wire.framing import DEFAULT_LIMIT, LineFramer
+from steersman._wire.framing import DEFAULT_LIMIT, LineFramer, Oversize
 from steersman.control.verbs import Answer, Verb
 from steersman.errors import RequestLost, RequestRefused, RequestTimeout
 from steersman.hooks.events.event import HookEvent
@@ -69,12 +69,14 @@ class _Pending:
     deadline: float
 
 
+@final
 class _HookCallback(msgspec.Struct, frozen=True, tag_field="subtype", tag="hook_callback"):
     callback_id: str
     input: msgspec.Raw
     tool_use_id: Any = None
 
 
+@final
 class _McpMessage(msgspec.Struct, frozen=True, tag_field="subtype", tag="mcp_message"):
     server_name: str
     message: dict[str, Any]
@@ -146,7 +148,7 @@ class Connection:
         run: PiecesArrived | None = None
         parent: str | None = None
         for line in self._framer.feed(chunk) if chunk else self._framer.finish():
-            if type(line) is not bytes:
+            if type(line) is Oversize:
                 run = None
                 events.append(LineDropped(line))
                 continue
@@ -195,13 +197,12 @@ class Connection:
         if request_id in self._asked or request_id in self._answered:
             return (MessageArrived(line, CONTROL, ()),)
         self._asked[request_id] = None
-        kind = type(request)
-        if kind is CanUseTool:
-            force_setattr(request, SOURCE, (line, ASKED))
-            return (MessageArrived(line, CONTROL, ()), PermissionAsked(request_id, request))
-        if kind is _McpMessage:
+        if type(request) is _HookCallback:
+            return (MessageArrived(line, CONTROL, ()), self._hook(request_id, request, line))
+        if type(request) is _McpMessage:
             return (MessageArrived(line, CONTROL, ()), *self._tool(request_id, request))
-        return (MessageArrived(line, CONTROL, ()), self._hook(request_id, request, line))
+        force_setattr(request, SOURCE, (line, ASKED))
+        return (MessageArrived(line, CONTROL, ()), PermissionAsked(request_id, request))
 
     def _read(self, line: bytes) -> Iterable[Event]:
         found = route(line)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, final
 
 from msgspec import Struct
 
@@ -35,6 +35,7 @@ __all__ = [
 ]
 
 
+@final
 class MessageArrived(Struct, gc=False):
     """A line for the journal, and the turns that it belongs to."""
 
@@ -50,6 +51,7 @@ class MessageArrived(Struct, gc=False):
     """What `line` says, where it had to be decoded to know where it goes."""
 
 
+@final
 class SpeechArrived(Struct, gc=False):
     """What an agent said, whole: a message that was decoded to know where it goes."""
 
@@ -63,6 +65,7 @@ class SpeechArrived(Struct, gc=False):
         return [MessageArrived(self.line, Kind.MESSAGE, self.turns, "assistant", self.message)]
 
 
+@final
 class PiecesArrived(Struct, gc=False):
     """Pieces of a message that came one behind the other, and belong to the same turns."""
 
@@ -74,6 +77,7 @@ class PiecesArrived(Struct, gc=False):
         return [MessageArrived(line, Kind.PARTIAL, self.turns) for line in self.lines]
 
 
+@final
 class Answered(Struct, frozen=True):
     """A request of ours is over."""
 
@@ -81,6 +85,7 @@ class Answered(Struct, frozen=True):
     answer: Answer | RequestError
 
 
+@final
 class PermissionAsked(Struct, frozen=True):
     """The CLI asks whether a tool may run."""
 
@@ -88,6 +93,7 @@ class PermissionAsked(Struct, frozen=True):
     question: CanUseTool
 
 
+@final
 class ElicitationAsked(Struct, frozen=True):
     """An MCP server wants something of the person."""
 
@@ -95,6 +101,7 @@ class ElicitationAsked(Struct, frozen=True):
     elicitation: Elicitation
 
 
+@final
 class DialogAsked(Struct, frozen=True):
     """The CLI wants a dialog shown."""
 
@@ -102,6 +109,7 @@ class DialogAsked(Struct, frozen=True):
     dialog: UserDialog
 
 
+@final
 class HookAsked(Struct, frozen=True):
     """A moment has come that a hook was registered for."""
 
@@ -112,6 +120,7 @@ class HookAsked(Struct, frozen=True):
     """The tool call it is about; for other events the CLI makes one up."""
 
 
+@final
 class ToolCalled(Struct, frozen=True):
     """A JSON-RPC message for a tool server in this process."""
 
@@ -120,6 +129,7 @@ class ToolCalled(Struct, frozen=True):
     message: dict[str, Any]
 
 
+@final
 class Unanswerable(Struct, frozen=True):
     """The CLI asked something this release does not know, or cannot read; it must be told so."""
 
@@ -127,18 +137,21 @@ class Unanswerable(Struct, frozen=True):
     reason: str
 
 
+@final
 class Withdrawn(Struct, frozen=True):
     """The CLI no longer waits for our answer."""
 
     request_id: str
 
 
+@final
 class TurnStarted(Struct, frozen=True):
     """The CLI has begun with a prompt of ours."""
 
     uuid: str
 
 
+@final
 class TurnSettled(Struct, frozen=True):
     """A prompt of ours is done with."""
 
@@ -148,18 +161,21 @@ class TurnSettled(Struct, frozen=True):
     was_cancelled: bool = False
 
 
+@final
 class StateReported(Struct, frozen=True):
     """The CLI says that it is `running`, `idle`, or that it `requires_action`."""
 
     state: str
 
 
+@final
 class NoiseHeard(Struct, frozen=True):
     """A line on stdout is not a JSON object."""
 
     line: bytes
 
 
+@final
 class LineDropped(Struct, frozen=True):
     """A line was too long."""
 

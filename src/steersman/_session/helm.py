@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import get_args
+from typing import TypeGuard, get_args
 
 from steersman._protocol.events import (
     DialogAsked,
@@ -32,7 +32,12 @@ __all__ = ["Helm"]
 # Python 3.11 looks an enum's members up at thirty times the price of a name, for every message.
 MESSAGE = Kind.MESSAGE
 
-ASKED = frozenset(get_args(Asked))
+_ASKED = frozenset(get_args(Asked))
+
+
+def is_asked(event: Event) -> TypeGuard[Asked]:
+    """Whether the CLI waits for an answer; faster than `isinstance` with structs."""
+    return type(event) in _ASKED
 
 
 class Helm(Revivable):
@@ -101,7 +106,7 @@ class Helm(Revivable):
     def event_happened(self, event: Event) -> None:
         """Answer, settle, or take note."""
         assert self.life is not None
-        if type(event) in ASKED:
+        if is_asked(event):
             if self.listeners.is_any and self.listeners.wants("ask"):
                 self._tell_of_ask(event)
             self.life.handlers.start(event, self.ledger.context())

@@ -40,18 +40,17 @@ class Desk:
         Raises `Refused`, now or when it is awaited, where the answer is an error.
         """
         # By its very class, and not by `match`: a struct of another one takes ten times as long.
-        kind = type(asked)
-        if kind is PermissionAsked:
+        if type(asked) is PermissionAsked:
             if self.hooking.has_a_say:
                 return self._decide_last(asked, session_id, reply)
             return self.deciding.decide(asked, session_id, reply)
-        if kind is ToolCalled:
+        if type(asked) is ToolCalled:
             return self._serve(asked)
-        if kind is HookAsked:
+        if type(asked) is HookAsked:
             return self.gate.passed() if asked.callback_id == GATE else self.hooking.answer(asked)
-        if kind is ElicitationAsked:
+        if type(asked) is ElicitationAsked:
             return self.deciding.elicit_later(asked, session_id, reply)
-        if kind is DialogAsked:
+        if type(asked) is DialogAsked:
             return self.deciding.show(asked, session_id, reply)
         raise Refused(asked.reason)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from steersman._session.readers import Growth
@@ -38,8 +39,10 @@ class Log:
         self._unwritten.append(entry)
         return entry
 
-    def _append_pieces_for_disk(self, *told: Any) -> list[Entry]:
-        entries = self.journal.append_pieces(*told)
+    def _append_pieces_for_disk(
+        self, at: float, lines: Sequence[bytes], turns: tuple[str, ...]
+    ) -> list[Entry]:
+        entries = self.journal.append_pieces(at, lines, turns)
         self._unwritten += entries
         return entries
 

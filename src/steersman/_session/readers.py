@@ -16,12 +16,17 @@ __all__ = ["Growth", "Reading", "TurnReading"]
 
 T = TypeVar("T")
 
+CROWD = 32
+"""So many may wait before those that were cancelled are looked for."""
+
+
 class Growth:
     """Wakes everyone who waits for the journal to grow, all at once."""
 
     def __init__(self) -> None:
         self._waiting: list[asyncio.Future[None]] = []
         self._listening: list[asyncio.Future[None]] = []
+        self._crowd = CROWD
         self.has_ended = False
 
     def wake(self, *, was_spoken: bool = True) -> None:
@@ -50,15 +55,13 @@ class Growth:
         waiting = self._listening if for_speech else self._waiting
         if self.has_ended:
             own.set_result(None)
-        elif len(waiting) < CROWD:
-            waiting.append(own)
         else:
-            # Those who gave up waiting are still there.
-            waiting[:] = [each for each in waiting if not each.done()] + [own]
+            if len(waiting) >= self._crowd:
+                # A wait that was cancelled is still in the list.
+                waiting[:] = [each for each in waiting if not each.done()]
+                self._crowd = max(CROWD, 2 * len(waiting))
+            waiting.append(own)
         return own
-
-
-CROWD = 32
 
 
 def _let_go(waiting: list[asyncio.Future[None]]) -> None:

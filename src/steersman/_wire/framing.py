@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from io import BytesIO
+from typing import final
 
 __all__ = ["DEFAULT_LIMIT", "LineFramer", "Oversize"]
 
@@ -15,6 +16,7 @@ HEAD = 200
 NEWLINE, RETURN, BLANK = ord("\n"), ord("\r"), ord(" ")
 
 
+@final
 @dataclass(frozen=True, slots=True)
 class Oversize:
     """A line was longer than the limit and is gone, but for its head."""
@@ -37,7 +39,7 @@ class LineFramer:
         """What `chunk` completes, in order, without line ends; blank lines are left out."""
         if not self._size and chunk[-1] == NEWLINE and len(chunk) <= self._limit:
             line = chunk[:-1]
-            # Numbers, not bytes, which Python takes for a failed number first, at six times the price.
+            # `int in bytes` takes a sixth of the time of `bytes in bytes`.
             if NEWLINE not in line and RETURN not in line:
                 # One line and nothing else: how questions come.
                 return [line] if line and (line[0] > BLANK or not line.isspace()) else []

@@ -18,7 +18,16 @@ from typing import Any
 from steersman import _json
 from steersman.errors import UsageError
 from steersman.journal import Entry, Kind
-from steersman.journal.files import FORMAT, TORN, Header, Record, is_plain, is_text, line_of, read_line
+from steersman.journal.files import (
+    FORMAT,
+    TORN,
+    Header,
+    Record,
+    is_plain,
+    is_text,
+    line_of,
+    read_line,
+)
 from steersman.journal.redaction import MARK
 
 if sys.platform != "win32":
@@ -124,10 +133,9 @@ class JournalFile:
 
     def _line(self, entry: Entry) -> bytes:
         line = entry.line
-        if not entry.details and (entry.decoded is not None or (entry.kind is PARTIAL and is_plain(line))):
-            # What was decoded on arrival is JSON that every reader agrees on.
-            if (self._redact is None or self._redact(line) is line) and is_text(line):
-                return b'{"seq":%d%b%b}\n' % (entry.seq, self._middle_of(entry), line)
+        is_usual = entry.decoded is not None or entry.kind is PARTIAL
+        if is_usual and not entry.details and self._is_as_it_came(line):
+            return b'{"seq":%d%b%b}\n' % (entry.seq, self._middle_of(entry), line)
         record = Record.of(entry)
         try:
             return line_of(self._redacted(record))
@@ -136,6 +144,11 @@ class JournalFile:
             unwritable = {"unwritable": type(error).__name__}
             line = MARK.encode() if record.line else b""
             return line_of(replace(record, line=line, details=unwritable))
+
+    def _is_as_it_came(self, line: bytes) -> bool:
+        """Whether `line` may stand in a record as it is."""
+        is_clean = self._redact is None or self._redact(line) is line
+        return is_clean and is_text(line) and is_plain(line)
 
     def _middle_of(self, entry: Entry) -> bytes:
         """What stands between the number and the line: the same for all that came together."""

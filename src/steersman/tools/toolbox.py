@@ -171,7 +171,7 @@ class Toolbox:
         if not is_mapping(params):
             raise rpc.Refused(rpc.INVALID_PARAMS, "params: an object is needed")
         if method == "tools/call":
-            return await self._call(cast("JsonObject", params), message["id"], caller)
+            return await self._call(params, message["id"], caller)
         if not isinstance(method, str):
             raise rpc.Refused(rpc.INVALID_REQUEST, "method: a string is needed")
         find_answer = self._answers.get(method)
@@ -188,7 +188,7 @@ class Toolbox:
         if given is not None and not is_mapping(given):
             raise rpc.Refused(rpc.INVALID_PARAMS, "arguments: an object is needed")
         context = _context_of(tool.name, params, request_id, caller)
-        return await run_tool(tool, cast("JsonObject", given or {}), context, self._manner)
+        return await run_tool(tool, given or {}, context, self._manner)
 
     def _initialize(self, params: Mapping[str, Any]) -> JsonObject:
         asked = params.get("protocolVersion")
