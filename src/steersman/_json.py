@@ -8,11 +8,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 import msgspec
 
-__all__ = ["TooDeep", "dumps", "is_array", "is_mapping", "is_object", "is_sequence", "loads"]
+__all__ = [
+    "Json",
+    "JsonDict",
+    "JsonObject",
+    "TooDeep",
+    "dumps",
+    "is_array",
+    "is_mapping",
+    "is_object",
+    "is_sequence",
+    "loads",
+]
+
+Json: TypeAlias = Any
+"""A decoded JSON value of any kind."""
+JsonDict: TypeAlias = dict[str, Json]
+"""A JSON object that was decoded or built here, and may be changed."""
+JsonObject: TypeAlias = Mapping[str, Json]
+"""A JSON object that is only read."""
 
 LONGEST_INTEGER = 4000
 

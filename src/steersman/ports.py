@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from steersman._json import JsonObject
 from steersman.journal import Entry
 from steersman.permissions import (
     Ask,
@@ -47,8 +48,6 @@ __all__ = [
     "ToolServer",
     "Transport",
 ]
-
-JsonObject = Mapping[str, Any]
 
 Clock = Callable[[], float]
 """Seconds since the epoch. It may jump, so it only dates entries; nothing is ever timed by it."""
