@@ -104,7 +104,9 @@ async def test_cancelled_at_any_step_nothing_is_left(
 
 
 @pytest.mark.parametrize("scenario", [hold_a_session, ask_once])
-async def test_cancelled_twice_in_a_row_nothing_is_left_either(scenario: Scenario) -> None:
+async def test_cancelled_twice_in_a_row_nothing_is_left_either(
+    scenario: Scenario, caplog: pytest.LogCaptureFixture
+) -> None:
     steps, completed = 0, False
 
     async with asyncio.timeout(60):
@@ -113,6 +115,11 @@ async def test_cancelled_twice_in_a_row_nothing_is_left_either(scenario: Scenari
             completed = await _cancelled_after(steps, scenario(cli), again=True)
             await _quiet(cli)
             steps += 1
+            assert steps < MOST_STEPS
+
+    gc.collect()
+    assert steps > 10
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
 @pytest.mark.parametrize(
@@ -218,9 +225,16 @@ async def test_what_is_open_when_a_session_closes_is_cancelled_or_interrupted() 
 
 
 async def test_a_tool_that_closes_its_own_session_does_not_wait_for_itself() -> None:
+    ended: list[str] = []
+
     async def leave() -> str:
         """Close the session."""
-        await session.aclose()
+        try:
+            await session.aclose()
+            ended.append("closed")
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
         return "left"
 
     cli = ScriptedCLI(Script(call("mcp__functions__leave"), say("done")))
@@ -230,6 +244,8 @@ async def test_a_tool_that_closes_its_own_session_does_not_wait_for_itself() -> 
             pass
 
     await _quiet(cli)
+    assert ended == ["cancelled"]
+    assert (session.state, cli.running) == ("completed", 0)
 
 
 async def test_a_cli_that_ignores_the_end_of_its_input_is_ended_after_the_grace() -> None:

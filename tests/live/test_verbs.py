@@ -446,6 +446,9 @@ async def test_a_cli_ends_by_itself_when_it_is_told_to(scripted: MakeScripted) -
     async with asyncio.timeout(LIMIT), agent.session() as session:
         await session.call(EndSession(reason="enough"))
         await until(lambda: session.state not in ("idle", "running"))
+        ended = session.state
+
+    assert (ended, session.restarts) == ("completed", 0)
 
 
 async def test_a_call_that_is_given_up_is_taken_back_and_forgotten(
