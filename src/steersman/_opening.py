@@ -36,7 +36,7 @@ def session(
     branch: Callable[[str, Mapping[str, Any]], Session],
 ) -> Session:
     """A session with these options; without a transport it runs in a process of its own."""
-    options = policed(options)
+    options, policy_hook = policed(options)
     servers = servers_of(options)
     if transport is None:
         plugins_checked(options)
@@ -58,6 +58,7 @@ def session(
         transcript=transcript_reader(first.launch.env),
         on_flight=flight_recorder(options),
         branch=branch,
+        policy_hook=policy_hook,
     )
     return Session(course)
 

@@ -10,7 +10,7 @@ from steersman.errors import UsageError
 from steersman.options.fields import Options
 
 if TYPE_CHECKING:
-    from steersman._session.course import Flight
+    from steersman._session.course import Flight, PolicyHook
     from steersman.options.servers import McpServer
     from steersman.ports import JsonObject, Sink, ToolServer, Transport
 
@@ -94,10 +94,10 @@ def _names_set(options: Options) -> list[str]:
     return [name for name in fields if getattr(options, name) != getattr(usual, name)]
 
 
-def policed(options: Options) -> Options:
-    """The options with our own guard, if there is a policy to hold."""
+def policed(options: Options) -> tuple[Options, PolicyHook | None]:
+    """The options with our own guard, if there is a policy to hold, and the guard."""
     if options.policy is None and not options.ask_every_call:
-        return options
+        return options, None
     from steersman._session import policing  # noqa: PLC0415 - most programs have none
 
     return policing.policed(options)

@@ -382,3 +382,26 @@ async def test_a_hook_on_a_permission_is_heard_before_the_approver(
 
     assert cli.asked[-1].tool_results["toolu_1"] == told
     assert len(questions) == asked
+
+
+async def test_a_hook_object_with_a_method_called_serve_is_only_called_as_a_hook() -> None:
+    served: list[object] = []
+
+    class Watcher:
+        """A caller's own object, whose other methods are none of our business."""
+
+        seen = 0
+
+        def serve(self, *given: object) -> None:
+            served.extend(given)
+
+        def __call__(self, _event: PreToolUse) -> None:
+            self.seen += 1
+
+    watcher = Watcher()
+    cli = ScriptedCLI(Script(call("Bash", command="true"), say("done")))
+    async with opened(cli, hooks=on(PreToolUse, watcher), can_use_tool=lambda *_: Allow()) as open_:
+        await (await open_.send("go"))
+
+    assert watcher.seen == 1
+    assert served == []

@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
+from steersman._session.deciding import Deciding
+from steersman._session.decisions import Decisions
 from steersman._wire.launch import Plan
 from steersman.journal import Entry
 from steersman.options import Options
@@ -49,6 +51,14 @@ def _unread(_session_id: str) -> None:
     return None
 
 
+class PolicyHook(Protocol):
+    """A hook that is part of the session: it writes decisions down, and learns of approvals."""
+
+    def connect(self, deciding: Deciding, decisions: Decisions, /) -> None:
+        """Get to know the parts of the session that is being built."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Course:
     """Where a session runs and how."""
@@ -70,3 +80,5 @@ class Course:
     """The lines that the CLI has written down about the conversation of that id, if we can tell."""
     on_flight: Callable[[Flight], None] | None = None
     """Keeps what is known after an error."""
+    policy_hook: PolicyHook | None = None
+    """The policy's own hook, one of the plan's; `build()` connects it to the session's parts."""

@@ -15,7 +15,6 @@ from typing import Any
 from steersman._protocol.events import DialogAsked, ElicitationAsked, PermissionAsked
 from steersman._session.asking import Asking, Later, Reply, response_of
 from steersman._session.decisions import Decisions, Source
-from steersman.journal import Kind
 from steersman.options import Options
 from steersman.permissions import (
     ASK_USER_QUESTION,
@@ -241,14 +240,13 @@ class Deciding:
 
 def deciding_for(
     options: Options,
+    decisions: Decisions,
     note: Callable[..., None],
     turn: Callable[[], str | None],
     clock: Clock,
     report: Callable[[str, BaseException | str], None],
-    write: Callable[[Kind, dict[str, Any]], None],
-) -> tuple[Deciding, Decisions]:
-    """Those who decide in one session, and the record that they write to."""
-    decisions = Decisions(write)
+) -> Deciding:
+    """Build what answers the permission requests of one session."""
     asking = None if options.inbox is None else Asking(options.inbox, note, turn, clock)
     people = People(
         options.can_use_tool,
@@ -257,19 +255,13 @@ def deciding_for(
         options.on_question,
         asking,
     )
-    deciding = Deciding(
+    return Deciding(
         people,
         report,
         decisions=decisions,
         setting_sources=options.setting_sources,
         remember=None if options.policy is None else options.policy.remember,
     )
-    for hook in options.hooks:
-        # Our own guard, which most sessions do not have.
-        serve: Callable[[Deciding, Decisions], None] | None = getattr(hook.callback, "serve", None)
-        if serve is not None:
-            serve(deciding, decisions)
-    return deciding, decisions
 
 
 async def _given(given: Any) -> Any:

@@ -20,7 +20,7 @@ from steersman._session.inbound import Asked, Desk
 from steersman._session.link import Link
 from steersman.errors import ChannelClosed
 
-__all__ = ["Handlers"]
+__all__ = ["Handlers", "Need"]
 
 Need = Literal["waiting_permission", "waiting_tool_call"]
 PERSON: Final[Need] = "waiting_permission"
@@ -50,7 +50,7 @@ class Handlers:
         self,
         desk: Desk,
         link: Link,
-        changed: Callable[[], None],
+        changed: Callable[[Need | None], None],
         is_in_turn: Callable[[], bool] = bool,
     ) -> None:
         self._is_in_turn = is_in_turn
@@ -201,7 +201,7 @@ class Handlers:
         need = self.need
         if need is not self._told:
             self._told = need
-            self._changed()
+            self._changed(need)
 
     def _send(self, line: bytes) -> None:
         if not line:

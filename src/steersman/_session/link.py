@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, cast
 
 from steersman._protocol.connection import Connection
@@ -66,15 +66,18 @@ class Listener(Protocol):
         """All that the CLI has said so far was told."""
         ...
 
-    def link_ended(self, link: Link, status: int) -> None:
-        """The CLI and its tree are gone, and everything it said was heard."""
-        ...
-
 
 class Link:
     """One CLI process: its channel, its side of the protocol, and the journal of both."""
 
-    def __init__(self, plan: Plan, options: Options, listener: Listener, log: Log) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        options: Options,
+        listener: Listener,
+        log: Log,
+        ended: Callable[[Link, int], None],
+    ) -> None:
         self.log = log
         self.began_after = log.journal.last_seq
         self.connection = Connection(
@@ -96,6 +99,7 @@ class Link:
         self._plan = plan
         self._on_stderr = options.stderr
         self._listener = listener
+        self._ended = ended
         self._channel: Channel | None = None
         self.is_closing = False
         self._is_hearing = False
@@ -200,7 +204,7 @@ class Link:
         for lost in self.connection.lose():
             self._on_answer(lost)
         self.gone.set_result(status)
-        self._listener.link_ended(self, status)
+        self._ended(self, status)
 
     def _take(self, events: list[Event]) -> None:
         log = self.log

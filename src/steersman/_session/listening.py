@@ -74,6 +74,9 @@ class Listeners:
             await asyncio.wait(waiting, timeout=timeout)
         for line in lines:
             line.cancel()
+        if left := [task for task in waiting if not task.done()]:
+            # A cancelled listener may clean up, and nothing of it runs on after the close.
+            await asyncio.wait(left, timeout=timeout)
 
 
 class _Line:

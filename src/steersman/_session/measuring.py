@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from steersman._session.billing import Amount, Bill
-from steersman._session.life import Life, Living
+from steersman._session.cli import CliSlot, RunningCli
+from steersman._session.ledger import Ledger
+from steersman._session.log import Log
 from steersman._session.stopping import stop
 from steersman._session.turn import Turn
 from steersman.control.context import GetUsage, UsageReport
@@ -54,9 +56,11 @@ class _Used:
 class Meter:
     """Counts, warns and stops. Costs nothing where nothing is limited."""
 
-    def __init__(self, limits: Limits, living: Living) -> None:
+    def __init__(self, limits: Limits, slot: CliSlot, prompts: Ledger, log: Log) -> None:
         self._limits = limits
-        self._living = living
+        self._slot = slot
+        self._prompts = prompts
+        self._log = log
         self.is_on = not (limits.turn.is_empty and limits.session.is_empty)
         """Whether anything is limited."""
         self._asks = any(caps.usd or caps.tokens for caps in (limits.turn, limits.session))
@@ -70,7 +74,7 @@ class Meter:
         self._since: float | None = None
         self._alarm: asyncio.TimerHandle | None = None
         self._stopping: asyncio.Task[None] | None = None
-        self._asked: Life | None = None
+        self._asked: RunningCli | None = None
         """The CLI that has a question of ours."""
         self._asks_again = False
         """Something has come since it was asked."""
@@ -102,7 +106,7 @@ class Meter:
 
     def settled(self, _uuid: str) -> None:
         """A prompt is done with; the last one stops the clock."""
-        if len(self._living.ledger.written) <= 1:
+        if len(self._prompts.written) <= 1:
             self._is_at_work = False
             self._stop_clock()
 
@@ -156,7 +160,7 @@ class Meter:
 
     def _tick(self) -> None:
         self._alarm = None
-        life = self._living.life
+        life = self._slot.running
         if life is None or not life.link.is_open:
             self._alarm = asyncio.get_running_loop().call_later(AGAIN, self._tick)
             return
@@ -196,7 +200,7 @@ class Meter:
     def _add_up(self, result: Result) -> None:
         self._results += 1
         totals = Amount(result.total_cost_usd or 0.0, _tokens(result.model_usage.values()))
-        told = self._living.ledger.accounts.unbilled
+        told = self._prompts.accounts.unbilled
         self._bill.settle(totals, Amount(told.cost_usd, _tokens(told.model_usage.values())))
         self._take_over()
 
@@ -204,7 +208,7 @@ class Meter:
         """A turn that came to its end before we could stop it has not failed."""
         if outcome_of(result) != "completed":
             return
-        for turn in filter(None, map(self._living.ledger.find, entry.turns)):
+        for turn in filter(None, map(self._prompts.find, entry.turns)):
             if isinstance(turn.cause, LimitReached):
                 turn.cause = None
 
@@ -218,7 +222,7 @@ class Meter:
 
         While an answer is on its way, what comes makes it old: the question is asked again then.
         """
-        life = self._living.life
+        life = self._slot.running
         if not self._asks or life is None or not life.link.is_open:
             return
         if self._asked is life:
@@ -274,7 +278,7 @@ class Meter:
         if figure < limit * self._limits.warn_at or word in used.told:
             return
         used.told |= {name, word}
-        self._living.log.note(
+        self._log.note(
             Kind.LIMIT,
             scope=reached.scope,
             name=name,
@@ -288,18 +292,18 @@ class Meter:
     def _use_up(self, why: LimitReached) -> None:
         """Take no more prompts, those that wait included."""
         self._used_up = self._used_up or why
-        ledger = self._living.ledger
+        ledger = self._prompts
         for turn in filter(None, map(ledger.find, ledger.queued)):
             turn.cause = why
         ledger.take_back(None, also_queued=True)
 
     def _stop(self, why: LimitReached) -> None:
-        turns = [turn for turn in self._living.ledger.written if turn.cause is None]
+        turns = [turn for turn in self._prompts.written if turn.cause is None]
         for turn in turns:
             # At once: it may settle before the CLI hears of it.
             turn.cause = why
         if turns and self._limits.is_hard:
-            self._living.kill(why)
+            self._slot.kill(why)
         elif turns:
             stopping = self._interrupt(turns, why)
             self._stopping = asyncio.get_running_loop().create_task(stopping)
@@ -308,7 +312,7 @@ class Meter:
         left = [turn for turn in turns if not turn.is_settled]
         if left:
             # Otherwise it would be the next prompt that is interrupted.
-            await stop(self._living, left, why, PATIENCE)
+            await stop(self._slot, left, why, PATIENCE)
 
 
 def _tokens(usages: Iterable[Usage | ModelUsage]) -> float:

@@ -39,8 +39,8 @@ class Policing:
         self._home = options.env.get("HOME") or os.environ.get("HOME", "")
         self._cwd = ""
 
-    def serve(self, deciding: Deciding, decisions: Decisions) -> None:
-        """Work for the session that is being built."""
+    def connect(self, deciding: Deciding, decisions: Decisions) -> None:
+        """Record decisions in `decisions`, and learn what a person allows for good."""
         self.decisions = decisions
         deciding.on_remembered = self.remember
 
@@ -90,11 +90,11 @@ class Policing:
         return any(rule.match(call, "allow") is not Match.NO for rule in rules)
 
 
-def policed(options: Options) -> Options:
-    """The options with the guard in front of their hooks."""
-    ours = Hooks()
-    ours.on(PreToolUse)(Policing(options))
-    return dataclasses.replace(options, hooks=ours | options.hooks)
+def policed(options: Options) -> tuple[Options, Policing]:
+    """The options with the guard in front of their hooks, and the guard."""
+    ours, hook = Hooks(), Policing(options)
+    ours.on(PreToolUse)(hook)
+    return dataclasses.replace(options, hooks=ours | options.hooks), hook
 
 
 def _listed(options: Options) -> list[Rule]:

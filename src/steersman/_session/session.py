@@ -12,11 +12,13 @@ import msgspec
 
 from steersman._session.ceremonies import raise_start
 from steersman._session.course import Course
-from steersman._session.front import caller_of, front_of
-from steersman._session.helm import Helm
+from steersman._session.dispatcher import Dispatcher
 from steersman._session.identity import new_uuid, uuid_of
+from steersman._session.lifecycle import Lifecycle
 from steersman._session.listening import EventName, Listener
 from steersman._session.mcp import McpDesk
+from steersman._session.parts import build
+from steersman._session.pause import Pause
 from steersman._session.prompts import Prompt, content_of
 from steersman._session.readings import Readings
 from steersman._session.rewinding import Checkpoint
@@ -52,22 +54,19 @@ class Session(Readings, DailyVerbs):
 
     def __init__(self, course: Course) -> None:
         self.options: Options = course.options
-        self._helm = Helm(course)
-        self._helm.desk = front_of(self, course, self._helm)
-        super().__init__(self._helm.log, shows_partials=course.options.include_partial_messages)
+        self._parts = parts = build(course, self)
+        self._life = Lifecycle(parts, Dispatcher(parts))
+        self._pause = Pause(parts, self._life)
+        super().__init__(parts.log, shows_partials=course.options.include_partial_messages)
         self.mcp = McpDesk(
-            self.call,
-            self._helm.servers,
-            self._helm.desk.serving,
-            lambda key: caller_of(self, key, self._helm),
-            course.adopt,
+            self.call, parts.servers, parts.desk.serving, parts.caller_for, course.adopt
         )
         self._course = course
         self._sent: list[str] = []
         self._keyed: dict[str, Turn] = {}
         self._waiting = 0
         """How many wait for the end, and want no more prompts."""
-        self._keeper: AsyncGenerator[None, None] | None = None
+        self._closer: AsyncGenerator[None, None] | None = None
 
     # Life
 
@@ -76,16 +75,15 @@ class Session(Readings, DailyVerbs):
 
         Raises `LaunchError`, `StartupError`, `NotLoggedIn` or `ProtocolViolation`.
         """
-        await self._helm.start()
-        self._keeper = _keep(self)
-        await anext(self._keeper)
+        await self._life.start()
+        self._closer = _close_with_loop(self._life)
+        await anext(self._closer)
         await self._open()
         return self
 
     async def _open(self) -> None:
         """Tell the hooks that the session has started, and take what they give it."""
-        assert self._helm.desk is not None
-        hooking = self._helm.desk.hooking
+        hooking = self._parts.desk.hooking
         for opening in await raise_start(hooking, self.options, self.id or ""):
             if opening.additional_context:
                 await self.send(opening.additional_context, query=False)
@@ -114,92 +112,87 @@ class Session(Readings, DailyVerbs):
 
     def abandon(self) -> None:
         """Begin to close, and do not wait for it."""
-        self._helm.close()
+        self._life.close()
 
     async def cancel(self) -> None:
         """End the session at once: the CLI's tree is killed, and what is open is cancelled."""
-        self._helm.close(Move.CANCEL)
+        self._life.close(Move.CANCEL)
         await self._see_it_gone()
 
     async def _see_it_gone(self) -> None:
-        await self._helm.see_it_gone()
-        keeper, self._keeper = self._keeper, None
-        if keeper is not None:
-            await keeper.aclose()
-
-    async def released(self) -> None:
-        """Close because the event loop shuts down."""
-        self._keeper = None
-        await self.aclose()
+        await self._life.wait_gone()
+        closer, self._closer = self._closer, None
+        if closer is not None:
+            await closer.aclose()
 
     # What one can know
 
     @property
     def id(self) -> str | None:
         """The conversation's id; known before the start unless the latest one is continued."""
-        return self._helm.session_id
+        return self._parts.slot.session_id
 
     @property
     def pid(self) -> int | None:
         """The CLI's process id, while it runs on this machine."""
-        return None if self._helm.life is None else self._helm.life.link.pid
+        return None if self._parts.slot.running is None else self._parts.slot.running.link.pid
 
     @property
     def phase(self) -> Phase:
         """Where the session stands, whatever it waits for."""
-        return self._helm.phase
+        return self._parts.status.phase
 
     @property
     def state(self) -> State:
         """What the session is doing, or waits for."""
-        return self._helm.state
+        return self._parts.status.state
 
     @property
     def initialized(self) -> Initialized:
         """What the CLI said about itself in the handshake: version, models, and more."""
-        if self._helm.initialized is None:
+        if self._parts.slot.initialized is None:
             raise ChannelClosed("this session has not started", hint="use `async with`")
-        return self._helm.initialized
+        return self._parts.slot.initialized
 
     @property
     def capabilities(self) -> frozenset[str] | None:
         """What the CLI says it can do; it tells at the beginning of a turn, so `None` before."""
-        return self._helm.capabilities
+        return self._parts.slot.capabilities
 
     @property
     def cost_usd(self) -> float:
         """What all turns of this session cost, those that nobody asked for included."""
-        return self._helm.ledger.accounts.cost_usd
+        return self._parts.prompts.accounts.cost_usd
 
     @property
     def restarts(self) -> int:
         """How many CLIs were lost and replaced."""
-        return self._helm.restarts
+        return self._life.restarts
 
     def snapshot(self) -> SessionSnapshot:
         """Where the session stands now, as a value that does not change."""
-        return self._helm.snapshot()
+        return self._parts.snapshot()
 
     def describe(self) -> str:
         """What the session is doing, in a line for people: `waiting for you 40 s`."""
-        return describe(self._helm.snapshot(), self._helm.log.clock())
+        return describe(self._parts.snapshot(), self._parts.log.clock())
 
     @property
     def tasks(self) -> tuple[Task, ...]:
         """Background tasks and subagents, those that have ended included."""
-        return tuple(self._helm.ledger.accounts.tasks.all)
+        return tuple(self._parts.prompts.accounts.tasks.all)
 
     @property
     def agents(self) -> AgentNode:
         """The main agent, and the subagents that it started, as a tree."""
-        return self._helm.ledger.accounts.agents(self.state, self._helm.started)
+        return self._parts.prompts.accounts.agents(self.state, self._parts.status.started)
 
     def on(self, event: EventName, listener: Listener) -> Callable[[], None]:
         """Call `listener` on each such event, with what happened; gives what ends that.
 
         It may be async. It is called after the fact, in order, and cannot hurt the session.
         """
-        return self._helm.listeners.add(event, listener)
+        return self._parts.listeners.add(event, listener)
 
     async def idle(self, timeout: float) -> bool:
         """Wait until nothing runs or waits, in the background neither; says whether it came so far.
@@ -211,9 +204,9 @@ class Session(Readings, DailyVerbs):
         seconds = _seconds(timeout, timeout)
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while not (self._helm.is_at_rest or self._helm.phase.is_over):
-                    await self._helm.log.growth.wait()
-        return self._helm.is_at_rest or self._helm.phase.is_over
+                while not (self._life.is_at_rest or self._parts.status.phase.is_over):
+                    await self._parts.log.growth.wait()
+        return self._life.is_at_rest or self._parts.status.phase.is_over
 
     async def wait(self, timeout: float | None = None) -> SessionSnapshot:
         """Take no more prompts, let everything finish, and close; gives the last snapshot.
@@ -221,13 +214,13 @@ class Session(Readings, DailyVerbs):
         Raises `TimeoutError` when it is not over in time; the session then goes on, and takes
         prompts again.
         """
-        if self._helm.phase is Phase.IDLE:
-            self._helm.at_work()
+        if self._parts.status.phase is Phase.IDLE:
+            self._parts.slot.require()
         self._waiting += 1
         try:
             async with asyncio.timeout(None if timeout is None else _seconds(timeout, timeout)):
-                while not (self._helm.is_at_rest or self._helm.phase.is_over):
-                    await self._helm.log.growth.wait()
+                while not (self._life.is_at_rest or self._parts.status.phase.is_over):
+                    await self._parts.log.growth.wait()
             await self.aclose()
         finally:
             self._waiting -= 1
@@ -278,28 +271,28 @@ class Session(Readings, DailyVerbs):
             raise UsageError("key", key, "a text that is not empty, or None")
         if key is not None and key in self._keyed:
             return self._keyed[key]
-        self._helm.refuse_more()
+        self._parts.meter.refuse_more()
         uuid = new_uuid() if key is None else uuid_of(self.id or "", key)
         turn = Turn(self, uuid, content, fields, when)
         if key is not None:
             self._keyed[key] = turn
             turn.may_be_known = True
         self._sent.append(uuid)
-        self._helm.ledger.add(turn)
-        self._helm.move(Move.BEGIN)
+        self._parts.prompts.add(turn)
+        self._parts.status.move(Move.BEGIN)
         return turn
 
     def _refuse_if_over(self) -> None:
         """A session that is being revived still takes prompts."""
         if self._waiting:
             raise ChannelClosed("this session takes no more prompts: somebody waits for its end")
-        if not self._helm.is_reviving:
-            self._helm.at_work()
+        if not self._life.is_restarting:
+            self._parts.slot.require()
 
     async def withdraw(self, turn: Turn) -> bool:
         """Take a prompt back that the model has not seen; says whether that worked."""
         self._refuse_stranger("turn", turn)
-        if self._helm.ledger.withdraw(turn):
+        if self._parts.prompts.withdraw(turn):
             return True
         if turn.is_settled or turn.has_begun:
             return turn.delivery == "cancelled"
@@ -324,8 +317,8 @@ class Session(Readings, DailyVerbs):
             self._refuse_stranger("turn", turn)
         if not isinstance(also_queued, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("also_queued", also_queued, "True or False")
-        await self._helm.answering("interrupt")
-        ledger = self._helm.ledger
+        await self._life.responsive("interrupt")
+        ledger = self._parts.prompts
         taken = ledger.take_back(turn, also_queued=also_queued)
         waiting = ledger.queued
         receipt = InterruptReceipt()
@@ -339,7 +332,7 @@ class Session(Readings, DailyVerbs):
                 raise RequestTimeout("interrupt", "the turn did not settle in time") from None
             except RequestLost:
                 # The CLI that went away took the turn with it; the next one does not go on with it.
-                if meant is None or not meant.is_settled or not self._helm.is_reviving:
+                if meant is None or not meant.is_settled or not self._life.is_restarting:
                     raise
         return InterruptReceipt(
             still_queued=[*receipt.still_queued, *waiting],
@@ -348,7 +341,7 @@ class Session(Readings, DailyVerbs):
 
     async def _stop(self, turn: Turn | None, *, also_queued: bool) -> InterruptReceipt:
         """Interrupt the CLI until `turn` has settled."""
-        link, timeout = self._helm.at_work().link, self.options.request_timeout
+        link, timeout = self._parts.slot.require().link, self.options.request_timeout
         if turn is None:
             return await link.call(Interrupt(cancel_queued=also_queued), timeout)
         turn.was_interrupted = True
@@ -372,10 +365,10 @@ class Session(Readings, DailyVerbs):
         if turn.has_begun:
             return
         verb = CancelAsyncMessage(message_uuid=turn.uuid)
-        answer = await self._helm.at_work().link.call(verb, self.options.request_timeout)
+        answer = await self._parts.slot.require().link.call(verb, self.options.request_timeout)
         if answer.cancelled:
             # Older CLIs send no lifecycle that would settle it.
-            self._helm.ledger.withdrawn(turn.uuid)
+            self._parts.prompts.withdrawn(turn.uuid)
 
     def _refuse_stranger(self, name: str, turn: object) -> None:
         if not isinstance(turn, Turn) or turn.session is not self:
@@ -392,20 +385,20 @@ class Session(Readings, DailyVerbs):
         """
         if not isinstance(hard, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("hard", hard, "True or False")
-        await self._helm.pause(hard=hard)
+        await self._pause.begin(hard=hard)
 
     async def resume(self) -> None:
         """Go on where `pause()` held the session; nothing happens to one that is not paused."""
-        await self._helm.living()
-        self._helm.resume()
+        await self._life.ready()
+        self._pause.end()
 
     # Going back
 
     def checkpoint(self) -> Checkpoint:
         """Mark this place in the conversation, to come back to with `rewind`."""
-        if self._helm.last_message is None or self.id is None:
+        if self._parts.prompts.accounts.last_message is None or self.id is None:
             raise UsageError("checkpoint", "no turn yet", "a session in which the model has spoken")
-        return Checkpoint(self.id, self._helm.last_message, len(self._sent))
+        return Checkpoint(self.id, self._parts.prompts.accounts.last_message, len(self._sent))
 
     async def rewind(self, checkpoint: Checkpoint) -> None:
         """Go back to `checkpoint`: the conversation, and with file checkpointing the files too.
@@ -418,7 +411,7 @@ class Session(Readings, DailyVerbs):
         later = self._sent[checkpoint.prompts :]
         if later and self.options.enable_file_checkpointing:
             await self.rewind_files(later[0])
-        await self._helm.restart(checkpoint.message_uuid)
+        await self._life.rewind(checkpoint.message_uuid)
         del self._sent[checkpoint.prompts :]
 
     def fork(self, **overrides: Any) -> Session:
@@ -438,7 +431,7 @@ class Session(Readings, DailyVerbs):
         if not isinstance(verb, Verb):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("verb", verb, "a value of steersman.control, such as SetModel(...)")
         _refuse_other_hooks(verb)
-        life = await self._helm.answering(verb.operation)
+        life = await self._life.responsive(verb.operation)
         known = self.capabilities
         missing = verb.needs - (verb.needs if known is None else known)
         if missing:
@@ -459,7 +452,7 @@ class Session(Readings, DailyVerbs):
             raise UsageError("subtype", subtype, "the CLI's name for a control request")
         plain = checks.plain("fields", fields)
         seconds = _seconds(timeout, self.options.request_timeout)
-        life = await self._helm.answering(subtype)
+        life = await self._life.responsive(subtype)
         answer = await life.link.control(subtype, plain, seconds)
         return answer.raw
 
@@ -477,9 +470,14 @@ def _seconds(given: float | None, otherwise: float) -> float:
     return given
 
 
-async def _keep(session: Session) -> AsyncGenerator[None, None]:
-    """Stand open as long as the session does: a loop that shuts down closes both."""
+async def _close_with_loop(life: Lifecycle) -> AsyncGenerator[None, None]:
+    """Close a session that is still open when its event loop shuts down.
+
+    The loop closes the async generators that it knows; this one is open as long as the session.
+    """
     try:
         yield
     finally:
-        await session.released()
+        if not life.is_over:
+            life.close()
+            await life.wait_gone()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from steersman._session.life import Living
+from steersman._session.cli import CliSlot
 from steersman._session.turn import Turn
 from steersman.control.session import Interrupt
 from steersman.errors import LimitReached, RequestError, Stalled
@@ -13,10 +13,10 @@ __all__ = ["stop"]
 
 
 async def stop(
-    living: Living, turns: list[Turn], why: Stalled | LimitReached, patience: float
+    slot: CliSlot, turns: list[Turn], why: Stalled | LimitReached, patience: float
 ) -> None:
     """Interrupt the CLI; kill it if `turns` have not settled after `patience` seconds."""
-    life = living.life
+    life = slot.running
     if life is None or not life.link.is_open:
         return
     for turn in turns:
@@ -27,5 +27,5 @@ async def stop(
             for turn in turns:
                 await turn.result()
     except (TimeoutError, RequestError):
-        if living.life is life and not life.link.gone.done():
-            living.kill(why)
+        if slot.running is life and not life.link.gone.done():
+            slot.kill(why)

@@ -1,4 +1,4 @@
-"""What a session waits for, as plain values."""
+"""A running session as a snapshot."""
 
 from __future__ import annotations
 
@@ -7,13 +7,28 @@ from typing import Any
 from steersman import _json
 from steersman._protocol.events import DialogAsked, ElicitationAsked, PermissionAsked, ToolCalled
 from steersman._session.handlers import Handlers
-from steersman.journal.snapshot import PendingPermission, PendingToolCall
+from steersman._session.ledger import Ledger
+from steersman._session.status import Status
+from steersman.journal.replaying import snapshot_of
+from steersman.journal.snapshot import PendingPermission, PendingToolCall, SessionSnapshot
 from steersman.journal.standing import TOOL_USE_ID, Standing
 
-__all__ = ["add_open"]
+__all__ = ["snapshot"]
 
 
-def add_open(standing: Standing, handlers: Handlers) -> None:
+def snapshot(
+    status: Status, handlers: Handlers | None, prompts: Ledger, session_id: str | None
+) -> SessionSnapshot:
+    """Where the session stands now, with what is being answered."""
+    standing = Standing()
+    standing.phase, standing.state, standing.since = status.phase, status.state, status.since
+    standing.started, standing.completed = status.started, status.completed
+    if handlers is not None:
+        _add_open(standing, handlers)
+    return snapshot_of(standing, prompts.accounts, session_id=session_id, queued=prompts.queued)
+
+
+def _add_open(standing: Standing, handlers: Handlers) -> None:
     """Put what is being answered into `standing`."""
     for asked, since in handlers.open:
         if isinstance(asked, PermissionAsked):

@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from steersman._session.life import Life, Living
+from steersman._session.cli import CliSlot, RunningCli
+from steersman._session.ledger import Ledger
+from steersman._session.log import Log
 from steersman._session.stopping import stop
 from steersman.errors import Stalled
 from steersman.journal import Entry, Kind
@@ -23,11 +25,13 @@ __all__ = ["Watch"]
 class Watch:
     """Looks after one session while a prompt of ours is at work."""
 
-    def __init__(self, limits: Watchdog | None, living: Living) -> None:
+    def __init__(self, limits: Watchdog | None, slot: CliSlot, prompts: Ledger, log: Log) -> None:
         self._limits = limits or Watchdog(
             first_token=None, between_events=None, tool=None, retry=None
         )
-        self._living = living
+        self._slot = slot
+        self._prompts = prompts
+        self._log = log
         self._alarm: asyncio.TimerHandle | None = None
         self._stopping: asyncio.Task[None] | None = None
         self.last = "the start"
@@ -50,7 +54,7 @@ class Watch:
     def look(self) -> None:
         """Begin to watch; silence counts from now on."""
         self.rest()
-        life = self._living.life
+        life = self._slot.running
         if life is not None:
             life.link.quiet_since = asyncio.get_running_loop().time()
             self._set_alarm(life, 0.0)
@@ -67,7 +71,7 @@ class Watch:
             self._alarm.cancel()
             self._alarm = None
 
-    def _set_alarm(self, life: Life, silence: float) -> None:
+    def _set_alarm(self, life: RunningCli, silence: float) -> None:
         """Look again when the next of the limits is reached, whichever will count by then."""
         limits = [limit for limit in self._patience().values() if limit is not None]
         if limits:
@@ -75,11 +79,11 @@ class Watch:
             loop = asyncio.get_running_loop()
             self._alarm = loop.call_later(min(left, default=min(limits)), self._check, life)
 
-    def _check(self, life: Life) -> None:
+    def _check(self, life: RunningCli) -> None:
         self._alarm = None
-        if life is not self._living.life or not life.link.is_open or self._is_stopping:
+        if life is not self._slot.running or not life.link.is_open or self._is_stopping:
             return
-        if self._living.ledger.at_work is None:
+        if self._prompts.at_work is None:
             return
         now = asyncio.get_running_loop().time()
         if not life.handlers.is_empty:
@@ -92,7 +96,7 @@ class Watch:
         else:
             self._set_alarm(life, silence)
 
-    def _phase(self, life: Life) -> str:
+    def _phase(self, life: RunningCli) -> str:
         """What the CLI should be doing now."""
         if self._running_tools:
             # Also right behind its stream, whose last pieces come after the call.
@@ -115,17 +119,16 @@ class Watch:
     def _is_stopping(self) -> bool:
         return self._stopping is not None and not self._stopping.done()
 
-    def _bark(self, life: Life, phase: str, silence: float) -> None:
-        living = self._living
-        turns = [turn for turn in living.ledger.written if not turn.is_settled]
+    def _bark(self, life: RunningCli, phase: str, silence: float) -> None:
+        turns = [turn for turn in self._prompts.written if not turn.is_settled]
         last = "stream_event" if life.link.last_kind is Kind.PARTIAL else self.last
         why = Stalled(phase, silence, last, evidence=life.link.evidence(phase))
-        living.log.note(
+        self._log.note(
             Kind.STALLED,
             tuple(turn.uuid for turn in turns),
             phase=phase,
             since=silence,
             last_event=last,
         )
-        stopping = stop(living, turns, why, self._limits.interrupt)
+        stopping = stop(self._slot, turns, why, self._limits.interrupt)
         self._stopping = asyncio.get_running_loop().create_task(stopping)

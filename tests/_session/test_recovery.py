@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from steersman._session.handover import hand_over
+from steersman._session.recovery import hand_over
 from steersman._session.turn import Turn
 from steersman.testing.scripted.cli import ScriptedCLI
 from tests._session.peers import opened
