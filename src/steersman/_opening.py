@@ -7,9 +7,9 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from steersman._session.course import Continuation, Course
-from steersman._session.identity import new_uuid
 from steersman._session.session import Session
+from steersman._session.setup import Continuation, Course
+from steersman._session.uuids import new_uuid
 from steersman._wire.launch import Plan, plan
 from steersman.adapters import (
     FUNCTIONS,

@@ -10,7 +10,7 @@ from steersman.errors import UsageError
 from steersman.options.fields import Options
 
 if TYPE_CHECKING:
-    from steersman._session.course import Flight, PolicyHook
+    from steersman._session.setup import Flight, PolicyHook
     from steersman.options.servers import McpServer
     from steersman.ports import JsonObject, Sink, ToolServer, Transport
 
@@ -98,9 +98,9 @@ def policed(options: Options) -> tuple[Options, PolicyHook | None]:
     """The options with our own guard, if there is a policy to hold, and the guard."""
     if options.policy is None and not options.ask_every_call:
         return options, None
-    from steersman._session import policing  # noqa: PLC0415 - most programs have none
+    from steersman._session.requests import policy_hook  # noqa: PLC0415 - most programs have none
 
-    return policing.policed(options)
+    return policy_hook.policed(options)
 
 
 def program_of(options: Options, transport: Transport | None) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 # Here for its place in time: before the program registers goodbyes of its own.
 import steersman.transports.at_exit  # noqa: F401  # pyright: ignore[reportUnusedImport]
 from steersman._lazy import by_name
-from steersman._session.prompts import Prompt, content_of
+from steersman._session.prompt_content import Prompt, content_of
 from steersman.adapters import servers_of
 from steersman.errors import BadOutput, NoOutput, ResumeNotFound, TurnFailed, UsageError
 from steersman.options import checks
@@ -278,7 +278,7 @@ def _checked(transport: Transport | None) -> Transport | None:
 
 
 def _uuid_of(key: str) -> str:
-    from steersman._session.identity import uuid_of  # noqa: PLC0415 - few sessions have a key
+    from steersman._session.uuids import uuid_of  # noqa: PLC0415 - few sessions have a key
 
     return uuid_of("steersman", key)
 

@@ -12,8 +12,8 @@ from hypothesis.stateful import (
 )
 
 from steersman._protocol.events import MessageArrived, TurnSettled, TurnStarted
+from steersman._protocol.routing import Route
 from steersman._protocol.turns import TurnBook
-from steersman._wire.codec import Route
 from tests._protocol.conversations import Dialogue, as_older_cli, heard
 from tests.samples import dialogue, kind_of, traces
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from steersman._protocol.events import DialogAsked, ElicitationAsked
-from steersman._session.deciding import Deciding, People, Refused
-from steersman._session.hooking import Hooking
-from steersman._session.inbound import Desk
-from steersman._session.pausing import Gate
-from steersman._session.serving import Serving
+from steersman._session.gate import Gate
+from steersman._session.requests.hooks import Hooking
+from steersman._session.requests.permissions import Deciding, People, Refused
+from steersman._session.requests.responder import Desk
+from steersman._session.requests.tool_servers import Serving
 from steersman.errors import UsageError
 from steersman.permissions import DialogAnswer, Elicitation, ElicitationAnswer, UserDialog
 

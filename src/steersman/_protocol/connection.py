@@ -35,10 +35,10 @@ from steersman._protocol.events import (
     Unanswerable,
     Withdrawn,
 )
+from steersman._protocol.framing import DEFAULT_LIMIT, LineFramer, Oversize
+from steersman._protocol.routing import Piece, Response, Route, encode, read_piece, route, unpack
 from steersman._protocol.turns import TurnBook
 from steersman._values import MISFITS, SOURCE, UNFIT, Wire, decoder_of, read_leniently
-from steersman._wire.codec import Piece, Response, Route, encode, read_piece, route, unpack
-from steersman._wire.framing import DEFAULT_LIMIT, LineFramer, Oversize
 from steersman.control.verbs import Answer, Verb
 from steersman.errors import RequestLost, RequestRefused, RequestTimeout
 from steersman.hooks.events.event import HookEvent

@@ -6,7 +6,7 @@ from typing import Any, final
 
 from msgspec import Struct
 
-from steersman._wire.framing import Oversize
+from steersman._protocol.framing import Oversize
 from steersman.control.verbs import Answer
 from steersman.errors import RequestError
 from steersman.hooks.events.event import HookEvent

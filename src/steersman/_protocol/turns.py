@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from steersman._protocol.events import TurnSettled, TurnStarted
-from steersman._wire.codec import Route
+from steersman._protocol.routing import Route
 
 __all__ = ["TurnBook"]
 

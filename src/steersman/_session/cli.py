@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from steersman._session.handlers import Handlers
 from steersman._session.link import Link
+from steersman._session.requests.tasks import Handlers
 from steersman.control.handshake import Initialized
 from steersman.control.mcp import McpMessage
 from steersman.errors import ChannelClosed, LimitReached, Stalled, SteersmanError

@@ -14,9 +14,9 @@ from steersman._protocol.events import (
     TurnStarted,
     Withdrawn,
 )
-from steersman._session.decisions import forbidden_among
-from steersman._session.inbound import Asked
 from steersman._session.parts import Parts
+from steersman._session.requests.decision_log import forbidden_among
+from steersman._session.requests.responder import Asked
 from steersman.errors import ForbiddenTool, TurnFailed
 from steersman.journal import Entry, Kind, Move
 from steersman.messages.system import Init

@@ -8,17 +8,17 @@ from dataclasses import replace
 
 import msgspec
 
-from steersman._session.ceremonies import raise_end
 from steersman._session.cli import RunningCli
-from steersman._session.course import Continuation
 from steersman._session.dispatcher import Dispatcher
-from steersman._session.handlers import Handlers
+from steersman._session.gate import with_gate
 from steersman._session.link import Link
 from steersman._session.parts import Parts
-from steersman._session.pausing import with_gate
 from steersman._session.readiness import await_servers
 from steersman._session.recovery import Handover, hand_over
-from steersman._session.starting import start
+from steersman._session.requests.own_events import raise_end
+from steersman._session.requests.tasks import Handlers
+from steersman._session.setup import Continuation
+from steersman._session.startup import start
 from steersman._wire.launch import Plan
 from steersman.control.session import Interrupt
 from steersman.errors import (

@@ -20,8 +20,8 @@ from steersman._protocol.events import (
     PiecesArrived,
     SpeechArrived,
 )
-from steersman._session.log import Log
-from steersman._session.pausing import GATE
+from steersman._session.gate import GATE
+from steersman._session.journal_writer import Log
 from steersman._session.stderr import StderrTail
 from steersman._wire.launch import Plan, hook_id, redacted
 from steersman.control.verbs import Answer, Verb

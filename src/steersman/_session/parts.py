@@ -8,22 +8,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from steersman._session.cli import CliSlot
-from steersman._session.course import Course
-from steersman._session.deciding import deciding_for
-from steersman._session.decisions import Decisions
-from steersman._session.flights import FlightRecorder
-from steersman._session.hooking import Hooking
-from steersman._session.inbound import Desk
-from steersman._session.ledger import Ledger
-from steersman._session.listening import Listeners
-from steersman._session.log import Log
-from steersman._session.measuring import Meter
-from steersman._session.pausing import Gate
+from steersman._session.flight_recorder import FlightRecorder
+from steersman._session.gate import Gate
+from steersman._session.journal_writer import Log
+from steersman._session.listeners import Listeners
+from steersman._session.prompt_queue import Ledger
 from steersman._session.readiness import ServerBook
 from steersman._session.recovery import RestartBudget
-from steersman._session.serving import Serving
+from steersman._session.requests.decision_log import Decisions
+from steersman._session.requests.hooks import Hooking
+from steersman._session.requests.permissions import deciding_for
+from steersman._session.requests.responder import Desk
+from steersman._session.requests.tool_servers import Serving
+from steersman._session.setup import Course
 from steersman._session.status import Status
-from steersman._session.watching import Watch
+from steersman._session.usage_limits import Meter
+from steersman._session.watchdog import Watch
 from steersman._wire.launch import hook_id
 from steersman.errors import SteersmanError
 from steersman.hooks.deferring import ask_rules
@@ -160,7 +160,7 @@ def _caller(
 
 
 def _snapshot(status: Status, slot: CliSlot, prompts: Ledger) -> SessionSnapshot:
-    from steersman._session.views import snapshot  # noqa: PLC0415 - loaded when first asked for
+    from steersman._session.snapshot import snapshot  # noqa: PLC0415 - loaded when first asked for
 
     handlers = None if slot.running is None else slot.running.handlers
     return snapshot(status, handlers, prompts, slot.session_id)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from steersman._session.gate import with_gate
 from steersman._session.lifecycle import Lifecycle
 from steersman._session.parts import Parts
-from steersman._session.pausing import with_gate
 from steersman.errors import ChannelClosed, RequestLost, RequestRefused
 from steersman.journal import Move, Phase
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from steersman import _json
+from steersman._session.journal_writer import Log
 from steersman._session.link import Link
-from steersman._session.log import Log
-from steersman._session.starting import REAPING
+from steersman._session.startup import REAPING
 from steersman.control.mcp import McpServerStatus, McpStatus
 from steersman.errors import McpNotReady, RequestError
 from steersman.journal import Kind

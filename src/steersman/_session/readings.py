@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from typing import TypeVar
 
-from steersman._session.log import Log
+from steersman._session.journal_writer import Log
 from steersman._session.readers import Reading, TurnReading
 from steersman._session.turn import LINES
 from steersman.errors import ChannelClosed, UsageError

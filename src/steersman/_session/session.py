@@ -10,19 +10,19 @@ from typing import Any, Self, TypeVar, cast, get_args
 
 import msgspec
 
-from steersman._session.ceremonies import raise_start
-from steersman._session.course import Course
 from steersman._session.dispatcher import Dispatcher
-from steersman._session.identity import new_uuid, uuid_of
 from steersman._session.lifecycle import Lifecycle
-from steersman._session.listening import EventName, Listener
-from steersman._session.mcp import McpDesk
+from steersman._session.listeners import EventName, Listener
+from steersman._session.mcp_servers import McpDesk
 from steersman._session.parts import build
 from steersman._session.pause import Pause
-from steersman._session.prompts import Prompt, content_of
+from steersman._session.prompt_content import Prompt, content_of
 from steersman._session.readings import Readings
+from steersman._session.requests.own_events import raise_start
 from steersman._session.rewinding import Checkpoint
+from steersman._session.setup import Course
 from steersman._session.turn import Turn, When
+from steersman._session.uuids import new_uuid, uuid_of
 from steersman._session.verbs import DailyVerbs
 from steersman.control.handshake import Initialize, Initialized
 from steersman.control.session import CancelAsyncMessage, EndSession, Interrupt, InterruptReceipt

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from steersman._session.cli import CliSlot
-from steersman._session.handlers import Need
-from steersman._session.ledger import Ledger
-from steersman._session.log import Log
+from steersman._session.journal_writer import Log
+from steersman._session.prompt_queue import Ledger
+from steersman._session.requests.tasks import Need
 from steersman.journal import Kind, Move, Phase, step
 from steersman.journal.snapshot import State
 

@@ -13,11 +13,11 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from steersman._protocol.events import PermissionAsked, ToolCalled
-from steersman._session.asking import LATER
-from steersman._session.deciding import Refused
-from steersman._session.eager import Starter
-from steersman._session.inbound import Asked, Desk
 from steersman._session.link import Link
+from steersman._session.requests.eager import Starter
+from steersman._session.requests.inbox_forwarder import LATER
+from steersman._session.requests.permissions import Refused
+from steersman._session.requests.responder import Asked, Desk
 from steersman.errors import ChannelClosed
 
 __all__ = ["Handlers", "Need"]

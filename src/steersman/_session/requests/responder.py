@@ -14,11 +14,11 @@ from steersman._protocol.events import (
     ToolCalled,
     Unanswerable,
 )
-from steersman._session.asking import Reply
-from steersman._session.deciding import Deciding, Refused, nobody
-from steersman._session.hooking import Hooking
-from steersman._session.pausing import GATE, Gate
-from steersman._session.serving import Serving
+from steersman._session.gate import GATE, Gate
+from steersman._session.requests.hooks import Hooking
+from steersman._session.requests.inbox_forwarder import Reply
+from steersman._session.requests.permissions import Deciding, Refused, nobody
+from steersman._session.requests.tool_servers import Serving
 
 __all__ = ["Asked", "Desk"]
 

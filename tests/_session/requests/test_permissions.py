@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from steersman import Allow, Deny, Inbox, Policy
-from steersman._session.deciding import Deciding, People
+from steersman._session.requests.permissions import Deciding, People
 from steersman.errors import AskGone, ForbiddenTool
 from steersman.inbox import AskOutcome
 from steersman.journal import Entry, Kind

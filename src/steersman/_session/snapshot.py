@@ -6,8 +6,8 @@ from typing import Any
 
 from steersman import _json
 from steersman._protocol.events import DialogAsked, ElicitationAsked, PermissionAsked, ToolCalled
-from steersman._session.handlers import Handlers
-from steersman._session.ledger import Ledger
+from steersman._session.prompt_queue import Ledger
+from steersman._session.requests.tasks import Handlers
 from steersman._session.status import Status
 from steersman.journal.replaying import snapshot_of
 from steersman.journal.snapshot import PendingPermission, PendingToolCall, SessionSnapshot

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman._wire.framing import DEFAULT_LIMIT, HEAD, LineFramer, Oversize
+from steersman._protocol.framing import DEFAULT_LIMIT, HEAD, LineFramer, Oversize
 from tests.samples.strategies import chunks
 
 LINES = st.lists(st.binary(min_size=1, max_size=30).filter(lambda line: not line.isspace()))

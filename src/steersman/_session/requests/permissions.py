@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from steersman._protocol.events import DialogAsked, ElicitationAsked, PermissionAsked
-from steersman._session.asking import Asking, Later, Reply, response_of
-from steersman._session.decisions import Decisions, Source
+from steersman._session.requests.decision_log import Decisions, Source
+from steersman._session.requests.inbox_forwarder import Asking, Later, Reply, response_of
 from steersman.options import Options
 from steersman.permissions import (
     ASK_USER_QUESTION,

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from steersman._session.billing import Amount, Bill
 from steersman._session.cli import CliSlot, RunningCli
-from steersman._session.ledger import Ledger
-from steersman._session.log import Log
+from steersman._session.journal_writer import Log
+from steersman._session.prompt_queue import Ledger
 from steersman._session.stopping import stop
 from steersman._session.turn import Turn
+from steersman._session.usage_totals import Amount, Bill
 from steersman.control.context import GetUsage, UsageReport
 from steersman.control.verbs import Answer
 from steersman.errors import LimitReached

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from steersman._session.cli import CliSlot
-from steersman._session.course import Flight
-from steersman._session.listening import Listeners
-from steersman._session.log import Log
+from steersman._session.journal_writer import Log
+from steersman._session.listeners import Listeners
+from steersman._session.setup import Flight
 from steersman.errors import SteersmanError
 from steersman.journal import Entry, Kind
 

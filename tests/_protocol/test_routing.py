@@ -8,8 +8,8 @@ from hypothesis import given
 from msgspec import UNSET
 
 from steersman import _json
+from steersman._protocol.routing import Route, encode, read_piece, route, unpack
 from steersman._values import UNFIT
-from steersman._wire.codec import Route, encode, read_piece, route, unpack
 from steersman.control import SetModel
 from tests.samples import lines, traces
 from tests.samples.strategies import ANY_JSON, broken_frames, shapes

@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Sequence
 
 from steersman._session.cli import CliSlot, RunningCli
-from steersman._session.ledger import Ledger
-from steersman._session.log import Log
+from steersman._session.journal_writer import Log
+from steersman._session.prompt_queue import Ledger
 from steersman._session.stopping import stop
 from steersman.errors import Stalled
 from steersman.journal import Entry, Kind

@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import Raw
 
 from steersman._protocol.events import HookAsked
-from steersman._session.holding import Holding
+from steersman._session.requests.barrier import Holding
 from steersman.hooks.answers import Misfit, no, reply_to, written
 from steersman.hooks.deferring import Deferring
 from steersman.hooks.events.event import HookEvent

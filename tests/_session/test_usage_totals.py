@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman._session.billing import NOTHING, Amount, Bill
+from steersman._session.usage_totals import NOTHING, Amount, Bill
 
 
 def dollars(number: float) -> Amount:

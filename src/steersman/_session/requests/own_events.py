@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
-from steersman._session.hooking import Hooking
+from steersman._session.requests.hooks import Hooking
 from steersman.hooks.events.sessions import SessionEnd, SessionStart
 from steersman.hooks.openings import openings
 from steersman.hooks.outputs import SessionStartOutput

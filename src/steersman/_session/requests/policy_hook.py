@@ -10,8 +10,8 @@ import os
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from steersman._session.deciding import Deciding
-from steersman._session.decisions import Decisions
+from steersman._session.requests.decision_log import Decisions
+from steersman._session.requests.permissions import Deciding
 from steersman.errors import UsageError
 from steersman.hooks.events.tools import PreToolUse
 from steersman.hooks.registry import Hooks

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from steersman._protocol.events import TurnSettled
-from steersman._session.identity import new_uuid
+from steersman._session.journal_writer import Log
 from steersman._session.link import Link
-from steersman._session.log import Log
 from steersman._session.recovery import Handover
 from steersman._session.turn import Delivery, Turn
+from steersman._session.uuids import new_uuid
 from steersman.control.session import Interrupt
 from steersman.errors import CliExited, NotLoggedIn, Stalled, SteersmanError
 from steersman.journal import Entry, Kind, Outcome, TurnResult

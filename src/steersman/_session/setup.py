@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
-from steersman._session.deciding import Deciding
-from steersman._session.decisions import Decisions
+from steersman._session.requests.decision_log import Decisions
+from steersman._session.requests.permissions import Deciding
 from steersman._wire.launch import Plan
 from steersman.journal import Entry
 from steersman.options import Options

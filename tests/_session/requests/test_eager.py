@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from steersman._session.eager import starter
+from steersman._session.requests.eager import starter
 
 NAME = contextvars.ContextVar("NAME", default="nobody")
 LIMIT = 5

@@ -11,7 +11,7 @@ import pytest
 
 from steersman import _json
 from steersman._protocol.events import HookAsked
-from steersman._session.hooking import Hooking
+from steersman._session.requests.hooks import Hooking
 from steersman.hooks import (
     HookEvent,
     HookMatcher,
