@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from steersman._session.session import Session
-from steersman._session.setup import Continuation, Course
+from steersman._session.setup import Resumption, SessionSetup
 from steersman._session.uuids import new_uuid
 from steersman._wire.launch import Plan, plan
 from steersman.adapters import (
@@ -42,11 +42,11 @@ def session(
         plugins_checked(options)
     program = program_of(options, transport)
 
-    def again(how: Continuation) -> Plan:
+    def again(how: Resumption) -> Plan:
         return _plan(_options_again(options, how), servers, program, reruns=how.reruns)
 
     first = _plan(options, servers, program)
-    course = Course(
+    course = SessionSetup(
         options,
         first,
         transport or SubprocessTransport(),
@@ -63,7 +63,7 @@ def session(
     return Session(course)
 
 
-def _options_again(options: Options, how: Continuation) -> Options:
+def _options_again(options: Options, how: Resumption) -> Options:
     """The options for another CLI of the same session."""
     if how.is_new:
         # As at first: a fork that was lost before it was written still begins with its history.

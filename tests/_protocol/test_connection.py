@@ -18,7 +18,7 @@ from steersman._protocol.events import (
     HookAsked,
     LineDropped,
     MessageArrived,
-    NoiseHeard,
+    NoiseReceived,
     PermissionAsked,
     StateReported,
     ToolCalled,
@@ -126,8 +126,8 @@ def test_noise_is_kept_aside_in_order_and_disturbs_nothing(trace: str, data: st.
         event for piece in data.draw(chunks(b"".join(lines))) for event in noisy.receive(piece)
     ]
 
-    heard = [event.line for event in events if isinstance(event, NoiseHeard)]
-    rest = [repr(event) for event in events if not isinstance(event, NoiseHeard)]
+    heard = [event.line for event in events if isinstance(event, NoiseReceived)]
+    rest = [repr(event) for event in events if not isinstance(event, NoiseReceived)]
     assert heard == noise
     assert rest == told(quiet, [stream])
 
@@ -292,7 +292,7 @@ def test_no_depth_between_sound_and_beyond_reason_stops_the_reader(depth: int) -
     ],
 )
 def test_a_broken_line_is_noise_although_it_looks_like_a_message(line: bytes) -> None:
-    assert connection().receive(line + b"\n") == [NoiseHeard(line)]
+    assert connection().receive(line + b"\n") == [NoiseReceived(line)]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,13 @@ from hypothesis import given
 from msgspec import UNSET
 
 from steersman import _json
-from steersman._protocol.routing import Route, encode, read_piece, route, unpack
+from steersman._protocol.routing import (
+    RoutingFields,
+    encode,
+    plain_value,
+    read_routing,
+    read_stream_event,
+)
 from steersman._values import UNFIT
 from steersman.control import SetModel
 from tests.samples import lines, traces
@@ -32,7 +38,7 @@ SHAPES = shapes()
     ],
 )
 def test_what_is_not_a_json_object_has_no_route(line: bytes) -> None:
-    assert route(line) is None
+    assert read_routing(line) is None
 
 
 @pytest.mark.parametrize("trace", traces())
@@ -40,7 +46,7 @@ def test_every_recorded_line_has_a_route_with_its_own_words(trace: str) -> None:
     for line in lines(trace):
         frame = json.loads(line)
 
-        found = route(line)
+        found = read_routing(line)
 
         assert found is not None
         assert (found.type, found.subtype, found.uuid, found.session_id) == (
@@ -55,7 +61,7 @@ def test_every_recorded_line_has_a_route_with_its_own_words(trace: str) -> None:
 def test_a_broken_frame_has_a_route_that_keeps_what_is_sound(frame: dict[str, Any]) -> None:
     line = json.dumps(frame).encode()
 
-    found = route(line)
+    found = read_routing(line)
 
     assert found is not None
     sound = {key: frame[key] for key in ("type", "request_id", "uuid") if _is_text(frame, key)}
@@ -70,14 +76,14 @@ def _is_text(frame: dict[str, Any], key: str) -> bool:
 def test_a_request_is_unpacked_as_it_came_whatever_stands_beside_it(request: Any) -> None:
     frame = {"type": "control_request", "uuid": ["not a text"], "request": request}
 
-    found = route(json.dumps(frame).encode())
+    found = read_routing(json.dumps(frame).encode())
 
     assert found is not None
-    assert unpack(found.request) == json.loads(json.dumps(request))
+    assert plain_value(found.request) == json.loads(json.dumps(request))
 
 
 def test_a_line_without_a_request_unpacks_to_an_empty_one() -> None:
-    assert unpack(Route().request) == {}
+    assert plain_value(RoutingFields().request) == {}
 
 
 @given(value=ANY_JSON)
@@ -103,7 +109,7 @@ def test_every_recorded_piece_is_read_as_its_route_says() -> None:
 
     assert pieces
     for line in pieces:
-        piece, found = read_piece(line), route(line)
+        piece, found = read_stream_event(line), read_routing(line)
         assert found is not None
         assert (piece.session_id, piece.parent_tool_use_id) == (
             found.session_id,
@@ -125,4 +131,4 @@ def test_every_recorded_piece_is_read_as_its_route_says() -> None:
 )
 def test_what_is_no_piece_or_has_another_shape_is_not_read_as_one(line: bytes) -> None:
     with pytest.raises(UNFIT):
-        read_piece(line)
+        read_stream_event(line)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from steersman._session.recovery import hand_over
+from steersman._session.recovery import plan_handover
 from steersman._session.turn import Turn
 from steersman.testing.scripted.cli import ScriptedCLI
 from tests._session.peers import opened
@@ -56,7 +56,7 @@ async def test_each_prompt_is_resent_joined_or_lost(
         if how == BEGUN:
             turn.begin()
 
-    told = hand_over(turns, lines, is_new=is_new, is_modern=is_modern)
+    told = plan_handover(turns, lines, is_new=is_new, is_modern=is_modern)
 
     found = {
         turn.uuid: name for name in ("resent", "joined", "lost") for turn in getattr(told, name)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman._session.usage_totals import NOTHING, Amount, Bill
+from steersman._session.usage_totals import NOTHING, Spent, UsageTotals
 
 
-def dollars(number: float) -> Amount:
-    return Amount(number, 10 * number)
+def dollars(number: float) -> Spent:
+    return Spent(number, 10 * number)
 
 
 def test_a_first_answer_that_comes_late_is_charged_to_a_new_conversation() -> None:
-    bill = Bill()
+    bill = UsageTotals()
     bill.new_cli(is_fresh=True)
     bill.new_turn()
     bill.speak()
@@ -24,7 +24,7 @@ def test_a_first_answer_that_comes_late_is_charged_to_a_new_conversation() -> No
 
 
 def test_the_past_of_a_resumed_conversation_is_not_charged() -> None:
-    bill = Bill()
+    bill = UsageTotals()
     bill.new_cli(is_fresh=False)
     bill.hear(dollars(7))
     bill.new_turn()
@@ -36,7 +36,7 @@ def test_the_past_of_a_resumed_conversation_is_not_charged() -> None:
 
 
 def test_what_an_interrupted_turn_still_costs_is_not_charged_to_the_next_one() -> None:
-    bill = Bill()
+    bill = UsageTotals()
     bill.new_cli(is_fresh=True)
     bill.new_turn()
     bill.speak()
@@ -52,7 +52,7 @@ def test_what_an_interrupted_turn_still_costs_is_not_charged_to_the_next_one() -
 
 
 def test_a_result_without_a_mark_is_believed() -> None:
-    bill = Bill()
+    bill = UsageTotals()
     bill.new_cli(is_fresh=False)
     bill.new_turn()
 
@@ -63,7 +63,7 @@ def test_a_result_without_a_mark_is_believed() -> None:
 
 
 def test_totals_that_begin_anew_are_added() -> None:
-    bill = Bill()
+    bill = UsageTotals()
     bill.new_cli(is_fresh=True)
     bill.settle(dollars(5), dollars(5))
 
@@ -74,7 +74,7 @@ def test_totals_that_begin_anew_are_added() -> None:
 
 
 def test_another_cli_goes_on_from_what_was_used() -> None:
-    bill = Bill()
+    bill = UsageTotals()
     bill.new_cli(is_fresh=True)
     bill.speak()
     bill.hear(dollars(4))
@@ -96,7 +96,7 @@ def test_an_answer_always_brings_the_bill_up_to_the_truth(
     past: int, steps: list[tuple[str, int]]
 ) -> None:
     """As long as a CLI is asked before it works, and its costs come behind its words."""
-    bill = Bill()
+    bill = UsageTotals()
     bill.new_cli(is_fresh=False)
     bill.hear(dollars(past))
     totals, used, before = past, 0, 0

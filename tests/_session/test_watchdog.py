@@ -156,7 +156,7 @@ def test_a_cli_that_is_slow_but_alive_is_left_alone() -> None:
     assert took == pytest.approx(19.0 * 30)
 
 
-class Asking:
+class InboxForwarder:
     """Asks for a permission, and takes its time once it has the answer."""
 
     def __init__(self, pause: float) -> None:
@@ -181,7 +181,7 @@ def slow_person(seconds: float) -> Any:
 
 
 def test_waiting_for_a_person_is_not_timed_and_silence_counts_from_the_answer() -> None:
-    asked = watched(Asking(29.0), can_use_tool=slow_person(59.0))
+    asked = watched(InboxForwarder(29.0), can_use_tool=slow_person(59.0))
 
     settled, stalled, took = in_virtual_time(asked)
 
@@ -190,7 +190,7 @@ def test_waiting_for_a_person_is_not_timed_and_silence_counts_from_the_answer() 
 
 
 def test_silence_after_the_answer_is_noticed() -> None:
-    asked = watched(Asking(MINUTES), can_use_tool=slow_person(59.0))
+    asked = watched(InboxForwarder(MINUTES), can_use_tool=slow_person(59.0))
 
     _settled, stalled, _took = in_virtual_time(asked)
 

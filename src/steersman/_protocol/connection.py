@@ -20,24 +20,32 @@ from msgspec.structs import force_setattr
 from steersman import _json
 from steersman._protocol.events import (
     Answered,
+    AssistantArrived,
     DialogAsked,
     ElicitationAsked,
     Event,
     HookAsked,
     LineDropped,
     MessageArrived,
-    NoiseHeard,
+    NoiseReceived,
     PermissionAsked,
-    PiecesArrived,
-    SpeechArrived,
     StateReported,
+    StreamEventsArrived,
     ToolCalled,
     Unanswerable,
     Withdrawn,
 )
 from steersman._protocol.framing import DEFAULT_LIMIT, LineFramer, Oversize
-from steersman._protocol.routing import Piece, Response, Route, encode, read_piece, route, unpack
-from steersman._protocol.turns import TurnBook
+from steersman._protocol.routing import (
+    Response,
+    RoutingFields,
+    StreamEventFields,
+    encode,
+    plain_value,
+    read_routing,
+    read_stream_event,
+)
+from steersman._protocol.turns import TurnTracker
 from steersman._values import MISFITS, SOURCE, UNFIT, Wire, decoder_of, read_leniently
 from steersman.control.verbs import Answer, Verb
 from steersman.errors import RequestLost, RequestRefused, RequestTimeout
@@ -53,7 +61,7 @@ WireT = TypeVar("WireT", bound=Wire)
 # For most lines one of them is wanted, and looking up a member of an enum is dear.
 CONTROL, MESSAGE, PARTIAL = Kind.CONTROL, Kind.MESSAGE, Kind.PARTIAL
 
-BROKEN = Piece(abandoned_blocks=msgspec.Raw(b"null"))
+BROKEN = StreamEventFields(abandoned_blocks=msgspec.Raw(b"null"))
 """Stands for a piece that wants a closer look."""
 
 REMEMBERED = 64
@@ -110,7 +118,7 @@ class Connection:
         hooks: Mapping[str, type[HookEvent]] | None = None,
         limit: int = DEFAULT_LIMIT,
     ) -> None:
-        self.turns = TurnBook()
+        self.turns = TurnTracker()
         self.session_id = ""
         """The conversation's id, as the CLI last told it."""
         self._token = token
@@ -120,7 +128,7 @@ class Connection:
         self._pending: dict[str, _Pending] = {}
         self._asked: dict[str, tuple[str, Any] | None] = {}
         self._answered: dict[str, None] = {}
-        self._roads: dict[str, Callable[[Route, bytes], list[Event]]] = {
+        self._roads: dict[str, Callable[[RoutingFields, bytes], list[Event]]] = {
             "stream_event": self._on_partial,
             "user": self._on_user,
             "system": self._on_system,
@@ -135,7 +143,7 @@ class Connection:
 
     def receive(self, chunk: bytes) -> list[Event]:
         """Everything that `chunk` completes, in order; `b""` means that the CLI closed its side."""
-        runs = (SpeechArrived, PiecesArrived)
+        runs = (AssistantArrived, StreamEventsArrived)
         return [
             each
             for event in self.take(chunk)
@@ -145,7 +153,7 @@ class Connection:
     def take(self, chunk: bytes) -> list[Event]:
         """The same with what is usual taken together, for those in a hurry."""
         events: list[Event] = []
-        run: PiecesArrived | None = None
+        run: StreamEventsArrived | None = None
         parent: str | None = None
         for line in self._framer.feed(chunk) if chunk else self._framer.finish():
             if type(line) is Oversize:
@@ -156,13 +164,13 @@ class Connection:
             beginning = line[:BEGINNING]
             if beginning == PIECE:
                 try:
-                    piece = read_piece(line)
+                    piece = read_stream_event(line)
                 except UNFIT:
                     piece = BROKEN
                 if piece.abandoned_blocks is UNSET:
                     if run is None or piece.parent_tool_use_id != parent:
                         parent = piece.parent_tool_use_id
-                        run = PiecesArrived([], self.turns.owners(parent))
+                        run = StreamEventsArrived([], self.turns.owners(parent))
                         events.append(run)
                     run.lines.append(line)
                     if piece.session_id:
@@ -184,7 +192,7 @@ class Connection:
             return self._read(line)
         if speech.session_id:
             self.session_id = speech.session_id
-        return (SpeechArrived(line, speech, self.turns.owners(speech.parent_tool_use_id)),)
+        return (AssistantArrived(line, speech, self.turns.owners(speech.parent_tool_use_id)),)
 
     def _hear_question(self, line: bytes) -> Iterable[Event]:
         try:
@@ -205,30 +213,30 @@ class Connection:
         return (MessageArrived(line, CONTROL, ()), PermissionAsked(request_id, request))
 
     def _read(self, line: bytes) -> Iterable[Event]:
-        found = route(line)
+        found = read_routing(line)
         if found is None:
-            return (NoiseHeard(line),)
+            return (NoiseReceived(line),)
         if found.session_id:
             self.session_id = found.session_id
         return self._roads.get(found.type, self._on_message)(found, line)
 
-    def _on_partial(self, found: Route, line: bytes) -> list[Event]:
+    def _on_partial(self, found: RoutingFields, line: bytes) -> list[Event]:
         name = "abandoned" if b'"abandoned_blocks"' in line else ""
         turns = self.turns.owners(found.parent_tool_use_id)
         return [MessageArrived(line, PARTIAL, turns, name)]
 
-    def _on_message(self, found: Route, line: bytes) -> list[Event]:
+    def _on_message(self, found: RoutingFields, line: bytes) -> list[Event]:
         name = found.subtype or "" if found.type == "system" else found.type
         turns = self.turns.owners(found.parent_tool_use_id)
         return [MessageArrived(line, MESSAGE, turns, name)]
 
-    def _on_user(self, found: Route, line: bytes) -> list[Event]:
+    def _on_user(self, found: RoutingFields, line: bytes) -> list[Event]:
         if not found.is_replay:
             return self._on_message(found, line)
         started = self.turns.replayed(found.uuid or "")
         return [MessageArrived(line, Kind.BOOKKEEPING, self.turns.current), *started]
 
-    def _on_system(self, found: Route, line: bytes) -> list[Event]:
+    def _on_system(self, found: RoutingFields, line: bytes) -> list[Event]:
         if found.subtype == "session_state_changed":
             settled = self.turns.idle() if found.state == "idle" else []
             arrived = MessageArrived(line, Kind.BOOKKEEPING, ())
@@ -239,33 +247,33 @@ class Connection:
             self.turns.task_started(found.tool_use_id)
         return self._on_message(found, line)
 
-    def _on_result(self, found: Route, line: bytes) -> list[Event]:
+    def _on_result(self, found: RoutingFields, line: bytes) -> list[Event]:
         arrived = MessageArrived(line, MESSAGE, self.turns.current, found.type)
         return [arrived, *self.turns.result(found, line)]
 
-    def _on_lifecycle(self, found: Route, line: bytes) -> list[Event]:
+    def _on_lifecycle(self, found: RoutingFields, line: bytes) -> list[Event]:
         changed = self.turns.lifecycle(found.command_uuid or "", found.state or "")
         return [MessageArrived(line, Kind.BOOKKEEPING, ()), *changed]
 
-    def _on_answer(self, found: Route, line: bytes) -> list[Event]:
+    def _on_answer(self, found: RoutingFields, line: bytes) -> list[Event]:
         arrived = MessageArrived(line, CONTROL, ())
         try:
             response = msgspec.json.decode(found.response, type=Response)
         except (msgspec.MsgspecError, UnicodeDecodeError):
-            response = _read_response(unpack(found.response))
+            response = _read_response(plain_value(found.response))
         pending = self._pending.pop(response.request_id, None)
         if pending is None:
             return [arrived]
         return [arrived, Answered(response.request_id, _answer_of(pending, response))]
 
-    def _on_question(self, found: Route, line: bytes) -> list[Event]:
+    def _on_question(self, found: RoutingFields, line: bytes) -> list[Event]:
         arrived = MessageArrived(line, CONTROL, ())
         request_id = found.request_id
         if request_id is None or request_id in self._asked or request_id in self._answered:
             # Nobody to answer to, or somebody is at it, or was; the line stays in the journal.
             return [arrived]
         self._asked[request_id] = None
-        return [arrived, *self._ask(request_id, unpack(found.request))]
+        return [arrived, *self._ask(request_id, plain_value(found.request))]
 
     def _ask(self, request_id: str, request: Any) -> list[Event]:
         subtype = request.get("subtype") if _json.is_object(request) else None
@@ -296,13 +304,13 @@ class Connection:
         try:
             given = decoder_of(event).decode(asked.input)
         except UNFIT:
-            told = unpack(asked.input)
+            told = plain_value(asked.input)
             if not _json.is_object(told):
                 return Unanswerable(request_id, "hook_callback cannot be read: ValidationError")
             given, line = read_leniently(event, told).came_from(told), None
         else:
             if line is None:
-                given.came_from(unpack(asked.input))
+                given.came_from(plain_value(asked.input))
             else:
                 force_setattr(given, SOURCE, (line, TOLD))
         about = asked.tool_use_id if isinstance(asked.tool_use_id, str) else ""
@@ -319,7 +327,7 @@ class Connection:
             called += [Withdrawn(each) for each, known in self._asked.items() if known == call]
         return called
 
-    def _on_cancel(self, found: Route, line: bytes) -> list[Event]:
+    def _on_cancel(self, found: RoutingFields, line: bytes) -> list[Event]:
         arrived = MessageArrived(line, CONTROL, ())
         if found.request_id not in self._asked:
             return [arrived]
@@ -434,7 +442,7 @@ def _typed(cls: type[WireT], request: dict[str, Any]) -> WireT:
 def _answer_of(pending: _Pending, response: Response) -> Answer | RequestRefused:
     if response.subtype == "error":
         return RequestRefused(pending.operation, response.error, response.error_code)
-    found = unpack(response.response)
+    found = plain_value(response.response)
     fields = found if _json.is_object(found) else {}
     return read_leniently(pending.answer, fields).came_from(fields)
 

@@ -14,13 +14,21 @@ from msgspec import UNSET, Struct, UnsetType, field
 from steersman import _json
 from steersman._values import UNFIT, Wire, read_leniently
 
-__all__ = ["Piece", "Response", "Route", "encode", "read_piece", "route", "unpack"]
+__all__ = [
+    "Response",
+    "RoutingFields",
+    "StreamEventFields",
+    "encode",
+    "plain_value",
+    "read_routing",
+    "read_stream_event",
+]
 
 # msgspec cannot mix `Raw` with `None` in a union, so absence is an empty `Raw`.
 NOTHING = msgspec.Raw()
 
 
-class Route(Wire, frozen=True, kw_only=True):
+class RoutingFields(Wire, frozen=True, kw_only=True):
     """The fields that decide where a line goes and which turn it belongs to."""
 
     type: str = ""
@@ -41,7 +49,7 @@ class Route(Wire, frozen=True, kw_only=True):
 
 
 # The word is checked with the fields: a line may say `type` twice, and then the last one counts.
-class Piece(Struct, frozen=True, gc=False, tag_field="type", tag="stream_event"):
+class StreamEventFields(Struct, frozen=True, gc=False, tag_field="type", tag="stream_event"):
     """The same of a piece of a message, which most lines are."""
 
     parent_tool_use_id: str | None = None
@@ -60,12 +68,12 @@ class Response(Struct, frozen=True, kw_only=True):
     error_code: str | None = None
 
 
-_routes = msgspec.json.Decoder(Route)
-read_piece = msgspec.json.Decoder(Piece).decode
+_routes = msgspec.json.Decoder(RoutingFields)
+read_stream_event = msgspec.json.Decoder(StreamEventFields).decode
 """The piece on a line. Raises one of `UNFIT` where it is none, or takes a closer look."""
 
 
-def route(line: bytes) -> Route | None:
+def read_routing(line: bytes) -> RoutingFields | None:
     """Where `line` goes; `None` when it is not a JSON object."""
     try:
         return _routes.decode(line)
@@ -73,11 +81,11 @@ def route(line: bytes) -> Route | None:
         return _route_loosely(line)
 
 
-def _route_loosely(line: bytes) -> Route | None:
+def _route_loosely(line: bytes) -> RoutingFields | None:
     try:
         found = _json.loads(line)
     except _json.TooDeep:
-        return _route_by_eye(line)
+        return _routing_by_pattern(line)
     except ValueError:
         return None
     if not _json.is_object(found):
@@ -87,15 +95,15 @@ def _route_loosely(line: bytes) -> Route | None:
         for key in ("request", "response")
         if key in found
     }
-    return msgspec.structs.replace(read_leniently(Route, found), **raws)
+    return msgspec.structs.replace(read_leniently(RoutingFields, found), **raws)
 
 
-def _route_by_eye(line: bytes) -> Route | None:
+def _routing_by_pattern(line: bytes) -> RoutingFields | None:
     """For an object too deep to decode: it may be a question, and must then be refused."""
     kind, request_id = _TYPE.search(line), _REQUEST_ID.search(line)
     if kind is None or not line.lstrip().startswith(b"{"):
         return None
-    return Route(
+    return RoutingFields(
         type=kind[1].decode("utf-8", "replace"),
         request_id=None if request_id is None else request_id[1].decode("utf-8", "replace"),
     )
@@ -105,7 +113,7 @@ _TYPE = re.compile(rb'"type":\s*"([^"\\]+)"')
 _REQUEST_ID = re.compile(rb'"request_id":\s*"([^"\\]+)"')
 
 
-def unpack(raw: msgspec.Raw) -> Any:
+def plain_value(raw: msgspec.Raw) -> Any:
     """The plain value inside a route; an empty object when there is none that can be read."""
     try:
         return _json.loads(bytes(raw)) if bytes(raw) else {}

@@ -15,14 +15,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from steersman._protocol.events import TurnSettled, TurnStarted
-from steersman._protocol.routing import Route
+from steersman._protocol.routing import RoutingFields
 
-__all__ = ["TurnBook"]
+__all__ = ["TurnTracker"]
 
 TurnEvent = TurnStarted | TurnSettled
 
 
-class TurnBook:
+class TurnTracker:
     """Follows the prompts that were sent and not yet settled."""
 
     def __init__(self) -> None:
@@ -104,7 +104,7 @@ class TurnBook:
         self._replayed.append(uuid)
         return self._start(uuid)
 
-    def result(self, route: Route, line: bytes) -> list[TurnEvent]:
+    def result(self, route: RoutingFields, line: bytes) -> list[TurnEvent]:
         """A turn of the CLI's has ended."""
         named = route.user_message_uuids or [uuid for uuid in (route.user_message_uuid,) if uuid]
         named = [self._stand_ins.get(uuid, uuid) for uuid in named]

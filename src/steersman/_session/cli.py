@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from steersman._session.link import Link
-from steersman._session.requests.tasks import Handlers
+from steersman._session.link import CliLink
+from steersman._session.requests.tasks import RequestTasks
 from steersman.control.handshake import Initialized
 from steersman.control.mcp import McpMessage
 from steersman.errors import ChannelClosed, LimitReached, Stalled, SteersmanError
@@ -18,8 +18,8 @@ __all__ = ["CliSlot", "RunningCli"]
 class RunningCli:
     """One CLI process: the link to it, and the tasks that answer its requests."""
 
-    link: Link
-    handlers: Handlers
+    link: CliLink
+    handlers: RequestTasks
 
 
 class CliSlot:

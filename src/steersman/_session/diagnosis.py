@@ -15,7 +15,7 @@ from steersman.errors import (
     SteersmanError,
 )
 
-__all__ = ["why_it_exited"]
+__all__ = ["startup_error"]
 
 _CAUSES: tuple[tuple[str, type[SteersmanError], str], ...] = (
     (
@@ -41,7 +41,7 @@ _CAUSES: tuple[tuple[str, type[SteersmanError], str], ...] = (
 )
 
 
-def why_it_exited(said: str, evidence: Evidence, noise: str = "") -> SteersmanError:
+def startup_error(said: str, evidence: Evidence, noise: str = "") -> SteersmanError:
     """The error for a CLI that ended before it was ready; `said` is its own explanation."""
     first = next((line for line in said.splitlines() if line.strip()), "").strip()
     for pattern, error, hint in _CAUSES:

@@ -15,8 +15,8 @@ from steersman._protocol.events import (
     Withdrawn,
 )
 from steersman._session.parts import Parts
-from steersman._session.requests.decision_log import forbidden_among
-from steersman._session.requests.responder import Asked
+from steersman._session.requests.decision_log import forbidden_tools
+from steersman._session.requests.responder import CliRequest
 from steersman.errors import ForbiddenTool, TurnFailed
 from steersman.journal import Entry, Kind, Move
 from steersman.messages.system import Init
@@ -28,10 +28,10 @@ __all__ = ["Dispatcher"]
 # Enum member lookups are slow on Python 3.11, and this runs for every message.
 MESSAGE = Kind.MESSAGE
 
-_ASKED = frozenset(get_args(Asked))
+_ASKED = frozenset(get_args(CliRequest))
 
 
-def is_asked(event: Event) -> TypeGuard[Asked]:
+def is_asked(event: Event) -> TypeGuard[CliRequest]:
     """Whether the CLI waits for an answer; faster than `isinstance` with structs."""
     return type(event) in _ASKED
 
@@ -121,7 +121,7 @@ class Dispatcher:
         parts.servers.hear_init(init.mcp_servers)
         if parts.slot.session_id:
             parts.desk.serving.name_session(parts.slot.session_id)
-        found = forbidden_among(init.tools, parts.options)
+        found = forbidden_tools(init.tools, parts.options)
         if found:
             # Before the model sees it.
             parts.slot.fail(ForbiddenTool(found))

@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from steersman._session.cli import CliSlot
-from steersman._session.journal_writer import Log
-from steersman._session.listeners import Listeners
-from steersman._session.setup import Flight
+from steersman._session.journal_writer import JournalWriter
+from steersman._session.listeners import EventListeners
+from steersman._session.setup import FlightData
 from steersman.errors import SteersmanError
 from steersman.journal import Entry, Kind
 
-__all__ = ["FlightRecorder"]
+__all__ = ["FlightReporter"]
 
 KEPT = 500
 """Journal entries that are kept after an error; phase changes are kept in any case."""
 
 
-class FlightRecorder:
+class FlightReporter:
     """Tells listeners of errors, and keeps a record of each if the options ask for it."""
 
     def __init__(
         self,
-        keep: Callable[[Flight], None] | None,
-        log: Log,
+        keep: Callable[[FlightData], None] | None,
+        log: JournalWriter,
         slot: CliSlot,
-        listeners: Listeners,
+        listeners: EventListeners,
     ) -> None:
         self._keep = keep
         self._log = log
@@ -50,4 +50,4 @@ class FlightRecorder:
             for each in journal.after(0, most=journal.last_seq)
             if each.seq > recent or each.kind is Kind.PHASE
         ]
-        self._keep(Flight(error, slot.session_id, entries, stderr, version))
+        self._keep(FlightData(error, slot.session_id, entries, stderr, version))

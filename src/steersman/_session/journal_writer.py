@@ -6,19 +6,19 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from steersman._session.readers import Growth
+from steersman._session.readers import JournalSignal
 from steersman.journal import Entry, Journal, Kind
 from steersman.ports import Clock, Sink
 
-__all__ = ["Log"]
+__all__ = ["JournalWriter"]
 
 
-class Log:
+class JournalWriter:
     """Writes entries, wakes whoever waits for them, and hands them to the disk."""
 
     def __init__(self, memory: int, clock: Clock = time.time) -> None:
         self.journal = Journal(memory)
-        self.growth = Growth()
+        self.growth = JournalSignal()
         self.clock = clock
         self.append = self.journal.append
         """Writes the next entry; readers learn of it with the next `wake`."""

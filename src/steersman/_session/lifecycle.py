@@ -11,13 +11,13 @@ import msgspec
 from steersman._session.cli import RunningCli
 from steersman._session.dispatcher import Dispatcher
 from steersman._session.gate import with_gate
-from steersman._session.link import Link
+from steersman._session.link import CliLink
 from steersman._session.parts import Parts
-from steersman._session.readiness import await_servers
-from steersman._session.recovery import Handover, hand_over
-from steersman._session.requests.own_events import raise_end
-from steersman._session.requests.tasks import Handlers
-from steersman._session.setup import Continuation
+from steersman._session.readiness import wait_for_servers
+from steersman._session.recovery import Handover, plan_handover
+from steersman._session.requests.own_events import run_session_end
+from steersman._session.requests.tasks import RequestTasks
+from steersman._session.setup import Resumption
 from steersman._session.startup import start
 from steersman._wire.launch import Plan
 from steersman.control.session import Interrupt
@@ -121,9 +121,9 @@ class Lifecycle:
             parts.gate.is_installed = True
             parts.gate.has_stopped_tree = False
         is_fresh = parts.slot.running is None and not parts.options.goes_on
-        link = Link(plan, parts.options, self._dispatcher, parts.log, self._link_ended)
+        link = CliLink(plan, parts.options, self._dispatcher, parts.log, self._link_ended)
         status = parts.status
-        handlers = Handlers(parts.desk, link, status.set_waiting, status.is_in_turn)
+        handlers = RequestTasks(parts.desk, link, status.set_waiting, status.is_in_turn)
         parts.slot.running = cli = RunningCli(link, handlers)
         if handover is not None:
             parts.prompts.announce(link, handover)
@@ -132,7 +132,7 @@ class Lifecycle:
         )
         parts.meter.launched(is_fresh=is_fresh)
         parts.prompts.tells_all = parts.slot.is_modern
-        await await_servers(link, parts.servers, parts.options, parts.desk.serving.keys)
+        await wait_for_servers(link, parts.servers, parts.options, parts.desk.serving.keys)
         return cli
 
     async def _give_up(self, error: BaseException) -> None:
@@ -151,7 +151,7 @@ class Lifecycle:
 
     # The loss of a CLI
 
-    def _link_ended(self, link: Link, status: int) -> None:
+    def _link_ended(self, link: CliLink, status: int) -> None:
         """A CLI and its process tree are gone: replace it, or end with it."""
         parts = self._parts
         if parts.slot.running is None or link is not parts.slot.running.link:
@@ -166,7 +166,7 @@ class Lifecycle:
         else:
             self._lost(link, status)
 
-    def _lost(self, link: Link, status: int) -> None:
+    def _lost(self, link: CliLink, status: int) -> None:
         parts = self._parts
         phase = "turn" if parts.prompts.at_work else parts.status.phase.value
         why, parts.slot.why_killed = parts.slot.why_killed, None
@@ -236,9 +236,9 @@ class Lifecycle:
         assert session_id is not None
         modern = parts.slot.is_modern
         lines = parts.setup.transcript(session_id) or ()
-        handover = hand_over(prompts.written, lines, is_new=is_new, is_modern=modern)
+        handover = plan_handover(prompts.written, lines, is_new=is_new, is_modern=modern)
         reruns = modern and not is_new and prompts.needs_rerun
-        plan = self._next_plan(Continuation(session_id, is_new, reruns))
+        plan = self._next_plan(Resumption(session_id, is_new, reruns))
         cli = await self._launch(plan, handover if reruns else None)
         self.restarts += 1
         parts.budget.restarted(asyncio.get_running_loop().time())
@@ -250,7 +250,7 @@ class Lifecycle:
         if not parts.gate.is_shut:
             parts.watch.look()
 
-    def _next_plan(self, how: Continuation) -> Plan:
+    def _next_plan(self, how: Resumption) -> Plan:
         """The plan for another CLI, with the tool servers that are attached now."""
         assert self._parts.setup.again is not None
         plan = self._parts.setup.again(how)
@@ -266,7 +266,7 @@ class Lifecycle:
             raise UsageError("checkpoint", at, "a session that can be resumed")
         if not self.is_at_rest:
             raise UsageError("checkpoint", at, "a session at rest: wait for idle(), or interrupt()")
-        plan = self._next_plan(Continuation(parts.slot.session_id, at=at))
+        plan = self._next_plan(Resumption(parts.slot.session_id, at=at))
         parts.status.move(Move.LAUNCH)
         cli.link.close(parts.options.close_grace)
         await asyncio.wait([cli.link.gone], timeout=3 * parts.options.close_grace + 10)
@@ -351,7 +351,7 @@ class Lifecycle:
         if parts.slot.running is not None:
             await parts.slot.running.handlers.wait(parts.options.close_grace)
         if parts.slot.initialized is not None:
-            await raise_end(parts.desk.hooking, parts.options, parts.slot.session_id or "")
+            await run_session_end(parts.desk.hooking, parts.options, parts.slot.session_id or "")
         await parts.desk.serving.detach()
 
     def _on_full_disk(self, report: str) -> None:

@@ -13,15 +13,15 @@ from typing import Any, Protocol, TypeVar, cast
 from steersman._protocol.connection import Connection
 from steersman._protocol.events import (
     Answered,
+    AssistantArrived,
     Event,
     LineDropped,
     MessageArrived,
-    NoiseHeard,
-    PiecesArrived,
-    SpeechArrived,
+    NoiseReceived,
+    StreamEventsArrived,
 )
 from steersman._session.gate import GATE
-from steersman._session.journal_writer import Log
+from steersman._session.journal_writer import JournalWriter
 from steersman._session.stderr import StderrTail
 from steersman._wire.launch import Plan, hook_id, redacted
 from steersman.control.verbs import Answer, Verb
@@ -34,7 +34,7 @@ from steersman.messages.turns import Assistant
 from steersman.options import Options
 from steersman.ports import Channel, Transport
 
-__all__ = ["Link", "Listener"]
+__all__ = ["CliLink", "LinkListener"]
 
 AnswerT = TypeVar("AnswerT")
 
@@ -43,11 +43,11 @@ CONTROL, MESSAGE, PARTIAL, SENT = Kind.CONTROL, Kind.MESSAGE, Kind.PARTIAL, Kind
 
 SHOWN_NOISE = 300
 
-OWN = frozenset({Answered, NoiseHeard, LineDropped})
+OWN = frozenset({Answered, NoiseReceived, LineDropped})
 """What happens between the two ends of the line, and is nobody else's business."""
 
 
-class Listener(Protocol):
+class LinkListener(Protocol):
     """Hears what a link does not deal with itself; must not raise."""
 
     def message_arrived(self, entry: Entry, name: str) -> None:
@@ -67,16 +67,16 @@ class Listener(Protocol):
         ...
 
 
-class Link:
+class CliLink:
     """One CLI process: its channel, its side of the protocol, and the journal of both."""
 
     def __init__(
         self,
         plan: Plan,
         options: Options,
-        listener: Listener,
-        log: Log,
-        ended: Callable[[Link, int], None],
+        listener: LinkListener,
+        log: JournalWriter,
+        ended: Callable[[CliLink, int], None],
     ) -> None:
         self.log = log
         self.began_after = log.journal.last_seq
@@ -222,11 +222,11 @@ class Link:
     def _tell_of(self, events: list[Event], now: float) -> None:
         log = self.log
         for event in events:
-            if type(event) is PiecesArrived:
+            if type(event) is StreamEventsArrived:
                 # By far the most of them, and nobody else's business.
                 self.last_kind = PARTIAL
                 log.append_pieces(now, event.lines, event.turns)
-            elif type(event) is SpeechArrived:
+            elif type(event) is AssistantArrived:
                 self.last_kind = MESSAGE
                 speech = event.message
                 entry = log.append(now, MESSAGE, event.line, event.turns, NOTHING, speech)
@@ -244,7 +244,7 @@ class Link:
     def _deal_with(self, event: Event, now: float) -> None:
         if isinstance(event, Answered):
             self._on_answer(event)
-        elif isinstance(event, NoiseHeard):
+        elif isinstance(event, NoiseReceived):
             self._on_noise(event.line, now)
         elif isinstance(event, LineDropped):
             over = event.oversize

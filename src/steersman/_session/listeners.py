@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 from steersman.errors import UsageError
 from steersman.journal.snapshot import StateChanged
 
-__all__ = ["EventName", "Listener", "Listeners", "StateChanged"]
+__all__ = ["EventListeners", "EventName", "Listener", "StateChanged"]
 
 log = logging.getLogger("steersman.session")
 
@@ -29,11 +29,11 @@ MOST_WAITING = 100_000
 """Events that a listener may lie behind; then the oldest are dropped, and it is said so."""
 
 
-class Listeners:
+class EventListeners:
     """Everybody who listens to one session."""
 
     def __init__(self) -> None:
-        self._lines: dict[str, list[_Line]] = {name: [] for name in get_args(EventName)}
+        self._lines: dict[str, list[_ListenerQueue]] = {name: [] for name in get_args(EventName)}
         self.is_any = False
         """Whether anybody listens, or did: most sessions have nobody."""
 
@@ -43,7 +43,7 @@ class Listeners:
             raise UsageError("event", event, f"one of {', '.join(self._lines)}")
         if not callable(listener):
             raise UsageError("listener", listener, "a function of what happened")
-        line = _Line(event, listener)
+        line = _ListenerQueue(event, listener)
         self.is_any = True
         lines = self._lines[event]
         lines.append(line)
@@ -79,7 +79,7 @@ class Listeners:
             await asyncio.wait(left, timeout=timeout)
 
 
-class _Line:
+class _ListenerQueue:
     """One listener, and what it has not heard yet."""
 
     def __init__(self, event: str, listener: Listener) -> None:

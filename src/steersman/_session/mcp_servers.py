@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
 from steersman import _json
-from steersman._session.readiness import ServerBook
+from steersman._session.readiness import McpStatusLog
 from steersman.control.mcp import (
     McpReconnect,
     McpServers,
@@ -20,7 +20,7 @@ from steersman.errors import RequestRefused
 from steersman.options import checks
 from steersman.ports import Caller, JsonObject, ToolServer
 
-__all__ = ["McpDesk", "Rack"]
+__all__ = ["McpControls", "Rack"]
 
 AnswerT = TypeVar("AnswerT")
 
@@ -29,7 +29,7 @@ SERVERS = checks.mapping_of(
 )
 
 
-class Call(Protocol):
+class CallVerb(Protocol):
     """Puts a verb to the CLI, as `Session.call` does."""
 
     def __call__(self, verb: Verb[AnswerT], /) -> Awaitable[AnswerT]:
@@ -54,13 +54,13 @@ class Rack(Protocol):
         ...
 
 
-class McpDesk:
+class McpControls:
     """Does what a session's methods about tool servers promise."""
 
     def __init__(
         self,
-        call: Call,
-        book: ServerBook,
+        call: CallVerb,
+        book: McpStatusLog,
         rack: Rack,
         make_caller: Callable[[str], Caller],
         adopt: Callable[[Any], ToolServer],

@@ -8,22 +8,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from steersman._session.cli import CliSlot
-from steersman._session.flight_recorder import FlightRecorder
+from steersman._session.flight_recorder import FlightReporter
 from steersman._session.gate import Gate
-from steersman._session.journal_writer import Log
-from steersman._session.listeners import Listeners
-from steersman._session.prompt_queue import Ledger
-from steersman._session.readiness import ServerBook
+from steersman._session.journal_writer import JournalWriter
+from steersman._session.listeners import EventListeners
+from steersman._session.prompt_queue import PromptQueue
+from steersman._session.readiness import McpStatusLog
 from steersman._session.recovery import RestartBudget
-from steersman._session.requests.decision_log import Decisions
-from steersman._session.requests.hooks import Hooking
-from steersman._session.requests.permissions import deciding_for
-from steersman._session.requests.responder import Desk
-from steersman._session.requests.tool_servers import Serving
-from steersman._session.setup import Course
+from steersman._session.requests.decision_log import DecisionLog
+from steersman._session.requests.hooks import HookRunner
+from steersman._session.requests.permissions import build_permissions
+from steersman._session.requests.responder import Responder
+from steersman._session.requests.tool_servers import ToolServers
+from steersman._session.setup import SessionSetup
 from steersman._session.status import Status
-from steersman._session.usage_limits import Meter
-from steersman._session.watchdog import Watch
+from steersman._session.usage_limits import UsageLimiter
+from steersman._session.watchdog import SilenceWatchdog
 from steersman._wire.launch import hook_id
 from steersman.errors import SteersmanError
 from steersman.hooks.deferring import ask_rules
@@ -42,20 +42,20 @@ log = logging.getLogger("steersman.session")
 class Parts:
     """Everything that lives as long as the session does."""
 
-    setup: Course
-    log: Log
-    prompts: Ledger
+    setup: SessionSetup
+    log: JournalWriter
+    prompts: PromptQueue
     slot: CliSlot
     status: Status
-    listeners: Listeners
+    listeners: EventListeners
     gate: Gate
-    servers: ServerBook
-    watch: Watch
-    meter: Meter
-    desk: Desk
-    decisions: Decisions
+    servers: McpStatusLog
+    watch: SilenceWatchdog
+    meter: UsageLimiter
+    desk: Responder
+    decisions: DecisionLog
     budget: RestartBudget
-    flights: FlightRecorder
+    flights: FlightReporter
     caller_for: Callable[[str], Caller]
     """Makes what a tool server added later gets to know of the session."""
 
@@ -69,17 +69,17 @@ class Parts:
         return _snapshot(self.status, self.slot, self.prompts)
 
 
-def build(setup: Course, session: Any) -> Parts:
+def build(setup: SessionSetup, session: Any) -> Parts:
     """The parts of one session; tools get to see `session`."""
     options = setup.options
-    journal = Log(options.journal_memory, setup.clock)
+    journal = JournalWriter(options.journal_memory, setup.clock)
     slot = CliSlot(setup.plan.session_id, options.request_timeout)
-    listeners = Listeners()
+    listeners = EventListeners()
 
     def transcript() -> Any:
         return (setup.transcript(slot.session_id) if slot.session_id else None) or ()
 
-    prompts = Ledger(journal, options.request_timeout, transcript)
+    prompts = PromptQueue(journal, options.request_timeout, transcript)
 
     def state_changed(before: State, after: State) -> None:
         if listeners.wants("state_change"):
@@ -95,8 +95,8 @@ def build(setup: Course, session: Any) -> Parts:
             log.error("%s %s", where, error)
         journal.fault(where, error)
 
-    decisions = Decisions(journal.write)
-    deciding = deciding_for(
+    decisions = DecisionLog(journal.write)
+    deciding = build_permissions(
         options, decisions, journal.note, lambda: prompts.uuid_at_work, setup.clock, report
     )
     if setup.policy_hook is not None:
@@ -117,18 +117,18 @@ def build(setup: Course, session: Any) -> Parts:
         status=status,
         listeners=listeners,
         gate=gate,
-        servers=ServerBook(journal),
-        watch=Watch(options.watchdog, slot, prompts, journal),
-        meter=Meter(options.limits, slot, prompts, journal),
-        desk=Desk(
+        servers=McpStatusLog(journal),
+        watch=SilenceWatchdog(options.watchdog, slot, prompts, journal),
+        meter=UsageLimiter(options.limits, slot, prompts, journal),
+        desk=Responder(
             deciding,
-            Hooking(hooks, report, ask_rules=rules),
-            Serving(setup.servers, callers, report),
+            HookRunner(hooks, report, ask_rules=rules),
+            ToolServers(setup.servers, callers, report),
             gate,
         ),
         decisions=decisions,
         budget=RestartBudget(options.revive if isinstance(options.revive, Revival) else Revival()),
-        flights=FlightRecorder(setup.on_flight, journal, slot, listeners),
+        flights=FlightReporter(setup.on_flight, journal, slot, listeners),
         caller_for=caller_for,
     )
 
@@ -137,8 +137,8 @@ def _caller(
     key: str,
     session: Any,
     slot: CliSlot,
-    prompts: Ledger,
-    journal: Log,
+    prompts: PromptQueue,
+    journal: JournalWriter,
     options: Options,
     elicit: Callable[[Elicitation], Any],
 ) -> Caller:
@@ -159,7 +159,7 @@ def _caller(
     )
 
 
-def _snapshot(status: Status, slot: CliSlot, prompts: Ledger) -> SessionSnapshot:
+def _snapshot(status: Status, slot: CliSlot, prompts: PromptQueue) -> SessionSnapshot:
     from steersman._session.snapshot import snapshot  # noqa: PLC0415 - loaded when first asked for
 
     handlers = None if slot.running is None else slot.running.handlers

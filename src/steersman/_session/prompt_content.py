@@ -10,7 +10,7 @@ from steersman._json import is_mapping, is_sequence
 from steersman.errors import UsageError
 from steersman.options.checks import plain
 
-__all__ = ["LARGEST", "Prompt", "content_of"]
+__all__ = ["LARGEST", "Prompt", "prompt_content"]
 
 Prompt = str | Sequence[Mapping[str, Any]]
 """A text, or content blocks as the Messages API takes them; `steersman.prompts` makes such."""
@@ -21,7 +21,7 @@ LARGEST = 32 * 1024 * 1024
 ALLOWED = 'a non-empty text, or a list of content blocks such as {"type": "text", "text": ...}'
 
 
-def content_of(prompt: object) -> str | list[dict[str, Any]]:
+def prompt_content(prompt: object) -> str | list[dict[str, Any]]:
     """The content of the user message that says `prompt`. Raises `UsageError`."""
     if isinstance(prompt, str) and prompt.strip():
         _refuse_large(len(prompt.encode("utf-8", "surrogatepass")))

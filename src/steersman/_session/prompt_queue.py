@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from steersman._protocol.events import TurnSettled
-from steersman._session.journal_writer import Log
-from steersman._session.link import Link
+from steersman._session.journal_writer import JournalWriter
+from steersman._session.link import CliLink
 from steersman._session.recovery import Handover
 from steersman._session.turn import Delivery, Turn
 from steersman._session.uuids import new_uuid
@@ -25,7 +25,7 @@ from steersman.messages.parsing import parse_message
 from steersman.messages.turns import Result
 from steersman.transcripts import answer_to, has_prompt, is_unfinished
 
-__all__ = ["Ledger"]
+__all__ = ["PromptQueue"]
 
 CONTINUE = "Continue from where you left off."
 """What the CLI itself says to the model when it takes up a turn again."""
@@ -34,12 +34,12 @@ AUTHENTICATION_TRIES = 2
 """A wrong key stays wrong: after so many refusals we end the CLI's retries, which take minutes."""
 
 
-class Ledger:
+class PromptQueue:
     """Gives the CLI one prompt at a time, unless told otherwise, and each prompt its result."""
 
     def __init__(
         self,
-        log: Log,
+        log: JournalWriter,
         request_timeout: float,
         transcript: Callable[[], Sequence[bytes]] = tuple,
     ) -> None:
@@ -50,7 +50,7 @@ class Ledger:
         self.tells_all = True
         """Whether the CLI says what becomes of each prompt; older ones do not."""
         self._log = log
-        self._link: Link | None = None
+        self._link: CliLink | None = None
         self._request_timeout = request_timeout
         self._transcript = transcript
         """What the CLI has written down: of prompts that ended where we did not see."""
@@ -133,7 +133,7 @@ class Ledger:
         self.accounts.open(turn.uuid, self._log.clock())
         self._tell(turn, self._link)
 
-    def _tell(self, turn: Turn, link: Link) -> None:
+    def _tell(self, turn: Turn, link: CliLink) -> None:
         fields = {**turn.fields, "priority": turn.when} if turn.steers else turn.fields
         line = link.connection.prompt(turn.uuid, turn.content, **fields)
         link.write(line, (turn.uuid,))
@@ -192,7 +192,7 @@ class Ledger:
         has_begun = any(turn.has_begun for turn in self.written)
         return has_begun or (bool(self._turns) and not self._was_stopped)
 
-    def announce(self, link: Link, handover: Handover) -> None:
+    def announce(self, link: CliLink, handover: Handover) -> None:
         """Prepare for a CLI that goes on by itself, before we have told it anything."""
         for turn in self.written:
             link.connection.turns.sent(turn.uuid)
@@ -201,7 +201,7 @@ class Ledger:
         link.connection.turns.goes_on(turn.uuid for turn in handover.taken_up)
 
     def move_to(
-        self, link: Link, handover: Handover | None = None, cause: SteersmanError | None = None
+        self, link: CliLink, handover: Handover | None = None, cause: SteersmanError | None = None
     ) -> None:
         """Go on with another CLI; what is lost has failed with `cause`."""
         self._link = link

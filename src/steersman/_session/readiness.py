@@ -10,24 +10,24 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from steersman import _json
-from steersman._session.journal_writer import Log
-from steersman._session.link import Link
+from steersman._session.journal_writer import JournalWriter
+from steersman._session.link import CliLink
 from steersman._session.startup import REAPING
 from steersman.control.mcp import McpServerStatus, McpStatus
 from steersman.errors import McpNotReady, RequestError
 from steersman.journal import Kind
 from steersman.options import Options
 
-__all__ = ["ServerBook", "await_servers"]
+__all__ = ["McpStatusLog", "wait_for_servers"]
 
 CONNECTED, PENDING, FAILED = "connected", "pending", "failed"
 FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.5
 
 
-class ServerBook:
+class McpStatusLog:
     """What was last heard of each tool server."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: JournalWriter) -> None:
         self._log = log
         self._known: dict[str, str] = {}
 
@@ -60,7 +60,9 @@ class ServerBook:
         self.hear([McpServerStatus(name=name, status=FAILED, error=error)])
 
 
-async def await_servers(link: Link, book: ServerBook, options: Options, own: Iterable[str]) -> None:
+async def wait_for_servers(
+    link: CliLink, book: McpStatusLog, options: Options, own: Iterable[str]
+) -> None:
     """Return once every server that `options.require` names is connected.
 
     `own` are the servers in this process, which the CLI lists only when they have answered.
@@ -89,7 +91,7 @@ class _Wanted(NamedTuple):
         return min(absent, key=lambda each: each.status == PENDING, default=None)
 
 
-async def _wait(link: Link, book: ServerBook, wanted: _Wanted, options: Options) -> None:
+async def _wait(link: CliLink, book: McpStatusLog, wanted: _Wanted, options: Options) -> None:
     loop, pause, limit = asyncio.get_running_loop(), FIRST_PAUSE, options.startup.servers
     deadline = loop.time() + limit
     while True:
@@ -107,7 +109,7 @@ async def _wait(link: Link, book: ServerBook, wanted: _Wanted, options: Options)
         pause = min(2 * pause, LONGEST_PAUSE)
 
 
-async def _ask(link: Link, timeout: float) -> dict[str, McpServerStatus]:
+async def _ask(link: CliLink, timeout: float) -> dict[str, McpServerStatus]:
     try:
         answer = await link.call(McpStatus(), timeout)
     except RequestError as error:
@@ -115,6 +117,6 @@ async def _ask(link: Link, timeout: float) -> dict[str, McpServerStatus]:
     return {each.name: each for each in answer.servers}
 
 
-def _not_ready(link: Link, name: str, status: str, error: str) -> McpNotReady:
+def _not_ready(link: CliLink, name: str, status: str, error: str) -> McpNotReady:
     evidence = link.evidence("servers")
     return McpNotReady(name, status, link.redactor.text(error), evidence=evidence)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from typing import TypeVar
 
-from steersman._session.journal_writer import Log
-from steersman._session.readers import Reading, TurnReading
+from steersman._session.journal_writer import JournalWriter
+from steersman._session.readers import JournalReader, TurnReader
 from steersman._session.turn import LINES
 from steersman.errors import ChannelClosed, UsageError
 from steersman.journal import Entry, Kind, Lagged
@@ -20,7 +20,7 @@ T = TypeVar("T")
 class Readings:
     """What a session offers to those who watch it."""
 
-    def __init__(self, log: Log, *, shows_partials: bool) -> None:
+    def __init__(self, log: JournalWriter, *, shows_partials: bool) -> None:
         self._log = log
         shown = {Kind.MESSAGE, Kind.PARTIAL} if shows_partials else {Kind.MESSAGE}
         self.shown: frozenset[Kind] = frozenset(shown)
@@ -62,7 +62,7 @@ class Readings:
     ) -> AsyncIterator[T]:
         """What `pick` makes of a turn's entries of these `kinds`, until it settles."""
         log = self._log
-        return TurnReading(log.journal, log.growth, pick, after=after, uuid=uuid, kinds=kinds)
+        return TurnReader(log.journal, log.growth, pick, after=after, uuid=uuid, kinds=kinds)
 
     def reading(
         self,
@@ -84,7 +84,7 @@ class Readings:
         if not self._log.journal.last_seq:
             raise ChannelClosed("this session has not started", hint="use `async with`")
         log = self._log
-        return Reading(
+        return JournalReader(
             log.journal,
             log.growth,
             pick,

@@ -9,7 +9,7 @@ from steersman._session.turn import Turn
 from steersman.options import Revival
 from steersman.transcripts import has_prompt, was_folded
 
-__all__ = ["Handover", "RestartBudget", "hand_over"]
+__all__ = ["Handover", "RestartBudget", "plan_handover"]
 
 
 class RestartBudget:
@@ -63,7 +63,7 @@ class Handover:
         return [*begun[:1], *self.joined]
 
 
-def hand_over(
+def plan_handover(
     turns: Sequence[Turn], lines: Sequence[bytes], *, is_new: bool, is_modern: bool
 ) -> Handover:
     """Decide by what we know of each turn, and by the `lines` of the lost CLI's transcript.

@@ -13,14 +13,14 @@ import msgspec
 from steersman._session.dispatcher import Dispatcher
 from steersman._session.lifecycle import Lifecycle
 from steersman._session.listeners import EventName, Listener
-from steersman._session.mcp_servers import McpDesk
+from steersman._session.mcp_servers import McpControls
 from steersman._session.parts import build
 from steersman._session.pause import Pause
-from steersman._session.prompt_content import Prompt, content_of
+from steersman._session.prompt_content import Prompt, prompt_content
 from steersman._session.readings import Readings
-from steersman._session.requests.own_events import raise_start
+from steersman._session.requests.own_events import run_session_start
 from steersman._session.rewinding import Checkpoint
-from steersman._session.setup import Course
+from steersman._session.setup import SessionSetup
 from steersman._session.turn import Turn, When
 from steersman._session.uuids import new_uuid, uuid_of
 from steersman._session.verbs import DailyVerbs
@@ -52,13 +52,13 @@ class Session(Readings, DailyVerbs):
     the event loop that started it; any task of that loop may use it.
     """
 
-    def __init__(self, course: Course) -> None:
+    def __init__(self, course: SessionSetup) -> None:
         self.options: Options = course.options
         self._parts = parts = build(course, self)
         self._life = Lifecycle(parts, Dispatcher(parts))
         self._pause = Pause(parts, self._life)
         super().__init__(parts.log, shows_partials=course.options.include_partial_messages)
-        self.mcp = McpDesk(
+        self.mcp = McpControls(
             self.call, parts.servers, parts.desk.serving, parts.caller_for, course.adopt
         )
         self._course = course
@@ -84,7 +84,7 @@ class Session(Readings, DailyVerbs):
     async def _open(self) -> None:
         """Tell the hooks that the session has started, and take what they give it."""
         hooking = self._parts.desk.hooking
-        for opening in await raise_start(hooking, self.options, self.id or ""):
+        for opening in await run_session_start(hooking, self.options, self.id or ""):
             if opening.additional_context:
                 await self.send(opening.additional_context, query=False)
             if opening.initial_user_message:
@@ -245,7 +245,7 @@ class Session(Readings, DailyVerbs):
             raise UsageError("when", when, "one of later, next, now")
         # Without this mark the CLI runs slash commands and reads files named by `@`.
         fields: dict[str, Any] = {"client_composed": True} if self.options.verbatim_prompts else {}
-        content = content_of(prompt)
+        content = prompt_content(prompt)
         if fields and isinstance(content, str) and content.startswith("/"):
             self._refuse_if_run(content)
         if not query:

@@ -5,22 +5,23 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from steersman._session.requests.decision_log import Decisions
-from steersman._session.requests.permissions import Deciding
 from steersman._wire.launch import Plan
 from steersman.journal import Entry
 from steersman.options import Options
 from steersman.ports import Clock, Sink, ToolServer, Transport
 
-__all__ = ["Continuation", "Course", "Flight"]
+if TYPE_CHECKING:
+    from steersman._session.requests.policy_hook import PolicyHook
+
+__all__ = ["FlightData", "Resumption", "SessionSetup"]
 
 Redact = Callable[[bytes], bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Continuation:
+class Resumption:
     """How another CLI takes up a conversation."""
 
     session_id: str
@@ -33,7 +34,7 @@ class Continuation:
 
 
 @dataclass(frozen=True, slots=True)
-class Flight:
+class FlightData:
     """What a session was doing when something went wrong."""
 
     error: BaseException
@@ -51,16 +52,8 @@ def _unread(_session_id: str) -> None:
     return None
 
 
-class PolicyHook(Protocol):
-    """A hook that is part of the session: it writes decisions down, and learns of approvals."""
-
-    def connect(self, deciding: Deciding, decisions: Decisions, /) -> None:
-        """Get to know the parts of the session that is being built."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
-class Course:
+class SessionSetup:
     """Where a session runs and how."""
 
     options: Options
@@ -68,7 +61,7 @@ class Course:
     transport: Transport
     servers: Mapping[str, ToolServer]
     clock: Clock = time.time
-    again: Callable[[Continuation], Plan] | None = None
+    again: Callable[[Resumption], Plan] | None = None
     """Plans the next CLI; without it there is only one."""
     adopt: Callable[[Any], ToolServer] = _as_it_is
     """Makes a tool server of what is given for one while the session runs."""
@@ -78,7 +71,7 @@ class Course:
     """Opens another session that begins where the conversation of that id stands."""
     transcript: Callable[[str], list[bytes] | None] = _unread
     """The lines that the CLI has written down about the conversation of that id, if we can tell."""
-    on_flight: Callable[[Flight], None] | None = None
+    on_flight: Callable[[FlightData], None] | None = None
     """Keeps what is known after an error."""
     policy_hook: PolicyHook | None = None
     """The policy's own hook, one of the plan's; `build()` connects it to the session's parts."""

@@ -6,8 +6,8 @@ from typing import Any
 
 from steersman import _json
 from steersman._protocol.events import DialogAsked, ElicitationAsked, PermissionAsked, ToolCalled
-from steersman._session.prompt_queue import Ledger
-from steersman._session.requests.tasks import Handlers
+from steersman._session.prompt_queue import PromptQueue
+from steersman._session.requests.tasks import RequestTasks
 from steersman._session.status import Status
 from steersman.journal.replaying import snapshot_of
 from steersman.journal.snapshot import PendingPermission, PendingToolCall, SessionSnapshot
@@ -17,7 +17,7 @@ __all__ = ["snapshot"]
 
 
 def snapshot(
-    status: Status, handlers: Handlers | None, prompts: Ledger, session_id: str | None
+    status: Status, handlers: RequestTasks | None, prompts: PromptQueue, session_id: str | None
 ) -> SessionSnapshot:
     """Where the session stands now, with what is being answered."""
     standing = Standing()
@@ -28,7 +28,7 @@ def snapshot(
     return snapshot_of(standing, prompts.accounts, session_id=session_id, queued=prompts.queued)
 
 
-def _add_open(standing: Standing, handlers: Handlers) -> None:
+def _add_open(standing: Standing, handlers: RequestTasks) -> None:
     """Put what is being answered into `standing`."""
     for asked, since in handlers.open:
         if isinstance(asked, PermissionAsked):

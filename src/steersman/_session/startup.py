@@ -7,8 +7,8 @@ import re
 from collections.abc import Awaitable
 from typing import TypeVar, cast
 
-from steersman._session.diagnosis import why_it_exited
-from steersman._session.link import Link
+from steersman._session.diagnosis import startup_error
+from steersman._session.link import CliLink
 from steersman._wire.launch import MINIMUM_VERSION, Plan
 from steersman.control.handshake import Initialized
 from steersman.errors import (
@@ -33,7 +33,9 @@ REAPING = 10.0
 """How long a CLI that did not start may take to be gone; the transport's SIGKILL needs far less."""
 
 
-async def start(link: Link, plan: Plan, transport: Transport, limits: StartupLimits) -> Initialized:
+async def start(
+    link: CliLink, plan: Plan, transport: Transport, limits: StartupLimits
+) -> Initialized:
     """Run the CLI and greet it. On any failure it is gone before the error is raised."""
     try:
         await _spawn(link, transport, limits.spawn)
@@ -43,7 +45,7 @@ async def start(link: Link, plan: Plan, transport: Transport, limits: StartupLim
         raise
 
 
-async def _spawn(link: Link, transport: Transport, limit: float) -> None:
+async def _spawn(link: CliLink, transport: Transport, limit: float) -> None:
     try:
         async with asyncio.timeout(limit):
             await link.open(transport)
@@ -58,7 +60,7 @@ async def _spawn(link: Link, transport: Transport, limit: float) -> None:
         ) from error
 
 
-async def _greet(link: Link, plan: Plan, limits: StartupLimits) -> Initialized:
+async def _greet(link: CliLink, plan: Plan, limits: StartupLimits) -> Initialized:
     request_id, answer = link.post(plan.initialize, limits.first_byte + limits.initialize)
     try:
         await _within(link, link.first_byte.wait(), "first byte", limits.first_byte)
@@ -77,7 +79,7 @@ async def _greet(link: Link, plan: Plan, limits: StartupLimits) -> Initialized:
     return _checked(link, cast("Initialized", greeted))
 
 
-async def _within(link: Link, waiting: Awaitable[T], phase: str, limit: float) -> T:
+async def _within(link: CliLink, waiting: Awaitable[T], phase: str, limit: float) -> T:
     try:
         async with asyncio.timeout(limit):
             return await waiting
@@ -85,7 +87,7 @@ async def _within(link: Link, waiting: Awaitable[T], phase: str, limit: float) -
         raise _too_slow(link, phase, limit) from None
 
 
-def _checked(link: Link, answer: Initialized) -> Initialized:
+def _checked(link: CliLink, answer: Initialized) -> Initialized:
     found = answer.claude_code_version
     if found and _numbers(found) < _numbers(MINIMUM_VERSION):
         raise CliTooOld(found, MINIMUM_VERSION, evidence=link.evidence("initialize"))
@@ -96,7 +98,7 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
 
 
-def _too_slow(link: Link, phase: str, limit: float) -> StartupTimeout:
+def _too_slow(link: CliLink, phase: str, limit: float) -> StartupTimeout:
     what = f"the CLI did not get past its start-up phase {phase!r} within {limit:g} s"
     if link.noise:
         what += f"; on stdout it wrote {link.noise!r}"
@@ -107,7 +109,7 @@ def _too_slow(link: Link, phase: str, limit: float) -> StartupTimeout:
     )
 
 
-def _why_it_exited(link: Link, status: int) -> SteersmanError:
+def _why_it_exited(link: CliLink, status: int) -> SteersmanError:
     if link.is_closing:
         return ChannelClosed("this session was closed while it was starting")
     entries = link.log.journal.after(link.began_after, most=1000)
@@ -116,10 +118,10 @@ def _why_it_exited(link: Link, status: int) -> SteersmanError:
         error for result in results if isinstance(result, Result) for error in result.errors
     )
     evidence = link.evidence("initialize", status)
-    return why_it_exited(said or evidence.stderr_tail, evidence, link.noise)
+    return startup_error(said or evidence.stderr_tail, evidence, link.noise)
 
 
-async def _reap(link: Link) -> None:
+async def _reap(link: CliLink) -> None:
     """See the process gone, whatever cancels us meanwhile."""
     link.end()
     if link.was_opened:

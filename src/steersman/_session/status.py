@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from steersman._session.cli import CliSlot
-from steersman._session.journal_writer import Log
-from steersman._session.prompt_queue import Ledger
+from steersman._session.journal_writer import JournalWriter
+from steersman._session.prompt_queue import PromptQueue
 from steersman._session.requests.tasks import Need
 from steersman.journal import Kind, Move, Phase, step
 from steersman.journal.snapshot import State
@@ -22,8 +22,8 @@ class Status:
 
     def __init__(
         self,
-        log: Log,
-        prompts: Ledger,
+        log: JournalWriter,
+        prompts: PromptQueue,
         slot: CliSlot,
         changed: Callable[[State, State], None],
     ) -> None:

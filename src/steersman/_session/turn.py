@@ -17,7 +17,7 @@ from steersman.messages.parsing import Message
 if TYPE_CHECKING:
     from steersman.journal.blocks import BlockUpdate
 
-__all__ = ["LINES", "Delivery", "Host", "Turn", "When"]
+__all__ = ["LINES", "Delivery", "Turn", "TurnOwner", "When"]
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ TOLD = LINES | {Kind.RESTARTED, Kind.SETTLED}
 """The same, and where another CLI took it up again."""
 
 
-class Host(Protocol):
+class TurnOwner(Protocol):
     """What a turn needs of its session."""
 
     @property
@@ -73,7 +73,7 @@ class Turn:
 
     def __init__(
         self,
-        session: Host,
+        session: TurnOwner,
         uuid: str,
         content: Any,
         fields: dict[str, Any],

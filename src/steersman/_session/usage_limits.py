@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from steersman._session.cli import CliSlot, RunningCli
-from steersman._session.journal_writer import Log
-from steersman._session.prompt_queue import Ledger
+from steersman._session.journal_writer import JournalWriter
+from steersman._session.prompt_queue import PromptQueue
 from steersman._session.stopping import stop
 from steersman._session.turn import Turn
-from steersman._session.usage_totals import Amount, Bill
+from steersman._session.usage_totals import Spent, UsageTotals
 from steersman.control.context import GetUsage, UsageReport
 from steersman.control.verbs import Answer
 from steersman.errors import LimitReached
@@ -28,7 +28,7 @@ from steersman.messages.turns import Assistant, Result
 from steersman.messages.usage import ModelUsage, Usage
 from steersman.options import Caps, Limits
 
-__all__ = ["Meter"]
+__all__ = ["UsageLimiter"]
 
 PATIENCE = 10.0
 """Seconds that the CLI may take to obey an interrupt."""
@@ -53,10 +53,12 @@ class _Used:
     """Of which of them it was said that they are near, or used up."""
 
 
-class Meter:
+class UsageLimiter:
     """Counts, warns and stops. Costs nothing where nothing is limited."""
 
-    def __init__(self, limits: Limits, slot: CliSlot, prompts: Ledger, log: Log) -> None:
+    def __init__(
+        self, limits: Limits, slot: CliSlot, prompts: PromptQueue, log: JournalWriter
+    ) -> None:
         self._limits = limits
         self._slot = slot
         self._prompts = prompts
@@ -66,7 +68,7 @@ class Meter:
         self._asks = any(caps.usd or caps.tokens for caps in (limits.turn, limits.session))
         self._session = _Used()
         self._turn = _Used()
-        self._bill = Bill()
+        self._bill = UsageTotals()
         self._used_up: LimitReached | None = None
         self._seen: set[str] = set()
         self._is_at_work = False
@@ -199,9 +201,9 @@ class Meter:
 
     def _add_up(self, result: Result) -> None:
         self._results += 1
-        totals = Amount(result.total_cost_usd or 0.0, _tokens(result.model_usage.values()))
+        totals = Spent(result.total_cost_usd or 0.0, _tokens(result.model_usage.values()))
         told = self._prompts.accounts.unbilled
-        self._bill.settle(totals, Amount(told.cost_usd, _tokens(told.model_usage.values())))
+        self._bill.settle(totals, Spent(told.cost_usd, _tokens(told.model_usage.values())))
         self._take_over()
 
     def _forgive(self, entry: Entry, result: Result) -> None:
@@ -248,7 +250,7 @@ class Meter:
         if not isinstance(report, UsageReport):
             return
         models = report.session.model_usage.values()
-        self._bill.hear(Amount(report.session.total_cost_usd, sum(map(_tokens_told, models))))
+        self._bill.hear(Spent(report.session.total_cost_usd, sum(map(_tokens_told, models))))
         self._take_over()
         self._check()
 

@@ -9,44 +9,44 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["NOTHING", "Amount", "Bill"]
+__all__ = ["NOTHING", "Spent", "UsageTotals"]
 
 
 @dataclass(frozen=True, slots=True)
-class Amount:
+class Spent:
     """Money and tokens."""
 
     usd: float = 0.0
     tokens: float = 0.0
 
-    def __add__(self, other: Amount) -> Amount:
-        return Amount(self.usd + other.usd, self.tokens + other.tokens)
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(self.usd + other.usd, self.tokens + other.tokens)
 
-    def __sub__(self, other: Amount) -> Amount:
-        return Amount(self.usd - other.usd, self.tokens - other.tokens)
+    def __sub__(self, other: Spent) -> Spent:
+        return Spent(self.usd - other.usd, self.tokens - other.tokens)
 
-    def covers(self, other: Amount) -> bool:
+    def covers(self, other: Spent) -> bool:
         """Whether it is at least as much of both."""
         return self.usd >= other.usd and self.tokens >= other.tokens
 
 
-NOTHING = Amount()
+NOTHING = Spent()
 
 
-class Bill:
+class UsageTotals:
     """What the session has used, and what the turn at work has."""
 
     def __init__(self) -> None:
         self.session = NOTHING
         self._settled = NOTHING
         """What is told by results."""
-        self._mark: Amount | None = None
+        self._mark: Spent | None = None
         """The CLI's totals where the unsettled use begins; None while nobody knows them."""
         self._before_turn = NOTHING
         self._has_spoken = False
 
     @property
-    def turn(self) -> Amount:
+    def turn(self) -> Spent:
         """What the turn at work has used."""
         return self.session - self._before_turn
 
@@ -64,7 +64,7 @@ class Bill:
         """The model has answered in this turn; each cost comes behind the answer it is for."""
         self._has_spoken = True
 
-    def hear(self, totals: Amount) -> None:
+    def hear(self, totals: Spent) -> None:
         """The CLI tells its totals, as it was asked to."""
         if self._mark is None:
             self._mark = totals
@@ -74,7 +74,7 @@ class Bill:
             # Told before this turn could use anything: it is from those before.
             self._before_turn = self.session
 
-    def settle(self, totals: Amount, told: Amount) -> None:
+    def settle(self, totals: Spent, told: Spent) -> None:
         """A result tells the totals; `told` is what it says was added, for want of a mark."""
         added = told
         if self._mark is not None:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TypeVar
 
-from steersman._session.mcp_servers import McpDesk
+from steersman._session.mcp_servers import McpControls
 from steersman.control.context import ContextUsage, GetContextUsage
 from steersman.control.files import RewindFiles, Rewound
 from steersman.control.mcp import McpServers, McpServersSet
@@ -27,7 +27,7 @@ AnswerT = TypeVar("AnswerT")
 class DailyVerbs(ABC):
     """Everything here could be said with `call`."""
 
-    mcp: McpDesk
+    mcp: McpControls
     """The tool servers of the running session."""
 
     @abstractmethod

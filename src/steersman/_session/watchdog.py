@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Sequence
 
 from steersman._session.cli import CliSlot, RunningCli
-from steersman._session.journal_writer import Log
-from steersman._session.prompt_queue import Ledger
+from steersman._session.journal_writer import JournalWriter
+from steersman._session.prompt_queue import PromptQueue
 from steersman._session.stopping import stop
 from steersman.errors import Stalled
 from steersman.journal import Entry, Kind
@@ -19,13 +19,15 @@ from steersman.journal.calls import ToolCallRecord
 from steersman.messages.limits import ApiRetry
 from steersman.options import Watchdog
 
-__all__ = ["Watch"]
+__all__ = ["SilenceWatchdog"]
 
 
-class Watch:
+class SilenceWatchdog:
     """Looks after one session while a prompt of ours is at work."""
 
-    def __init__(self, limits: Watchdog | None, slot: CliSlot, prompts: Ledger, log: Log) -> None:
+    def __init__(
+        self, limits: Watchdog | None, slot: CliSlot, prompts: PromptQueue, log: JournalWriter
+    ) -> None:
         self._limits = limits or Watchdog(
             first_token=None, between_events=None, tool=None, retry=None
         )

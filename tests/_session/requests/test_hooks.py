@@ -11,7 +11,7 @@ import pytest
 
 from steersman import _json
 from steersman._protocol.events import HookAsked
-from steersman._session.requests.hooks import Hooking
+from steersman._session.requests.hooks import HookRunner
 from steersman.hooks import (
     HookEvent,
     HookMatcher,
@@ -43,11 +43,11 @@ NEVER = 3600.0
 
 def hooking(
     hooks: Hooks | Mapping[Any, Any], **given: Any
-) -> tuple[Hooking, Faults, Callable[..., Any]]:
+) -> tuple[HookRunner, Faults, Callable[..., Any]]:
     """A desk for hooks, what went wrong there, and a way to ask it."""
     faults: Faults = []
     registered = dict(enumerate(hooks_from("hooks", hooks)))
-    desk = Hooking(
+    desk = HookRunner(
         {f"hook_{n}": hook for n, hook in registered.items()},
         lambda where, error: faults.append((where, str(error))),
         **given,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from steersman import Allow, Deny, Inbox, Policy
-from steersman._session.requests.permissions import Deciding, People
+from steersman._session.requests.permissions import PermissionResponder, UserCallbacks
 from steersman.errors import AskGone, ForbiddenTool
 from steersman.inbox import AskOutcome
 from steersman.journal import Entry, Kind
@@ -461,7 +461,7 @@ async def test_parallel_calls_are_each_decided_for_themselves() -> None:
 
 async def test_an_elicitation_of_our_own_servers_is_declined_where_nobody_answers() -> None:
     """There is no request of the CLI's that could wait for it."""
-    deciding = Deciding(People(elicited=lambda _: None), lambda *_: None)
+    deciding = PermissionResponder(UserCallbacks(elicited=lambda _: None), lambda *_: None)
 
     said = await deciding.elicit(Elicitation(mcp_server_name="mine"))
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from steersman.hooks.matchers import matches
 from steersman.hooks.registry import Registered
 
-__all__ = ["Holding"]
+__all__ = ["PermissionHookBarrier"]
 
 ARRIVAL = 2.0
 """Seconds in which the CLI must have asked the hooks; it asks them together with us."""
@@ -22,7 +22,7 @@ REMEMBERED = 1000
 """Calls of whose hooks we know; nobody may ever wait for some of them."""
 
 
-class Holding:
+class PermissionHookBarrier:
     """Lets nobody answer about a tool before the hooks that were asked as well."""
 
     def __init__(self, hooks: Mapping[str, Registered]) -> None:

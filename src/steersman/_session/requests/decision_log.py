@@ -16,7 +16,7 @@ from msgspec import Struct
 from steersman.journal import Entry, Kind
 from steersman.options import Options
 
-__all__ = ["Decisions", "Source", "forbidden_among"]
+__all__ = ["DecisionLog", "Source", "forbidden_tools"]
 
 Source = Literal["rule", "callback", "hook", "cli", "person", "nobody"]
 
@@ -57,7 +57,7 @@ class _Line(Struct):
 _decode = msgspec.json.Decoder(_Line).decode
 
 
-class Decisions:
+class DecisionLog:
     """Writes down each decision once, with its source."""
 
     def __init__(self, write: Callable[[Kind, dict[str, Any]], None]) -> None:
@@ -140,7 +140,7 @@ def _source(told: _Verdict) -> Source:
     return "rule" if told.reason_type == "rule" else "cli"
 
 
-def forbidden_among(tools: Iterable[str], options: Options) -> list[str]:
+def forbidden_tools(tools: Iterable[str], options: Options) -> list[str]:
     """The tools that the CLI offers although the options take them away."""
     policy = options.policy
     rules = (*options.disallowed_tools, *(() if policy is None else policy.forbid))

@@ -19,7 +19,7 @@ Work = Coroutine[Any, Any, None]
 Start = Callable[[Work, contextvars.Context], asyncio.Task[None]]
 
 
-class Starter:
+class EagerStarter:
     """Finds what `starter` gives, at less cost where it is asked for again and again."""
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import Raw
 
 from steersman._protocol.events import HookAsked
-from steersman._session.requests.barrier import Holding
+from steersman._session.requests.barrier import PermissionHookBarrier
 from steersman.hooks.answers import Misfit, no, reply_to, written
 from steersman.hooks.deferring import Deferring
 from steersman.hooks.events.event import HookEvent
@@ -25,7 +25,7 @@ from steersman.hooks.matchers import matches
 from steersman.hooks.registry import Registered
 from steersman.hooks.replies import AsyncReply, Reply
 
-__all__ = ["Hooking"]
+__all__ = ["HookRunner"]
 
 LIMIT = 590.0
 """Seconds for a hook without a timeout of its own; the CLI gives it 600."""
@@ -36,7 +36,7 @@ GOES_ON = Raw(b'{"async":true}')
 Report = Callable[[str, BaseException | str], None]
 
 
-class Hooking:
+class HookRunner:
     """Runs the hooks of one session."""
 
     def __init__(
@@ -47,7 +47,7 @@ class Hooking:
         self._deferring = Deferring(ask_rules)
         self._running: set[asyncio.Task[Any]] = set()
         asked = {key: each for key, each in hooks.items() if _has_a_say_in_permissions(each)}
-        self._holding = Holding(asked)
+        self._holding = PermissionHookBarrier(asked)
         self.has_a_say = bool(asked)
         """Whether a hook may decide about permissions."""
 

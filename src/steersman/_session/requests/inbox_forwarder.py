@@ -15,25 +15,25 @@ from steersman.journal import Kind
 from steersman.permissions import Ask, Payload
 from steersman.ports import Asks, Clock
 
-__all__ = ["LATER", "Asking", "Later", "Reply"]
+__all__ = ["DEFERRED", "Deferred", "InboxForwarder", "SendAnswer"]
 
 
-class Later(Enum):
+class Deferred(Enum):
     """The answer will come by itself."""
 
-    LATER = "later"
+    DEFERRED = "later"
 
 
-LATER: Final = Later.LATER
+DEFERRED: Final = Deferred.DEFERRED
 
-Reply = Callable[[str, Any], None]
+SendAnswer = Callable[[str, Any], None]
 """Sends the answer to the request of that id."""
 
 Settled = Callable[[Ask, Any, str], Any]
 """Makes the response of an answer and who gave it, and writes it down."""
 
 
-class Asking:
+class InboxForwarder:
     """Puts the questions of one session into an inbox."""
 
     def __init__(
@@ -51,8 +51,13 @@ class Asking:
         self._open: set[str] = set()
 
     def put(
-        self, request_id: str, payload: Payload, session_id: str, settled: Settled, reply: Reply
-    ) -> Later:
+        self,
+        request_id: str,
+        payload: Payload,
+        session_id: str,
+        settled: Settled,
+        reply: SendAnswer,
+    ) -> Deferred:
         """Have the question wait; `reply` gets the response, in this event loop."""
         ask = Ask(
             id=request_id,
@@ -70,7 +75,7 @@ class Asking:
         self._note(Kind.ASKED, **_told(ask))
         self._open.add(request_id)
         self._inbox.open(ask, lambda answer, by: self._in_loop(settle, answer, by))
-        return LATER
+        return DEFERRED
 
     def withdraw(self, request_id: str, reason: str) -> None:
         """Nobody waits for this answer any more."""

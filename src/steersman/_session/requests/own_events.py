@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
-from steersman._session.requests.hooks import Hooking
+from steersman._session.requests.hooks import HookRunner
 from steersman.hooks.events.sessions import SessionEnd, SessionStart
 from steersman.hooks.openings import openings
 from steersman.hooks.outputs import SessionStartOutput
 from steersman.options import Options
 
-__all__ = ["raise_end", "raise_start"]
+__all__ = ["run_session_end", "run_session_start"]
 
 
-async def raise_start(
-    hooking: Hooking, options: Options, session_id: str
+async def run_session_start(
+    hooking: HookRunner, options: Options, session_id: str
 ) -> list[SessionStartOutput]:
     """Call the hooks on `SessionStart`; gives what they add to the conversation."""
     source = "startup"
@@ -31,7 +31,7 @@ async def raise_start(
     return openings(await hooking.raise_own(event))
 
 
-async def raise_end(hooking: Hooking, options: Options, session_id: str) -> None:
+async def run_session_end(hooking: HookRunner, options: Options, session_id: str) -> None:
     """Call the hooks on `SessionEnd`, and end those that nobody waits for."""
     event = SessionEnd(session_id=session_id, cwd=str(options.cwd or ""), reason="other")
     with suppress(TimeoutError):

@@ -13,8 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from steersman._protocol.events import DialogAsked, ElicitationAsked, PermissionAsked
-from steersman._session.requests.decision_log import Decisions, Source
-from steersman._session.requests.inbox_forwarder import Asking, Later, Reply, response_of
+from steersman._session.requests.decision_log import DecisionLog, Source
+from steersman._session.requests.inbox_forwarder import (
+    Deferred,
+    InboxForwarder,
+    SendAnswer,
+    response_of,
+)
 from steersman.options import Options
 from steersman.permissions import (
     ASK_USER_QUESTION,
@@ -35,7 +40,13 @@ from steersman.permissions.questions import Scope, lasting
 from steersman.permissions.user_questions import question_ask
 from steersman.ports import Approver, Clock, DialogHandler, ElicitationHandler, QuestionHandler
 
-__all__ = ["Deciding", "People", "Refused", "deciding_for", "nobody"]
+__all__ = [
+    "PermissionResponder",
+    "RequestRejected",
+    "UserCallbacks",
+    "build_permissions",
+    "ignore_answer",
+]
 
 NO_APPROVER = (
     "Denied: this program has registered nobody to approve tools. Its author can pass"
@@ -44,35 +55,35 @@ NO_APPROVER = (
 NO_DIALOGS = "this program shows no dialogs; its author can pass on_user_dialog=..."
 
 
-class Refused(Exception):
+class RequestRejected(Exception):
     """The answer is an error, with this text."""
 
 
 @dataclass(frozen=True, slots=True)
-class People:
+class UserCallbacks:
     """Whoever answers what only a person, or a policy in its place, can answer."""
 
     approver: Approver | None = None
     elicited: ElicitationHandler | None = None
     shown: DialogHandler | None = None
     questioned: QuestionHandler | None = None
-    asking: Asking | None = None
+    asking: InboxForwarder | None = None
     """The way to an inbox."""
 
 
-def nobody(_request_id: str, _response: Any) -> None:
+def ignore_answer(_request_id: str, _response: Any) -> None:
     """Where an answer goes that nobody waits for."""
 
 
-class Deciding:
+class PermissionResponder:
     """Asks the right one of the people."""
 
     def __init__(
         self,
-        people: People,
+        people: UserCallbacks,
         report: Callable[[str, BaseException | str], None],
         *,
-        decisions: Decisions | None = None,
+        decisions: DecisionLog | None = None,
         setting_sources: tuple[str, ...] = (),
         remember: Scope | None = None,
     ) -> None:
@@ -87,8 +98,8 @@ class Deciding:
     # Permissions, and the questions of `AskUserQuestion`, which come as such
 
     async def decide(
-        self, asked: PermissionAsked, session_id: str, reply: Reply = nobody
-    ) -> Decision | Later:
+        self, asked: PermissionAsked, session_id: str, reply: SendAnswer = ignore_answer
+    ) -> Decision | Deferred:
         """Whether the tool may run."""
         people, question = self._people, asked.question
         if question.tool_name == ASK_USER_QUESTION and self._has_room_for_questions:
@@ -115,8 +126,8 @@ class Deciding:
         return self._people.questioned is not None or self._people.asking is not None
 
     async def _question(
-        self, asked: PermissionAsked, session_id: str, reply: Reply
-    ) -> Decision | Later:
+        self, asked: PermissionAsked, session_id: str, reply: SendAnswer
+    ) -> Decision | Deferred:
         people, question = self._people, asked.question
         answers: object = None
         questions = question_ask(question, asked.request_id, session_id)
@@ -187,8 +198,8 @@ class Deciding:
         return ElicitationAnswer("decline") if answer is None else answer
 
     async def elicit_later(
-        self, asked: ElicitationAsked, session_id: str, reply: Reply
-    ) -> ElicitationAnswer | Later:
+        self, asked: ElicitationAsked, session_id: str, reply: SendAnswer
+    ) -> ElicitationAnswer | Deferred:
         """What the person says to a server of the CLI's."""
         answer = await self._elicited(asked.elicitation)
         if answer is not None:
@@ -211,11 +222,13 @@ class Deciding:
             return answer
         return ElicitationAnswer("decline")
 
-    async def show(self, asked: DialogAsked, session_id: str, reply: Reply) -> DialogAnswer | Later:
+    async def show(
+        self, asked: DialogAsked, session_id: str, reply: SendAnswer
+    ) -> DialogAnswer | Deferred:
         """What the person does with the dialog. Raises `Refused`."""
         if self._people.shown is None:
             if self._people.asking is None:
-                raise Refused(NO_DIALOGS)
+                raise RequestRejected(NO_DIALOGS)
             payload: UserDialog = asked.dialog
             return self._people.asking.put(
                 asked.request_id, payload, session_id, self._settle, reply
@@ -225,7 +238,7 @@ class Deciding:
             return await given if inspect.isawaitable(given) else given
         except Exception as error:
             self._report("on_user_dialog", error)
-            raise Refused(f"the dialog failed: {type(error).__name__}") from error
+            raise RequestRejected(f"the dialog failed: {type(error).__name__}") from error
 
     def _settle(self, ask: Ask, answer: Any, by: str) -> Any:
         if self._decisions is not None:
@@ -238,24 +251,24 @@ class Deciding:
             self._people.asking.withdraw(request_id, reason)
 
 
-def deciding_for(
+def build_permissions(
     options: Options,
-    decisions: Decisions,
+    decisions: DecisionLog,
     note: Callable[..., None],
     turn: Callable[[], str | None],
     clock: Clock,
     report: Callable[[str, BaseException | str], None],
-) -> Deciding:
+) -> PermissionResponder:
     """Build what answers the permission requests of one session."""
-    asking = None if options.inbox is None else Asking(options.inbox, note, turn, clock)
-    people = People(
+    asking = None if options.inbox is None else InboxForwarder(options.inbox, note, turn, clock)
+    people = UserCallbacks(
         options.can_use_tool,
         options.on_elicitation,
         options.on_user_dialog,
         options.on_question,
         asking,
     )
-    return Deciding(
+    return PermissionResponder(
         people,
         report,
         decisions=decisions,

@@ -10,8 +10,8 @@ import os
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from steersman._session.requests.decision_log import Decisions
-from steersman._session.requests.permissions import Deciding
+from steersman._session.requests.decision_log import DecisionLog
+from steersman._session.requests.permissions import PermissionResponder
 from steersman.errors import UsageError
 from steersman.hooks.events.tools import PreToolUse
 from steersman.hooks.registry import Hooks
@@ -21,16 +21,16 @@ from steersman.permissions.paths import Place
 from steersman.permissions.policy import Explanation, Policy
 from steersman.permissions.rules import Match, Rule, ToolCall, parse_rule
 
-__all__ = ["Policing", "policed"]
+__all__ = ["PolicyHook", "with_policy_hook"]
 
 NO_OPINION: Mapping[str, Any] = {}
 
 
-class Policing:
+class PolicyHook:
     """Answers for the policy, and remembers what a person has allowed for the session."""
 
     def __init__(self, options: Options) -> None:
-        self.decisions: Decisions | None = None
+        self.decisions: DecisionLog | None = None
         """Where decisions are written down, once the session is built."""
         self._policy = options.policy or Policy()
         self._asks_for_all = options.ask_every_call
@@ -39,7 +39,7 @@ class Policing:
         self._home = options.env.get("HOME") or os.environ.get("HOME", "")
         self._cwd = ""
 
-    def connect(self, deciding: Deciding, decisions: Decisions) -> None:
+    def connect(self, deciding: PermissionResponder, decisions: DecisionLog) -> None:
         """Record decisions in `decisions`, and learn what a person allows for good."""
         self.decisions = decisions
         deciding.on_remembered = self.remember
@@ -90,9 +90,9 @@ class Policing:
         return any(rule.match(call, "allow") is not Match.NO for rule in rules)
 
 
-def policed(options: Options) -> tuple[Options, Policing]:
+def with_policy_hook(options: Options) -> tuple[Options, PolicyHook]:
     """The options with the guard in front of their hooks, and the guard."""
-    ours, hook = Hooks(), Policing(options)
+    ours, hook = Hooks(), PolicyHook(options)
     ours.on(PreToolUse)(hook)
     return dataclasses.replace(options, hooks=ours | options.hooks), hook
 

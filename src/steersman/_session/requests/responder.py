@@ -15,26 +15,34 @@ from steersman._protocol.events import (
     Unanswerable,
 )
 from steersman._session.gate import GATE, Gate
-from steersman._session.requests.hooks import Hooking
-from steersman._session.requests.inbox_forwarder import Reply
-from steersman._session.requests.permissions import Deciding, Refused, nobody
-from steersman._session.requests.tool_servers import Serving
+from steersman._session.requests.hooks import HookRunner
+from steersman._session.requests.inbox_forwarder import SendAnswer
+from steersman._session.requests.permissions import (
+    PermissionResponder,
+    RequestRejected,
+    ignore_answer,
+)
+from steersman._session.requests.tool_servers import ToolServers
 
-__all__ = ["Asked", "Desk"]
+__all__ = ["CliRequest", "Responder"]
 
-Asked = PermissionAsked | ElicitationAsked | DialogAsked | HookAsked | ToolCalled | Unanswerable
+CliRequest = (
+    PermissionAsked | ElicitationAsked | DialogAsked | HookAsked | ToolCalled | Unanswerable
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class Responder:
     """Finds the answer to whatever the CLI asks."""
 
-    deciding: Deciding
-    hooking: Hooking
-    serving: Serving
+    deciding: PermissionResponder
+    hooking: HookRunner
+    serving: ToolServers
     gate: Gate
 
-    def answer(self, asked: Asked, session_id: str, reply: Reply = nobody) -> Awaitable[Any]:
+    def answer(
+        self, asked: CliRequest, session_id: str, reply: SendAnswer = ignore_answer
+    ) -> Awaitable[Any]:
         """The response to send, or `LATER`: then it is `reply` that gets it, when it is there.
 
         Raises `Refused`, now or when it is awaited, where the answer is an error.
@@ -52,9 +60,9 @@ class Desk:
             return self.deciding.elicit_later(asked, session_id, reply)
         if type(asked) is DialogAsked:
             return self.deciding.show(asked, session_id, reply)
-        raise Refused(asked.reason)
+        raise RequestRejected(asked.reason)
 
-    async def _decide_last(self, asked: PermissionAsked, session_id: str, reply: Reply) -> Any:
+    async def _decide_last(self, asked: PermissionAsked, session_id: str, reply: SendAnswer) -> Any:
         # The CLI asks hooks on PermissionRequest at the same time and goes by the first.
         await self.hooking.hold(asked.question.tool_name, asked.question.tool_use_id)
         return await self.deciding.decide(asked, session_id, reply)

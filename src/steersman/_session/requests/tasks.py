@@ -13,24 +13,24 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from steersman._protocol.events import PermissionAsked, ToolCalled
-from steersman._session.link import Link
-from steersman._session.requests.eager import Starter
-from steersman._session.requests.inbox_forwarder import LATER
-from steersman._session.requests.permissions import Refused
-from steersman._session.requests.responder import Asked, Desk
+from steersman._session.link import CliLink
+from steersman._session.requests.eager import EagerStarter
+from steersman._session.requests.inbox_forwarder import DEFERRED
+from steersman._session.requests.permissions import RequestRejected
+from steersman._session.requests.responder import CliRequest, Responder
 from steersman.errors import ChannelClosed
 
-__all__ = ["Handlers", "Need"]
+__all__ = ["Need", "RequestTasks"]
 
 Need = Literal["waiting_permission", "waiting_tool_call"]
 PERSON: Final[Need] = "waiting_permission"
 TOOL: Final[Need] = "waiting_tool_call"
 
 
-class _Open(Struct, eq=False):
+class _OpenRequest(Struct, eq=False):
     """A question that is being answered."""
 
-    asked: Asked
+    asked: CliRequest
     since: float
     need: Need | None
     task: asyncio.Task[None] | None = None
@@ -43,24 +43,24 @@ class _Open(Struct, eq=False):
     """Whether it is over, or nobody waits for it any more while its task still cleans up."""
 
 
-class Handlers:
+class RequestTasks:
     """Runs the desk's answers beside the reader, which never waits for them."""
 
     def __init__(
         self,
-        desk: Desk,
-        link: Link,
+        desk: Responder,
+        link: CliLink,
         changed: Callable[[Need | None], None],
         is_in_turn: Callable[[], bool] = bool,
     ) -> None:
         self._is_in_turn = is_in_turn
-        self._starter = Starter()
+        self._starter = EagerStarter()
         self._desk = desk
         self._link = link
         self._changed = changed
-        self._new: list[tuple[_Open, contextvars.Context]] = []
+        self._new: list[tuple[_OpenRequest, contextvars.Context]] = []
         """Questions of the chunk that is being read."""
-        self._open: dict[str, _Open] = {}
+        self._open: dict[str, _OpenRequest] = {}
         self._held: list[bytes] = []
         """Answers that go out together."""
         self._is_beginning = False
@@ -79,13 +79,13 @@ class Handlers:
         return not self._open
 
     @property
-    def open(self) -> list[tuple[Asked, float]]:
+    def open(self) -> list[tuple[CliRequest, float]]:
         """Everything that is being answered, and since when."""
         return [(each.asked, each.since) for each in self._open.values() if not each.is_withdrawn]
 
-    def start(self, asked: Asked, context: contextvars.Context) -> None:
+    def start(self, asked: CliRequest, context: contextvars.Context) -> None:
         """Take in a question, to be answered in the context of the turn that it belongs to."""
-        opened = _Open(asked, self._link.log.clock(), _need_of(asked))
+        opened = _OpenRequest(asked, self._link.log.clock(), _need_of(asked))
         self._open[asked.request_id] = opened
         self._new.append((opened, context))
         if opened.need is not None:
@@ -124,7 +124,7 @@ class Handlers:
         for opened in list(self._open.values()):
             self._cancel(opened, "its session has ended")
 
-    def _cancel(self, opened: _Open, reason: str) -> None:
+    def _cancel(self, opened: _OpenRequest, reason: str) -> None:
         task, request_id = opened.task, opened.asked.request_id
         if task is None and opened.has_begun and not opened.is_later:
             # It is in its first step, and it is its own code that ends it.
@@ -147,16 +147,16 @@ class Handlers:
         if tasks:
             await asyncio.wait(filter(None, tasks), timeout=timeout)
 
-    async def _answer(self, opened: _Open) -> None:
+    async def _answer(self, opened: _OpenRequest) -> None:
         asked, connection = opened.asked, self._link.connection
         opened.has_begun = True
         try:
             response = await self._desk.answer(asked, self._link.session_id, self._answer_later)
-            if response is LATER:
+            if response is DEFERRED:
                 opened.task, opened.is_later = None, True
                 return
             line = connection.answer(asked.request_id, response)
-        except Refused as refused:
+        except RequestRejected as refused:
             line = connection.refuse(asked.request_id, str(refused))
         except Exception as error:  # noqa: BLE001 - such as an answer that no JSON can say
             self._link.log.fault(type(asked).__name__, error)
@@ -176,7 +176,7 @@ class Handlers:
             self._forget(opened)
             self._send(self._link.connection.answer(request_id, response))
 
-    def _ended(self, opened: _Open) -> None:
+    def _ended(self, opened: _OpenRequest) -> None:
         request_id = opened.asked.request_id
         if self._open.get(request_id) is not opened:
             return
@@ -185,11 +185,11 @@ class Handlers:
         # the request as open.
         self._send(self._link.connection.refuse(request_id, "cancelled"))
 
-    def _forget(self, opened: _Open) -> None:
+    def _forget(self, opened: _OpenRequest) -> None:
         del self._open[opened.asked.request_id]
         self._uncount(opened)
 
-    def _uncount(self, opened: _Open) -> None:
+    def _uncount(self, opened: _OpenRequest) -> None:
         if not opened.is_withdrawn:
             opened.is_withdrawn = True
             if opened.need is not None:
@@ -227,7 +227,7 @@ class Handlers:
             return
 
 
-def _need_of(asked: Asked) -> Need | None:
+def _need_of(asked: CliRequest) -> Need | None:
     """Whom the session waits for meanwhile; hooks do not count."""
     if type(asked) is PermissionAsked:
         return PERSON

@@ -9,13 +9,13 @@ from typing import Any
 from steersman._protocol.events import ToolCalled
 from steersman.ports import Caller, JsonObject, ToolServer
 
-__all__ = ["Serving"]
+__all__ = ["ToolServers"]
 
 DETACHING = 10.0
 """How long a server may take to let a session go."""
 
 
-class Serving:
+class ToolServers:
     """Hands each message to the server that it is for. Every message is answered."""
 
     def __init__(
