@@ -53,11 +53,11 @@ def session(
         servers,
         clock,
         again,
-        adopt=adopted,
-        record=recorder(options),
+        as_tool_server=adopted,
+        open_journal=recorder(options),
         transcript=transcript_reader(first.launch.env),
-        on_flight=flight_recorder(options),
-        branch=branch,
+        save_flight=flight_recorder(options),
+        fork=branch,
         policy_hook=policy_hook,
     )
     return Session(course)

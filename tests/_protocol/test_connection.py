@@ -362,12 +362,12 @@ def test_a_permission_question_is_put_with_all_that_the_cli_says_about_it() -> N
 
     assert isinstance(asked, PermissionAsked)
     found = frame["request"]
-    known = [name for name in asked.question.__struct_fields__ if name in found]
+    known = [name for name in asked.request.__struct_fields__ if name in found]
     assert asked.request_id == frame["request_id"]
-    assert {name: getattr(asked.question, name) for name in known} == {
+    assert {name: getattr(asked.request, name) for name in known} == {
         name: found[name] for name in known
     }
-    assert getattr(asked.question, "raw", None) == found
+    assert getattr(asked.request, "raw", None) == found
 
 
 def test_two_questions_may_be_open_at_once_and_be_answered_in_any_order() -> None:
@@ -788,7 +788,7 @@ def spelt_otherwise(line: bytes) -> bytes:
 
 def what_became(line: bytes) -> tuple[list[tuple[Any, ...]], str]:
     conn = Connection(TOKEN)
-    conn.turns.goes_on(["u"])
+    conn.turns.resume(["u"])
     conn.receive(encoded({"type": "system", "subtype": "task_started", "tool_use_id": "t"}) + b"\n")
     conn.turns.current = ("v",)
     events = conn.receive(line + b"\n")

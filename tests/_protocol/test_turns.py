@@ -152,7 +152,7 @@ def test_a_turn_nobody_asked_for_leaks_into_no_other(trace: str) -> None:
 
 def test_a_result_that_names_a_prompt_twice_settles_it_once() -> None:
     book = TurnTracker()
-    book.sent("a")
+    book.expect("a")
 
     events = book.result(RoutingFields(user_message_uuids=["a", "a"]), LINE)
 
@@ -161,7 +161,7 @@ def test_a_result_that_names_a_prompt_twice_settles_it_once() -> None:
 
 def test_a_prompt_replayed_twice_settles_once() -> None:
     book = TurnTracker()
-    book.sent("a")
+    book.expect("a")
     assert [*book.replayed("a"), *book.replayed("a")] == [TurnStarted("a")]
 
     events = book.result(RoutingFields(), LINE)
@@ -171,14 +171,14 @@ def test_a_prompt_replayed_twice_settles_once() -> None:
 
 def test_a_result_may_name_a_single_prompt_under_its_older_field() -> None:
     book = TurnTracker()
-    book.sent("a")
+    book.expect("a")
 
     assert book.result(RoutingFields(user_message_uuid="a"), LINE) == [TurnSettled("a", LINE)]
 
 
 def test_a_foreign_result_settles_nobody_and_keeps_the_replays_before_it() -> None:
     book = TurnTracker()
-    book.sent("a")
+    book.expect("a")
     book.replayed("a")
 
     foreign = book.result(RoutingFields(origin=FOREIGN), LINE)
@@ -190,7 +190,7 @@ def test_a_foreign_result_settles_nobody_and_keeps_the_replays_before_it() -> No
 
 def test_a_bare_completed_waits_for_idle() -> None:
     book = TurnTracker()
-    book.sent("a")
+    book.expect("a")
 
     assert book.lifecycle("a", "completed") == []
     assert book.idle() == [TurnSettled("a", None)]
@@ -201,7 +201,7 @@ def test_what_completed_settles_at_idle_in_the_order_it_was_sent() -> None:
     book = TurnTracker()
     uuids = [f"uuid-{number}" for number in range(40)]
     for uuid in uuids:
-        book.sent(uuid)
+        book.expect(uuid)
     for uuid in reversed(uuids):
         book.lifecycle(uuid, "completed")
 
@@ -210,7 +210,7 @@ def test_what_completed_settles_at_idle_in_the_order_it_was_sent() -> None:
 
 def test_after_a_redirect_cancelled_comes_too_late_to_matter() -> None:
     book = TurnTracker()
-    book.sent("a")
+    book.expect("a")
     book.result(RoutingFields(user_message_uuids=["a"]), LINE)
 
     assert book.lifecycle("a", "cancelled") == []
@@ -263,7 +263,7 @@ class TurnBookMachine(RuleBasedStateMachine):
     def send(self) -> str:
         self.number += 1
         uuid = f"prompt-{self.number}"
-        self.book.sent(uuid)
+        self.book.expect(uuid)
         self.open.append(uuid)
         return uuid
 

@@ -294,5 +294,5 @@ def _left_of(run: Run) -> list[str]:
         open_ = works.link.connection.open_requests | works.link.connection.pending
         found += [f"open request {each}" for each in sorted(open_)]
         found += [f"forgotten answer {each}" for each in works.link._waiting]
-        found += [f"handler {each}" for each in works.handlers._open]
+        found += [f"handler {each}" for each in works.tasks._open]
     return found

@@ -90,7 +90,7 @@ class _McpMessage(msgspec.Struct, frozen=True, tag_field="subtype", tag="mcp_mes
     message: dict[str, Any]
 
 
-class _Question(msgspec.Struct, frozen=True, tag_field="type", tag="control_request"):
+class _Request(msgspec.Struct, frozen=True, tag_field="type", tag="control_request"):
     """The usual questions, read in one go."""
 
     request_id: str
@@ -98,14 +98,14 @@ class _Question(msgspec.Struct, frozen=True, tag_field="type", tag="control_requ
     session_id: str | None = None
 
 
-_read_question = msgspec.json.Decoder(_Question).decode
+_decode_request = msgspec.json.Decoder(_Request).decode
 
 BEGINNING = 20
 """So many bytes tell the usual lines apart: the CLI writes the type first, and no blanks."""
-PIECE = b'{"type":"stream_event"'[:BEGINNING]
-SPEECH = b'{"type":"assistant",'[:BEGINNING]
-QUESTION = b'{"type":"control_request"'[:BEGINNING]
-ASKED, TOLD = ("request",), ("request", "input")
+STREAM_EVENT = b'{"type":"stream_event"'[:BEGINNING]
+ASSISTANT = b'{"type":"assistant",'[:BEGINNING]
+REQUEST = b'{"type":"control_request"'[:BEGINNING]
+REQUEST_PATH, INPUT_PATH = ("request",), ("request", "input")
 """Where on its line stands what is asked, and what a hook is told."""
 
 
@@ -128,14 +128,14 @@ class Connection:
         self._pending: dict[str, _Pending] = {}
         self._asked: dict[str, tuple[str, Any] | None] = {}
         self._answered: dict[str, None] = {}
-        self._roads: dict[str, Callable[[RoutingFields, bytes], list[Event]]] = {
+        self._by_type: dict[str, Callable[[RoutingFields, bytes], list[Event]]] = {
             "stream_event": self._on_partial,
             "user": self._on_user,
             "system": self._on_system,
             "result": self._on_result,
             "command_lifecycle": self._on_lifecycle,
             "control_response": self._on_answer,
-            "control_request": self._on_question,
+            "control_request": self._on_request,
             "control_cancel_request": self._on_cancel,
         }
 
@@ -146,11 +146,11 @@ class Connection:
         runs = (AssistantArrived, StreamEventsArrived)
         return [
             each
-            for event in self.take(chunk)
+            for event in self.receive_batched(chunk)
             for each in (event.each() if isinstance(event, runs) else (event,))
         ]
 
-    def take(self, chunk: bytes) -> list[Event]:
+    def receive_batched(self, chunk: bytes) -> list[Event]:
         """The same with what is usual taken together, for those in a hurry."""
         events: list[Event] = []
         run: StreamEventsArrived | None = None
@@ -162,7 +162,7 @@ class Connection:
                 continue
             # A slice is half the price of `startswith`.
             beginning = line[:BEGINNING]
-            if beginning == PIECE:
+            if beginning == STREAM_EVENT:
                 try:
                     piece = read_stream_event(line)
                 except UNFIT:
@@ -177,15 +177,15 @@ class Connection:
                         self.session_id = piece.session_id
                     continue
             run = None
-            if beginning == SPEECH:
-                events += self._hear_speech(line)
-            elif beginning == QUESTION:
-                events += self._hear_question(line)
+            if beginning == ASSISTANT:
+                events += self._read_assistant(line)
+            elif beginning == REQUEST:
+                events += self._read_request(line)
             else:
                 events += self._read(line)
         return events
 
-    def _hear_speech(self, line: bytes) -> Iterable[Event]:
+    def _read_assistant(self, line: bytes) -> Iterable[Event]:
         try:
             speech = read_speech(line)
         except UNFIT:
@@ -194,9 +194,9 @@ class Connection:
             self.session_id = speech.session_id
         return (AssistantArrived(line, speech, self.turns.owners(speech.parent_tool_use_id)),)
 
-    def _hear_question(self, line: bytes) -> Iterable[Event]:
+    def _read_request(self, line: bytes) -> Iterable[Event]:
         try:
-            found = _read_question(line)
+            found = _decode_request(line)
         except UNFIT:
             return self._read(line)
         if found.session_id:
@@ -209,7 +209,7 @@ class Connection:
             return (MessageArrived(line, CONTROL, ()), self._hook(request_id, request, line))
         if type(request) is _McpMessage:
             return (MessageArrived(line, CONTROL, ()), *self._tool(request_id, request))
-        force_setattr(request, SOURCE, (line, ASKED))
+        force_setattr(request, SOURCE, (line, REQUEST_PATH))
         return (MessageArrived(line, CONTROL, ()), PermissionAsked(request_id, request))
 
     def _read(self, line: bytes) -> Iterable[Event]:
@@ -218,7 +218,7 @@ class Connection:
             return (NoiseReceived(line),)
         if found.session_id:
             self.session_id = found.session_id
-        return self._roads.get(found.type, self._on_message)(found, line)
+        return self._by_type.get(found.type, self._on_message)(found, line)
 
     def _on_partial(self, found: RoutingFields, line: bytes) -> list[Event]:
         name = "abandoned" if b'"abandoned_blocks"' in line else ""
@@ -266,7 +266,7 @@ class Connection:
             return [arrived]
         return [arrived, Answered(response.request_id, _answer_of(pending, response))]
 
-    def _on_question(self, found: RoutingFields, line: bytes) -> list[Event]:
+    def _on_request(self, found: RoutingFields, line: bytes) -> list[Event]:
         arrived = MessageArrived(line, CONTROL, ())
         request_id = found.request_id
         if request_id is None or request_id in self._asked or request_id in self._answered:
@@ -312,7 +312,7 @@ class Connection:
             if line is None:
                 given.came_from(plain_value(asked.input))
             else:
-                force_setattr(given, SOURCE, (line, TOLD))
+                force_setattr(given, SOURCE, (line, INPUT_PATH))
         about = asked.tool_use_id if isinstance(asked.tool_use_id, str) else ""
         return HookAsked(request_id, asked.callback_id, given, about)
 
@@ -348,7 +348,7 @@ class Connection:
 
     def prompt(self, uuid: str, content: Any, **fields: Any) -> bytes:
         """The line that sends a prompt under `uuid`."""
-        self.turns.sent(uuid)
+        self.turns.expect(uuid)
         message = {"role": "user", "content": content}
         return encode(
             {

@@ -90,7 +90,7 @@ class PermissionAsked(Struct, frozen=True):
     """The CLI asks whether a tool may run."""
 
     request_id: str
-    question: CanUseTool
+    request: CanUseTool
 
 
 @final

@@ -42,11 +42,11 @@ class TurnTracker:
         """Prompts not yet settled, in the order they were sent."""
         return tuple(self._open)
 
-    def sent(self, uuid: str) -> None:
+    def expect(self, uuid: str) -> None:
         """A prompt is on its way."""
         self._open[self._stand_ins.get(uuid, uuid)] = None
 
-    def goes_on(self, uuids: Iterable[str]) -> None:
+    def resume(self, uuids: Iterable[str]) -> None:
         """The CLI takes up the turn of these prompts, in whose middle another one was lost.
 
         It names only the first of them in the end; they settle together.
@@ -58,13 +58,13 @@ class TurnTracker:
         self._started.update(self._together)
         self.current = self._together
 
-    def stands_for(self, other: str, uuid: str) -> None:
+    def alias(self, other: str, uuid: str) -> None:
         """What the CLI says about `other` is about the prompt `uuid`."""
         self._stand_ins[other] = uuid
 
-    def continues(self, uuid: str, other: str) -> None:
+    def continue_as(self, uuid: str, other: str) -> None:
         """A prompt that was settled goes on, under the uuid of another one."""
-        self.stands_for(other, uuid)
+        self.alias(other, uuid)
         self._open[uuid] = None
 
     def has_started(self, uuid: str) -> bool:

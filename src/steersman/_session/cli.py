@@ -19,7 +19,7 @@ class RunningCli:
     """One CLI process: the link to it, and the tasks that answer its requests."""
 
     link: CliLink
-    handlers: RequestTasks
+    tasks: RequestTasks
 
 
 class CliSlot:
@@ -75,7 +75,7 @@ class CliSlot:
         """Send a JSON-RPC notification from an in-process tool server, if a CLI is running."""
         if self.running is not None and self.running.link.is_open:
             verb = McpMessage(server_name=server, message=dict(message))
-            self.running.link.tell(verb, self._request_timeout)
+            self.running.link.notify(verb, self._request_timeout)
 
     def redact(self, line: bytes) -> bytes:
         """`line` without the secrets that the current CLI was given."""

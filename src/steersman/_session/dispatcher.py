@@ -28,12 +28,12 @@ __all__ = ["Dispatcher"]
 # Enum member lookups are slow on Python 3.11, and this runs for every message.
 MESSAGE = Kind.MESSAGE
 
-_ASKED = frozenset(get_args(CliRequest))
+_REQUESTS = frozenset(get_args(CliRequest))
 
 
-def is_asked(event: Event) -> TypeGuard[CliRequest]:
+def is_request(event: Event) -> TypeGuard[CliRequest]:
     """Whether the CLI waits for an answer; faster than `isinstance` with structs."""
-    return type(event) in _ASKED
+    return type(event) in _REQUESTS
 
 
 class Dispatcher:
@@ -44,62 +44,62 @@ class Dispatcher:
         # Looked up for every message.
         self._prompts = parts.prompts
         self._listeners = parts.listeners
-        self._watch = parts.watch
-        self._meter = parts.meter
+        self._watch = parts.watchdog
+        self._meter = parts.limits
         self.has_answered = False
         """Whether a prompt has had its result: then the conversation is on disk."""
 
     def message_arrived(self, entry: Entry, name: str) -> None:
         """Update what turn results, limits and listeners need to know of a message."""
-        calls = self._prompts.hear(entry, name)
+        calls = self._prompts.record(entry, name)
         for call in calls:
-            self._listeners.tell("tool_call" if call.is_running else "tool_result", call)
-        if entry.kind is MESSAGE and self._listeners.wants("message"):
-            self._listeners.tell("message", entry.message)
-        self._watch.hear(entry, name, calls)
+            self._listeners.emit("tool_call" if call.is_running else "tool_result", call)
+        if entry.kind is MESSAGE and self._listeners.has("message"):
+            self._listeners.emit("message", entry.message)
+        self._watch.observe(entry, name, calls)
         if self._meter.is_on:
-            self._meter.hear(entry, name)
+            self._meter.record(entry, name)
         if name == "user":
-            self._parts.decisions.hear(entry)
+            self._parts.decisions.record_results(entry)
         elif name == "init" and isinstance(entry.message, Init):
             self._turn_opened(entry.message)
         elif name == "result":
             self._parts.status.is_between_turns = True
             self._parts.status.park()
 
-    def speech_arrived(self, entry: Entry, speech: Assistant) -> None:
+    def assistant_arrived(self, entry: Entry, speech: Assistant) -> None:
         """Do what `message_arrived` does for an assistant message, which is most of them."""
-        calls = self._prompts.accounts.hear_speech(entry, speech)
+        calls = self._prompts.totals.hear_speech(entry, speech)
         if self._listeners.is_any:
             for call in calls:
-                self._listeners.tell("tool_call" if call.is_running else "tool_result", call)
-            if self._listeners.wants("message"):
-                self._listeners.tell("message", entry.message)
+                self._listeners.emit("tool_call" if call.is_running else "tool_result", call)
+            if self._listeners.has("message"):
+                self._listeners.emit("message", entry.message)
         if calls:
-            self._watch.hear(entry, "assistant", calls)
+            self._watch.observe(entry, "assistant", calls)
         else:
             self._watch.last = "assistant"
         if self._meter.is_on:
-            self._meter.hear(entry, "assistant")
+            self._meter.record(entry, "assistant")
 
     def event_happened(self, event: Event) -> None:
         """Answer a request, settle a turn, or change the state."""
         parts = self._parts
         assert parts.slot.running is not None
-        handlers = parts.slot.running.handlers
-        if is_asked(event):
-            if self._listeners.is_any and self._listeners.wants("ask"):
-                self._tell_of_ask(event)
+        handlers = parts.slot.running.tasks
+        if is_request(event):
+            if self._listeners.is_any and self._listeners.has("ask"):
+                self._emit_ask(event)
             handlers.start(event, self._prompts.context())
             return
         match event:
             case Withdrawn(request_id):
                 handlers.withdraw(request_id)
             case TurnStarted(uuid):
-                self._prompts.began(uuid)
-                self._meter.began(uuid)
-                if not parts.gate.is_shut:
-                    self._watch.look()
+                self._prompts.started(uuid)
+                self._meter.started(uuid)
+                if not parts.gate.is_closed:
+                    self._watch.start()
             case TurnSettled():
                 self._turn_settled(event)
             case StateReported(state):
@@ -110,7 +110,7 @@ class Dispatcher:
     def caught_up(self) -> None:
         """Begin to answer the requests of the chunk that was just read."""
         if self._parts.slot.running is not None:
-            self._parts.slot.running.handlers.begin()
+            self._parts.slot.running.tasks.begin()
 
     def _turn_opened(self, init: Init) -> None:
         """A turn of the CLI's begins, and it lists what it has."""
@@ -118,9 +118,9 @@ class Dispatcher:
         parts.status.is_between_turns = False
         parts.status.move(Move.BEGIN)
         parts.slot.capabilities = frozenset(init.capabilities)
-        parts.servers.hear_init(init.mcp_servers)
+        parts.mcp_status.record_init(init.mcp_servers)
         if parts.slot.session_id:
-            parts.desk.serving.name_session(parts.slot.session_id)
+            parts.responder.servers.name_session(parts.slot.session_id)
         found = forbidden_tools(init.tools, parts.options)
         if found:
             # Before the model sees it.
@@ -144,14 +144,14 @@ class Dispatcher:
         if state == "running" and not status.is_parked:
             status.move(Move.BEGIN)
         # An `idle` from before our newest prompt may still arrive.
-        elif state == "idle" and self._prompts.at_work is None:
+        elif state == "idle" and self._prompts.current is None:
             status.move(Move.REST)
-            self._parts.log.wake()
+            self._parts.journal.wake()
 
-    def _tell_of_ask(self, event: Event) -> None:
+    def _emit_ask(self, event: Event) -> None:
         payload: Payload | None = None
         match event:
-            case PermissionAsked(question=payload):
+            case PermissionAsked(request=payload):
                 pass
             case ElicitationAsked(elicitation=payload) | DialogAsked(dialog=payload):
                 pass
@@ -161,7 +161,7 @@ class Dispatcher:
             id=event.request_id,
             session=self._parts.slot.session_id or "",
             payload=payload,
-            created=self._parts.log.clock(),
-            turn=self._prompts.uuid_at_work,
+            created=self._parts.journal.clock(),
+            turn=self._prompts.current_uuid,
         )
-        self._listeners.tell("ask", ask)
+        self._listeners.emit("ask", ask)

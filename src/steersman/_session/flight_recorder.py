@@ -34,7 +34,7 @@ class FlightReporter:
 
     def failed(self, error: SteersmanError) -> None:
         """A turn or the session has failed with `error`."""
-        self._listeners.tell("error", error)
+        self._listeners.emit("error", error)
         self.keep(error)
 
     def keep(self, error: BaseException) -> None:

@@ -33,11 +33,11 @@ class Gate:
         self._is_open.set()
 
     @property
-    def is_shut(self) -> bool:
+    def is_closed(self) -> bool:
         """Whether tools are held."""
         return not self._is_open.is_set()
 
-    def shut(self) -> None:
+    def close(self) -> None:
         """Hold every tool that comes."""
         self._is_open.clear()
 
@@ -45,7 +45,7 @@ class Gate:
         """Let go of all that wait, and of those that come."""
         self._is_open.set()
 
-    async def passed(self) -> dict[str, object]:
+    async def wait(self) -> dict[str, object]:
         """Give the hook's answer, no opinion, once the gate is open."""
         await self._is_open.wait()
         return {}

@@ -18,28 +18,28 @@ class JournalWriter:
 
     def __init__(self, memory: int, clock: Clock = time.time) -> None:
         self.journal = Journal(memory)
-        self.growth = JournalSignal()
+        self.signal = JournalSignal()
         self.clock = clock
         self.append = self.journal.append
         """Writes the next entry; readers learn of it with the next `wake`."""
-        self.append_pieces = self.journal.append_pieces
+        self.append_partials = self.journal.append_pieces
         self._sink: Sink | None = None
         self._unwritten: list[Entry] = []
-        self._told_of = 0
-        self._is_gathering = False
+        self._announced = 0
+        self._holds_wakeups = False
 
-    def keep(self, sink: Sink) -> None:
+    def write_to(self, sink: Sink) -> None:
         """Hand every entry to `sink` from now on."""
         self._sink = sink
-        self.append = self._append_for_disk
-        self.append_pieces = self._append_pieces_for_disk
+        self.append = self._append_for_sink
+        self.append_partials = self._append_partials_for_sink
 
-    def _append_for_disk(self, *told: Any, **more: Any) -> Entry:
+    def _append_for_sink(self, *told: Any, **more: Any) -> Entry:
         entry = self.journal.append(*told, **more)
         self._unwritten.append(entry)
         return entry
 
-    def _append_pieces_for_disk(
+    def _append_partials_for_sink(
         self, at: float, lines: Sequence[bytes], turns: tuple[str, ...]
     ) -> list[Entry]:
         entries = self.journal.append_pieces(at, lines, turns)
@@ -53,7 +53,7 @@ class JournalWriter:
     def write(self, kind: Kind, details: dict[str, Any], turns: tuple[str, ...] = ()) -> None:
         """The same for details that stand together already."""
         self.append(self.clock(), kind, b"", turns, details)
-        if not self._is_gathering:
+        if not self._holds_wakeups:
             self.wake()
 
     def fault(self, where: str, error: BaseException | str) -> None:
@@ -61,23 +61,23 @@ class JournalWriter:
         how = error if isinstance(error, str) else type(error).__name__
         self.note(Kind.FAULT, where=where, error=how)
 
-    def gather(self) -> None:
+    def hold_wakeups(self) -> None:
         """Let nobody wake before `release`: what is being written belongs together."""
-        self._is_gathering = True
+        self._holds_wakeups = True
 
-    def release(self) -> None:
+    def release_wakeups(self) -> None:
         """Wake everyone once for all that was gathered."""
-        self._is_gathering = False
+        self._holds_wakeups = False
         self.wake()
 
     def wake(self) -> None:
         """Let readers, and the disk, have what was written since."""
-        if self._is_gathering:
+        if self._holds_wakeups:
             return
         if self._unwritten:
             self.flush()
-        before, self._told_of = self._told_of, self.journal.last_seq
-        self.growth.wake(was_spoken=self.journal.last_spoken > before)
+        before, self._announced = self._announced, self.journal.last_seq
+        self.signal.wake(was_spoken=self.journal.last_spoken > before)
 
     def end(self) -> None:
         """Nothing more will be written."""
@@ -86,8 +86,8 @@ class JournalWriter:
             self._sink.close()
             self._sink = None
             self.append = self.journal.append
-            self.append_pieces = self.journal.append_pieces
-        self.growth.end()
+            self.append_partials = self.journal.append_pieces
+        self.signal.end()
 
     def flush(self) -> None:
         """Let the disk have what was written since."""

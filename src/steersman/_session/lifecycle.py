@@ -96,12 +96,12 @@ class Lifecycle:
         parts = self._parts
         if parts.status.phase is not Phase.IDLE or parts.slot.running is not None:
             raise UsageError("session", self, "a session that was not started before")
-        if parts.setup.record is not None:
-            parts.log.keep(parts.setup.record(parts.slot.redact, self._on_full_disk))
+        if parts.setup.open_journal is not None:
+            parts.journal.write_to(parts.setup.open_journal(parts.slot.redact, self._on_full_disk))
         parts.status.move(Move.LAUNCH)
         self._has_started.clear()
         try:
-            await parts.desk.serving.attach()
+            await parts.responder.servers.attach()
             cli = await self._launch(parts.setup.plan)
         except BaseException as error:
             await self._give_up(error)
@@ -109,30 +109,30 @@ class Lifecycle:
         finally:
             self._has_started.set()
         parts.status.move(Move.GREET)
-        parts.prompts.move_to(cli.link)
+        parts.prompts.attach(cli.link)
 
     async def _launch(self, plan: Plan, handover: Handover | None = None) -> RunningCli:
         """Run a CLI and wait for its handshake. On failure its process is gone again."""
         parts = self._parts
         if self._ending is not None:
             raise ChannelClosed("this session was closed while it was starting")
-        if parts.gate.is_installed or parts.gate.is_shut:
+        if parts.gate.is_installed or parts.gate.is_closed:
             plan = replace(plan, initialize=with_gate(plan.initialize))
             parts.gate.is_installed = True
             parts.gate.has_stopped_tree = False
         is_fresh = parts.slot.running is None and not parts.options.goes_on
-        link = CliLink(plan, parts.options, self._dispatcher, parts.log, self._link_ended)
+        link = CliLink(plan, parts.options, self._dispatcher, parts.journal, self._link_ended)
         status = parts.status
-        handlers = RequestTasks(parts.desk, link, status.set_waiting, status.is_in_turn)
+        handlers = RequestTasks(parts.responder, link, status.set_waiting, status.is_in_turn)
         parts.slot.running = cli = RunningCli(link, handlers)
         if handover is not None:
-            parts.prompts.announce(link, handover)
+            parts.prompts.expect(link, handover)
         parts.slot.initialized = await start(
             link, plan, parts.setup.transport, parts.options.startup
         )
-        parts.meter.launched(is_fresh=is_fresh)
-        parts.prompts.tells_all = parts.slot.is_modern
-        await wait_for_servers(link, parts.servers, parts.options, parts.desk.serving.keys)
+        parts.limits.launched(is_fresh=is_fresh)
+        parts.prompts.reports_lifecycle = parts.slot.is_modern
+        await wait_for_servers(link, parts.mcp_status, parts.options, parts.responder.servers.keys)
         return cli
 
     async def _give_up(self, error: BaseException) -> None:
@@ -147,7 +147,7 @@ class Lifecycle:
             parts.flights.keep(error)
         if self._goodbye is not None:
             await asyncio.shield(self._goodbye)
-        await parts.listeners.hear_out(parts.options.close_grace)
+        await parts.listeners.drain(parts.options.close_grace)
 
     # The loss of a CLI
 
@@ -156,7 +156,7 @@ class Lifecycle:
         parts = self._parts
         if parts.slot.running is None or link is not parts.slot.running.link:
             return
-        parts.slot.running.handlers.cancel_all()
+        parts.slot.running.tasks.cancel_all()
         parts.status.is_cli_idle = parts.status.is_between_turns = True
         if parts.status.phase is Phase.STARTING:
             # `start` raises the error.
@@ -168,18 +168,18 @@ class Lifecycle:
 
     def _lost(self, link: CliLink, status: int) -> None:
         parts = self._parts
-        phase = "turn" if parts.prompts.at_work else parts.status.phase.value
+        phase = "turn" if parts.prompts.current else parts.status.phase.value
         why, parts.slot.why_killed = parts.slot.why_killed, None
         cause: SteersmanError = why or CliExited(
             "the CLI ended in the middle of the session",
             hint="open the conversation again with resume=session.id",
             evidence=link.evidence(phase, status),
         )
-        parts.watch.lose()
+        parts.watchdog.reset()
         if isinstance(why, LimitReached) or not self._may_restart():
             self._finish(cause)
             return
-        parts.prompts.lose_cli()
+        parts.prompts.cli_lost()
         parts.status.move(Move.LAUNCH)
         self._restarting = asyncio.get_running_loop().create_task(self._restart(cause))
         self._restarting.add_done_callback(_log_failure)
@@ -188,7 +188,7 @@ class Lifecycle:
         options, setup = self._parts.options, self._parts.setup
         return (
             options.revive is not False
-            and setup.again is not None
+            and setup.plan_next is not None
             and options.persist_session
             and self._parts.slot.session_id is not None
         )
@@ -199,8 +199,8 @@ class Lifecycle:
         budget.lost(asyncio.get_running_loop().time())
         while not budget.is_spent:
             pause = budget.next_pause()
-            at_work = tuple(turn.uuid for turn in parts.prompts.written)
-            parts.log.note(Kind.RESTARTED, at_work, cause=cause.code, attempt=budget.attempts)
+            at_work = tuple(turn.uuid for turn in parts.prompts.unsettled)
+            parts.journal.note(Kind.RESTARTED, at_work, cause=cause.code, attempt=budget.attempts)
             if pause or budget.attempts > 1:
                 await asyncio.sleep(pause)
             try:
@@ -236,25 +236,25 @@ class Lifecycle:
         assert session_id is not None
         modern = parts.slot.is_modern
         lines = parts.setup.transcript(session_id) or ()
-        handover = plan_handover(prompts.written, lines, is_new=is_new, is_modern=modern)
+        handover = plan_handover(prompts.unsettled, lines, is_new=is_new, is_modern=modern)
         reruns = modern and not is_new and prompts.needs_rerun
         plan = self._next_plan(Resumption(session_id, is_new, reruns))
         cli = await self._launch(plan, handover if reruns else None)
         self.restarts += 1
         parts.budget.restarted(asyncio.get_running_loop().time())
-        goes_on = prompts.at_work is not None and not parts.gate.is_shut
+        goes_on = prompts.current is not None and not parts.gate.is_closed
         parts.status.move(Move.TAKE_UP if goes_on else Move.GREET)
-        if parts.gate.is_shut:
+        if parts.gate.is_closed:
             parts.status.move(Move.PAUSE)
-        prompts.move_to(cli.link, handover, cause)
-        if not parts.gate.is_shut:
-            parts.watch.look()
+        prompts.attach(cli.link, handover, cause)
+        if not parts.gate.is_closed:
+            parts.watchdog.start()
 
     def _next_plan(self, how: Resumption) -> Plan:
         """The plan for another CLI, with the tool servers that are attached now."""
-        assert self._parts.setup.again is not None
-        plan = self._parts.setup.again(how)
-        servers = list(self._parts.desk.serving.keys) or None
+        assert self._parts.setup.plan_next is not None
+        plan = self._parts.setup.plan_next(how)
+        servers = list(self._parts.responder.servers.keys) or None
         greeting = msgspec.structs.replace(plan.initialize, sdk_mcp_servers=servers)
         return replace(plan, initialize=greeting)
 
@@ -262,21 +262,21 @@ class Lifecycle:
         """Have another CLI continue from the message `at`; the current one is closed first."""
         parts = self._parts
         cli = await self.ready()
-        if parts.setup.again is None or parts.slot.session_id is None:
+        if parts.setup.plan_next is None or parts.slot.session_id is None:
             raise UsageError("checkpoint", at, "a session that can be resumed")
         if not self.is_at_rest:
             raise UsageError("checkpoint", at, "a session at rest: wait for idle(), or interrupt()")
         plan = self._next_plan(Resumption(parts.slot.session_id, at=at))
         parts.status.move(Move.LAUNCH)
         cli.link.close(parts.options.close_grace)
-        await asyncio.wait([cli.link.gone], timeout=3 * parts.options.close_grace + 10)
+        await asyncio.wait([cli.link.exit_status], timeout=3 * parts.options.close_grace + 10)
         try:
             cli = await self._launch(plan)
         except BaseException as error:
             self._finish(error if isinstance(error, SteersmanError) else None)
             raise
         parts.status.move(Move.GREET)
-        parts.prompts.move_to(cli.link)
+        parts.prompts.attach(cli.link)
 
     # The end
 
@@ -291,11 +291,11 @@ class Lifecycle:
                 self._finish(None)
             return
         self._ending = self._ending or ending
-        parts.prompts.take_back(None, also_queued=True)
+        parts.prompts.withdraw_queued(None, also_queued=True)
         if self._restarting is not None:
             self._restarting.cancel()
         if cli is not None:
-            cli.handlers.cancel_all()
+            cli.tasks.cancel_all()
             self._close_cli(cli, ending)
 
     def _close_cli(self, cli: RunningCli, ending: Move) -> None:
@@ -304,12 +304,12 @@ class Lifecycle:
             cli.link.end()
         elif cli.link.is_open:
             # A stopped process tree is ended as it is: it must not run to hear an interrupt.
-            if parts.prompts.at_work is not None and not parts.gate.has_stopped_tree:
+            if parts.prompts.current is not None and not parts.gate.has_stopped_tree:
                 # Also before the turn has begun: at the end of its input the CLI would run it.
-                cli.link.tell(Interrupt(cancel_queued=True), parts.options.request_timeout)
+                cli.link.notify(Interrupt(cancel_queued=True), parts.options.request_timeout)
             cli.link.close(parts.options.close_grace)
 
-    async def wait_gone(self) -> None:
+    async def wait_closed(self) -> None:
         """Return when the CLI's process tree is gone, and everybody has been told."""
         parts = self._parts
         await self._has_started.wait()
@@ -319,8 +319,8 @@ class Lifecycle:
             await asyncio.wait([self._restarting])
         link = parts.slot.running.link
         if link.was_opened:
-            await asyncio.wait([link.gone], timeout=3 * parts.options.close_grace + 10)
-            if not link.gone.done():
+            await asyncio.wait([link.exit_status], timeout=3 * parts.options.close_grace + 10)
+            if not link.exit_status.done():
                 # The transport has failed to report the exit: nobody shall wait for ever.
                 link.exited(UNKNOWN_STATUS)
         if not parts.status.phase.is_over:
@@ -328,35 +328,35 @@ class Lifecycle:
         if self._goodbye is not None:
             # Shielded: a cancelled waiter must not leave hooks and servers uninformed.
             await asyncio.shield(self._goodbye)
-        await parts.listeners.hear_out(parts.options.close_grace)
+        await parts.listeners.drain(parts.options.close_grace)
 
     def _finish(self, cause: SteersmanError | None) -> None:
         """Settle every open turn: cancelled if we closed, failed with `cause` otherwise."""
         parts = self._parts
         parts.slot.cause = parts.slot.cause or cause
-        parts.watch.rest()
-        parts.meter.rest()
+        parts.watchdog.stop()
+        parts.limits.stop()
         parts.prompts.settle_all(cause)
         parts.status.move((self._ending or Move.COMPLETE) if cause is None else Move.FAIL)
-        parts.log.end()
+        parts.journal.end()
         if cause is not None:
             parts.flights.failed(cause)
-        if parts.listeners.wants("complete"):
-            parts.listeners.tell("complete", parts.snapshot())
+        if parts.listeners.has("complete"):
+            parts.listeners.emit("complete", parts.snapshot())
         self._goodbye = asyncio.get_running_loop().create_task(self._say_goodbye())
 
     async def _say_goodbye(self) -> None:
         """Call the `SessionEnd` hooks and detach the tool servers, whether or not anyone waits."""
         parts = self._parts
         if parts.slot.running is not None:
-            await parts.slot.running.handlers.wait(parts.options.close_grace)
+            await parts.slot.running.tasks.wait(parts.options.close_grace)
         if parts.slot.initialized is not None:
-            await run_session_end(parts.desk.hooking, parts.options, parts.slot.session_id or "")
-        await parts.desk.serving.detach()
+            await run_session_end(parts.responder.hooks, parts.options, parts.slot.session_id or "")
+        await parts.responder.servers.detach()
 
     def _on_full_disk(self, report: str) -> None:
         log.error("the journal is no longer written: %s", report)
-        self._parts.log.fault("journal file", report)
+        self._parts.journal.fault("journal file", report)
 
 
 def _log_failure(task: asyncio.Task[None]) -> None:

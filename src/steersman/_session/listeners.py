@@ -33,19 +33,19 @@ class EventListeners:
     """Everybody who listens to one session."""
 
     def __init__(self) -> None:
-        self._lines: dict[str, list[_ListenerQueue]] = {name: [] for name in get_args(EventName)}
+        self._queues: dict[str, list[_ListenerQueue]] = {name: [] for name in get_args(EventName)}
         self.is_any = False
         """Whether anybody listens, or did: most sessions have nobody."""
 
     def add(self, event: str, listener: Listener) -> Callable[[], None]:
         """Tell `listener` of each such event from now on; gives what ends that."""
         if event not in get_args(EventName):
-            raise UsageError("event", event, f"one of {', '.join(self._lines)}")
+            raise UsageError("event", event, f"one of {', '.join(self._queues)}")
         if not callable(listener):
             raise UsageError("listener", listener, "a function of what happened")
         line = _ListenerQueue(event, listener)
         self.is_any = True
-        lines = self._lines[event]
+        lines = self._queues[event]
         lines.append(line)
 
         def remove() -> None:
@@ -55,18 +55,18 @@ class EventListeners:
 
         return remove
 
-    def wants(self, event: EventName) -> bool:
+    def has(self, event: EventName) -> bool:
         """Whether anybody would hear it."""
-        return bool(self._lines[event])
+        return bool(self._queues[event])
 
-    def tell(self, event: EventName, told: Any) -> None:
+    def emit(self, event: EventName, told: Any) -> None:
         """Let everybody know who listens for it; returns at once."""
-        for line in self._lines[event]:
+        for line in self._queues[event]:
             line.put(told)
 
-    async def hear_out(self, timeout: float) -> None:
+    async def drain(self, timeout: float) -> None:
         """Wait until all that was told is heard, or time is up; then nobody listens any more."""
-        lines = [line for each in self._lines.values() for line in each]
+        lines = [line for each in self._queues.values() for line in each]
         busy = [line.task for line in lines if line.task is not None]
         mine = asyncio.current_task()
         waiting = [task for task in busy if task is not mine]
@@ -105,11 +105,11 @@ class _ListenerQueue:
         """Runs only as long as there is something to tell."""
         try:
             while self._waiting:
-                await self._tell(self._waiting.popleft())
+                await self._call(self._waiting.popleft())
         finally:
             self.task = None
 
-    async def _tell(self, told: Any) -> None:
+    async def _call(self, told: Any) -> None:
         try:
             answer = self._listener(told)
             if inspect.isawaitable(answer):

@@ -74,7 +74,7 @@ class McpControls:
     async def status(self) -> McpServers:
         """How they are now."""
         answer = await self._call(McpStatus())
-        self._book.hear(answer.servers)
+        self._book.record(answer.servers)
         return answer
 
     async def reconnect(self, name: str) -> None:
@@ -82,7 +82,7 @@ class McpControls:
         try:
             await self._call(McpReconnect(server_name=name))
         except RequestRefused as error:
-            self._book.hear_failure(name, error.reason)
+            self._book.record_failure(name, error.reason)
             raise
         await self.status()
 
@@ -135,7 +135,7 @@ class McpControls:
         told = {**{key: own_config(key) for key in own}, **plain}
         answer = await self._call(McpSetServers(servers=told))
         for name, error in answer.errors.items():
-            self._book.hear_failure(name, error)
+            self._book.record_failure(name, error)
         return answer
 
 

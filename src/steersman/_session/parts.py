@@ -43,16 +43,16 @@ class Parts:
     """Everything that lives as long as the session does."""
 
     setup: SessionSetup
-    log: JournalWriter
+    journal: JournalWriter
     prompts: PromptQueue
     slot: CliSlot
     status: Status
     listeners: EventListeners
     gate: Gate
-    servers: McpStatusLog
-    watch: SilenceWatchdog
-    meter: UsageLimiter
-    desk: Responder
+    mcp_status: McpStatusLog
+    watchdog: SilenceWatchdog
+    limits: UsageLimiter
+    responder: Responder
     decisions: DecisionLog
     budget: RestartBudget
     flights: FlightReporter
@@ -82,9 +82,9 @@ def build(setup: SessionSetup, session: Any) -> Parts:
     prompts = PromptQueue(journal, options.request_timeout, transcript)
 
     def state_changed(before: State, after: State) -> None:
-        if listeners.wants("state_change"):
+        if listeners.has("state_change"):
             snapshot = _snapshot(status, slot, prompts)
-            listeners.tell("state_change", StateChanged(before, after, snapshot))
+            listeners.emit("state_change", StateChanged(before, after, snapshot))
 
     status = Status(journal, prompts, slot, state_changed)
 
@@ -97,7 +97,7 @@ def build(setup: SessionSetup, session: Any) -> Parts:
 
     decisions = DecisionLog(journal.write)
     deciding = build_permissions(
-        options, decisions, journal.note, lambda: prompts.uuid_at_work, setup.clock, report
+        options, decisions, journal.note, lambda: prompts.current_uuid, setup.clock, report
     )
     if setup.policy_hook is not None:
         setup.policy_hook.connect(deciding, decisions)
@@ -111,16 +111,16 @@ def build(setup: SessionSetup, session: Any) -> Parts:
     gate = Gate()
     return Parts(
         setup=setup,
-        log=journal,
+        journal=journal,
         prompts=prompts,
         slot=slot,
         status=status,
         listeners=listeners,
         gate=gate,
-        servers=McpStatusLog(journal),
-        watch=SilenceWatchdog(options.watchdog, slot, prompts, journal),
-        meter=UsageLimiter(options.limits, slot, prompts, journal),
-        desk=Responder(
+        mcp_status=McpStatusLog(journal),
+        watchdog=SilenceWatchdog(options.watchdog, slot, prompts, journal),
+        limits=UsageLimiter(options.limits, slot, prompts, journal),
+        responder=Responder(
             deciding,
             HookRunner(hooks, report, ask_rules=rules),
             ToolServers(setup.servers, callers, report),
@@ -128,7 +128,7 @@ def build(setup: SessionSetup, session: Any) -> Parts:
         ),
         decisions=decisions,
         budget=RestartBudget(options.revive if isinstance(options.revive, Revival) else Revival()),
-        flights=FlightReporter(setup.on_flight, journal, slot, listeners),
+        flights=FlightReporter(setup.save_flight, journal, slot, listeners),
         caller_for=caller_for,
     )
 
@@ -154,7 +154,7 @@ def _caller(
         report=report,
         elicit=elicit,
         session=session,
-        turn=lambda: prompts.at_work,
+        turn=lambda: prompts.current,
         deps=options.deps,
     )
 
@@ -162,5 +162,5 @@ def _caller(
 def _snapshot(status: Status, slot: CliSlot, prompts: PromptQueue) -> SessionSnapshot:
     from steersman._session.snapshot import snapshot  # noqa: PLC0415 - loaded when first asked for
 
-    handlers = None if slot.running is None else slot.running.handlers
+    handlers = None if slot.running is None else slot.running.tasks
     return snapshot(status, handlers, prompts, slot.session_id)

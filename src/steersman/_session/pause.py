@@ -24,8 +24,8 @@ class Pause:
         """Hold every tool from the next one on, and every prompt; `hard` stops the tree."""
         parts = self._parts
         cli = await self._lifecycle.ready()
-        was_shut = parts.gate.is_shut
-        parts.gate.shut()
+        was_shut = parts.gate.is_closed
+        parts.gate.close()
         parts.prompts.is_held = True
         try:
             if hard:
@@ -37,8 +37,8 @@ class Pause:
             if not was_shut:
                 self._release()
             raise
-        parts.watch.rest()
-        parts.meter.pause()
+        parts.watchdog.stop()
+        parts.limits.pause()
         parts.status.move(Move.PAUSE)
 
     def end(self) -> None:
@@ -49,11 +49,11 @@ class Pause:
         if parts.gate.has_stopped_tree:
             self._resume_tree()
         self._release()
-        parts.meter.resume()
+        parts.limits.resume()
         parts.prompts.send_next()
         parts.status.resume()
-        if not parts.gate.is_shut:
-            parts.watch.look()
+        if not parts.gate.is_closed:
+            parts.watchdog.start()
 
     async def _install_gate(self) -> None:
         """Register our hook with the CLI; one that replaces it is launched with the hook."""

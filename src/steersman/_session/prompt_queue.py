@@ -43,11 +43,11 @@ class PromptQueue:
         request_timeout: float,
         transcript: Callable[[], Sequence[bytes]] = tuple,
     ) -> None:
-        self.accounts = Accounts()
+        self.totals = Accounts()
         """What turns said, did and cost."""
         self.is_held = False
         """Whether prompts wait although the CLI could have them."""
-        self.tells_all = True
+        self.reports_lifecycle = True
         """Whether the CLI says what becomes of each prompt; older ones do not."""
         self._log = log
         self._link: CliLink | None = None
@@ -60,22 +60,22 @@ class PromptQueue:
         self._turns: dict[str, Turn] = {}
 
     @property
-    def at_work(self) -> Turn | None:
+    def current(self) -> Turn | None:
         """The first prompt that was written and has not settled."""
         return next(iter(self._turns.values()), None)
 
     @property
-    def is_at_work(self) -> bool:
+    def is_busy(self) -> bool:
         """Whether there is one."""
         return bool(self._turns)
 
     @property
-    def uuid_at_work(self) -> str | None:
+    def current_uuid(self) -> str | None:
         """Its uuid."""
         return next(iter(self._turns), None)
 
     @property
-    def written(self) -> list[Turn]:
+    def unsettled(self) -> list[Turn]:
         """All prompts that were written and have not settled."""
         return list(self._turns.values())
 
@@ -91,7 +91,7 @@ class PromptQueue:
 
     # Prompts on their way
 
-    def add(self, turn: Turn) -> None:
+    def submit(self, turn: Turn) -> None:
         """Write the prompt now, or when those before it have settled."""
         if turn.when == "later":
             self._queue.append(turn)
@@ -112,7 +112,7 @@ class PromptQueue:
 
     def _is_known(self, turn: Turn) -> bool:
         """Settle a prompt that an older CLI knows already: it would drop it without a word."""
-        if self.tells_all or not turn.may_be_known:
+        if self.reports_lifecycle or not turn.may_be_processed:
             return False
         lines = self._transcript()
         if not has_prompt(lines, turn.uuid):
@@ -130,10 +130,10 @@ class PromptQueue:
         turn.steers = bool(self._turns) and turn.when != "later"
         self._turns[turn.uuid] = turn
         turn.begins_after = self._log.journal.last_seq
-        self.accounts.open(turn.uuid, self._log.clock())
-        self._tell(turn, self._link)
+        self.totals.open(turn.uuid, self._log.clock())
+        self._send(turn, self._link)
 
-    def _tell(self, turn: Turn, link: CliLink) -> None:
+    def _send(self, turn: Turn, link: CliLink) -> None:
         fields = {**turn.fields, "priority": turn.when} if turn.steers else turn.fields
         line = link.connection.prompt(turn.uuid, turn.content, **fields)
         link.write(line, (turn.uuid,))
@@ -146,7 +146,7 @@ class PromptQueue:
         self._end(turn, None, cancelled=True)
         return True
 
-    def take_back(self, meant: Turn | None, *, also_queued: bool) -> list[str]:
+    def withdraw_queued(self, meant: Turn | None, *, also_queued: bool) -> list[str]:
         """Settle prompts that the CLI has not seen: all of them, or the one that is meant."""
         taken = [turn for turn in self._queue if also_queued or turn is meant]
         for turn in taken:
@@ -155,7 +155,7 @@ class PromptQueue:
             self._end(turn, turn.cause, cancelled=True)
         return [turn.uuid for turn in taken]
 
-    def began(self, uuid: str) -> None:
+    def started(self, uuid: str) -> None:
         """The CLI is at work on this prompt."""
         if uuid in self._turns:
             self._turns[uuid].begin()
@@ -163,16 +163,16 @@ class PromptQueue:
 
     def context(self) -> contextvars.Context:
         """A copy of the context of the `send()` that caused what happens now."""
-        turn = self.at_work
+        turn = self.current
         return contextvars.copy_context() if turn is None else turn.context.copy()
 
     # One CLI after the other
 
-    def lose_cli(self) -> None:
+    def cli_lost(self) -> None:
         """The CLI is gone, and another one will go on; what was told to stop has stopped."""
-        self.accounts.lose(self._log.clock())
-        stops = any(turn.was_interrupted for turn in self.written)
-        for turn in self.written:
+        self.totals.lose(self._log.clock())
+        stops = any(turn.was_interrupted for turn in self.unsettled)
+        for turn in self.unsettled:
             if turn.was_interrupted or (stops and turn.has_begun):
                 del self._turns[turn.uuid]
                 turn.was_interrupted = True
@@ -181,7 +181,7 @@ class PromptQueue:
                 del self._turns[turn.uuid]
                 self._end(turn, turn.cause, cancelled=False)
             else:
-                turn.lose_place()
+                turn.cli_lost()
 
     @property
     def needs_rerun(self) -> bool:
@@ -189,18 +189,18 @@ class PromptQueue:
 
         It would also take up one that was told to stop, if that was not written down yet.
         """
-        has_begun = any(turn.has_begun for turn in self.written)
+        has_begun = any(turn.has_begun for turn in self.unsettled)
         return has_begun or (bool(self._turns) and not self._was_stopped)
 
-    def announce(self, link: CliLink, handover: Handover) -> None:
+    def expect(self, link: CliLink, handover: Handover) -> None:
         """Prepare for a CLI that goes on by itself, before we have told it anything."""
-        for turn in self.written:
-            link.connection.turns.sent(turn.uuid)
-            for other in turn.stand_ins:
-                link.connection.turns.stands_for(other, turn.uuid)
-        link.connection.turns.goes_on(turn.uuid for turn in handover.taken_up)
+        for turn in self.unsettled:
+            link.connection.turns.expect(turn.uuid)
+            for other in turn.aliases:
+                link.connection.turns.alias(other, turn.uuid)
+        link.connection.turns.resume(turn.uuid for turn in handover.resumed)
 
-    def move_to(
+    def attach(
         self, link: CliLink, handover: Handover | None = None, cause: SteersmanError | None = None
     ) -> None:
         """Go on with another CLI; what is lost has failed with `cause`."""
@@ -211,24 +211,24 @@ class PromptQueue:
                 self._end(turn, cause, cancelled=False)
         for turn in told.resent:
             if turn.uuid in self._turns:
-                self._tell(turn, link)
+                self._send(turn, link)
         self.send_next()
 
     # What becomes of them
 
-    def hear(self, entry: Entry, name: str) -> list[ToolCallRecord]:
+    def record(self, entry: Entry, name: str) -> list[ToolCallRecord]:
         """Keep what results will need of a message; gives the tool calls that begin or end."""
         if name == "abandoned":
             for turn in self._turns_of(entry):
                 turn.is_broken = True
         elif name == "api_retry" and isinstance(entry.message, ApiRetry):
-            self._give_up_on_login(entry, entry.message)
-        return self.accounts.hear(entry, name)
+            self._stop_login_retries(entry, entry.message)
+        return self.totals.hear(entry, name)
 
     def settle(self, settled: TurnSettled) -> TurnResult | None:
         """A prompt is done with; the next one may go."""
         turn = self._turns.pop(settled.uuid, None)
-        if turn is None or (settled.result is None and self._continues(turn, settled)):
+        if turn is None or (settled.result is None and self._continue_unfinished(turn, settled)):
             return None
         result = None if settled.result is None else parse_message(settled.result)
         # Closed under a prompt that had not reached the model: the CLI calls that a success.
@@ -241,27 +241,27 @@ class PromptQueue:
         self.send_next()
         return done
 
-    def _continues(self, turn: Turn, settled: TurnSettled) -> bool:
+    def _continue_unfinished(self, turn: Turn, settled: TurnSettled) -> bool:
         """Have a turn go on that a CLI calls done, although it only knows that it was begun.
 
         It takes up again the turn that another one was lost in, but not one that was taken up.
         """
-        asks = turn.asks and turn.may_be_known and not settled.was_cancelled
+        asks = turn.asks and turn.may_be_processed and not settled.was_cancelled
         if not asks or turn.cause is not None or not self._can_write:
             return False
         assert self._link is not None
-        turn.may_be_known = False
-        if not is_unfinished(self._transcript(), turn.uuid, *turn.stand_ins):
+        turn.may_be_processed = False
+        if not is_unfinished(self._transcript(), turn.uuid, *turn.aliases):
             return False
         other = new_uuid()
-        turn.stand_ins.append(other)
+        turn.aliases.append(other)
         self._turns[turn.uuid] = turn
-        self._link.connection.turns.continues(turn.uuid, other)
+        self._link.connection.turns.continue_as(turn.uuid, other)
         line = self._link.connection.prompt(other, CONTINUE, **turn.fields)
         self._link.write(line, (turn.uuid,))
         return True
 
-    def withdrawn(self, uuid: str) -> None:
+    def cli_cancelled(self, uuid: str) -> None:
         """The CLI has taken a prompt out of its queue."""
         assert self._link is not None
         for event in self._link.connection.turns.lifecycle(uuid, "cancelled"):
@@ -275,7 +275,7 @@ class PromptQueue:
         self._queue.clear()
         for turn in left:
             self._end(turn, turn.cause or cause, cancelled=cause is None)
-        self.accounts.lose(self._log.clock())
+        self.totals.lose(self._log.clock())
 
     def _end_by(self, turn: Turn, result: Result) -> TurnResult:
         """Settle a turn with the result that names it."""
@@ -305,10 +305,10 @@ class PromptQueue:
         text = self._streamed(turn) if turn.is_broken or not has_result else None
         found = ""
         if text == "" and outcome == "completed" and turn.asks:
-            text = found = answer_to(self._transcript(), turn.uuid, *turn.stand_ins)
+            text = found = answer_to(self._transcript(), turn.uuid, *turn.aliases)
         self._was_stopped = outcome == "interrupted"
         at = self._log.clock()
-        result = self.accounts.settle(
+        result = self.totals.settle(
             turn.uuid, at, outcome, has_result=has_result, cause=cause, text=text
         )
         told = result.cause
@@ -334,7 +334,7 @@ class PromptQueue:
         entries = journal.after(turn.begins_after, most=journal.last_seq)
         return "".join(stream.feed(entry) for entry in entries if turn.uuid in entry.turns)
 
-    def _give_up_on_login(self, entry: Entry, retry: ApiRetry) -> None:
+    def _stop_login_retries(self, entry: Entry, retry: ApiRetry) -> None:
         if retry.error != "authentication_failed" or retry.attempt < AUTHENTICATION_TRIES:
             return
         turns = [turn for turn in self._turns_of(entry) if turn.cause is None]
@@ -345,7 +345,7 @@ class PromptQueue:
                 ' hold the key helper, pass setting_sources=("user",)',
             )
         if turns and self._link is not None and self._link.is_open:
-            self._link.tell(Interrupt(), self._request_timeout)
+            self._link.notify(Interrupt(), self._request_timeout)
 
     def _turns_of(self, entry: Entry) -> list[Turn]:
         return [self._turns[uuid] for uuid in entry.turns if uuid in self._turns]

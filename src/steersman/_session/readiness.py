@@ -31,7 +31,9 @@ class McpStatusLog:
         self._log = log
         self._known: dict[str, str] = {}
 
-    def hear(self, servers: Iterable[McpServerStatus], redact: Callable[[str], str] = str) -> None:
+    def record(
+        self, servers: Iterable[McpServerStatus], redact: Callable[[str], str] = str
+    ) -> None:
         """Take note of how they are now; a server that is first heard of well is no news."""
         for each in servers:
             before = self._known.get(each.name, CONNECTED)
@@ -47,17 +49,17 @@ class McpStatusLog:
                     error=redact(each.error),
                 )
 
-    def hear_init(self, servers: Iterable[Any]) -> None:
+    def record_init(self, servers: Iterable[Any]) -> None:
         """The same from the list in `system/init`, which tells no errors."""
-        self.hear(
+        self.record(
             McpServerStatus(name=str(each.get("name", "")), status=str(each.get("status", "")))
             for each in servers
             if _json.is_object(each)
         )
 
-    def hear_failure(self, name: str, error: str) -> None:
+    def record_failure(self, name: str, error: str) -> None:
         """A server could not be connected again."""
-        self.hear([McpServerStatus(name=name, status=FAILED, error=error)])
+        self.record([McpServerStatus(name=name, status=FAILED, error=error)])
 
 
 async def wait_for_servers(
@@ -75,7 +77,7 @@ async def wait_for_servers(
         await _wait(link, book, _Wanted(tuple(names), options.require is True), options)
     except BaseException:
         link.end()
-        await asyncio.wait([link.gone], timeout=REAPING)
+        await asyncio.wait([link.exit_status], timeout=REAPING)
         raise
 
 
@@ -96,7 +98,7 @@ async def _wait(link: CliLink, book: McpStatusLog, wanted: _Wanted, options: Opt
     deadline = loop.time() + limit
     while True:
         found = await _ask(link, limit)
-        book.hear(found.values(), link.redactor.text)
+        book.record(found.values(), link.redactor.text)
         missing = wanted.missing(found)
         if missing is None:
             return

@@ -62,7 +62,7 @@ class Readings:
     ) -> AsyncIterator[T]:
         """What `pick` makes of a turn's entries of these `kinds`, until it settles."""
         log = self._log
-        return TurnReader(log.journal, log.growth, pick, after=after, uuid=uuid, kinds=kinds)
+        return TurnReader(log.journal, log.signal, pick, after=after, uuid=uuid, kinds=kinds)
 
     def reading(
         self,
@@ -86,7 +86,7 @@ class Readings:
         log = self._log
         return JournalReader(
             log.journal,
-            log.growth,
+            log.signal,
             pick,
             after=after,
             until=until,

@@ -57,7 +57,7 @@ class Handover:
     """Begun, and the next CLI cannot continue them."""
 
     @property
-    def taken_up(self) -> list[Turn]:
+    def resumed(self) -> list[Turn]:
         """Those whose turn continues without a new prompt, the first of them first."""
         begun = [turn for turn in self.resent if turn.has_begun]
         return [*begun[:1], *self.joined]
@@ -78,6 +78,6 @@ def plan_handover(
             is_begun = turn.has_begun or has_prompt(lines, turn.uuid)
             (told.lost if is_begun else told.resent).append(turn)
         else:
-            is_folded = told.taken_up and (turn.has_begun or was_folded(lines, turn.uuid))
+            is_folded = told.resumed and (turn.has_begun or was_folded(lines, turn.uuid))
             (told.joined if is_folded else told.resent).append(turn)
     return told

@@ -55,11 +55,15 @@ class Session(Readings, DailyVerbs):
     def __init__(self, course: SessionSetup) -> None:
         self.options: Options = course.options
         self._parts = parts = build(course, self)
-        self._life = Lifecycle(parts, Dispatcher(parts))
-        self._pause = Pause(parts, self._life)
-        super().__init__(parts.log, shows_partials=course.options.include_partial_messages)
+        self._lifecycle = Lifecycle(parts, Dispatcher(parts))
+        self._pause = Pause(parts, self._lifecycle)
+        super().__init__(parts.journal, shows_partials=course.options.include_partial_messages)
         self.mcp = McpControls(
-            self.call, parts.servers, parts.desk.serving, parts.caller_for, course.adopt
+            self.call,
+            parts.mcp_status,
+            parts.responder.servers,
+            parts.caller_for,
+            course.as_tool_server,
         )
         self._course = course
         self._sent: list[str] = []
@@ -75,15 +79,15 @@ class Session(Readings, DailyVerbs):
 
         Raises `LaunchError`, `StartupError`, `NotLoggedIn` or `ProtocolViolation`.
         """
-        await self._life.start()
-        self._closer = _close_with_loop(self._life)
+        await self._lifecycle.start()
+        self._closer = _close_with_loop(self._lifecycle)
         await anext(self._closer)
         await self._open()
         return self
 
     async def _open(self) -> None:
         """Tell the hooks that the session has started, and take what they give it."""
-        hooking = self._parts.desk.hooking
+        hooking = self._parts.responder.hooks
         for opening in await run_session_start(hooking, self.options, self.id or ""):
             if opening.additional_context:
                 await self.send(opening.additional_context, query=False)
@@ -112,15 +116,15 @@ class Session(Readings, DailyVerbs):
 
     def abandon(self) -> None:
         """Begin to close, and do not wait for it."""
-        self._life.close()
+        self._lifecycle.close()
 
     async def cancel(self) -> None:
         """End the session at once: the CLI's tree is killed, and what is open is cancelled."""
-        self._life.close(Move.CANCEL)
+        self._lifecycle.close(Move.CANCEL)
         await self._see_it_gone()
 
     async def _see_it_gone(self) -> None:
-        await self._life.wait_gone()
+        await self._lifecycle.wait_closed()
         closer, self._closer = self._closer, None
         if closer is not None:
             await closer.aclose()
@@ -162,12 +166,12 @@ class Session(Readings, DailyVerbs):
     @property
     def cost_usd(self) -> float:
         """What all turns of this session cost, those that nobody asked for included."""
-        return self._parts.prompts.accounts.cost_usd
+        return self._parts.prompts.totals.cost_usd
 
     @property
     def restarts(self) -> int:
         """How many CLIs were lost and replaced."""
-        return self._life.restarts
+        return self._lifecycle.restarts
 
     def snapshot(self) -> SessionSnapshot:
         """Where the session stands now, as a value that does not change."""
@@ -175,17 +179,17 @@ class Session(Readings, DailyVerbs):
 
     def describe(self) -> str:
         """What the session is doing, in a line for people: `waiting for you 40 s`."""
-        return describe(self._parts.snapshot(), self._parts.log.clock())
+        return describe(self._parts.snapshot(), self._parts.journal.clock())
 
     @property
     def tasks(self) -> tuple[Task, ...]:
         """Background tasks and subagents, those that have ended included."""
-        return tuple(self._parts.prompts.accounts.tasks.all)
+        return tuple(self._parts.prompts.totals.tasks.all)
 
     @property
     def agents(self) -> AgentNode:
         """The main agent, and the subagents that it started, as a tree."""
-        return self._parts.prompts.accounts.agents(self.state, self._parts.status.started)
+        return self._parts.prompts.totals.agents(self.state, self._parts.status.started)
 
     def on(self, event: EventName, listener: Listener) -> Callable[[], None]:
         """Call `listener` on each such event, with what happened; gives what ends that.
@@ -204,9 +208,9 @@ class Session(Readings, DailyVerbs):
         seconds = _seconds(timeout, timeout)
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while not (self._life.is_at_rest or self._parts.status.phase.is_over):
-                    await self._parts.log.growth.wait()
-        return self._life.is_at_rest or self._parts.status.phase.is_over
+                while not (self._lifecycle.is_at_rest or self._parts.status.phase.is_over):
+                    await self._parts.journal.signal.wait()
+        return self._lifecycle.is_at_rest or self._parts.status.phase.is_over
 
     async def wait(self, timeout: float | None = None) -> SessionSnapshot:
         """Take no more prompts, let everything finish, and close; gives the last snapshot.
@@ -219,8 +223,8 @@ class Session(Readings, DailyVerbs):
         self._waiting += 1
         try:
             async with asyncio.timeout(None if timeout is None else _seconds(timeout, timeout)):
-                while not (self._life.is_at_rest or self._parts.status.phase.is_over):
-                    await self._parts.log.growth.wait()
+                while not (self._lifecycle.is_at_rest or self._parts.status.phase.is_over):
+                    await self._parts.journal.signal.wait()
             await self.aclose()
         finally:
             self._waiting -= 1
@@ -271,14 +275,14 @@ class Session(Readings, DailyVerbs):
             raise UsageError("key", key, "a text that is not empty, or None")
         if key is not None and key in self._keyed:
             return self._keyed[key]
-        self._parts.meter.refuse_more()
+        self._parts.limits.refuse_more()
         uuid = new_uuid() if key is None else uuid_of(self.id or "", key)
         turn = Turn(self, uuid, content, fields, when)
         if key is not None:
             self._keyed[key] = turn
-            turn.may_be_known = True
+            turn.may_be_processed = True
         self._sent.append(uuid)
-        self._parts.prompts.add(turn)
+        self._parts.prompts.submit(turn)
         self._parts.status.move(Move.BEGIN)
         return turn
 
@@ -286,7 +290,7 @@ class Session(Readings, DailyVerbs):
         """A session that is being revived still takes prompts."""
         if self._waiting:
             raise ChannelClosed("this session takes no more prompts: somebody waits for its end")
-        if not self._life.is_restarting:
+        if not self._lifecycle.is_restarting:
             self._parts.slot.require()
 
     async def withdraw(self, turn: Turn) -> bool:
@@ -317,14 +321,14 @@ class Session(Readings, DailyVerbs):
             self._refuse_stranger("turn", turn)
         if not isinstance(also_queued, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("also_queued", also_queued, "True or False")
-        await self._life.responsive("interrupt")
+        await self._lifecycle.responsive("interrupt")
         ledger = self._parts.prompts
-        taken = ledger.take_back(turn, also_queued=also_queued)
+        taken = ledger.withdraw_queued(turn, also_queued=also_queued)
         waiting = ledger.queued
         receipt = InterruptReceipt()
         # A turn that is over, or was only queued, must not stop another one that runs.
-        if turn is None or turn in ledger.written:
-            meant = turn or ledger.at_work
+        if turn is None or turn in ledger.unsettled:
+            meant = turn or ledger.current
             try:
                 async with asyncio.timeout(self.options.request_timeout):
                     receipt = await self._stop(meant, also_queued=also_queued)
@@ -332,7 +336,7 @@ class Session(Readings, DailyVerbs):
                 raise RequestTimeout("interrupt", "the turn did not settle in time") from None
             except RequestLost:
                 # The CLI that went away took the turn with it; the next one does not go on with it.
-                if meant is None or not meant.is_settled or not self._life.is_restarting:
+                if meant is None or not meant.is_settled or not self._lifecycle.is_restarting:
                     raise
         return InterruptReceipt(
             still_queued=[*receipt.still_queued, *waiting],
@@ -368,7 +372,7 @@ class Session(Readings, DailyVerbs):
         answer = await self._parts.slot.require().link.call(verb, self.options.request_timeout)
         if answer.cancelled:
             # Older CLIs send no lifecycle that would settle it.
-            self._parts.prompts.withdrawn(turn.uuid)
+            self._parts.prompts.cli_cancelled(turn.uuid)
 
     def _refuse_stranger(self, name: str, turn: object) -> None:
         if not isinstance(turn, Turn) or turn.session is not self:
@@ -389,16 +393,16 @@ class Session(Readings, DailyVerbs):
 
     async def resume(self) -> None:
         """Go on where `pause()` held the session; nothing happens to one that is not paused."""
-        await self._life.ready()
+        await self._lifecycle.ready()
         self._pause.end()
 
     # Going back
 
     def checkpoint(self) -> Checkpoint:
         """Mark this place in the conversation, to come back to with `rewind`."""
-        if self._parts.prompts.accounts.last_message is None or self.id is None:
+        if self._parts.prompts.totals.last_message is None or self.id is None:
             raise UsageError("checkpoint", "no turn yet", "a session in which the model has spoken")
-        return Checkpoint(self.id, self._parts.prompts.accounts.last_message, len(self._sent))
+        return Checkpoint(self.id, self._parts.prompts.totals.last_message, len(self._sent))
 
     async def rewind(self, checkpoint: Checkpoint) -> None:
         """Go back to `checkpoint`: the conversation, and with file checkpointing the files too.
@@ -411,14 +415,14 @@ class Session(Readings, DailyVerbs):
         later = self._sent[checkpoint.prompts :]
         if later and self.options.enable_file_checkpointing:
             await self.rewind_files(later[0])
-        await self._life.rewind(checkpoint.message_uuid)
+        await self._lifecycle.rewind(checkpoint.message_uuid)
         del self._sent[checkpoint.prompts :]
 
     def fork(self, **overrides: Any) -> Session:
         """Another session, not started yet, that goes on from here on its own."""
-        if self._course.branch is None or self.id is None:
+        if self._course.fork is None or self.id is None:
             raise UsageError("session", self, "a session whose id is known")
-        return cast("Session", self._course.branch(self.id, overrides))
+        return cast("Session", self._course.fork(self.id, overrides))
 
     # Verbs
 
@@ -431,7 +435,7 @@ class Session(Readings, DailyVerbs):
         if not isinstance(verb, Verb):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("verb", verb, "a value of steersman.control, such as SetModel(...)")
         _refuse_other_hooks(verb)
-        life = await self._life.responsive(verb.operation)
+        life = await self._lifecycle.responsive(verb.operation)
         known = self.capabilities
         missing = verb.needs - (verb.needs if known is None else known)
         if missing:
@@ -452,7 +456,7 @@ class Session(Readings, DailyVerbs):
             raise UsageError("subtype", subtype, "the CLI's name for a control request")
         plain = checks.plain("fields", fields)
         seconds = _seconds(timeout, self.options.request_timeout)
-        life = await self._life.responsive(subtype)
+        life = await self._lifecycle.responsive(subtype)
         answer = await life.link.control(subtype, plain, seconds)
         return answer.raw
 
@@ -480,4 +484,4 @@ async def _close_with_loop(life: Lifecycle) -> AsyncGenerator[None, None]:
     finally:
         if not life.is_over:
             life.close()
-            await life.wait_gone()
+            await life.wait_closed()

@@ -61,17 +61,17 @@ class SessionSetup:
     transport: Transport
     servers: Mapping[str, ToolServer]
     clock: Clock = time.time
-    again: Callable[[Resumption], Plan] | None = None
+    plan_next: Callable[[Resumption], Plan] | None = None
     """Plans the next CLI; without it there is only one."""
-    adopt: Callable[[Any], ToolServer] = _as_it_is
+    as_tool_server: Callable[[Any], ToolServer] = _as_it_is
     """Makes a tool server of what is given for one while the session runs."""
-    record: Callable[[Redact, Callable[[str], None]], Sink] | None = None
+    open_journal: Callable[[Redact, Callable[[str], None]], Sink] | None = None
     """Opens where the journal is kept beside memory; gets what takes secrets out, and reports."""
-    branch: Callable[[str, Mapping[str, Any]], Any] | None = None
+    fork: Callable[[str, Mapping[str, Any]], Any] | None = None
     """Opens another session that begins where the conversation of that id stands."""
     transcript: Callable[[str], list[bytes] | None] = _unread
     """The lines that the CLI has written down about the conversation of that id, if we can tell."""
-    on_flight: Callable[[FlightData], None] | None = None
+    save_flight: Callable[[FlightData], None] | None = None
     """Keeps what is known after an error."""
     policy_hook: PolicyHook | None = None
     """The policy's own hook, one of the plan's; `build()` connects it to the session's parts."""

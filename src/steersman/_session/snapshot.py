@@ -25,7 +25,7 @@ def snapshot(
     standing.started, standing.completed = status.started, status.completed
     if handlers is not None:
         _add_open(standing, handlers)
-    return snapshot_of(standing, prompts.accounts, session_id=session_id, queued=prompts.queued)
+    return snapshot_of(standing, prompts.totals, session_id=session_id, queued=prompts.queued)
 
 
 def _add_open(standing: Standing, handlers: RequestTasks) -> None:
@@ -43,7 +43,7 @@ def _add_open(standing: Standing, handlers: RequestTasks) -> None:
 
 
 def _permission(asked: PermissionAsked, since: float) -> PendingPermission:
-    question = asked.question
+    question = asked.request
     return PendingPermission(
         request_id=asked.request_id,
         tool_name=question.tool_name,

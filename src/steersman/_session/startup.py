@@ -67,15 +67,15 @@ async def _greet(link: CliLink, plan: Plan, limits: StartupLimits) -> Initialize
         # Shielded, so that running out of time does not cancel the answer under `forget`.
         greeted = await _within(link, asyncio.shield(answer), "initialize", limits.initialize)
     except RequestError as error:
-        if link.gone.done():
-            raise _why_it_exited(link, link.gone.result()) from None
+        if link.exit_status.done():
+            raise _why_it_exited(link, link.exit_status.result()) from None
         raise StartupError(
             f"the CLI refused the handshake: {error.reason}", evidence=link.evidence("initialize")
         ) from error
     finally:
         link.forget(request_id)
-    if link.gone.done():
-        raise _why_it_exited(link, link.gone.result())
+    if link.exit_status.done():
+        raise _why_it_exited(link, link.exit_status.result())
     return _checked(link, cast("Initialized", greeted))
 
 
@@ -112,7 +112,7 @@ def _too_slow(link: CliLink, phase: str, limit: float) -> StartupTimeout:
 def _why_it_exited(link: CliLink, status: int) -> SteersmanError:
     if link.is_closing:
         return ChannelClosed("this session was closed while it was starting")
-    entries = link.log.journal.after(link.began_after, most=1000)
+    entries = link.journal.journal.after(link.began_after, most=1000)
     results = [entry.message for entry in entries if entry.kind is Kind.MESSAGE]
     said = "\n".join(
         error for result in results if isinstance(result, Result) for error in result.errors
@@ -125,4 +125,4 @@ async def _reap(link: CliLink) -> None:
     """See the process gone, whatever cancels us meanwhile."""
     link.end()
     if link.was_opened:
-        await asyncio.wait([link.gone], timeout=REAPING)
+        await asyncio.wait([link.exit_status], timeout=REAPING)

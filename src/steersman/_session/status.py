@@ -45,7 +45,7 @@ class Status:
     def waiting(self) -> Need | None:
         """What the CLI waits for: a person, or a tool of ours."""
         running = self._slot.running
-        return None if running is None else running.handlers.need
+        return None if running is None else running.tasks.need
 
     @property
     def state(self) -> State:
@@ -57,18 +57,18 @@ class Status:
         """Whether nothing runs and nothing is queued, background work included."""
         return (
             self.phase is not Phase.STARTING
-            and self._prompts.at_work is None
+            and self._prompts.current is None
             and not self._prompts.queued
             and self.is_cli_idle
-            and not self._prompts.accounts.running_tasks
+            and not self._prompts.totals.running_tasks
         )
 
     @property
     def is_parked(self) -> bool:
         """Whether only background work is left: the session accepts prompts meanwhile."""
-        has_turn = self._prompts.at_work is not None or not self.is_between_turns
+        has_turn = self._prompts.current is not None or not self.is_between_turns
         return not has_turn and any(
-            each.is_background for each in self._prompts.accounts.running_tasks
+            each.is_background for each in self._prompts.totals.running_tasks
         )
 
     def move(self, move: Move) -> None:
@@ -83,7 +83,7 @@ class Status:
 
     def is_in_turn(self) -> bool:
         """Whether a turn runs, as with nearly every request of the CLI's."""
-        return self.phase is RUNNING and self._prompts.is_at_work
+        return self.phase is RUNNING and self._prompts.is_busy
 
     def set_waiting(self, need: Need | None) -> None:
         """Record what the CLI waits for now; background work can wait as well."""
@@ -99,7 +99,7 @@ class Status:
     def resume(self) -> None:
         """Leave the paused phase, in one step if there is no work to come back to."""
         self.phase = step(self.phase, Move.RESUME)
-        if (self.is_cli_idle and self._prompts.at_work is None) or self.is_parked:
+        if (self.is_cli_idle and self._prompts.current is None) or self.is_parked:
             self.phase = step(self.phase, Move.REST)
         self.refresh()
 

@@ -27,5 +27,5 @@ async def stop(
             for turn in turns:
                 await turn.result()
     except (TimeoutError, RequestError):
-        if slot.running is life and not life.link.gone.done():
+        if slot.running is life and not life.link.exit_status.done():
             slot.kill(why)

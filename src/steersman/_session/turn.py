@@ -90,9 +90,9 @@ class Turn:
         """Tools and hooks of this turn run in the context of the `send()` that made it."""
         self.steers = False
         """Whether it was written into the turn of another one."""
-        self.stand_ins: list[str] = []
+        self.aliases: list[str] = []
         """The uuids under which it was continued."""
-        self.may_be_known = False
+        self.may_be_processed = False
         """Whether a CLI may have heard of it before, and so drop it as one that is done."""
         self.was_interrupted = False
         self.is_broken = False
@@ -175,10 +175,10 @@ class Turn:
         """Return once the CLI is at work on it, or done with it."""
         await self._begun.wait()
 
-    def lose_place(self) -> None:
+    def cli_lost(self) -> None:
         """Say that the CLI that was at work on it is gone, and another one goes on."""
         self.is_broken = self.is_broken or self.has_begun
-        self.may_be_known = True
+        self.may_be_processed = True
         self.cause = None
 
     def settle(self, result: TurnResult, delivery: Delivery) -> None:

@@ -94,7 +94,7 @@ class UsageLimiter:
             self._bill.new_cli(is_fresh=is_fresh)
             self._ask()
 
-    def began(self, _uuid: str) -> None:
+    def started(self, _uuid: str) -> None:
         """A prompt of ours is at work."""
         if not self.is_on:
             return
@@ -108,7 +108,7 @@ class UsageLimiter:
 
     def settled(self, _uuid: str) -> None:
         """A prompt is done with; the last one stops the clock."""
-        if len(self._prompts.written) <= 1:
+        if len(self._prompts.unsettled) <= 1:
             self._is_at_work = False
             self._stop_clock()
 
@@ -124,7 +124,7 @@ class UsageLimiter:
         self._is_paused = False
         self._run_clock()
 
-    def rest(self) -> None:
+    def stop(self) -> None:
         """Nothing is measured any more."""
         if self._alarm is not None:
             self._alarm.cancel()
@@ -138,7 +138,7 @@ class UsageLimiter:
     def _stop_clock(self) -> None:
         self._count_time()
         self._since = None
-        self.rest()
+        self.stop()
 
     def _count_time(self) -> None:
         if self._since is not None:
@@ -173,7 +173,7 @@ class UsageLimiter:
 
     # Use
 
-    def hear(self, entry: Entry, name: str) -> None:
+    def record(self, entry: Entry, name: str) -> None:
         """Count what a message tells of."""
         if name not in ("assistant", "user", "result"):
             return
@@ -202,7 +202,7 @@ class UsageLimiter:
     def _add_up(self, result: Result) -> None:
         self._results += 1
         totals = Spent(result.total_cost_usd or 0.0, _tokens(result.model_usage.values()))
-        told = self._prompts.accounts.unbilled
+        told = self._prompts.totals.unbilled
         self._bill.settle(totals, Spent(told.cost_usd, _tokens(told.model_usage.values())))
         self._take_over()
 
@@ -297,10 +297,10 @@ class UsageLimiter:
         ledger = self._prompts
         for turn in filter(None, map(ledger.find, ledger.queued)):
             turn.cause = why
-        ledger.take_back(None, also_queued=True)
+        ledger.withdraw_queued(None, also_queued=True)
 
     def _stop(self, why: LimitReached) -> None:
-        turns = [turn for turn in self._prompts.written if turn.cause is None]
+        turns = [turn for turn in self._prompts.unsettled if turn.cause is None]
         for turn in turns:
             # At once: it may settle before the CLI hears of it.
             turn.cause = why

@@ -40,7 +40,7 @@ class SilenceWatchdog:
         self._announced = 0.0
         self._running_tools: set[str] = set()
 
-    def hear(self, entry: Entry, name: str, calls: Sequence[ToolCallRecord]) -> None:
+    def observe(self, entry: Entry, name: str, calls: Sequence[ToolCallRecord]) -> None:
         """Learn what the CLI does by what it says, and by the `calls` that begin or end with it."""
         self.last = name
         for call in calls:
@@ -53,21 +53,21 @@ class SilenceWatchdog:
         elif name == "result":
             self._running_tools.clear()
 
-    def look(self) -> None:
+    def start(self) -> None:
         """Begin to watch; silence counts from now on."""
-        self.rest()
+        self.stop()
         life = self._slot.running
         if life is not None:
-            life.link.quiet_since = asyncio.get_running_loop().time()
+            life.link.last_activity = asyncio.get_running_loop().time()
             self._set_alarm(life, 0.0)
 
-    def lose(self) -> None:
+    def reset(self) -> None:
         """The CLI is gone, with its tools; the next one begins anew."""
-        self.rest()
+        self.stop()
         self._running_tools.clear()
         self.last = "the start"
 
-    def rest(self) -> None:
+    def stop(self) -> None:
         """Do not watch any more."""
         if self._alarm is not None:
             self._alarm.cancel()
@@ -85,16 +85,16 @@ class SilenceWatchdog:
         self._alarm = None
         if life is not self._slot.running or not life.link.is_open or self._is_stopping:
             return
-        if self._prompts.at_work is None:
+        if self._prompts.current is None:
             return
         now = asyncio.get_running_loop().time()
-        if not life.handlers.is_empty:
+        if not life.tasks.is_empty:
             # It waits for us.
-            life.link.quiet_since = now
+            life.link.last_activity = now
         phase = self._phase(life)
-        limit, silence = self._patience()[phase], now - life.link.quiet_since
+        limit, silence = self._patience()[phase], now - life.link.last_activity
         if limit is not None and silence >= limit:
-            self._bark(life, phase, silence)
+            self._stalled(life, phase, silence)
         else:
             self._set_alarm(life, silence)
 
@@ -121,8 +121,8 @@ class SilenceWatchdog:
     def _is_stopping(self) -> bool:
         return self._stopping is not None and not self._stopping.done()
 
-    def _bark(self, life: RunningCli, phase: str, silence: float) -> None:
-        turns = [turn for turn in self._prompts.written if not turn.is_settled]
+    def _stalled(self, life: RunningCli, phase: str, silence: float) -> None:
+        turns = [turn for turn in self._prompts.unsettled if not turn.is_settled]
         last = "stream_event" if life.link.last_kind is Kind.PARTIAL else self.last
         why = Stalled(phase, silence, last, evidence=life.link.evidence(phase))
         self._log.note(

@@ -239,7 +239,7 @@ async def test_what_the_session_raises_reaches_the_hooks_that_fit() -> None:
     hooks.on(PreToolUse)(raising)
     desk, faults, _ = hooking(hooks)
 
-    replies = await desk.raise_own(SessionStart(source="startup"))
+    replies = await desk.run_own(SessionStart(source="startup"))
     await asyncio.sleep(0)
 
     assert openings(replies) == [
@@ -256,7 +256,7 @@ async def test_what_the_session_raises_is_bounded_and_survives_a_broken_hook() -
     desk, faults, _ = hooking(hooks)
 
     async with asyncio.timeout(5):
-        assert await desk.raise_own(SessionStart(source="resume")) == []
+        assert await desk.run_own(SessionStart(source="resume")) == []
 
     assert [where for where, _ in faults] == ["SessionStart hook"] * 2
 
@@ -271,7 +271,7 @@ async def test_nobody_answers_before_a_hook_that_was_asked_as_well() -> None:
         await may_answer.wait()
 
     desk, _, ask = hooking(on(PermissionRequest, look, matcher="Write"))
-    held = asyncio.ensure_future(desk.hold("Write", "t1"))
+    held = asyncio.ensure_future(desk.wait_for_permission_hooks("Write", "t1"))
     asked = asyncio.ensure_future(ask(PermissionRequest(tool_name="Write")))
 
     async with asyncio.timeout(5):
@@ -286,7 +286,7 @@ async def test_nobody_answers_before_a_hook_that_was_asked_as_well() -> None:
 async def test_nobody_answers_after_a_hook_that_has_decided() -> None:
     desk, _, ask = hooking(on(PermissionRequest, lambda _: deny("no")))
     await ask(PermissionRequest(tool_name="Write"))
-    held = asyncio.ensure_future(desk.hold("Write", "t1"))
+    held = asyncio.ensure_future(desk.wait_for_permission_hooks("Write", "t1"))
 
     done, _ = await asyncio.wait([held], timeout=0.05)
 
@@ -299,7 +299,7 @@ async def test_a_hook_that_has_had_its_say_holds_nobody_up() -> None:
 
     async with asyncio.timeout(1):
         await ask(PermissionRequest(tool_name="Write"))
-        await desk.hold("Write", "t1")
+        await desk.wait_for_permission_hooks("Write", "t1")
 
 
 @pytest.mark.parametrize(
@@ -315,14 +315,14 @@ async def test_hooks_without_a_say_hold_nobody_up(hooks: Hooks) -> None:
     desk, _, _ = hooking(hooks)
 
     async with asyncio.timeout(1):
-        await desk.hold("Write", "t1")
+        await desk.wait_for_permission_hooks("Write", "t1")
 
 
 async def test_hooks_that_the_cli_does_not_ask_are_not_waited_for_for_ever() -> None:
     desk, _, _ = hooking(on(PermissionRequest, hang))
 
     async with asyncio.timeout(5):
-        await desk.hold("Write", "t1")
+        await desk.wait_for_permission_hooks("Write", "t1")
 
 
 # In a session

@@ -30,7 +30,7 @@ class PermissionHookBarrier:
         self._calls: OrderedDict[str, _Call] = OrderedDict()
 
     @contextmanager
-    def at_work(self, hook: str, tool_use_id: str) -> Generator[Callable[[], None], None, None]:
+    def running(self, hook: str, tool_use_id: str) -> Generator[Callable[[], None], None, None]:
         """A hook looks at a tool call; call what this gives if it decides."""
         call = self._call(tool_use_id) if hook in self._hooks else _Call()
         call.begin(hook)

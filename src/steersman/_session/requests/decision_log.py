@@ -64,7 +64,7 @@ class DecisionLog:
         self._write = write
         self._made: dict[str, str] = {}
 
-    def decided(
+    def record(
         self,
         tool_use_id: str,
         tool: str,
@@ -93,12 +93,12 @@ class DecisionLog:
             details["agent"] = agent
         self._write(DECIDED, details)
 
-    def answered(self, ask_id: str, ask: str, by: str) -> None:
+    def record_answer(self, ask_id: str, ask: str, by: str) -> None:
         """Somebody answered what was no permission."""
         told = {"id": ask_id, "ask": ask, "verdict": "answered", "source": "person", "by": by}
         self._write(DECIDED, told)
 
-    def hear(self, entry: Entry) -> None:
+    def record_results(self, entry: Entry) -> None:
         """Learn from a tool's result who let it run."""
         if b'"tool_result"' not in entry.line:
             return

@@ -48,7 +48,7 @@ class HookRunner:
         self._running: set[asyncio.Task[Any]] = set()
         asked = {key: each for key, each in hooks.items() if _has_a_say_in_permissions(each)}
         self._holding = PermissionHookBarrier(asked)
-        self.has_a_say = bool(asked)
+        self.decides_permissions = bool(asked)
         """Whether a hook may decide about permissions."""
 
     async def answer(self, asked: HookAsked) -> Raw:
@@ -59,13 +59,13 @@ class HookRunner:
             return GOES_ON
         if hook.event is not PermissionRequest:
             return (await self._ask(hook, asked.event, asked.tool_use_id))[1]
-        with self._holding.at_work(asked.callback_id, asked.tool_use_id) as decide:
+        with self._holding.running(asked.callback_id, asked.tool_use_id) as decide:
             reply, line = await self._ask(hook, asked.event, asked.tool_use_id)
             if isinstance(reply, Reply) and reply.hook_specific_output is not None:
                 decide()
             return line
 
-    async def hold(self, tool_name: str, tool_use_id: str) -> None:
+    async def wait_for_permission_hooks(self, tool_name: str, tool_use_id: str) -> None:
         """Wait until the `PermissionRequest` hooks have had their say about a tool.
 
         The CLI asks them and us at the same time and goes by who is first: an approver that
@@ -73,7 +73,7 @@ class HookRunner:
         """
         await self._holding.wait(tool_name, tool_use_id)
 
-    async def raise_own(self, event: HookEvent) -> list[Reply]:
+    async def run_own(self, event: HookEvent) -> list[Reply]:
         """Call the hooks for something that the CLI does not call back for; gives what they say."""
         fitting = [
             hook

@@ -28,7 +28,7 @@ async def run_session_start(
         model=options.model,
         session_title=options.title,
     )
-    return openings(await hooking.raise_own(event))
+    return openings(await hooking.run_own(event))
 
 
 async def run_session_end(hooking: HookRunner, options: Options, session_id: str) -> None:
@@ -36,5 +36,5 @@ async def run_session_end(hooking: HookRunner, options: Options, session_id: str
     event = SessionEnd(session_id=session_id, cwd=str(options.cwd or ""), reason="other")
     with suppress(TimeoutError):
         async with asyncio.timeout(options.close_grace):
-            await hooking.raise_own(event)
+            await hooking.run_own(event)
     hooking.cancel_all()

@@ -101,7 +101,7 @@ class PermissionResponder:
         self, asked: PermissionAsked, session_id: str, reply: SendAnswer = ignore_answer
     ) -> Decision | Deferred:
         """Whether the tool may run."""
-        people, question = self._people, asked.question
+        people, question = self._people, asked.request
         if question.tool_name == ASK_USER_QUESTION and self._has_room_for_questions:
             return await self._question(asked, session_id, reply)
         if people.approver is not None:
@@ -128,7 +128,7 @@ class PermissionResponder:
     async def _question(
         self, asked: PermissionAsked, session_id: str, reply: SendAnswer
     ) -> Decision | Deferred:
-        people, question = self._people, asked.question
+        people, question = self._people, asked.request
         answers: object = None
         questions = question_ask(question, asked.request_id, session_id)
         if people.questioned is not None:
@@ -179,7 +179,7 @@ class PermissionResponder:
         self, question: CanUseTool, decision: Decision, source: Source, by: str
     ) -> Decision:
         if self._decisions is not None:
-            self._decisions.decided(
+            self._decisions.record(
                 question.tool_use_id,
                 question.tool_name,
                 "allow" if isinstance(decision, Allow) else "deny",
@@ -242,7 +242,7 @@ class PermissionResponder:
 
     def _settle(self, ask: Ask, answer: Any, by: str) -> Any:
         if self._decisions is not None:
-            self._decisions.answered(ask.id, ask.kind, by)
+            self._decisions.record_answer(ask.id, ask.kind, by)
         return response_of(ask, answer)
 
     def withdraw(self, request_id: str, reason: str) -> None:

@@ -59,7 +59,7 @@ class PolicyHook:
         if found.verdict == "cli":
             return NO_OPINION
         if found.verdict != "ask" and self.decisions is not None:
-            self.decisions.decided(
+            self.decisions.record(
                 event.tool_use_id,
                 event.tool_name,
                 found.verdict,

@@ -35,9 +35,9 @@ CliRequest = (
 class Responder:
     """Finds the answer to whatever the CLI asks."""
 
-    deciding: PermissionResponder
-    hooking: HookRunner
-    serving: ToolServers
+    permissions: PermissionResponder
+    hooks: HookRunner
+    servers: ToolServers
     gate: Gate
 
     def answer(
@@ -49,27 +49,29 @@ class Responder:
         """
         # By its very class, and not by `match`: a struct of another one takes ten times as long.
         if type(asked) is PermissionAsked:
-            if self.hooking.has_a_say:
+            if self.hooks.decides_permissions:
                 return self._decide_last(asked, session_id, reply)
-            return self.deciding.decide(asked, session_id, reply)
+            return self.permissions.decide(asked, session_id, reply)
         if type(asked) is ToolCalled:
             return self._serve(asked)
         if type(asked) is HookAsked:
-            return self.gate.passed() if asked.callback_id == GATE else self.hooking.answer(asked)
+            return self.gate.wait() if asked.callback_id == GATE else self.hooks.answer(asked)
         if type(asked) is ElicitationAsked:
-            return self.deciding.elicit_later(asked, session_id, reply)
+            return self.permissions.elicit_later(asked, session_id, reply)
         if type(asked) is DialogAsked:
-            return self.deciding.show(asked, session_id, reply)
+            return self.permissions.show(asked, session_id, reply)
         raise RequestRejected(asked.reason)
 
     async def _decide_last(self, asked: PermissionAsked, session_id: str, reply: SendAnswer) -> Any:
         # The CLI asks hooks on PermissionRequest at the same time and goes by the first.
-        await self.hooking.hold(asked.question.tool_name, asked.question.tool_use_id)
-        return await self.deciding.decide(asked, session_id, reply)
+        await self.hooks.wait_for_permission_hooks(
+            asked.request.tool_name, asked.request.tool_use_id
+        )
+        return await self.permissions.decide(asked, session_id, reply)
 
     async def _serve(self, asked: ToolCalled) -> Any:
-        return {"mcp_response": await self.serving.answer(asked)}
+        return {"mcp_response": await self.servers.answer(asked)}
 
     def withdraw(self, request_id: str, reason: str) -> None:
         """Nobody waits for an answer that was to come later."""
-        self.deciding.withdraw(request_id, reason)
+        self.permissions.withdraw(request_id, reason)

@@ -23,7 +23,7 @@ from steersman.errors import ChannelClosed
 __all__ = ["Need", "RequestTasks"]
 
 Need = Literal["waiting_permission", "waiting_tool_call"]
-PERSON: Final[Need] = "waiting_permission"
+USER: Final[Need] = "waiting_permission"
 TOOL: Final[Need] = "waiting_tool_call"
 
 
@@ -55,7 +55,7 @@ class RequestTasks:
     ) -> None:
         self._is_in_turn = is_in_turn
         self._starter = EagerStarter()
-        self._desk = desk
+        self._responder = desk
         self._link = link
         self._changed = changed
         self._new: list[tuple[_OpenRequest, contextvars.Context]] = []
@@ -64,14 +64,14 @@ class RequestTasks:
         self._held: list[bytes] = []
         """Answers that go out together."""
         self._is_beginning = False
-        self._needs: dict[Need, int] = {PERSON: 0, TOOL: 0}
-        self._told: Need | None = None
+        self._needs: dict[Need, int] = {USER: 0, TOOL: 0}
+        self._reported: Need | None = None
         """What the session waited for when that was last told."""
 
     @property
     def need(self) -> Need | None:
         """What the session waits for, and so its state; a person comes before a tool."""
-        return PERSON if self._needs[PERSON] else TOOL if self._needs[TOOL] else None
+        return USER if self._needs[USER] else TOOL if self._needs[TOOL] else None
 
     @property
     def is_empty(self) -> bool:
@@ -85,7 +85,7 @@ class RequestTasks:
 
     def start(self, asked: CliRequest, context: contextvars.Context) -> None:
         """Take in a question, to be answered in the context of the turn that it belongs to."""
-        opened = _OpenRequest(asked, self._link.log.clock(), _need_of(asked))
+        opened = _OpenRequest(asked, self._link.journal.clock(), _need_of(asked))
         self._open[asked.request_id] = opened
         self._new.append((opened, context))
         if opened.need is not None:
@@ -93,7 +93,7 @@ class RequestTasks:
             # In a turn it is told when the first steps are done: what is answered by then was never
             # waited for. Elsewhere it is this that makes a session run.
             if not self._is_in_turn():
-                self._tell_need()
+                self._report_need()
 
     def begin(self) -> None:
         """Begin to answer what was taken in: what needs no waiting is answered at once."""
@@ -110,7 +110,7 @@ class RequestTasks:
                         opened.task = task
         finally:
             self._is_beginning = False
-            self._tell_need()
+            self._report_need()
             if self._held:
                 self._release()
 
@@ -137,7 +137,7 @@ class RequestTasks:
             return
         self._forget(opened)
         if opened.is_later:
-            self._desk.withdraw(request_id, reason)
+            self._responder.withdraw(request_id, reason)
         self._send(self._link.connection.refuse(request_id, reason))
 
     async def wait(self, timeout: float) -> None:
@@ -151,7 +151,9 @@ class RequestTasks:
         asked, connection = opened.asked, self._link.connection
         opened.has_begun = True
         try:
-            response = await self._desk.answer(asked, self._link.session_id, self._answer_later)
+            response = await self._responder.answer(
+                asked, self._link.session_id, self._answer_later
+            )
             if response is DEFERRED:
                 opened.task, opened.is_later = None, True
                 return
@@ -159,7 +161,7 @@ class RequestTasks:
         except RequestRejected as refused:
             line = connection.refuse(asked.request_id, str(refused))
         except Exception as error:  # noqa: BLE001 - such as an answer that no JSON can say
-            self._link.log.fault(type(asked).__name__, error)
+            self._link.journal.fault(type(asked).__name__, error)
             line = connection.refuse(asked.request_id, f"unanswerable: {type(error).__name__}")
         except BaseException:
             # Here, because a callback for the end of each task costs another round of the loop.
@@ -195,12 +197,12 @@ class RequestTasks:
             if opened.need is not None:
                 self._needs[opened.need] -= 1
                 if not self._is_beginning:
-                    self._tell_need()
+                    self._report_need()
 
-    def _tell_need(self) -> None:
+    def _report_need(self) -> None:
         need = self.need
-        if need is not self._told:
-            self._told = need
+        if need is not self._reported:
+            self._reported = need
             self._changed(need)
 
     def _send(self, line: bytes) -> None:
@@ -230,6 +232,6 @@ class RequestTasks:
 def _need_of(asked: CliRequest) -> Need | None:
     """Whom the session waits for meanwhile; hooks do not count."""
     if type(asked) is PermissionAsked:
-        return PERSON
+        return USER
     is_call = type(asked) is ToolCalled and asked.message.get("method") == "tools/call"
     return TOOL if is_call else None
