@@ -12,10 +12,10 @@ from steersman._session.cli import RunningCli
 from steersman._session.dispatcher import Dispatcher
 from steersman._session.gate import with_gate
 from steersman._session.link import CliLink
+from steersman._session.mcp_servers import wait_for_servers
 from steersman._session.parts import Parts
-from steersman._session.readiness import wait_for_servers
 from steersman._session.recovery import Handover, plan_handover
-from steersman._session.requests.own_events import run_session_end
+from steersman._session.requests.hooks import run_session_end
 from steersman._session.requests.tasks import RequestTasks
 from steersman._session.setup import Resumption
 from steersman._session.startup import start

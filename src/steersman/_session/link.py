@@ -22,7 +22,6 @@ from steersman._protocol.events import (
 )
 from steersman._session.gate import GATE
 from steersman._session.journal_writer import JournalWriter
-from steersman._session.stderr import StderrTail
 from steersman._wire.launch import Plan, hook_id, redacted
 from steersman.control.verbs import Answer, Verb
 from steersman.errors import ChannelClosed, Evidence, RequestError
@@ -34,7 +33,7 @@ from steersman.messages.turns import Assistant
 from steersman.options import Options
 from steersman.ports import Channel, Transport
 
-__all__ = ["CliLink", "LinkListener"]
+__all__ = ["CliLink", "LinkListener", "StderrTail"]
 
 AnswerT = TypeVar("AnswerT")
 
@@ -357,3 +356,23 @@ class CliLink:
             if self.is_open:
                 self.write(taken_back)
         self._set_alarm()
+
+
+KEPT = 16 * 1024
+
+
+class StderrTail:
+    """A ring of bytes: a misbehaving hook makes the CLI write hundreds of lines."""
+
+    def __init__(self, kept: int = KEPT) -> None:
+        self._kept = kept
+        self._tail = b""
+
+    def add(self, data: bytes) -> None:
+        """Take the next chunk."""
+        self._tail = (self._tail + data)[-self._kept :]
+
+    @property
+    def text(self) -> str:
+        """What is kept, as text."""
+        return self._tail.decode("utf-8", "replace").strip()

@@ -12,8 +12,8 @@ from steersman._session.flight_recorder import FlightReporter
 from steersman._session.gate import Gate
 from steersman._session.journal_writer import JournalWriter
 from steersman._session.listeners import EventListeners
+from steersman._session.mcp_servers import McpStatusLog
 from steersman._session.prompt_queue import PromptQueue
-from steersman._session.readiness import McpStatusLog
 from steersman._session.recovery import RestartBudget
 from steersman._session.requests.decision_log import DecisionLog
 from steersman._session.requests.hooks import HookRunner

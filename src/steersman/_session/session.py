@@ -18,7 +18,7 @@ from steersman._session.parts import build
 from steersman._session.pause import Pause
 from steersman._session.prompt_content import Prompt, prompt_content
 from steersman._session.readings import Readings
-from steersman._session.requests.own_events import run_session_start
+from steersman._session.requests.hooks import run_session_start
 from steersman._session.rewinding import Checkpoint
 from steersman._session.setup import SessionSetup
 from steersman._session.turn import Turn, When

@@ -7,16 +7,22 @@ import re
 from collections.abc import Awaitable
 from typing import TypeVar, cast
 
-from steersman._session.diagnosis import startup_error
 from steersman._session.link import CliLink
 from steersman._wire.launch import MINIMUM_VERSION, Plan
 from steersman.control.handshake import Initialized
 from steersman.errors import (
     ChannelClosed,
     CliTooOld,
+    Evidence,
     LaunchError,
+    NotLoggedIn,
+    OptionRefused,
+    ProtocolViolation,
     RequestError,
+    ResumeNotFound,
+    SessionInUse,
     StartupError,
+    StartupExited,
     StartupTimeout,
     SteersmanError,
 )
@@ -25,7 +31,7 @@ from steersman.messages.turns import Result
 from steersman.options import StartupLimits
 from steersman.ports import Transport
 
-__all__ = ["start"]
+__all__ = ["start", "startup_error"]
 
 T = TypeVar("T")
 
@@ -126,3 +132,46 @@ async def _reap(link: CliLink) -> None:
     link.end()
     if link.was_opened:
         await asyncio.wait([link.exit_status], timeout=REAPING)
+
+
+_CAUSES: tuple[tuple[str, type[SteersmanError], str], ...] = (
+    (
+        r"no conversation found|no message found|not a valid uuid|--resume",
+        ResumeNotFound,
+        "check the session id and the cwd: conversations are kept per directory",
+    ),
+    (
+        r"already in use",
+        SessionInUse,
+        "leave session_id out, or go on with that conversation by resume=",
+    ),
+    (
+        r"not logged in|invalid api key|/login",
+        NotLoggedIn,
+        "log in with `claude`, or set ANTHROPIC_API_KEY",
+    ),
+    (
+        r"option|argument|settings|mcp config|permission-mode|sandbox|used with root|invalid",
+        OptionRefused,
+        "correct the option that it names; if the CLI is old, update it",
+    ),
+)
+
+
+def startup_error(said: str, evidence: Evidence, noise: str = "") -> SteersmanError:
+    """The error for a CLI that ended before it was ready; `said` is its own explanation."""
+    first = next((line for line in said.splitlines() if line.strip()), "").strip()
+    for pattern, error, hint in _CAUSES:
+        if re.search(pattern, said, re.IGNORECASE):
+            return error(f"the CLI refused to start: {said.strip()}", hint=hint, evidence=evidence)
+    if evidence.status is not None and evidence.status < 0:
+        what = f"the CLI was killed by signal {-evidence.status} before it was ready"
+        return StartupExited(what, hint="was it out of memory?", evidence=evidence)
+    if noise and not first:
+        return ProtocolViolation(
+            f"what runs there does not speak the protocol: on stdout it wrote {noise!r}, and ended",
+            hint="check that cli_path, or STEERSMAN_CLI, names the Claude Code CLI",
+            evidence=evidence,
+        )
+    what = f"the CLI ended before it was ready{': ' + first if first else ', without a word'}"
+    return StartupExited(what, hint="run the command by hand to see more", evidence=evidence)

@@ -11,7 +11,7 @@ import pytest
 
 from steersman import _json
 from steersman._protocol.events import HookAsked
-from steersman._session.requests.hooks import HookRunner
+from steersman._session.requests.hooks import HookRunner, openings
 from steersman.hooks import (
     HookEvent,
     HookMatcher,
@@ -29,7 +29,6 @@ from steersman.hooks import (
     hooks_from,
 )
 from steersman.hooks import allow as let_run
-from steersman.hooks.openings import openings
 from steersman.journal import Kind
 from steersman.permissions import Allow, Deny
 from steersman.testing.script import Script, call, say

@@ -10,22 +10,34 @@ from __future__ import annotations
 import asyncio
 import inspect
 import types
+from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
+import msgspec
 from msgspec import Raw
 
+from steersman._json import is_object
 from steersman._protocol.events import HookAsked
-from steersman._session.requests.barrier import PermissionHookBarrier
 from steersman.hooks.answers import Misfit, no, reply_to, written
 from steersman.hooks.deferring import Deferring
 from steersman.hooks.events.event import HookEvent
+from steersman.hooks.events.sessions import SessionEnd, SessionStart
 from steersman.hooks.events.tools import PermissionRequest, PreToolUse
 from steersman.hooks.matchers import matches
+from steersman.hooks.outputs import SessionStartOutput
 from steersman.hooks.registry import Registered
 from steersman.hooks.replies import AsyncReply, Reply
+from steersman.options import Options
 
-__all__ = ["HookRunner"]
+__all__ = [
+    "HookRunner",
+    "PermissionHookBarrier",
+    "openings",
+    "run_session_end",
+    "run_session_start",
+]
 
 LIMIT = 590.0
 """Seconds for a hook without a timeout of its own; the CLI gives it 600."""
@@ -194,3 +206,129 @@ def _has_a_say_in_permissions(hook: Registered) -> bool:
 def _is_being_cancelled() -> bool:
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
+
+
+ARRIVAL = 2.0
+"""Seconds in which the CLI must have asked the hooks; it asks them together with us."""
+
+TAKEN_BACK = 30.0
+"""Seconds in which the CLI must have taken our question back once a hook has decided."""
+
+REMEMBERED = 1000
+"""Calls of whose hooks we know; nobody may ever wait for some of them."""
+
+
+class PermissionHookBarrier:
+    """Lets nobody answer about a tool before the hooks that were asked as well."""
+
+    def __init__(self, hooks: Mapping[str, Registered]) -> None:
+        self._hooks = hooks
+        self._calls: OrderedDict[str, _HookedCall] = OrderedDict()
+
+    @contextmanager
+    def running(self, hook: str, tool_use_id: str) -> Generator[Callable[[], None], None, None]:
+        """A hook looks at a tool call; call what this gives if it decides."""
+        call = self._call(tool_use_id) if hook in self._hooks else _HookedCall()
+        call.begin(hook)
+        try:
+            yield call.decide
+        finally:
+            call.end(hook)
+
+    async def wait(self, tool_name: str, tool_use_id: str) -> None:
+        """Return once all hooks are done that this tool matters to, and none has decided.
+
+        Where one has, the CLI takes the question back, which cancels us. Both answers at once
+        would be a race, which the wrong one can win.
+        """
+        wanted = {key for key, hook in self._hooks.items() if matches(hook.matcher, tool_name)}
+        if not wanted:
+            return
+        call = self._call(tool_use_id)
+        try:
+            await call.wait_for(wanted)
+            if call.is_decided:
+                await asyncio.sleep(TAKEN_BACK)
+                raise TimeoutError("a hook has decided, and the CLI still asks")
+        finally:
+            self._calls.pop(tool_use_id, None)
+
+    def _call(self, tool_use_id: str) -> _HookedCall:
+        call = self._calls.setdefault(tool_use_id, _HookedCall())
+        if len(self._calls) > REMEMBERED:
+            self._calls.popitem(last=False)
+        return call
+
+
+class _HookedCall:
+    """One tool call: the hooks that look at it, and those that have."""
+
+    def __init__(self) -> None:
+        self._begun: set[str] = set()
+        self._done: set[str] = set()
+        self._changed = asyncio.Event()
+        self.is_decided = False
+
+    def decide(self) -> None:
+        self.is_decided = True
+
+    def begin(self, hook: str) -> None:
+        self._begun.add(hook)
+        self._changed.set()
+
+    def end(self, hook: str) -> None:
+        self._done.add(hook)
+        self._changed.set()
+
+    async def wait_for(self, wanted: set[str]) -> None:
+        try:
+            async with asyncio.timeout(ARRIVAL):
+                while not wanted <= self._begun:
+                    await self._change()
+        except TimeoutError:
+            # It was not asked; then it has no say.
+            pass
+        while not self._begun <= self._done:
+            await self._change()
+
+    async def _change(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()
+
+
+async def run_session_start(
+    hooking: HookRunner, options: Options, session_id: str
+) -> list[SessionStartOutput]:
+    """Call the hooks on `SessionStart`; gives what they add to the conversation."""
+    source = "startup"
+    if options.goes_on:
+        source = "fork" if options.fork_session else "resume"
+    event = SessionStart(
+        session_id=session_id,
+        cwd=str(options.cwd or ""),
+        source=source,
+        model=options.model,
+        session_title=options.title,
+    )
+    return openings(await hooking.run_own(event))
+
+
+async def run_session_end(hooking: HookRunner, options: Options, session_id: str) -> None:
+    """Call the hooks on `SessionEnd`, and end those that nobody waits for."""
+    event = SessionEnd(session_id=session_id, cwd=str(options.cwd or ""), reason="other")
+    with suppress(TimeoutError):
+        async with asyncio.timeout(options.close_grace):
+            await hooking.run_own(event)
+    hooking.cancel_all()
+
+
+def openings(replies: Iterable[Reply]) -> list[SessionStartOutput]:
+    """The part of each reply that is about the start, in order."""
+    found: list[SessionStartOutput] = []
+    for reply in replies:
+        specific = reply.hook_specific_output
+        if isinstance(specific, SessionStartOutput):
+            found.append(specific)
+        elif is_object(specific):
+            found.append(msgspec.convert(specific, SessionStartOutput))
+    return found

@@ -16,10 +16,10 @@ from steersman._protocol.events import (
 )
 from steersman._session.gate import GATE, Gate
 from steersman._session.requests.hooks import HookRunner
-from steersman._session.requests.inbox_forwarder import SendAnswer
 from steersman._session.requests.permissions import (
     PermissionResponder,
     RequestRejected,
+    SendAnswer,
     ignore_answer,
 )
 from steersman._session.requests.tool_servers import ToolServers

@@ -15,8 +15,7 @@ from msgspec import Struct
 from steersman._protocol.events import PermissionAsked, ToolCalled
 from steersman._session.link import CliLink
 from steersman._session.requests.eager import EagerStarter
-from steersman._session.requests.inbox_forwarder import DEFERRED
-from steersman._session.requests.permissions import RequestRejected
+from steersman._session.requests.permissions import DEFERRED, RequestRejected
 from steersman._session.requests.responder import CliRequest, Responder
 from steersman.errors import ChannelClosed
 
