@@ -788,9 +788,9 @@ def spelt_otherwise(line: bytes) -> bytes:
 
 def what_became(line: bytes) -> tuple[list[tuple[Any, ...]], str]:
     conn = Connection(TOKEN)
-    conn.turns.resume(["u"])
+    conn.resume(["u"])
     conn.receive(encoded({"type": "system", "subtype": "task_started", "tool_use_id": "t"}) + b"\n")
-    conn.turns.current = ("v",)
+    conn._turns.current = ("v",)
     events = conn.receive(line + b"\n")
     arrived = [each for each in events if isinstance(each, MessageArrived)]
     return [(each.kind, each.turns, each.name) for each in arrived], conn.session_id

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from steersman._session.recovery import plan_handover
-from steersman._session.turn import Turn
+from steersman._session.turn import SentPrompt
 from steersman.testing.scripted.cli import ScriptedCLI
 from tests._session.peers import opened
 
@@ -18,7 +18,7 @@ FOLDED = "folded, as only the file tells"
 WRITTEN = "taken up, as only the file tells"
 
 
-def lines_of(turn: Turn, how: str) -> list[bytes]:
+def lines_of(turn: SentPrompt, how: str) -> list[bytes]:
     """What the lost CLI has written down about a prompt."""
     if how == FOLDED:
         attachment = {"type": "queued_command", "source_uuid": turn.uuid}
@@ -50,11 +50,11 @@ async def test_each_prompt_is_resent_joined_or_lost(
     hows: Sequence[str], expected: list[str], *, is_new: bool, is_modern: bool
 ) -> None:
     async with opened(ScriptedCLI()) as session:
-        turns = [Turn(session, f"uuid-{n}", how, {}) for n, how in enumerate(hows)]
+        turns = [SentPrompt(session, f"uuid-{n}", how, {}) for n, how in enumerate(hows)]
     lines = [line for turn, how in zip(turns, hows, strict=True) for line in lines_of(turn, how)]
     for turn, how in zip(turns, hows, strict=True):
         if how == BEGUN:
-            turn.begin()
+            turn.started()
 
     told = plan_handover(turns, lines, is_new=is_new, is_modern=is_modern)
 

@@ -118,7 +118,7 @@ class Connection:
         hooks: Mapping[str, type[HookEvent]] | None = None,
         limit: int = DEFAULT_LIMIT,
     ) -> None:
-        self.turns = TurnTracker()
+        self._turns = TurnTracker()
         self.session_id = ""
         """The conversation's id, as the CLI last told it."""
         self._token = token
@@ -170,7 +170,7 @@ class Connection:
                 if piece.abandoned_blocks is UNSET:
                     if run is None or piece.parent_tool_use_id != parent:
                         parent = piece.parent_tool_use_id
-                        run = StreamEventsArrived([], self.turns.owners(parent))
+                        run = StreamEventsArrived([], self._turns.owners(parent))
                         events.append(run)
                     run.lines.append(line)
                     if piece.session_id:
@@ -192,7 +192,7 @@ class Connection:
             return self._read(line)
         if speech.session_id:
             self.session_id = speech.session_id
-        return (AssistantArrived(line, speech, self.turns.owners(speech.parent_tool_use_id)),)
+        return (AssistantArrived(line, speech, self._turns.owners(speech.parent_tool_use_id)),)
 
     def _read_request(self, line: bytes) -> Iterable[Event]:
         try:
@@ -222,37 +222,37 @@ class Connection:
 
     def _on_partial(self, found: RoutingFields, line: bytes) -> list[Event]:
         name = "abandoned" if b'"abandoned_blocks"' in line else ""
-        turns = self.turns.owners(found.parent_tool_use_id)
+        turns = self._turns.owners(found.parent_tool_use_id)
         return [MessageArrived(line, PARTIAL, turns, name)]
 
     def _on_message(self, found: RoutingFields, line: bytes) -> list[Event]:
         name = found.subtype or "" if found.type == "system" else found.type
-        turns = self.turns.owners(found.parent_tool_use_id)
+        turns = self._turns.owners(found.parent_tool_use_id)
         return [MessageArrived(line, MESSAGE, turns, name)]
 
     def _on_user(self, found: RoutingFields, line: bytes) -> list[Event]:
         if not found.is_replay:
             return self._on_message(found, line)
-        started = self.turns.replayed(found.uuid or "")
-        return [MessageArrived(line, Kind.BOOKKEEPING, self.turns.current), *started]
+        started = self._turns.replayed(found.uuid or "")
+        return [MessageArrived(line, Kind.BOOKKEEPING, self._turns.current), *started]
 
     def _on_system(self, found: RoutingFields, line: bytes) -> list[Event]:
         if found.subtype == "session_state_changed":
-            settled = self.turns.idle() if found.state == "idle" else []
+            settled = self._turns.idle() if found.state == "idle" else []
             arrived = MessageArrived(line, Kind.BOOKKEEPING, ())
             return [arrived, *settled, StateReported(found.state or "")]
         if found.subtype == "init":
-            return [*self.turns.opened(), *self._on_message(found, line)]
+            return [*self._turns.opened(), *self._on_message(found, line)]
         if found.subtype == "task_started" and found.tool_use_id:
-            self.turns.task_started(found.tool_use_id)
+            self._turns.task_started(found.tool_use_id)
         return self._on_message(found, line)
 
     def _on_result(self, found: RoutingFields, line: bytes) -> list[Event]:
-        arrived = MessageArrived(line, MESSAGE, self.turns.current, found.type)
-        return [arrived, *self.turns.result(found, line)]
+        arrived = MessageArrived(line, MESSAGE, self._turns.current, found.type)
+        return [arrived, *self._turns.result(found, line)]
 
     def _on_lifecycle(self, found: RoutingFields, line: bytes) -> list[Event]:
-        changed = self.turns.lifecycle(found.command_uuid or "", found.state or "")
+        changed = self._turns.lifecycle(found.command_uuid or "", found.state or "")
         return [MessageArrived(line, Kind.BOOKKEEPING, ()), *changed]
 
     def _on_answer(self, found: RoutingFields, line: bytes) -> list[Event]:
@@ -346,9 +346,29 @@ class Connection:
         """Requests of ours that the CLI has not answered."""
         return frozenset(self._pending)
 
+    def expect(self, uuid: str) -> None:
+        """Expect lines about a prompt that the CLI continues by itself."""
+        self._turns.expect(uuid)
+
+    def resume(self, uuids: Iterable[str]) -> None:
+        """Expect the CLI to continue the turn of these prompts, in which another CLI exited."""
+        self._turns.resume(uuids)
+
+    def alias(self, other: str, uuid: str) -> None:
+        """Count what the CLI reports about `other` as about the prompt `uuid`."""
+        self._turns.alias(other, uuid)
+
+    def continue_as(self, uuid: str, other: str) -> None:
+        """Expect the turn of the prompt `uuid` to continue under the uuid `other`."""
+        self._turns.continue_as(uuid, other)
+
+    def cancelled(self, uuid: str) -> list[Event]:
+        """Return the events that follow from the CLI having dropped a queued prompt."""
+        return [*self._turns.lifecycle(uuid, "cancelled")]
+
     def prompt(self, uuid: str, content: Any, **fields: Any) -> bytes:
         """The line that sends a prompt under `uuid`."""
-        self.turns.expect(uuid)
+        self._turns.expect(uuid)
         message = {"role": "user", "content": content}
         return encode(
             {

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from steersman._session.link import CliLink
 from steersman._session.requests.tasks import RequestTasks
+from steersman._session.turn import SentPrompt
 from steersman.control.handshake import Initialized
 from steersman.control.mcp import McpMessage
-from steersman.errors import ChannelClosed, LimitReached, Stalled, SteersmanError
+from steersman.control.session import Interrupt
+from steersman.errors import ChannelClosed, LimitReached, RequestError, Stalled, SteersmanError
 from steersman.ports import JsonObject
 
 __all__ = ["CliSlot", "RunningCli"]
@@ -64,6 +68,24 @@ class CliSlot:
         self.why_killed = why
         if self.running is not None:
             self.running.link.kill()
+
+    async def stop_turns(
+        self, prompts: Sequence[SentPrompt], why: Stalled | LimitReached, patience: float
+    ) -> None:
+        """Interrupt the CLI; kill it if `prompts` have not settled after `patience` seconds."""
+        cli = self.running
+        if cli is None or not cli.link.is_open:
+            return
+        for prompt in prompts:
+            prompt.cause = prompt.cause or why
+        try:
+            async with asyncio.timeout(patience):
+                await cli.link.call(Interrupt(), patience)
+                for prompt in prompts:
+                    await prompt.result()
+        except (TimeoutError, RequestError):
+            if self.running is cli and not cli.link.exit_status.done():
+                self.kill(why)
 
     def fail(self, cause: SteersmanError) -> None:
         """Kill the CLI for good: the session fails with `cause`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TypeGuard, get_args
 
 from steersman._protocol.events import (
@@ -15,12 +16,12 @@ from steersman._protocol.events import (
     Withdrawn,
 )
 from steersman._session.parts import Parts
-from steersman._session.requests.decision_log import forbidden_tools
 from steersman._session.requests.responder import CliRequest
 from steersman.errors import ForbiddenTool, TurnFailed
 from steersman.journal import Entry, Kind, Move
 from steersman.messages.system import Init
 from steersman.messages.turns import Assistant
+from steersman.options import Options
 from steersman.permissions import Ask, Payload
 
 __all__ = ["Dispatcher"]
@@ -165,3 +166,14 @@ class Dispatcher:
             turn=self._prompts.current_uuid,
         )
         self._listeners.emit("ask", ask)
+
+
+def forbidden_tools(tools: Iterable[str], options: Options) -> list[str]:
+    """The tools that the CLI offers although the options take them away."""
+    policy = options.policy
+    rules = (*options.disallowed_tools, *(() if policy is None else policy.forbid))
+    names = {rule for rule in rules if "(" not in rule}
+    if "Agent" in names:
+        # Its name in lists.
+        names.add("Task")
+    return [tool for tool in tools if tool in names]

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from steersman import _json
 from steersman._session.journal_writer import JournalWriter
 from steersman._session.link import CliLink
+from steersman._session.requests.tool_servers import ToolServers
 from steersman._session.startup import REAPING
 from steersman.control.mcp import (
     McpReconnect,
@@ -25,7 +26,7 @@ from steersman.journal import Kind
 from steersman.options import Options, checks
 from steersman.ports import Caller, JsonObject, ToolServer
 
-__all__ = ["McpControls", "McpStatusLog", "Rack", "wait_for_servers"]
+__all__ = ["McpControls", "McpStatusLog", "wait_for_servers"]
 
 AnswerT = TypeVar("AnswerT")
 
@@ -42,44 +43,27 @@ class CallVerb(Protocol):
         ...
 
 
-class Rack(Protocol):
-    """Holds the tool servers in this process, as `Serving` does."""
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The keys of those that it holds."""
-        ...
-
-    async def add(self, server: ToolServer, caller: Caller) -> None:
-        """Attach one and hold it. Raises `McpNotReady`; then it is not held."""
-        ...
-
-    async def remove(self, key: str) -> None:
-        """Let one go and detach it."""
-        ...
-
-
 class McpControls:
     """Does what a session's methods about tool servers promise."""
 
     def __init__(
         self,
         call: CallVerb,
-        book: McpStatusLog,
-        rack: Rack,
+        log: McpStatusLog,
+        own: ToolServers,
         make_caller: Callable[[str], Caller],
         adopt: Callable[[Any], ToolServer],
     ) -> None:
         self._call = call
-        self._book = book
-        self._rack = rack
+        self._log = log
+        self._own = own
         self._make_caller = make_caller
         self._adopt = adopt
 
     async def status(self) -> McpServers:
         """How they are now."""
         answer = await self._call(McpStatus())
-        self._book.record(answer.servers)
+        self._log.record(answer.servers)
         return answer
 
     async def reconnect(self, name: str) -> None:
@@ -87,7 +71,7 @@ class McpControls:
         try:
             await self._call(McpReconnect(server_name=name))
         except RequestRefused as error:
-            self._book.record_failure(name, error.reason)
+            self._log.record_failure(name, error.reason)
             raise
         await self.status()
 
@@ -104,13 +88,13 @@ class McpControls:
         SERVERS("servers", servers)
         own = {key: self._adopt(each) for key, each in servers.items() if _is_own(each)}
         external = {key: each for key, each in servers.items() if _json.is_mapping(each)}
-        leaving = [key for key in self._rack.keys if key in servers]
+        leaving = [key for key in self._own.keys if key in servers]
         gone = McpServersSet()
         if leaving:
             # First without them: the CLI greets nobody anew under a key that it knows.
-            gone = await self._tell(set(self._rack.keys) - set(leaving), external)
+            gone = await self._tell(set(self._own.keys) - set(leaving), external)
             for key in leaving:
-                await self._rack.remove(key)
+                await self._own.remove(key)
         if leaving and not own:
             return gone
         answer = await self._tell_with(own, external)
@@ -126,12 +110,12 @@ class McpControls:
         added: list[str] = []
         try:
             for key, server in own.items():
-                await self._rack.add(server, self._make_caller(key))
+                await self._own.add(server, self._make_caller(key))
                 added.append(key)
-            return await self._tell(self._rack.keys, external)
+            return await self._tell(self._own.keys, external)
         except BaseException:
             for key in added:
-                await self._rack.remove(key)
+                await self._own.remove(key)
             raise
 
     async def _tell(self, own: Iterable[str], external: Mapping[str, Any]) -> McpServersSet:
@@ -140,7 +124,7 @@ class McpControls:
         told = {**{key: own_config(key) for key in own}, **plain}
         answer = await self._call(McpSetServers(servers=told))
         for name, error in answer.errors.items():
-            self._book.record_failure(name, error)
+            self._log.record_failure(name, error)
         return answer
 
 

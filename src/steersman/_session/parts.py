@@ -154,7 +154,7 @@ def _caller(
         report=report,
         elicit=elicit,
         session=session,
-        turn=lambda: prompts.current,
+        turn=lambda: None if prompts.current is None else prompts.current.turn,
         deps=options.deps,
     )
 

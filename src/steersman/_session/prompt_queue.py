@@ -1,17 +1,17 @@
-"""The prompts of a session: those that wait, those the CLI has, and how each of them ended."""
+"""The prompts of a session: queued, sent, settled."""
 
 from __future__ import annotations
 
 import contextvars
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
 
+from steersman._json import JsonDict
 from steersman._protocol.events import TurnSettled
 from steersman._session.journal_writer import JournalWriter
 from steersman._session.link import CliLink
 from steersman._session.recovery import Handover
-from steersman._session.turn import Delivery, Turn
+from steersman._session.turn import Delivery, SentPrompt
 from steersman._session.uuids import new_uuid
 from steersman.control.session import Interrupt
 from steersman.errors import CliExited, NotLoggedIn, Stalled, SteersmanError
@@ -28,330 +28,339 @@ from steersman.transcripts import answer_to, has_prompt, is_unfinished
 __all__ = ["PromptQueue"]
 
 CONTINUE = "Continue from where you left off."
-"""What the CLI itself says to the model when it takes up a turn again."""
+"""The prompt that the CLI itself gives to the model when it continues an interrupted turn."""
 
 AUTHENTICATION_TRIES = 2
-"""A wrong key stays wrong: after so many refusals we end the CLI's retries, which take minutes."""
+"""Rejected logins after which we end the CLI's retries, which take minutes and cannot succeed."""
 
 
 class PromptQueue:
-    """Gives the CLI one prompt at a time, unless told otherwise, and each prompt its result."""
+    """Writes one prompt at a time to the CLI, unless a prompt steers, and settles each of them."""
 
     def __init__(
         self,
-        log: JournalWriter,
+        journal: JournalWriter,
         request_timeout: float,
         transcript: Callable[[], Sequence[bytes]] = tuple,
     ) -> None:
         self.totals = Accounts()
-        """What turns said, did and cost."""
+        """Messages, tool calls and costs, by turn and in total."""
         self.is_held = False
-        """Whether prompts wait although the CLI could have them."""
+        """Whether prompts wait because the session is paused."""
         self.reports_lifecycle = True
-        """Whether the CLI says what becomes of each prompt; older ones do not."""
-        self._log = log
+        """Whether the CLI reports `command_lifecycle` for each prompt; older releases do not."""
+        self._journal = journal
         self._link: CliLink | None = None
         self._request_timeout = request_timeout
         self._transcript = transcript
-        """What the CLI has written down: of prompts that ended where we did not see."""
+        """Reads the lines of the CLI's session file, for prompts that ended unobserved."""
         self._was_stopped = False
-        """Whether the last turn was told to stop, and none has begun since."""
-        self._queue: deque[Turn] = deque()
-        self._turns: dict[str, Turn] = {}
+        """Whether the last turn was interrupted, and none has begun since."""
+        self._queue: deque[SentPrompt] = deque()
+        self._sent: dict[str, SentPrompt] = {}
 
     @property
-    def current(self) -> Turn | None:
-        """The first prompt that was written and has not settled."""
-        return next(iter(self._turns.values()), None)
+    def current(self) -> SentPrompt | None:
+        """The oldest prompt that was sent and has not settled."""
+        return next(iter(self._sent.values()), None)
 
     @property
     def is_busy(self) -> bool:
-        """Whether there is one."""
-        return bool(self._turns)
+        """Whether a prompt was sent and has not settled."""
+        return bool(self._sent)
 
     @property
     def current_uuid(self) -> str | None:
-        """Its uuid."""
-        return next(iter(self._turns), None)
+        """The uuid of the oldest prompt that was sent and has not settled, or None."""
+        return next(iter(self._sent), None)
 
     @property
-    def unsettled(self) -> list[Turn]:
-        """All prompts that were written and have not settled."""
-        return list(self._turns.values())
+    def unsettled(self) -> list[SentPrompt]:
+        """All prompts that were sent and have not settled."""
+        return list(self._sent.values())
 
     @property
     def queued(self) -> list[str]:
-        """The uuids of prompts that the CLI has not seen."""
-        return [turn.uuid for turn in self._queue]
+        """The uuids of prompts that were not sent yet."""
+        return [prompt.uuid for prompt in self._queue]
 
-    def find(self, uuid: str) -> Turn | None:
-        """The turn of that uuid, while it is not settled."""
-        waiting = (turn for turn in self._queue if turn.uuid == uuid)
-        return self._turns.get(uuid) or next(waiting, None)
+    def find(self, uuid: str) -> SentPrompt | None:
+        """Return the queued or sent prompt of that uuid, unless it has settled."""
+        queued = (prompt for prompt in self._queue if prompt.uuid == uuid)
+        return self._sent.get(uuid) or next(queued, None)
 
-    # Prompts on their way
+    # Sending
 
-    def submit(self, turn: Turn) -> None:
+    def submit(self, prompt: SentPrompt) -> None:
         """Write the prompt now, or when those before it have settled."""
-        if turn.when == "later":
-            self._queue.append(turn)
-        elif self._turns and self._can_write:
-            self._write(turn)
+        if prompt.when == "later":
+            self._queue.append(prompt)
+        elif self._sent and self._can_write:
+            self._write(prompt)
             return
         else:
-            # Nothing to cut into: it is the next one.
-            self._queue.appendleft(turn)
+            # There is no turn to steer, so this prompt is the next one.
+            self._queue.appendleft(prompt)
         self.send_next()
 
     def send_next(self) -> None:
-        """Write the next prompt, if the CLI is not at work on one of ours: it would merge them."""
-        while self._queue and not self._turns and self._can_write:
-            turn = self._queue.popleft()
-            if not self._is_known(turn):
-                self._write(turn)
+        """Write the next prompt, unless one is unsettled: the CLI merges prompts that wait."""
+        while self._queue and not self._sent and self._can_write:
+            prompt = self._queue.popleft()
+            if not self._settle_processed(prompt):
+                self._write(prompt)
 
-    def _is_known(self, turn: Turn) -> bool:
-        """Settle a prompt that an older CLI knows already: it would drop it without a word."""
-        if self.reports_lifecycle or not turn.may_be_processed:
+    def _settle_processed(self, prompt: SentPrompt) -> bool:
+        """Settle a prompt that an older CLI has processed already, and would silently drop."""
+        if self.reports_lifecycle or not prompt.may_be_processed:
             return False
         lines = self._transcript()
-        if not has_prompt(lines, turn.uuid):
+        if not has_prompt(lines, prompt.uuid):
             return False
-        lost = CliExited("the CLI was lost in the middle of this turn, and cannot take it up again")
-        self._end(turn, lost if is_unfinished(lines, turn.uuid) else None, cancelled=False)
+        lost = CliExited("the CLI exited in the middle of this turn, and cannot continue it")
+        self._end(prompt, lost if is_unfinished(lines, prompt.uuid) else None, cancelled=False)
         return True
 
     @property
     def _can_write(self) -> bool:
         return self._link is not None and self._link.is_open and not self.is_held
 
-    def _write(self, turn: Turn) -> None:
+    def _write(self, prompt: SentPrompt) -> None:
         assert self._link is not None
-        turn.steers = bool(self._turns) and turn.when != "later"
-        self._turns[turn.uuid] = turn
-        turn.begins_after = self._log.journal.last_seq
-        self.totals.open(turn.uuid, self._log.clock())
-        self._send(turn, self._link)
+        prompt.steers = bool(self._sent) and prompt.when != "later"
+        self._sent[prompt.uuid] = prompt
+        prompt.begins_after = self._journal.journal.last_seq
+        self.totals.open(prompt.uuid, self._journal.clock())
+        self._send(prompt, self._link)
 
-    def _send(self, turn: Turn, link: CliLink) -> None:
-        fields = {**turn.fields, "priority": turn.when} if turn.steers else turn.fields
-        line = link.connection.prompt(turn.uuid, turn.content, **fields)
-        link.write(line, (turn.uuid,))
+    def _send(self, prompt: SentPrompt, link: CliLink) -> None:
+        fields = {**prompt.fields, "priority": prompt.when} if prompt.steers else prompt.fields
+        line = link.connection.prompt(prompt.uuid, prompt.content, **fields)
+        link.write(line, (prompt.uuid,))
 
-    def withdraw(self, turn: Turn) -> bool:
-        """Take back a prompt that the CLI has not seen; says whether it was one."""
-        if turn not in self._queue:
+    def withdraw(self, uuid: str) -> bool:
+        """Cancel a prompt that was not sent yet; returns whether it was one."""
+        prompt = next((each for each in self._queue if each.uuid == uuid), None)
+        if prompt is None:
             return False
-        self._queue.remove(turn)
-        self._end(turn, None, cancelled=True)
+        self._queue.remove(prompt)
+        self._end(prompt, None, cancelled=True)
         return True
 
-    def withdraw_queued(self, meant: Turn | None, *, also_queued: bool) -> list[str]:
-        """Settle prompts that the CLI has not seen: all of them, or the one that is meant."""
-        taken = [turn for turn in self._queue if also_queued or turn is meant]
-        for turn in taken:
-            self._queue.remove(turn)
-            turn.was_interrupted = turn is meant
-            self._end(turn, turn.cause, cancelled=True)
-        return [turn.uuid for turn in taken]
+    def withdraw_queued(self, interrupted: str | None, *, also_others: bool) -> list[str]:
+        """Settle the queued prompt with the uuid `interrupted`, or all; returns their uuids."""
+        withdrawn = [each for each in self._queue if also_others or each.uuid == interrupted]
+        for prompt in withdrawn:
+            self._queue.remove(prompt)
+            prompt.was_interrupted = prompt.uuid == interrupted
+            self._end(prompt, prompt.cause, cancelled=True)
+        return [prompt.uuid for prompt in withdrawn]
 
     def started(self, uuid: str) -> None:
-        """The CLI is at work on this prompt."""
-        if uuid in self._turns:
-            self._turns[uuid].begin()
+        """Record that the CLI has started to process this prompt."""
+        if uuid in self._sent:
+            self._sent[uuid].started()
             self._was_stopped = False
 
     def context(self) -> contextvars.Context:
-        """A copy of the context of the `send()` that caused what happens now."""
-        turn = self.current
-        return contextvars.copy_context() if turn is None else turn.context.copy()
+        """Copy the context of the `send()` that the current turn comes from."""
+        prompt = self.current
+        return contextvars.copy_context() if prompt is None else prompt.context.copy()
 
     # One CLI after the other
 
     def cli_lost(self) -> None:
-        """The CLI is gone, and another one will go on; what was told to stop has stopped."""
-        self.totals.lose(self._log.clock())
-        stops = any(turn.was_interrupted for turn in self.unsettled)
-        for turn in self.unsettled:
-            if turn.was_interrupted or (stops and turn.has_begun):
-                del self._turns[turn.uuid]
-                turn.was_interrupted = True
-                self._end(turn, None, cancelled=True)
-            elif turn.cause is not None and not isinstance(turn.cause, Stalled):
-                del self._turns[turn.uuid]
-                self._end(turn, turn.cause, cancelled=False)
+        """Settle prompts that were being stopped when the CLI exited; keep the others."""
+        self.totals.lose(self._journal.clock())
+        is_stopping = any(prompt.was_interrupted for prompt in self.unsettled)
+        for prompt in self.unsettled:
+            if prompt.was_interrupted or (is_stopping and prompt.has_begun):
+                del self._sent[prompt.uuid]
+                prompt.was_interrupted = True
+                self._end(prompt, None, cancelled=True)
+            elif prompt.cause is not None and not isinstance(prompt.cause, Stalled):
+                del self._sent[prompt.uuid]
+                self._end(prompt, prompt.cause, cancelled=False)
             else:
-                turn.cli_lost()
+                prompt.cli_lost()
 
     @property
     def needs_rerun(self) -> bool:
-        """Whether the next CLI must take up the turn in whose middle the last one was lost.
+        """Whether the next CLI must continue the turn in which the last one exited.
 
-        It would also take up one that was told to stop, if that was not written down yet.
+        After an interrupt that was not saved yet the CLI would continue that turn too.
         """
-        has_begun = any(turn.has_begun for turn in self.unsettled)
-        return has_begun or (bool(self._turns) and not self._was_stopped)
+        has_begun = any(prompt.has_begun for prompt in self.unsettled)
+        return has_begun or (bool(self._sent) and not self._was_stopped)
 
     def expect(self, link: CliLink, handover: Handover) -> None:
-        """Prepare for a CLI that goes on by itself, before we have told it anything."""
-        for turn in self.unsettled:
-            link.connection.turns.expect(turn.uuid)
-            for other in turn.aliases:
-                link.connection.turns.alias(other, turn.uuid)
-        link.connection.turns.resume(turn.uuid for turn in handover.resumed)
+        """Prepare for a CLI that continues a turn by itself, before anything is written to it."""
+        for prompt in self.unsettled:
+            link.connection.expect(prompt.uuid)
+            for alias in prompt.aliases:
+                link.connection.alias(alias, prompt.uuid)
+        link.connection.resume(prompt.uuid for prompt in handover.resumed)
 
     def attach(
         self, link: CliLink, handover: Handover | None = None, cause: SteersmanError | None = None
     ) -> None:
-        """Go on with another CLI; what is lost has failed with `cause`."""
+        """Send to this CLI from now on; prompts that cannot be continued fail with `cause`."""
         self._link = link
-        told = handover or Handover()
-        for turn in told.lost:
-            if self._turns.pop(turn.uuid, None):
-                self._end(turn, cause, cancelled=False)
-        for turn in told.resent:
-            if turn.uuid in self._turns:
-                self._send(turn, link)
+        plan = handover or Handover()
+        for prompt in plan.lost:
+            if self._sent.pop(prompt.uuid, None):
+                self._end(prompt, cause, cancelled=False)
+        for prompt in plan.resent:
+            if prompt.uuid in self._sent:
+                self._send(prompt, link)
         self.send_next()
 
-    # What becomes of them
+    # Settling
 
     def record(self, entry: Entry, name: str) -> list[ToolCallRecord]:
-        """Keep what results will need of a message; gives the tool calls that begin or end."""
+        """Record a message for the results; returns the tool calls that begin or end with it."""
         if name == "abandoned":
-            for turn in self._turns_of(entry):
-                turn.is_broken = True
+            for prompt in self._prompts_of(entry):
+                prompt.is_broken = True
         elif name == "api_retry" and isinstance(entry.message, ApiRetry):
             self._stop_login_retries(entry, entry.message)
         return self.totals.hear(entry, name)
 
     def settle(self, settled: TurnSettled) -> TurnResult | None:
-        """A prompt is done with; the next one may go."""
-        turn = self._turns.pop(settled.uuid, None)
-        if turn is None or (settled.result is None and self._continue_unfinished(turn, settled)):
+        """Settle a prompt as the protocol reports, and send the next one."""
+        prompt = self._sent.pop(settled.uuid, None)
+        if prompt is None or (
+            settled.result is None and self._continue_unfinished(prompt, settled)
+        ):
             return None
         result = None if settled.result is None else parse_message(settled.result)
-        # Closed under a prompt that had not reached the model: the CLI calls that a success.
+        # If it is closed before a prompt reached the model, the CLI reports a success.
         is_closing = self._link is None or self._link.is_closing
         is_cut_off = is_closing and isinstance(result, Result) and not result.num_turns
         if isinstance(result, Result) and not is_cut_off:
-            done = self._end_by(turn, result)
+            done = self._end_by(prompt, result)
         else:
-            done = self._end(turn, turn.cause, cancelled=settled.was_cancelled or is_cut_off)
+            done = self._end(prompt, prompt.cause, cancelled=settled.was_cancelled or is_cut_off)
         self.send_next()
         return done
 
-    def _continue_unfinished(self, turn: Turn, settled: TurnSettled) -> bool:
-        """Have a turn go on that a CLI calls done, although it only knows that it was begun.
+    def _continue_unfinished(self, prompt: SentPrompt, settled: TurnSettled) -> bool:
+        """Have the CLI continue a turn that it reports as completed, but only began.
 
-        It takes up again the turn that another one was lost in, but not one that was taken up.
+        The CLI continues a turn in which its predecessor exited, but not one that was continued
+        before: that one it drops as processed.
         """
-        asks = turn.asks and turn.may_be_processed and not settled.was_cancelled
-        if not asks or turn.cause is not None or not self._can_write:
+        may_continue = prompt.expects_answer and prompt.may_be_processed
+        if not may_continue or settled.was_cancelled:
+            return False
+        if prompt.cause is not None or not self._can_write:
             return False
         assert self._link is not None
-        turn.may_be_processed = False
-        if not is_unfinished(self._transcript(), turn.uuid, *turn.aliases):
+        prompt.may_be_processed = False
+        if not is_unfinished(self._transcript(), prompt.uuid, *prompt.aliases):
             return False
-        other = new_uuid()
-        turn.aliases.append(other)
-        self._turns[turn.uuid] = turn
-        self._link.connection.turns.continue_as(turn.uuid, other)
-        line = self._link.connection.prompt(other, CONTINUE, **turn.fields)
-        self._link.write(line, (turn.uuid,))
+        alias = new_uuid()
+        prompt.aliases.append(alias)
+        self._sent[prompt.uuid] = prompt
+        self._link.connection.continue_as(prompt.uuid, alias)
+        line = self._link.connection.prompt(alias, CONTINUE, **prompt.fields)
+        self._link.write(line, (prompt.uuid,))
         return True
 
     def cli_cancelled(self, uuid: str) -> None:
-        """The CLI has taken a prompt out of its queue."""
+        """Settle a prompt that the CLI has removed from its own queue."""
         assert self._link is not None
-        for event in self._link.connection.turns.lifecycle(uuid, "cancelled"):
+        for event in self._link.connection.cancelled(uuid):
             if isinstance(event, TurnSettled):
                 self.settle(event)
 
     def settle_all(self, cause: SteersmanError | None) -> None:
-        """The CLI is gone: what is left has failed with `cause`, or is cancelled without one."""
-        left = [*self._turns.values(), *self._queue]
-        self._turns.clear()
+        """Settle everything that is left: failed with `cause`, or cancelled without one."""
+        left = [*self._sent.values(), *self._queue]
+        self._sent.clear()
         self._queue.clear()
-        for turn in left:
-            self._end(turn, turn.cause or cause, cancelled=cause is None)
-        self.totals.lose(self._log.clock())
+        for prompt in left:
+            self._end(prompt, prompt.cause or cause, cancelled=cause is None)
+        self.totals.lose(self._journal.clock())
 
-    def _end_by(self, turn: Turn, result: Result) -> TurnResult:
-        """Settle a turn with the result that names it."""
-        outcome = outcome_of(result, was_interrupted=turn.was_interrupted)
-        if turn.cause is not None:
+    def _end_by(self, prompt: SentPrompt, result: Result) -> TurnResult:
+        """Settle a prompt with the result that names it."""
+        outcome = outcome_of(result, was_interrupted=prompt.was_interrupted)
+        if prompt.cause is not None:
             outcome = "failed"
-        return self._settle(turn, outcome, turn.cause, _delivery_of(turn, result), has_result=True)
+        delivery = _delivery_of(prompt, result)
+        return self._settle(prompt, outcome, prompt.cause, delivery, has_result=True)
 
-    def _end(self, turn: Turn, cause: SteersmanError | None, *, cancelled: bool) -> TurnResult:
-        """Settle a turn that no result names."""
+    def _end(
+        self, prompt: SentPrompt, cause: SteersmanError | None, *, cancelled: bool
+    ) -> TurnResult:
+        """Settle a prompt that no result names."""
         outcome: Outcome = "failed" if cause is not None else "completed"
         if cancelled:
-            outcome = "interrupted" if turn.was_interrupted else "cancelled"
-        was_seen = turn.has_begun or not cancelled
-        delivery: Delivery = "completed" if was_seen else "cancelled"
-        return self._settle(turn, outcome, cause, delivery, has_result=False)
+            outcome = "interrupted" if prompt.was_interrupted else "cancelled"
+        was_processed = prompt.has_begun or not cancelled
+        delivery: Delivery = "completed" if was_processed else "cancelled"
+        return self._settle(prompt, outcome, cause, delivery, has_result=False)
 
     def _settle(
         self,
-        turn: Turn,
+        prompt: SentPrompt,
         outcome: Outcome,
         cause: SteersmanError | None,
         delivery: Delivery,
         *,
         has_result: bool,
     ) -> TurnResult:
-        text = self._streamed(turn) if turn.is_broken or not has_result else None
+        text = self._streamed(prompt) if prompt.is_broken or not has_result else None
         found = ""
-        if text == "" and outcome == "completed" and turn.asks:
-            text = found = answer_to(self._transcript(), turn.uuid, *turn.aliases)
+        if text == "" and outcome == "completed" and prompt.expects_answer:
+            text = found = answer_to(self._transcript(), prompt.uuid, *prompt.aliases)
         self._was_stopped = outcome == "interrupted"
-        at = self._log.clock()
+        at = self._journal.clock()
         result = self.totals.settle(
-            turn.uuid, at, outcome, has_result=has_result, cause=cause, text=text
+            prompt.uuid, at, outcome, has_result=has_result, cause=cause, text=text
         )
-        told = result.cause
-        details: dict[str, Any] = {
+        reported = result.cause
+        details: JsonDict = {
             "outcome": outcome,
             "has_result": has_result,
-            "cause": "" if told is None else told.code,
-            "reason": "" if told is None else told.what,
+            "cause": "" if reported is None else reported.code,
+            "reason": "" if reported is None else reported.what,
         }
         if found:
             details["text"] = found
-        self._log.append(at, Kind.SETTLED, turns=(turn.uuid,), details=details)
-        self._log.wake()
-        turn.settle(result, delivery)
+        self._journal.append(at, Kind.SETTLED, turns=(prompt.uuid,), details=details)
+        self._journal.wake()
+        prompt.settle(result, delivery)
         return result
 
-    def _streamed(self, turn: Turn) -> str | None:
-        """What `turn.text()` gives: a stream that broke off is part of it."""
-        journal = self._log.journal
-        if journal.lost_after(turn.begins_after):
+    def _streamed(self, prompt: SentPrompt) -> str | None:
+        """Return what `turn.text()` yields, which includes a stream that broke off."""
+        journal = self._journal.journal
+        if journal.lost_after(prompt.begins_after):
             return None
         stream = TextStream()
-        entries = journal.after(turn.begins_after, most=journal.last_seq)
-        return "".join(stream.feed(entry) for entry in entries if turn.uuid in entry.turns)
+        entries = journal.after(prompt.begins_after, most=journal.last_seq)
+        return "".join(stream.feed(entry) for entry in entries if prompt.uuid in entry.turns)
 
     def _stop_login_retries(self, entry: Entry, retry: ApiRetry) -> None:
         if retry.error != "authentication_failed" or retry.attempt < AUTHENTICATION_TRIES:
             return
-        turns = [turn for turn in self._turns_of(entry) if turn.cause is None]
-        for turn in turns:
-            turn.cause = NotLoggedIn(
+        prompts = [prompt for prompt in self._prompts_of(entry) if prompt.cause is None]
+        for prompt in prompts:
+            prompt.cause = NotLoggedIn(
                 f"the API refused the credential (HTTP {retry.error_status})",
                 hint="log in with `claude`, or set a valid ANTHROPIC_API_KEY; if user settings"
                 ' hold the key helper, pass setting_sources=("user",)',
             )
-        if turns and self._link is not None and self._link.is_open:
+        if prompts and self._link is not None and self._link.is_open:
             self._link.notify(Interrupt(), self._request_timeout)
 
-    def _turns_of(self, entry: Entry) -> list[Turn]:
-        return [self._turns[uuid] for uuid in entry.turns if uuid in self._turns]
+    def _prompts_of(self, entry: Entry) -> list[SentPrompt]:
+        return [self._sent[uuid] for uuid in entry.turns if uuid in self._sent]
 
 
-def _delivery_of(turn: Turn, result: Result) -> Delivery:
-    """A prompt that shares its result with one before it was folded into that one's turn."""
-    named = result.user_message_uuids or [turn.uuid]
-    return "completed" if turn.uuid == named[0] else "folded"
+def _delivery_of(prompt: SentPrompt, result: Result) -> Delivery:
+    """Return `folded` for a prompt that shares its result with an earlier one."""
+    named = result.user_message_uuids or [prompt.uuid]
+    return "completed" if prompt.uuid == named[0] else "folded"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from steersman._session.turn import Turn
+from steersman._session.turn import SentPrompt
 from steersman.options import Revival
 from steersman.transcripts import has_prompt, was_folded
 
@@ -49,22 +49,22 @@ class RestartBudget:
 class Handover:
     """Each prompt that was written and has not settled, by what is to be done about it."""
 
-    resent: list[Turn] = field(default_factory=list[Turn])
+    resent: list[SentPrompt] = field(default_factory=list[SentPrompt])
     """Sent to the next CLI, which drops those that it knows to be done."""
-    joined: list[Turn] = field(default_factory=list[Turn])
+    joined: list[SentPrompt] = field(default_factory=list[SentPrompt])
     """Part of a turn that the next CLI continues: it would run them a second time."""
-    lost: list[Turn] = field(default_factory=list[Turn])
+    lost: list[SentPrompt] = field(default_factory=list[SentPrompt])
     """Begun, and the next CLI cannot continue them."""
 
     @property
-    def resumed(self) -> list[Turn]:
+    def resumed(self) -> list[SentPrompt]:
         """Those whose turn continues without a new prompt, the first of them first."""
         begun = [turn for turn in self.resent if turn.has_begun]
         return [*begun[:1], *self.joined]
 
 
 def plan_handover(
-    turns: Sequence[Turn], lines: Sequence[bytes], *, is_new: bool, is_modern: bool
+    turns: Sequence[SentPrompt], lines: Sequence[bytes], *, is_new: bool, is_modern: bool
 ) -> Handover:
     """Decide by what we know of each turn, and by the `lines` of the lost CLI's transcript.
 

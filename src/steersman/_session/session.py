@@ -3,69 +3,91 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast, get_args
 
-import msgspec
-
 from steersman._session.dispatcher import Dispatcher
+from steersman._session.interrupts import Interrupts
 from steersman._session.lifecycle import Lifecycle
 from steersman._session.listeners import EventName, Listener
 from steersman._session.mcp_servers import McpControls
 from steersman._session.parts import build
 from steersman._session.pause import Pause
 from steersman._session.prompt_content import Prompt, prompt_content
-from steersman._session.readings import Readings
+from steersman._session.readers import JournalReader, TurnReader
 from steersman._session.requests.hooks import run_session_start
-from steersman._session.rewinding import Checkpoint
 from steersman._session.setup import SessionSetup
-from steersman._session.turn import Turn, When
+from steersman._session.turn import LINES, SentPrompt, Turn, When
 from steersman._session.uuids import new_uuid, uuid_of
-from steersman._session.verbs import DailyVerbs
+from steersman.control.context import ContextUsage, GetContextUsage
+from steersman.control.files import RewindFiles, Rewound
 from steersman.control.handshake import Initialize, Initialized
-from steersman.control.session import CancelAsyncMessage, EndSession, Interrupt, InterruptReceipt
+from steersman.control.mcp import McpServers, McpServersSet
+from steersman.control.models import ModelSet, SetModel
+from steersman.control.permissions import PermissionModeSet, SetPermissionMode
+from steersman.control.session import EndSession, InterruptReceipt
+from steersman.control.tasks import StopTask
 from steersman.control.verbs import Verb
 from steersman.errors import (
     ChannelClosed,
-    RequestLost,
     RequestRefused,
-    RequestTimeout,
     UsageError,
 )
-from steersman.journal import Move, Phase
+from steersman.journal import Entry, Kind, Lagged, Move, Phase
 from steersman.journal.agents import AgentNode
 from steersman.journal.snapshot import SessionSnapshot, State, describe
 from steersman.journal.tasks import Task
-from steersman.options import Options, checks
+from steersman.messages.parsing import Message
+from steersman.options import Options, PermissionMode, checks
+from steersman.options.servers import McpServer
+from steersman.ports import JsonObject, ToolServer
 
-__all__ = ["Session", "State"]
+__all__ = ["Checkpoint", "Session", "State"]
 
 AnswerT = TypeVar("AnswerT")
+T = TypeVar("T")
 
 
-class Session(Readings, DailyVerbs):
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A point in a conversation. A plain value: another process can store and use it."""
+
+    session_id: str
+    message_uuid: str
+    """The last message of the model."""
+    prompts: int
+    """How many prompts this session had sent by then."""
+
+
+class Session:
     """One conversation. Opened with `async with agent.session() as session`.
 
     It has one CLI at a time; one that dies is replaced, and the conversation goes on. It runs in
     the event loop that started it; any task of that loop may use it.
     """
 
-    def __init__(self, course: SessionSetup) -> None:
-        self.options: Options = course.options
-        self._parts = parts = build(course, self)
+    def __init__(self, setup: SessionSetup) -> None:
+        self.options: Options = setup.options
+        self._parts = parts = build(setup, self)
         self._lifecycle = Lifecycle(parts, Dispatcher(parts))
         self._pause = Pause(parts, self._lifecycle)
-        super().__init__(parts.journal, shows_partials=course.options.include_partial_messages)
+        self._interrupts = Interrupts(parts, self._lifecycle)
+        shows_partials = setup.options.include_partial_messages
+        self.shown: frozenset[Kind] = frozenset(
+            {Kind.MESSAGE, Kind.PARTIAL} if shows_partials else {Kind.MESSAGE}
+        )
+        """Kinds of journal entries that are messages for the caller, under these options."""
         self.mcp = McpControls(
             self.call,
             parts.mcp_status,
             parts.responder.servers,
             parts.caller_for,
-            course.as_tool_server,
+            setup.as_tool_server,
         )
-        self._course = course
+        """The MCP servers of the running session."""
         self._sent: list[str] = []
         self._keyed: dict[str, Turn] = {}
         self._waiting = 0
@@ -230,6 +252,76 @@ class Session(Readings, DailyVerbs):
             self._waiting -= 1
         return self.snapshot()
 
+    # Readers of the journal
+
+    @property
+    def last_seq(self) -> int:
+        """The number of the newest journal entry."""
+        return self._parts.journal.journal.last_seq
+
+    def messages(self, *, after: int = 0) -> AsyncIterator[Message]:
+        """Every message of the session, from entry number `after` on, until it ends.
+
+        Raises `ReaderLagged` when some of them are gone from memory.
+        """
+        shown = self.shown
+        return self.reading(
+            lambda entry: entry.message if entry.kind in shown else None,
+            after=after,
+            for_speech=True,
+        )
+
+    def raw(self, *, after: int = 0) -> AsyncIterator[bytes]:
+        """The lines of the conversation as they came, without control lines."""
+        return self.reading(
+            lambda e: e.line if e.kind in LINES else None, after=after, for_speech=True
+        )
+
+    def journal(self, *, after: int = 0) -> AsyncIterator[Entry | Lagged]:
+        """Everything that happened, by sequence number; `Lagged` where entries are gone."""
+
+        def pick(entry: Entry) -> Entry | Lagged | None:
+            return entry
+
+        return self.reading(pick, after=after, on_lag=Lagged)
+
+    def turn_reading(
+        self, uuid: str, kinds: frozenset[Kind], pick: Callable[[Entry], T | None], after: int
+    ) -> AsyncIterator[T]:
+        """What `pick` makes of a turn's entries of these `kinds`, until it settles."""
+        log = self._parts.journal
+        return TurnReader(log.journal, log.signal, pick, after=after, uuid=uuid, kinds=kinds)
+
+    def reading(
+        self,
+        pick: Callable[[Entry], T | None],
+        *,
+        after: int = 0,
+        until: Callable[[Entry], bool] | None = None,
+        on_lag: Callable[[int], T] | None = None,
+        for_speech: bool = False,
+    ) -> AsyncIterator[T]:
+        """What `pick` makes of each entry, for readings of your own; `None` is passed over.
+
+        With `for_speech` only lines of the conversation wake the reader, and the ends of turns.
+        """
+        if isinstance(after, bool) or not isinstance(after, int) or after < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError("after", after, "a sequence number, 0 or more")
+        if not callable(pick):
+            raise UsageError("pick", pick, "a function of an entry")
+        if not self._parts.journal.journal.last_seq:
+            raise ChannelClosed("this session has not started", hint="use `async with`")
+        log = self._parts.journal
+        return JournalReader(
+            log.journal,
+            log.signal,
+            pick,
+            after=after,
+            until=until,
+            on_lag=on_lag,
+            for_speech=for_speech,
+        )
+
     # Prompts
 
     async def send(
@@ -277,14 +369,14 @@ class Session(Readings, DailyVerbs):
             return self._keyed[key]
         self._parts.limits.refuse_more()
         uuid = new_uuid() if key is None else uuid_of(self.id or "", key)
-        turn = Turn(self, uuid, content, fields, when)
+        prompt = SentPrompt(self, uuid, content, fields, when)
         if key is not None:
-            self._keyed[key] = turn
-            turn.may_be_processed = True
+            self._keyed[key] = prompt.turn
+            prompt.may_be_processed = True
         self._sent.append(uuid)
-        self._parts.prompts.submit(turn)
+        self._parts.prompts.submit(prompt)
         self._parts.status.move(Move.BEGIN)
-        return turn
+        return prompt.turn
 
     def _refuse_if_over(self) -> None:
         """A session that is being revived still takes prompts."""
@@ -294,85 +386,23 @@ class Session(Readings, DailyVerbs):
             self._parts.slot.require()
 
     async def withdraw(self, turn: Turn) -> bool:
-        """Take a prompt back that the model has not seen; says whether that worked."""
+        """Cancel a prompt that the model has not seen; returns whether that worked."""
         self._refuse_stranger("turn", turn)
-        if self._parts.prompts.withdraw(turn):
-            return True
-        if turn.is_settled or turn.has_begun:
-            return turn.delivery == "cancelled"
-        await self._take_out(turn)
-        # The CLI's answer may be no although it works: what becomes of the prompt is believed.
-        try:
-            async with asyncio.timeout(self.options.request_timeout):
-                await turn.begun()
-        except TimeoutError:
-            raise RequestTimeout("withdraw", "the prompt neither began nor was cancelled") from None
-        return turn.delivery == "cancelled"
+        return await self._interrupts.withdraw(turn)
 
     async def interrupt(
         self, *, turn: Turn | None = None, also_queued: bool = False
     ) -> InterruptReceipt:
-        """Stop the turn under way, and wait until it has settled.
+        """Stop the current turn, or `turn`, and wait until it has settled.
 
-        The receipt lists the prompts that still wait; `also_queued=True` takes those back too.
-        Raises `RequestTimeout` when the CLI does not answer.
+        The receipt lists the prompts that still wait; `also_queued=True` cancels those too.
+        Raises `RequestTimeout` if the CLI does not answer.
         """
         if turn is not None:
             self._refuse_stranger("turn", turn)
         if not isinstance(also_queued, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("also_queued", also_queued, "True or False")
-        await self._lifecycle.responsive("interrupt")
-        ledger = self._parts.prompts
-        taken = ledger.withdraw_queued(turn, also_queued=also_queued)
-        waiting = ledger.queued
-        receipt = InterruptReceipt()
-        # A turn that is over, or was only queued, must not stop another one that runs.
-        if turn is None or turn in ledger.unsettled:
-            meant = turn or ledger.current
-            try:
-                async with asyncio.timeout(self.options.request_timeout):
-                    receipt = await self._stop(meant, also_queued=also_queued)
-            except TimeoutError:
-                raise RequestTimeout("interrupt", "the turn did not settle in time") from None
-            except RequestLost:
-                # The CLI that went away took the turn with it; the next one does not go on with it.
-                if meant is None or not meant.is_settled or not self._lifecycle.is_restarting:
-                    raise
-        return InterruptReceipt(
-            still_queued=[*receipt.still_queued, *waiting],
-            cancelled=[*receipt.cancelled, *taken],
-        ).came_from(receipt.raw)
-
-    async def _stop(self, turn: Turn | None, *, also_queued: bool) -> InterruptReceipt:
-        """Interrupt the CLI until `turn` has settled."""
-        link, timeout = self._parts.slot.require().link, self.options.request_timeout
-        if turn is None:
-            return await link.call(Interrupt(cancel_queued=also_queued), timeout)
-        turn.was_interrupted = True
-        await self._take_out(turn)
-        receipt = InterruptReceipt()
-        while not turn.is_settled:
-            # An interrupt alone would not stop a prompt that has not begun, and the CLI may hold
-            # it back for as long as a tool server is mute.
-            has_begun = turn.has_begun
-            verb = Interrupt(cancel_queued=also_queued or not has_begun)
-            receipt = await link.call(verb, timeout)
-            if has_begun or turn.uuid in receipt.cancelled:
-                break
-            await turn.begun()
-        await turn.result()
-        others = [uuid for uuid in receipt.cancelled if uuid != turn.uuid]
-        return msgspec.structs.replace(receipt, cancelled=others).came_from(receipt.raw)
-
-    async def _take_out(self, turn: Turn) -> None:
-        """Take a prompt that has not begun out of the CLI's queue, and disturb nobody else."""
-        if turn.has_begun:
-            return
-        verb = CancelAsyncMessage(message_uuid=turn.uuid)
-        answer = await self._parts.slot.require().link.call(verb, self.options.request_timeout)
-        if answer.cancelled:
-            # Older CLIs send no lifecycle that would settle it.
-            self._parts.prompts.cli_cancelled(turn.uuid)
+        return await self._interrupts.interrupt(turn, also_queued=also_queued)
 
     def _refuse_stranger(self, name: str, turn: object) -> None:
         if not isinstance(turn, Turn) or turn.session is not self:
@@ -420,9 +450,9 @@ class Session(Readings, DailyVerbs):
 
     def fork(self, **overrides: Any) -> Session:
         """Another session, not started yet, that goes on from here on its own."""
-        if self._course.fork is None or self.id is None:
+        if self._parts.setup.fork is None or self.id is None:
             raise UsageError("session", self, "a session whose id is known")
-        return cast("Session", self._course.fork(self.id, overrides))
+        return cast("Session", self._parts.setup.fork(self.id, overrides))
 
     # Verbs
 
@@ -459,6 +489,51 @@ class Session(Readings, DailyVerbs):
         life = await self._lifecycle.responsive(subtype)
         answer = await life.link.control(subtype, plain, seconds)
         return answer.raw
+
+    async def set_model(self, model: str | None) -> ModelSet:
+        """Use another model from the next API call on; `None` is the default one."""
+        if not (model is None or (isinstance(model, str) and model)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError("model", model, "a model's name, or None")
+        return await self.call(SetModel(model=model))
+
+    async def set_permission_mode(self, mode: PermissionMode) -> PermissionModeSet:
+        """Ask more, ask less, or plan only."""
+        checks.permission_mode("mode", mode)
+        return await self.call(SetPermissionMode(mode=mode))
+
+    async def rewind_files(self, user_message_id: str, *, dry_run: bool = False) -> Rewound:
+        """Put files back to where they stood before a prompt; needs file checkpointing."""
+        return await self.call(RewindFiles(user_message_id=user_message_id, dry_run=dry_run))
+
+    async def mcp_status(self) -> McpServers:
+        """How the tool servers are."""
+        return await self.mcp.status()
+
+    async def mcp_reconnect(self, server_name: str) -> None:
+        """Have the CLI connect to an external tool server again. Raises `RequestRefused`."""
+        await self.mcp.reconnect(server_name)
+
+    async def mcp_toggle(self, server_name: str, *, enabled: bool) -> None:
+        """Take a tool server out of use, or into use again."""
+        await self.mcp.toggle(server_name, enabled=enabled)
+
+    async def mcp_set_servers(
+        self, servers: Mapping[str, ToolServer | McpServer | JsonObject | None]
+    ) -> McpServersSet:
+        """Replace the external servers that this method has added before, and add own ones.
+
+        Servers in this process that are not named stay; `None` takes one away.
+        Raises `McpNotReady` when a server in this process cannot be attached.
+        """
+        return await self.mcp.set_servers(servers)
+
+    async def context_usage(self) -> ContextUsage:
+        """What fills the context window, and how much is left."""
+        return await self.call(GetContextUsage())
+
+    async def stop_task(self, task_id: str) -> None:
+        """End a background task; an unknown id is no error to the CLI."""
+        await self.call(StopTask(task_id=task_id))
 
 
 def _refuse_other_hooks(verb: object) -> None:

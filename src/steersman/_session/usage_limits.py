@@ -15,8 +15,7 @@ from typing import Any
 from steersman._session.cli import CliSlot, RunningCli
 from steersman._session.journal_writer import JournalWriter
 from steersman._session.prompt_queue import PromptQueue
-from steersman._session.stopping import stop
-from steersman._session.turn import Turn
+from steersman._session.turn import SentPrompt
 from steersman._session.usage_totals import Spent, UsageTotals
 from steersman.control.context import GetUsage, UsageReport
 from steersman.control.verbs import Answer
@@ -294,10 +293,10 @@ class UsageLimiter:
     def _use_up(self, why: LimitReached) -> None:
         """Take no more prompts, those that wait included."""
         self._used_up = self._used_up or why
-        ledger = self._prompts
-        for turn in filter(None, map(ledger.find, ledger.queued)):
-            turn.cause = why
-        ledger.withdraw_queued(None, also_queued=True)
+        queue = self._prompts
+        for prompt in filter(None, map(queue.find, queue.queued)):
+            prompt.cause = why
+        queue.withdraw_queued(None, also_others=True)
 
     def _stop(self, why: LimitReached) -> None:
         turns = [turn for turn in self._prompts.unsettled if turn.cause is None]
@@ -310,11 +309,11 @@ class UsageLimiter:
             stopping = self._interrupt(turns, why)
             self._stopping = asyncio.get_running_loop().create_task(stopping)
 
-    async def _interrupt(self, turns: list[Turn], why: LimitReached) -> None:
+    async def _interrupt(self, turns: list[SentPrompt], why: LimitReached) -> None:
         left = [turn for turn in turns if not turn.is_settled]
         if left:
             # Otherwise it would be the next prompt that is interrupted.
-            await stop(self._slot, left, why, PATIENCE)
+            await self._slot.stop_turns(left, why, PATIENCE)
 
 
 def _tokens(usages: Iterable[Usage | ModelUsage]) -> float:

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from steersman._session.cli import CliSlot, RunningCli
 from steersman._session.journal_writer import JournalWriter
 from steersman._session.prompt_queue import PromptQueue
-from steersman._session.stopping import stop
 from steersman.errors import Stalled
 from steersman.journal import Entry, Kind
 from steersman.journal.calls import ToolCallRecord
@@ -132,5 +131,5 @@ class SilenceWatchdog:
             since=silence,
             last_event=last,
         )
-        stopping = stop(self._slot, turns, why, self._limits.interrupt)
+        stopping = self._slot.stop_turns(turns, why, self._limits.interrupt)
         self._stopping = asyncio.get_running_loop().create_task(stopping)

@@ -173,7 +173,7 @@ class _Taping:
         with suppress(ValueError):
             match _json.loads(line):
                 case {"type": "user", "uuid": str(uuid)}:
-                    self._connection.turns.expect(uuid)
+                    self._connection.expect(uuid)
                     return (uuid,)
                 case _:
                     pass

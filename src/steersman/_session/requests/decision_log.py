@@ -7,16 +7,15 @@ gets an entry of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
 
 from steersman.journal import Entry, Kind
-from steersman.options import Options
 
-__all__ = ["DecisionLog", "Source", "forbidden_tools"]
+__all__ = ["DecisionLog", "Source"]
 
 Source = Literal["rule", "callback", "hook", "cli", "person", "nobody"]
 
@@ -138,14 +137,3 @@ def _source(told: _Verdict) -> Source:
     if told.source.startswith("user"):
         return "callback"
     return "rule" if told.reason_type == "rule" else "cli"
-
-
-def forbidden_tools(tools: Iterable[str], options: Options) -> list[str]:
-    """The tools that the CLI offers although the options take them away."""
-    policy = options.policy
-    rules = (*options.disallowed_tools, *(() if policy is None else policy.forbid))
-    names = {rule for rule in rules if "(" not in rule}
-    if "Agent" in names:
-        # Its name in lists.
-        names.add("Task")
-    return [tool for tool in tools if tool in names]
