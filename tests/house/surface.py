@@ -284,7 +284,7 @@ def _class(cls: type[Any]) -> Description:
     elif _is_made_by_callers(cls):
         found["new"] = _signature(cls)
     members = {name: _attribute(cls, name) for name in _member_names(cls)}
-    found["members"] = dict.fromkeys(_set_at_birth(cls), "attribute") | members
+    found["members"] = dict.fromkeys(_set_at_birth(cls), "value") | members
     return found
 
 
@@ -336,7 +336,7 @@ def _is_private(cls: type[Any], name: str) -> bool:
 def _attribute(cls: type[Any], name: str) -> str:
     raw = inspect.getattr_static(cls, name)
     if isinstance(raw, property):
-        return "property" if raw.fset is None else "property that can be set"
+        return "value" if raw.fset is None else "property that can be set"
     if isinstance(raw, classmethod | staticmethod):
         kind = "classmethod" if isinstance(raw, classmethod) else "staticmethod"
         return f"{kind} {_function(getattr(cls, name))}"
@@ -345,7 +345,7 @@ def _attribute(cls: type[Any], name: str) -> str:
     if _is_value(cls) and (name in _fields(cls)):
         return "field"
     if inspect.isdatadescriptor(raw):
-        return "attribute"
+        return "value"
     return f"value {_value(raw)}"
 
 
