@@ -8,7 +8,7 @@ from hypothesis import given
 from msgspec import UNSET
 
 from steersman import _json
-from steersman._values import UNFIT
+from steersman._struct import DECODE_ERRORS
 from steersman._wire.codec import Route, encode, read_piece, route, unpack
 from steersman.control import SetModel
 from tests.samples import lines, traces
@@ -124,5 +124,5 @@ def test_every_recorded_piece_is_read_as_its_route_says() -> None:
     ],
 )
 def test_what_is_no_piece_or_has_another_shape_is_not_read_as_one(line: bytes) -> None:
-    with pytest.raises(UNFIT):
+    with pytest.raises(DECODE_ERRORS):
         read_piece(line)

@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 from steersman import _json
 from steersman._session.readiness import ServerBook
+from steersman._struct import set_source
 from steersman.control.mcp import (
     McpReconnect,
     McpServers,
@@ -109,11 +110,14 @@ class McpDesk:
         if leaving and not own:
             return gone
         answer = await self._tell_with(own, external)
-        return McpServersSet(
-            added=[*gone.added, *answer.added],
-            removed=[*gone.removed, *answer.removed],
-            errors={**gone.errors, **answer.errors},
-        ).came_from(answer.raw)
+        return set_source(
+            McpServersSet(
+                added=[*gone.added, *answer.added],
+                removed=[*gone.removed, *answer.removed],
+                errors={**gone.errors, **answer.errors},
+            ),
+            answer.raw,
+        )
 
     async def _tell_with(
         self, own: Mapping[str, ToolServer], external: Mapping[str, Any]

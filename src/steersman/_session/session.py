@@ -22,6 +22,7 @@ from steersman._session.readings import Readings
 from steersman._session.rewinding import Checkpoint
 from steersman._session.turn import Turn, When
 from steersman._session.verbs import DailyVerbs
+from steersman._struct import set_source
 from steersman.control.handshake import Initialize, Initialized
 from steersman.control.session import CancelAsyncMessage, EndSession, Interrupt, InterruptReceipt
 from steersman.control.verbs import Verb
@@ -341,10 +342,13 @@ class Session(Readings, DailyVerbs):
                 # The CLI that went away took the turn with it; the next one does not go on with it.
                 if meant is None or not meant.is_settled or not self._helm.is_reviving:
                     raise
-        return InterruptReceipt(
-            still_queued=[*receipt.still_queued, *waiting],
-            cancelled=[*receipt.cancelled, *taken],
-        ).came_from(receipt.raw)
+        return set_source(
+            InterruptReceipt(
+                still_queued=[*receipt.still_queued, *waiting],
+                cancelled=[*receipt.cancelled, *taken],
+            ),
+            receipt.raw,
+        )
 
     async def _stop(self, turn: Turn | None, *, also_queued: bool) -> InterruptReceipt:
         """Interrupt the CLI until `turn` has settled."""
@@ -365,7 +369,7 @@ class Session(Readings, DailyVerbs):
             await turn.begun()
         await turn.result()
         others = [uuid for uuid in receipt.cancelled if uuid != turn.uuid]
-        return msgspec.structs.replace(receipt, cancelled=others).came_from(receipt.raw)
+        return set_source(msgspec.structs.replace(receipt, cancelled=others), receipt.raw)
 
     async def _take_out(self, turn: Turn) -> None:
         """Take a prompt that has not begun out of the CLI's queue, and disturb nobody else."""

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType, field
 
 from steersman import _json
-from steersman._values import UNFIT, Wire, read_leniently
+from steersman._struct import DECODE_ERRORS, WireStruct, read_leniently
 
 __all__ = ["Piece", "Response", "Route", "encode", "read_piece", "route", "unpack"]
 
@@ -20,7 +20,7 @@ __all__ = ["Piece", "Response", "Route", "encode", "read_piece", "route", "unpac
 NOTHING = msgspec.Raw()
 
 
-class Route(Wire, frozen=True, kw_only=True):
+class Route(WireStruct, frozen=True, kw_only=True):
     """The fields that decide where a line goes and which turn it belongs to."""
 
     type: str = ""
@@ -62,14 +62,14 @@ class Response(Struct, frozen=True, kw_only=True):
 
 _routes = msgspec.json.Decoder(Route)
 read_piece = msgspec.json.Decoder(Piece).decode
-"""The piece on a line. Raises one of `UNFIT` where it is none, or takes a closer look."""
+"""The piece on a line. Raises one of `DECODE_ERRORS` where it is none, or takes a closer look."""
 
 
 def route(line: bytes) -> Route | None:
     """Where `line` goes; `None` when it is not a JSON object."""
     try:
         return _routes.decode(line)
-    except UNFIT:
+    except DECODE_ERRORS:
         return _route_loosely(line)
 
 

@@ -9,12 +9,11 @@ itself. Tools have their classes in `steersman.messages.builtin`, the API's own 
 from __future__ import annotations
 
 from steersman.messages import (
+    accessors,
     content,
-    hook_runs,
     limits,
     notes,
     parsing,
-    reading,
     server_tools,
     system,
     tasks,
@@ -22,12 +21,11 @@ from steersman.messages import (
     turns,
     usage,
 )
+from steersman.messages.accessors import *
 from steersman.messages.content import *
-from steersman.messages.hook_runs import *
 from steersman.messages.limits import *
 from steersman.messages.notes import *
 from steersman.messages.parsing import *
-from steersman.messages.reading import *
 from steersman.messages.server_tools import *
 from steersman.messages.system import *
 from steersman.messages.tasks import *
@@ -36,12 +34,11 @@ from steersman.messages.turns import *
 from steersman.messages.usage import *
 
 __all__: list[str] = []
+__all__ += accessors.__all__
 __all__ += content.__all__
-__all__ += hook_runs.__all__
 __all__ += limits.__all__
 __all__ += notes.__all__
 __all__ += parsing.__all__
-__all__ += reading.__all__
 __all__ += server_tools.__all__
 __all__ += system.__all__
 __all__ += tasks.__all__
