@@ -35,6 +35,8 @@ __all__ = [
 CALL_TIME = 120.0
 """Seconds that the CLI gives a tool when nothing else is said."""
 MARGIN = 30.0
+TOOL_USE_ID_META = "claudecode/toolUseId"
+"""The key in `_meta` of a `tools/call` request that holds the id of the tool use it belongs to."""
 
 
 class McpServerInfo(Part, frozen=True, kw_only=True):
