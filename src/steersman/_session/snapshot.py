@@ -11,7 +11,8 @@ from steersman._session.requests.tasks import RequestTasks
 from steersman._session.status import Status
 from steersman.journal.replaying import snapshot_of
 from steersman.journal.snapshot import PendingPermission, PendingToolCall, SessionSnapshot
-from steersman.journal.standing import TOOL_USE_ID, Standing
+from steersman.journal.standing import Standing
+from steersman.ports import TOOL_USE_ID_META
 
 __all__ = ["snapshot"]
 
@@ -57,7 +58,7 @@ def _permission(asked: PermissionAsked, since: float) -> PendingPermission:
 def _tool_call(asked: ToolCalled, since: float) -> PendingToolCall:
     params = _object(asked.message.get("params"))
     return PendingToolCall(
-        tool_use_id=str(_object(params.get("_meta")).get(TOOL_USE_ID, "")),
+        tool_use_id=str(_object(params.get("_meta")).get(TOOL_USE_ID_META, "")),
         name=str(params.get("name", "")),
         server=asked.server,
         arguments=_object(params.get("arguments")),

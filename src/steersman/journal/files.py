@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from steersman import _json
-from steersman._values import UNFIT
+from steersman._struct import DECODE_ERRORS
 from steersman.errors import UsageError
 from steersman.journal.entries import Entry, Kind
 
@@ -152,7 +152,7 @@ def is_plain(line: bytes) -> bool:
     """Whether `line` is JSON, and has none of the letters that readers do not agree on."""
     try:
         _skip(line)
-    except UNFIT:
+    except DECODE_ERRORS:
         return False
     return line.find(b"\\ud") < 0 and line.find(b"\\uD") < 0
 
@@ -208,7 +208,7 @@ def read_line(line: bytes) -> Header | Record:
     """What one line of a file says."""
     try:
         found = _decode(line)
-    except UNFIT:
+    except DECODE_ERRORS:
         found = _read_loosely(line)
     if found.journal is not None:
         options = tuple(map(str, found.options))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from steersman._values import UNFIT
+from steersman._struct import DECODE_ERRORS
 from steersman.messages.content import Block, TextBlock
 from steersman.messages.parsing import parse_message
 from steersman.messages.turns import Assistant
@@ -85,7 +85,7 @@ def _prose_on(line: bytes) -> tuple[str, list[str]]:
     """The id of the message on `line`, and its prose, with nothing else decoded."""
     try:
         body = _decode(line).message
-    except UNFIT:
+    except DECODE_ERRORS:
         return _prose_in(parse_message(line))
     return body.id, [block.text for block in body.content if block.type == "text"]
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard, get_args
 
 from steersman import _json
+from steersman.control.mcp import TOOL_USE_ID_META
 from steersman.journal.entries import Entry, Kind
 from steersman.journal.phases import Phase
 from steersman.journal.snapshot import PendingPermission, PendingToolCall, State
@@ -18,8 +19,6 @@ __all__ = ["Standing", "StateChange"]
 
 HEAD = 64
 """Where in a line of ours its type stands; a prompt behind it may be megabytes."""
-
-TOOL_USE_ID = "claudecode/toolUseId"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +150,7 @@ def _permission(request_id: str, request: dict[str, Any], at: float) -> PendingP
 def _tool_call(server: str, params: dict[str, Any], at: float) -> PendingToolCall:
     given, meta = params.get("arguments"), params.get("_meta")
     return PendingToolCall(
-        tool_use_id=str(meta.get(TOOL_USE_ID, "")) if _json.is_object(meta) else "",
+        tool_use_id=str(meta.get(TOOL_USE_ID_META, "")) if _json.is_object(meta) else "",
         name=str(params.get("name", "")),
         server=server,
         arguments=given if _json.is_object(given) else {},
