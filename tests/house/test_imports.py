@@ -169,7 +169,6 @@ def test_the_large_rooms_are_loaded_late() -> None:
         "steersman",
         "steersman.control",
         "steersman.hooks",
-        "steersman.journal",
         "steersman.messages",
         "steersman.options",
         "steersman.permissions",

@@ -10,7 +10,7 @@ import pytest
 
 from steersman.errors import AlreadyAnswered, AskGone, AskNotFound, ReaderLagged, UsageError
 from steersman.inbox import AskOutcome, Change, Inbox
-from steersman.inbox.watching import MOST_WAITING
+from steersman.inbox.changes import MOST_WAITING
 from steersman.permissions import (
     Allow,
     Ask,

@@ -14,7 +14,7 @@ from steersman._session.views import add_open
 from steersman.control.handshake import Initialized
 from steersman.journal import Kind, Move, Phase, step
 from steersman.journal.snapshot import SessionSnapshot, State, StateChanged
-from steersman.journal.standing import Standing
+from steersman.journal.state import StateFollower
 
 __all__ = ["Bearings"]
 
@@ -61,9 +61,9 @@ class Bearings:
 
     def snapshot(self) -> SessionSnapshot:
         """Where the session stands now."""
-        from steersman.journal.replaying import snapshot_of  # noqa: PLC0415 - when first asked for
+        from steersman.journal.state import snapshot_of  # noqa: PLC0415 - when first asked for
 
-        standing = Standing()
+        standing = StateFollower()
         standing.phase, standing.state, standing.since = self.phase, self.state, self._since
         standing.started, standing.completed = self._started, self._completed
         if self.life is not None:

@@ -76,7 +76,7 @@ class Helm(Revivable):
 
     def speech_arrived(self, entry: Entry, speech: Assistant) -> None:
         """The same for what an agent said, which is most of it."""
-        calls = self.ledger.accounts.hear_speech(entry, speech)
+        calls = self.ledger.accounts.record_assistant(entry, speech)
         if self.listeners.is_any:
             for call in calls:
                 self.listeners.tell("tool_call" if call.is_running else "tool_result", call)

@@ -16,10 +16,10 @@ from steersman._session.turn import Delivery, Turn
 from steersman.control.session import Interrupt
 from steersman.errors import CliExited, NotLoggedIn, Stalled, SteersmanError
 from steersman.journal import Entry, Kind, Outcome, TurnResult
-from steersman.journal.accounts import Accounts
 from steersman.journal.calls import ToolCallRecord
 from steersman.journal.results import outcome_of
 from steersman.journal.text import TextStream
+from steersman.journal.totals import SessionTotals
 from steersman.messages.limits import ApiRetry
 from steersman.messages.parsing import parse_message
 from steersman.messages.turns import Result
@@ -43,7 +43,7 @@ class Ledger:
         request_timeout: float,
         transcript: Callable[[], Sequence[bytes]] = tuple,
     ) -> None:
-        self.accounts = Accounts()
+        self.accounts = SessionTotals()
         """What turns said, did and cost."""
         self.is_held = False
         """Whether prompts wait although the CLI could have them."""
@@ -170,7 +170,7 @@ class Ledger:
 
     def lose_cli(self) -> None:
         """The CLI is gone, and another one will go on; what was told to stop has stopped."""
-        self.accounts.lose(self._log.clock())
+        self.accounts.cli_lost(self._log.clock())
         stops = any(turn.was_interrupted for turn in self.written)
         for turn in self.written:
             if turn.was_interrupted or (stops and turn.has_begun):
@@ -223,7 +223,7 @@ class Ledger:
                 turn.is_broken = True
         elif name == "api_retry" and isinstance(entry.message, ApiRetry):
             self._give_up_on_login(entry, entry.message)
-        return self.accounts.hear(entry, name)
+        return self.accounts.record(entry, name)
 
     def settle(self, settled: TurnSettled) -> TurnResult | None:
         """A prompt is done with; the next one may go."""
@@ -275,7 +275,7 @@ class Ledger:
         self._queue.clear()
         for turn in left:
             self._end(turn, turn.cause or cause, cancelled=cause is None)
-        self.accounts.lose(self._log.clock())
+        self.accounts.cli_lost(self._log.clock())
 
     def _end_by(self, turn: Turn, result: Result) -> TurnResult:
         """Settle a turn with the result that names it."""

@@ -221,7 +221,7 @@ class Link:
             if type(event) is PiecesArrived:
                 # By far the most of them, and nobody else's business.
                 self.last_kind = PARTIAL
-                log.append_pieces(now, event.lines, event.turns)
+                log.append_partials(now, event.lines, event.turns)
             elif type(event) is SpeechArrived:
                 self.last_kind = MESSAGE
                 speech = event.message

@@ -22,7 +22,7 @@ class Log:
         self.clock = clock
         self.append = self.journal.append
         """Writes the next entry; readers learn of it with the next `wake`."""
-        self.append_pieces = self.journal.append_pieces
+        self.append_partials = self.journal.append_partials
         self._sink: Sink | None = None
         self._unwritten: list[Entry] = []
         self._told_of = 0
@@ -32,17 +32,17 @@ class Log:
         """Hand every entry to `sink` from now on."""
         self._sink = sink
         self.append = self._append_for_disk
-        self.append_pieces = self._append_pieces_for_disk
+        self.append_partials = self._append_partials_for_disk
 
     def _append_for_disk(self, *told: Any, **more: Any) -> Entry:
         entry = self.journal.append(*told, **more)
         self._unwritten.append(entry)
         return entry
 
-    def _append_pieces_for_disk(
+    def _append_partials_for_disk(
         self, at: float, lines: Sequence[bytes], turns: tuple[str, ...]
     ) -> list[Entry]:
-        entries = self.journal.append_pieces(at, lines, turns)
+        entries = self.journal.append_partials(at, lines, turns)
         self._unwritten += entries
         return entries
 
@@ -77,7 +77,7 @@ class Log:
         if self._unwritten:
             self.flush()
         before, self._told_of = self._told_of, self.journal.last_seq
-        self.growth.wake(was_spoken=self.journal.last_spoken > before)
+        self.growth.wake(was_spoken=self.journal.last_in_conversation > before)
 
     def end(self) -> None:
         """Nothing more will be written."""
@@ -86,7 +86,7 @@ class Log:
             self._sink.close()
             self._sink = None
             self.append = self.journal.append
-            self.append_pieces = self.journal.append_pieces
+            self.append_partials = self.journal.append_partials
         self.growth.end()
 
     def flush(self) -> None:

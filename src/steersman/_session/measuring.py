@@ -196,7 +196,7 @@ class Meter:
     def _add_up(self, result: Result) -> None:
         self._results += 1
         totals = Amount(result.total_cost_usd or 0.0, _tokens(result.model_usage.values()))
-        told = self._living.ledger.accounts.unbilled
+        told = self._living.ledger.accounts.uncharged
         self._bill.settle(totals, Amount(told.cost_usd, _tokens(told.model_usage.values())))
         self._take_over()
 

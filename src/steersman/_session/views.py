@@ -8,12 +8,12 @@ from steersman import _json
 from steersman._protocol.events import DialogAsked, ElicitationAsked, PermissionAsked, ToolCalled
 from steersman._session.handlers import Handlers
 from steersman.journal.snapshot import PendingPermission, PendingToolCall
-from steersman.journal.standing import TOOL_USE_ID, Standing
+from steersman.journal.state import TOOL_USE_ID, StateFollower
 
 __all__ = ["add_open"]
 
 
-def add_open(standing: Standing, handlers: Handlers) -> None:
+def add_open(standing: StateFollower, handlers: Handlers) -> None:
     """Put what is being answered into `standing`."""
     for asked, since in handlers.open:
         if isinstance(asked, PermissionAsked):

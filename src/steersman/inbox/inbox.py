@@ -17,8 +17,7 @@ from typing import Any, Literal
 
 from steersman._json import is_mapping
 from steersman.errors import AskError, AskNotFound, SteersmanError, UsageError
-from steersman.inbox.outcomes import AskOutcome, Change
-from steersman.inbox.watching import Watch
+from steersman.inbox.changes import AskOutcome, Change, Watch
 from steersman.permissions import Ask, AskKind
 from steersman.ports import Clock
 

@@ -19,7 +19,7 @@ from steersman.messages.lines import line_of
 from steersman.messages.parsing import Message, parse_message
 from steersman.messages.turns import Assistant, User
 
-__all__ = ["CallBook", "ToolCallRecord", "ToolEnd", "ends_on", "server_of"]
+__all__ = ["ToolCallRecord", "ToolCallTracker", "ToolEnd", "server_of", "tool_ends_in"]
 
 KEPT = 1000
 """Finished calls that the book of a session remembers; it may live for months."""
@@ -63,7 +63,7 @@ class ToolEnd:
     agent_id: str | None = None
 
 
-class CallBook:
+class ToolCallTracker:
     """Follows tool calls from the model's wish to the tool's answer."""
 
     def __init__(self, kept: int | None = KEPT, kept_bytes: int = KEPT_BYTES) -> None:
@@ -92,7 +92,7 @@ class CallBook:
         found = [*self._finished.values(), *self._running.values()]
         return tuple(sorted(found, key=lambda call: call.started))
 
-    def hear(self, message: Message, at: float) -> list[ToolCallRecord]:
+    def record(self, message: Message, at: float) -> list[ToolCallRecord]:
         """The calls that begin or end with `message`, as they are now."""
         if isinstance(message, Assistant):
             uses = message.tool_uses
@@ -168,7 +168,7 @@ def server_of(name: str) -> str | None:
     return server if prefix == "mcp" and separator else None
 
 
-def ends_on(line: bytes) -> list[ToolEnd]:
+def tool_ends_in(line: bytes) -> list[ToolEnd]:
     """The tools whose answers a `user` line brings; the answers themselves are not decoded."""
     if b'"tool_result"' not in line:
         return []

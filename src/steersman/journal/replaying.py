@@ -7,7 +7,7 @@ last snapshot out. Knows no session and no CLI: what is not in the journal did n
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -15,19 +15,13 @@ import msgspec
 from steersman import _json
 from steersman._values import UNFIT
 from steersman.errors import SteersmanError
-from steersman.journal.accounts import Accounts
 from steersman.journal.agents import AgentNode
 from steersman.journal.entries import Entry, Kind
 from steersman.journal.results import Outcome, TurnResult
-from steersman.journal.snapshot import (
-    PendingToolCall,
-    Retrying,
-    SessionSnapshot,
-    State,
-    Stats,
-)
-from steersman.journal.standing import Standing, StateChange
+from steersman.journal.snapshot import SessionSnapshot, State
+from steersman.journal.state import StateChange, StateFollower, snapshot_of
 from steersman.journal.text import TextStream
+from steersman.journal.totals import SessionTotals
 from steersman.messages.parsing import Message
 
 __all__ = ["Replayed", "replay", "snapshot_of"]
@@ -72,70 +66,8 @@ def replay(entries: Iterable[Entry]) -> Replayed:
     """Read `entries` from first to last."""
     reader = _Reader()
     for entry in entries:
-        reader.hear(entry)
+        reader.record(entry)
     return reader.done()
-
-
-def snapshot_of(
-    standing: Standing,
-    accounts: Accounts,
-    *,
-    session_id: str | None = None,
-    queued: Iterable[str] = (),
-) -> SessionSnapshot:
-    """The snapshot that the books and the standing of a session make."""
-    return SessionSnapshot(
-        state=standing.state,
-        phase=standing.phase,
-        since=standing.since,
-        session_id=session_id,
-        pending_tool_calls=_pending_calls(standing, accounts),
-        pending_permissions=tuple(standing.permissions.values()),
-        open_asks=tuple(standing.asks),
-        tasks=accounts.running_tasks,
-        queued=tuple(queued),
-        retrying=_retrying(accounts),
-        stats=Stats(
-            started=standing.started,
-            completed=standing.completed,
-            tool_calls=accounts.calls.count,
-            messages=accounts.messages,
-            turns=accounts.settled,
-            cost_usd=accounts.cost_usd,
-        ),
-    )
-
-
-def _pending_calls(standing: Standing, accounts: Accounts) -> tuple[PendingToolCall, ...]:
-    """What the model asked for and did not get yet; our own tools as they were called."""
-    ours = {call.tool_use_id: call for call in standing.tool_calls.values()}
-    asked = [
-        PendingToolCall(
-            tool_use_id=call.tool_use_id,
-            name=call.name,
-            server=call.server,
-            arguments=call.input,
-            started=call.started,
-        )
-        for call in accounts.calls.running
-    ]
-    known = {call.tool_use_id for call in asked}
-    return (
-        *(replace(each, is_ours=each.tool_use_id in ours) for each in asked),
-        *(call for call in standing.tool_calls.values() if call.tool_use_id not in known),
-    )
-
-
-def _retrying(accounts: Accounts) -> Retrying | None:
-    if accounts.retry is None:
-        return None
-    said, at = accounts.retry
-    return Retrying(
-        attempt=said.attempt,
-        most=said.max_retries,
-        until=at + said.retry_delay_ms / 1000,
-        error=said.error,
-    )
 
 
 class _Line(msgspec.Struct):
@@ -157,8 +89,8 @@ _decode = msgspec.json.Decoder(_Line).decode
 
 @dataclass(slots=True)
 class _Reader:
-    accounts: Accounts = field(default_factory=Accounts)
-    standing: Standing = field(default_factory=Standing)
+    totals: SessionTotals = field(default_factory=SessionTotals)
+    state: StateFollower = field(default_factory=StateFollower)
     entries: list[Entry] = field(default_factory=list[Entry])
     states: list[StateChange] = field(default_factory=list[StateChange])
     turns: dict[str, TurnResult] = field(default_factory=dict[str, TurnResult])
@@ -169,9 +101,9 @@ class _Reader:
     _ended_by: tuple[str, ...] = ()
     """The prompts that the last result ends."""
 
-    def hear(self, entry: Entry) -> None:
+    def record(self, entry: Entry) -> None:
         self.entries.append(entry)
-        change = self.standing.hear(entry)
+        change = self.state.follow(entry)
         if change is not None:
             self.states.append(change)
         match entry.kind:
@@ -181,7 +113,7 @@ class _Reader:
                 self._broken.update(entry.turns)
             case Kind.SENT:
                 for uuid in entry.turns:
-                    self.accounts.open(uuid, entry.at)
+                    self.totals.open(uuid, entry.at)
                     self._begun.setdefault(uuid, len(self.entries))
             case Kind.SETTLED:
                 for uuid in entry.turns:
@@ -189,20 +121,20 @@ class _Reader:
             case Kind.RESTARTED:
                 # What was streamed before is told, and cannot be taken back.
                 self._broken.update(self._begun)
-                self.accounts.lose(entry.at)
-            case Kind.PHASE if self.standing.phase.is_over:
-                self.accounts.lose(entry.at)
+                self.totals.cli_lost(entry.at)
+            case Kind.PHASE if self.state.phase.is_over:
+                self.totals.cli_lost(entry.at)
             case _:
                 pass
 
     def done(self) -> Replayed:
-        standing, accounts = self.standing, self.accounts
+        state, totals = self.state, self.totals
         return Replayed(
             tuple(self.entries),
             tuple(self.states),
             self.turns,
-            snapshot_of(standing, accounts, session_id=self.session_id),
-            accounts.agents(standing.state, standing.started),
+            snapshot_of(state, totals, session_id=self.session_id),
+            totals.agents(state.state, state.started),
         )
 
     def _on_message(self, entry: Entry) -> None:
@@ -211,7 +143,7 @@ class _Reader:
         if line.name == "result":
             named = line.user_message_uuids or [each for each in (line.user_message_uuid,) if each]
             self._ended_by = tuple(named) or entry.turns
-        self.accounts.hear(entry, line.name)
+        self.totals.record(entry, line.name)
 
     def _settle(self, uuid: str, entry: Entry) -> None:
         details = entry.details
@@ -221,7 +153,7 @@ class _Reader:
         begins = self._begun.pop(uuid, len(self.entries))
         is_whole = has_result and uuid not in self._broken
         self._broken.discard(uuid)
-        self.turns[uuid] = self.accounts.settle(
+        self.turns[uuid] = self.totals.settle(
             uuid,
             entry.at,
             outcome,
@@ -234,7 +166,7 @@ class _Reader:
         """Why the turn was not completed, where the result itself does not say so."""
         code = str(details.get("cause") or "")
         reason = str(details.get("reason") or code)
-        told = self.accounts.last_cause if has_result else None
+        told = self.totals.last_cause if has_result else None
         if not code or (told is not None and reason in (code, told.what)):
             return None
         return SteersmanError(reason)

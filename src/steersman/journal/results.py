@@ -7,15 +7,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from steersman.errors import NotLoggedIn, SteersmanError
-from steersman.journal.agents import AgentNode
-from steersman.journal.calls import ToolCallRecord
-from steersman.journal.speech import Said
-from steersman.journal.spending import CostMeter
+from steersman.journal.agents import AgentNode, agent_tree
+from steersman.journal.calls import ToolCallRecord, ToolCallTracker
+from steersman.journal.costs import Cost, add_usage
+from steersman.journal.tasks import TaskRegistry
+from steersman.journal.text import AssistantText
 from steersman.messages.content import Block
-from steersman.messages.turns import Result
+from steersman.messages.parsing import Message, to_json
+from steersman.messages.turns import Assistant, Result, User
 from steersman.messages.usage import ModelUsage, Usage
 
-__all__ = ["CostMeter", "Outcome", "TurnResult", "cause_of", "outcome_of"]
+__all__ = ["Outcome", "TurnResult", "TurnResultBuilder", "cause_of", "outcome_of"]
 
 Outcome = Literal["completed", "failed", "interrupted", "cancelled"]
 
@@ -41,7 +43,7 @@ class TurnResult:
     """Tokens and money of this turn alone, by model, subagents included."""
     duration: float = 0.0
     """Seconds from the moment that the prompt was written to the end."""
-    said: Said = field(default_factory=Said, repr=False)
+    said: AssistantText = field(default_factory=AssistantText, repr=False)
     """Where `blocks` come from, and `text` when somebody looks."""
     tool_calls: tuple[ToolCallRecord, ...] = ()
     """Every tool that was asked for, those of subagents included, with times."""
@@ -90,6 +92,79 @@ class TurnResult:
     def is_success(self) -> bool:
         """Whether the turn completed."""
         return self.outcome == "completed"
+
+
+class TurnResultBuilder:
+    """Hears the whole messages of a turn, and makes its `TurnResult`."""
+
+    def __init__(self, uuid: str, started: float) -> None:
+        self.uuid = uuid
+        self.started = started
+        """When the prompt was written."""
+        # A turn forgets nothing: its result is to say it all.
+        self.calls = ToolCallTracker(kept=None)
+        self.tasks = TaskRegistry(kept=None)
+        self._said: list[bytes] = []
+        self._results: list[Result] = []
+        self._spent = Cost()
+
+    def record_assistant(self, message: Assistant, line: bytes) -> None:
+        """Take what an agent said into account, which stands on `line`.
+
+        Subagents are not the turn's text, nor are errors of the API that come as messages.
+        """
+        if message.parent_tool_use_id is None and not message.is_api_error_message:
+            self._said.append(line)
+
+    def record(self, message: Message, at: float) -> None:
+        """Take a message of this turn into account, its subagents' included."""
+        if isinstance(message, Assistant):
+            self.record_assistant(message, to_json(message))
+            self.calls.record(message, at)
+        elif isinstance(message, User):
+            self.calls.record(message, at)
+        else:
+            self.tasks.record(message, at)
+
+    def add_result(self, result: Result, spent: Cost) -> None:
+        """Take a result of this turn into account, and what it added to the bill."""
+        self._results.append(result)
+        self._spent += spent
+
+    def build(
+        self,
+        at: float,
+        outcome: Outcome,
+        *,
+        cause: SteersmanError | None = None,
+        text: str | None = None,
+    ) -> TurnResult:
+        """How the turn ended.
+
+        `text` is for one whose stream broke off: what was told cannot be taken back.
+        """
+        last = self._results[-1] if self._results else Result()
+        said = AssistantText(tuple(self._said))
+        return TurnResult(
+            uuid=self.uuid,
+            outcome=outcome,
+            text=UNREAD if text is None else text,
+            answer=last.result or said.answer,
+            cost_usd=self._spent.cost_usd,
+            usage=add_usage(each.usage for each in self._results) if self._results else Usage(),
+            model_usage=self._spent.model_usage,
+            duration=max(0.0, at - self.started),
+            said=said,
+            tool_calls=self.calls.all,
+            agents=agent_tree(self.tasks.all, self.calls.all).children,
+            structured_output=last.structured_output,
+            stop_reason=last.stop_reason,
+            terminal_reason=last.terminal_reason,
+            permission_denials=[each for one in self._results for each in one.permission_denials],
+            api_error=last.api_error_status,
+            cause=cause or cause_of(last),
+            result=self._results[-1] if self._results else None,
+        )
 
 
 def outcome_of(result: Result, *, was_interrupted: bool = False) -> Outcome:

@@ -31,7 +31,7 @@ LOST = "lost"
 AGENT = "local_agent"
 """The type of a task that is a subagent."""
 
-UNDER_WAY = frozenset({RUNNING, "pending", "paused", "waiting"})
+UNENDED = frozenset({RUNNING, "pending", "paused", "waiting"})
 """States in which something can still come; any other word of the CLI's is an end."""
 
 KEPT = 1000
@@ -104,7 +104,7 @@ class TaskRegistry:
         """The task of that id."""
         return self._tasks.get(task_id)
 
-    def hear(self, message: Message, at: float) -> list[Task]:
+    def record(self, message: Message, at: float) -> list[Task]:
         """The tasks that `message` changes, as they are now."""
         match message:
             case TaskStarted():
@@ -171,10 +171,10 @@ class TaskRegistry:
         known = self._tasks.get(task_id)
         before = known or Task(task_id=task_id, started=at)
         after = replace(before, **facts)
-        if after.state not in UNDER_WAY:
+        if after.state not in UNENDED:
             ended = at if before.ended is None else before.ended
             # A stopped shell is `killed` in one message and `stopped` in the next.
-            state = before.state if _is_said(before) else after.state
+            state = before.state if _has_stated_end(before) else after.state
             after = replace(after, state=state, ended=ended)
         elif before.ended is not None:
             # A later run of the same task.
@@ -194,7 +194,7 @@ class TaskRegistry:
 _LISTED = ("task_type", "subagent_type", "description", "run_id", "parent_task_id")
 
 
-def _is_said(task: Task) -> bool:
+def _has_stated_end(task: Task) -> bool:
     """Whether the CLI has told how it ended."""
     return task.ended is not None and task.state not in (ENDED, LOST)
 

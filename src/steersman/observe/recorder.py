@@ -21,7 +21,7 @@ from steersman import _json
 from steersman.errors import SteersmanError
 from steersman.journal import Entry, Kind
 from steersman.journal.redaction import MARK
-from steersman.journal.standing import StateChange
+from steersman.journal.state import StateChange
 
 __all__ = ["FlightRecord", "record"]
 

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from steersman.errors import SteersmanError
 from steersman.journal.agents import AgentNode, agent_tree
-from steersman.journal.calls import CallBook, ToolCallRecord, ends_on
-from steersman.journal.digests import TurnDigest
+from steersman.journal.calls import ToolCallRecord, ToolCallTracker, tool_ends_in
+from steersman.journal.costs import Cost, CostTracker
 from steersman.journal.entries import Entry, Kind
-from steersman.journal.results import Outcome, TurnResult, cause_of
-from steersman.journal.spending import CostMeter, Spending
+from steersman.journal.results import Outcome, TurnResult, TurnResultBuilder, cause_of
 from steersman.journal.tasks import Task, TaskRegistry
 from steersman.messages.content import ToolUseBlock
 from steersman.messages.limits import ApiRetry
 from steersman.messages.parsing import Message
 from steersman.messages.turns import Assistant, Result
 
-__all__ = ["HEARD", "Accounts"]
+__all__ = ["RECORDED_TYPES", "SessionTotals"]
 
 TASKS = frozenset(
     {
@@ -30,14 +29,14 @@ TASKS = frozenset(
         "background_tasks_changed",
     }
 )
-HEARD = TASKS | {"assistant", "user", "result", "api_retry"}
+RECORDED_TYPES = TASKS | {"assistant", "user", "result", "api_retry"}
 """The CLI's words for the messages that the books are made of."""
 
 # Asked for with every message, and looking up a member of an enum is dear.
 MESSAGE = Kind.MESSAGE
 
 
-class Accounts:
+class SessionTotals:
     """Everything that can be counted and added up in one session, over all its CLIs."""
 
     def __init__(self) -> None:
@@ -55,41 +54,37 @@ class Accounts:
         """The API failed, and nothing has come since: the CLI's own words, and when."""
         self.last_message: str | None = None
         """The uuid of the last message of the main agent's."""
-        self.calls = CallBook()
+        self.calls = ToolCallTracker()
         self.tasks = TaskRegistry()
-        self.meter = CostMeter()
-        self._digests: dict[str, TurnDigest] = {}
+        self.costs = CostTracker()
+        self._turns: dict[str, TurnResultBuilder] = {}
         self._result: Result | None = None
-        self._spent = Spending()
-
-    @property
-    def unbilled(self) -> Spending:
+        self.uncharged = Cost()
         """What the last result has added, until a turn is charged with it."""
-        return self._spent
 
-    def open(self, uuid: str, at: float) -> TurnDigest:
+    def open(self, uuid: str, at: float) -> TurnResultBuilder:
         """A prompt was written; one that is written again, after a revival, goes on."""
-        if uuid not in self._digests:
+        if uuid not in self._turns:
             self.started += 1
-            self._digests[uuid] = TurnDigest(uuid, at)
-        return self._digests[uuid]
+            self._turns[uuid] = TurnResultBuilder(uuid, at)
+        return self._turns[uuid]
 
-    def hear(self, entry: Entry, name: str) -> list[ToolCallRecord]:
+    def record(self, entry: Entry, name: str) -> list[ToolCallRecord]:
         """Take a message into account; gives the tool calls that begin or end with it."""
         if entry.kind is MESSAGE:
             self.messages += 1
         if name == "assistant":
-            speech = entry.decoded or entry.message
-            if type(speech) is Assistant:
-                return self._listen(entry, speech)
+            message = entry.decoded or entry.message
+            if type(message) is Assistant:
+                return self._record_text(entry, message)
         if name == "user":
             return self._end_calls(entry)
-        return self._hear_whole(entry.message, entry, name) if name in HEARD else []
+        return self._record_message(entry.message, entry, name) if name in RECORDED_TYPES else []
 
-    def hear_speech(self, entry: Entry, speech: Assistant) -> list[ToolCallRecord]:
+    def record_assistant(self, entry: Entry, message: Assistant) -> list[ToolCallRecord]:
         """The same for what an agent said, decoded already."""
         self.messages += 1
-        return self._listen(entry, speech)
+        return self._record_text(entry, message)
 
     def settle(
         self,
@@ -106,31 +101,27 @@ class Accounts:
         With `has_result`, the last result is the one that ended it; the first turn to settle with
         it bears the cost.
         """
-        digest = self._digests.pop(uuid, None)
-        if digest is None:
-            digest = TurnDigest(uuid, at)
+        turn = self._turns.pop(uuid, None)
+        if turn is None:
+            turn = TurnResultBuilder(uuid, at)
         else:
             self.settled += 1
         if has_result and self._result is not None:
-            digest.charge(self._result, self._spent)
-            self._spent = Spending()
-        return digest.finish(at, outcome, cause=cause, text=text)
+            turn.add_result(self._result, self.uncharged)
+            self.uncharged = Cost()
+        return turn.build(at, outcome, cause=cause, text=text)
 
     def charge(self, uuid: str) -> None:
         """Another result follows in this turn: put the last one on its bill, and leave it open."""
-        if uuid in self._digests and self._result is not None:
-            self._digests[uuid].charge(self._result, self._spent)
-            self._spent = Spending()
+        if uuid in self._turns and self._result is not None:
+            self._turns[uuid].add_result(self._result, self.uncharged)
+            self.uncharged = Cost()
 
-    def lose(self, at: float) -> None:
+    def cli_lost(self, at: float) -> None:
         """The CLI is gone, with every call and task that was under way."""
         self.retry = None
         self.calls.close()
         self.tasks.lose(at)
-
-    def digest(self, uuid: str) -> TurnDigest | None:
-        """What is gathered of a turn that is not settled."""
-        return self._digests.get(uuid)
 
     def agents(self, state: str = "", started: float | None = None) -> AgentNode:
         """The main agent and its subagents, as far as they are remembered."""
@@ -146,53 +137,53 @@ class Accounts:
         """What has begun and not ended."""
         return self.tasks.running
 
-    def _listen(self, entry: Entry, speech: Assistant) -> list[ToolCallRecord]:
+    def _record_text(self, entry: Entry, message: Assistant) -> list[ToolCallRecord]:
         """Most messages are text that is read elsewhere, or by nobody: they stay lines here."""
-        if ToolUseBlock in map(type, speech.message.content):
-            return self._hear_whole(entry.message, entry, "assistant")
+        if ToolUseBlock in map(type, message.message.content):
+            return self._record_message(entry.message, entry, "assistant")
         self.retry = None
-        if speech.parent_tool_use_id is None:
-            self.last_message = speech.uuid
+        if message.parent_tool_use_id is None:
+            self.last_message = message.uuid
         for uuid in entry.turns:
-            digest = self._digests.get(uuid)
-            if digest is not None:
-                digest.hear_speech(speech, entry.line)
+            turn = self._turns.get(uuid)
+            if turn is not None:
+                turn.record_assistant(message, entry.line)
         return []
 
-    def _hear_whole(self, message: Message, entry: Entry, name: str) -> list[ToolCallRecord]:
+    def _record_message(self, message: Message, entry: Entry, name: str) -> list[ToolCallRecord]:
         if isinstance(message, ApiRetry):
             self.retry = (message, entry.at)
             return []
         self.retry = None
         if isinstance(message, Result):
-            self._add_up(message)
+            self._add_result(message)
             return []
         if isinstance(message, Assistant) and message.parent_tool_use_id is None:
             self.last_message = message.uuid
         for uuid in entry.turns:
-            if uuid in self._digests:
-                self._digests[uuid].hear(message, entry.at)
-        return self._follow(message, entry.at, name)
+            if uuid in self._turns:
+                self._turns[uuid].record(message, entry.at)
+        return self._record_call_or_task(message, entry.at, name)
 
     def _end_calls(self, entry: Entry) -> list[ToolCallRecord]:
         """A tool's answer may be megabytes, and who it is for is all that counts here."""
         self.retry = None
-        ends = ends_on(entry.line)
+        ends = tool_ends_in(entry.line)
         if not ends:
             return []
         for uuid in entry.turns:
-            if uuid in self._digests:
-                self._digests[uuid].calls.end(ends, entry.at)
+            if uuid in self._turns:
+                self._turns[uuid].calls.end(ends, entry.at)
         return self.calls.end(ends, entry.at)
 
-    def _add_up(self, result: Result) -> None:
+    def _add_result(self, result: Result) -> None:
         self.results += 1
         self._result = result
-        self._spent = self.meter.spent(result)
-        self.cost_usd += self._spent.cost_usd
+        self.uncharged = self.costs.add(result)
+        self.cost_usd += self.uncharged.cost_usd
 
-    def _follow(self, message: Message, at: float, name: str) -> list[ToolCallRecord]:
+    def _record_call_or_task(self, message: Message, at: float, name: str) -> list[ToolCallRecord]:
         if name in TASKS:
-            self.tasks.hear(message, at)
+            self.tasks.record(message, at)
             return []
-        return self.calls.hear(message, at)
+        return self.calls.record(message, at)

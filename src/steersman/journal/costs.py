@@ -18,27 +18,27 @@ from steersman.messages.lines import line_of
 from steersman.messages.turns import Result
 from steersman.messages.usage import ModelUsage, Usage
 
-__all__ = ["CostMeter", "Spending", "add_usage"]
+__all__ = ["Cost", "CostTracker", "add_usage"]
 
 SINCE = b'"model_usage_since_last_result"'
 
 
 @dataclass(frozen=True, slots=True)
-class Spending:
+class Cost:
     """Money and tokens, by model."""
 
     cost_usd: float = 0.0
     model_usage: Mapping[str, ModelUsage] = field(default_factory=dict[str, ModelUsage])
     """With those of subagents."""
 
-    def __add__(self, other: Spending) -> Spending:
+    def __add__(self, other: Cost) -> Cost:
         models = dict(self.model_usage)
         for model, usage in other.model_usage.items():
             models[model] = _sum(models[model], usage) if model in models else usage
-        return Spending(self.cost_usd + other.cost_usd, models)
+        return Cost(self.cost_usd + other.cost_usd, models)
 
 
-class CostMeter:
+class CostTracker:
     """Turns the CLI's running totals into what each result added."""
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class CostMeter:
         """
         self._models: Mapping[str, ModelUsage] = {}
 
-    def spent(self, result: Result) -> Spending:
+    def add(self, result: Result) -> Cost:
         """What was spent between the last result and this one."""
         total = result.total_cost_usd or 0.0
         added = self._added(result, total)
@@ -60,20 +60,16 @@ class CostMeter:
         self.total, self._models = total, result.model_usage
         return added
 
-    def cost_of(self, result: Result) -> float:
-        """The money alone, in US dollars."""
-        return self.spent(result).cost_usd
-
-    def _added(self, result: Result, total: float) -> Spending:
+    def _added(self, result: Result, total: float) -> Cost:
         # An empty answer is an answer: nothing was added, though the total of a resumed
         # conversation may be anything.
         if result.model_usage_since_last_result or SINCE in (line_of(result) or b""):
             models = _read(result.model_usage_since_last_result)
-            return Spending(sum(each.cost_usd for each in models.values()), models)
+            return Cost(sum(each.cost_usd for each in models.values()), models)
         # A total that fell was reset, as `/clear` does.
         if total < self.total:
-            return Spending(total, result.model_usage)
-        return Spending(total - self.total, _difference(result.model_usage, self._models))
+            return Cost(total, result.model_usage)
+        return Cost(total - self.total, _difference(result.model_usage, self._models))
 
 
 def add_usage(usages: Iterable[Usage]) -> Usage:

@@ -1,4 +1,4 @@
-"""Those who watch an inbox, each in its own event loop and at its own pace."""
+"""What becomes of an ask, what happens in an inbox, and those who watch it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,44 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from steersman.errors import ReaderLagged
-from steersman.inbox.outcomes import Change
+from steersman.errors import AlreadyAnswered, AskError, AskGone, ReaderLagged
+from steersman.permissions import Ask
 
-__all__ = ["Watch"]
+__all__ = ["AskOutcome", "Change", "Watch"]
 
 MOST_WAITING = 10_000
 """Changes kept for a watcher that is slow."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskOutcome:
+    """How an ask ended: answered, expired, or gone with its session."""
+
+    ask_id: str
+    how: Literal["answered", "expired", "closed"]
+    by: str = ""
+    """Who answered, or why nobody did."""
+    answer: Any = None
+
+    def error(self) -> AskError:
+        """What somebody is told who answers after this."""
+        if self.how == "answered":
+            return AlreadyAnswered(self.ask_id, self.by, self.answer)
+        if self.how == "expired":
+            return AskGone(self.ask_id, f"it has expired, and was denied by {self.by}")
+        return AskGone(self.ask_id, f"nobody waits for it any more: {self.by}")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Something happened in an inbox."""
+
+    what: Literal["opened", "delegated", "answered", "expired", "closed"]
+    ask: Ask
+    outcome: AskOutcome | None = None
 
 
 class Watch(AsyncIterator[Change]):

@@ -6,15 +6,37 @@ what is open is read off control lines and answers. All other entries are passed
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, TypeGuard, get_args
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TypeGuard, get_args
+
+import msgspec
 
 from steersman import _json
+from steersman._json import Json, JsonDict, JsonObject
+from steersman._values import MISFITS
 from steersman.journal.entries import Entry, Kind
 from steersman.journal.phases import Phase
-from steersman.journal.snapshot import PendingPermission, PendingToolCall, State
+from steersman.journal.snapshot import (
+    PendingPermission,
+    PendingToolCall,
+    Retrying,
+    SessionSnapshot,
+    State,
+    Stats,
+)
+from steersman.journal.totals import SessionTotals
+from steersman.permissions.questions import CanUseTool
 
-__all__ = ["Standing", "StateChange"]
+__all__ = [
+    "TOOL_USE_ID",
+    "StateChange",
+    "StateFollower",
+    "pending_permission",
+    "pending_tool_call",
+    "snapshot_of",
+]
 
 HEAD = 64
 """Where in a line of ours its type stands; a prompt behind it may be megabytes."""
@@ -31,7 +53,7 @@ class StateChange:
     after: State
 
 
-class Standing:
+class StateFollower:
     """Follows the phase and the open set of one session."""
 
     def __init__(self) -> None:
@@ -47,9 +69,9 @@ class Standing:
         """Everything that waits for a person, by request id: the CLI's word for it."""
         self.tool_calls: dict[str, PendingToolCall] = {}
         """Tools of this process that run now, by request id."""
-        self._numbers: dict[tuple[str, Any], str] = {}
+        self._numbers: dict[tuple[str, Json], str] = {}
 
-    def hear(self, entry: Entry) -> StateChange | None:
+    def follow(self, entry: Entry) -> StateChange | None:
         """What the next entry changes; most change nothing."""
         match entry.kind:
             case Kind.CONTROL:
@@ -91,28 +113,42 @@ class Standing:
             if request_id and _json.is_object(request):
                 self._open(request_id, request, entry.at)
 
-    def _open(self, request_id: str, request: dict[str, Any], at: float) -> None:
+    def _open(self, request_id: str, request: JsonDict, at: float) -> None:
         match request.get("subtype"):
             case "can_use_tool":
-                self.permissions.setdefault(request_id, _permission(request_id, request, at))
-                self.asks.setdefault(request_id, "can_use_tool")
+                # A live session refuses a request that it cannot read, so that one is not open.
+                with suppress(*MISFITS):
+                    self.open_permission(request_id, msgspec.convert(request, CanUseTool), at)
             case "elicitation" | "request_user_dialog" as subtype:
-                self.asks.setdefault(request_id, subtype)
+                self.open_ask(request_id, subtype)
             case "mcp_message":
                 message = request.get("message")
                 if _json.is_object(message):
-                    self._call(request_id, str(request.get("server_name", "")), message, at)
+                    self.open_tool_call(
+                        request_id, str(request.get("server_name", "")), message, at
+                    )
             case _:
                 pass
 
-    def _call(self, request_id: str, server: str, message: dict[str, Any], at: float) -> None:
-        params = message.get("params")
-        params = params if _json.is_object(params) else {}
+    def open_permission(self, request_id: str, request: CanUseTool, since: float) -> None:
+        """Add a permission request that waits for a decision."""
+        self.permissions.setdefault(request_id, pending_permission(request_id, request, since))
+        self.open_ask(request_id, "can_use_tool")
+
+    def open_ask(self, request_id: str, subtype: str) -> None:
+        """Add a control request that waits for the user, by its subtype."""
+        self.asks.setdefault(request_id, subtype)
+
+    def open_tool_call(
+        self, request_id: str, server: str, message: JsonObject, since: float
+    ) -> None:
+        """Add the tool call in an MCP message; a cancellation ends one, others are ignored."""
+        params = _object_at(message, "params")
         if message.get("method") == "notifications/cancelled":
             self._close(self._numbers.get((server, params.get("requestId")), ""))
         elif message.get("method") == "tools/call" and _is_id(message.get("id")):
             self._numbers[server, message["id"]] = request_id
-            self.tool_calls.setdefault(request_id, _tool_call(server, params, at))
+            self.tool_calls.setdefault(request_id, pending_tool_call(server, params, since))
 
     # Answers of ours
 
@@ -136,28 +172,95 @@ class Standing:
             open_ones.clear()
 
 
-def _permission(request_id: str, request: dict[str, Any], at: float) -> PendingPermission:
-    given, agent_id = request.get("input"), request.get("agent_id")
+def snapshot_of(
+    state: StateFollower,
+    totals: SessionTotals,
+    *,
+    session_id: str | None = None,
+    queued: Iterable[str] = (),
+) -> SessionSnapshot:
+    """The snapshot that the books and the state of a session make."""
+    return SessionSnapshot(
+        state=state.state,
+        phase=state.phase,
+        since=state.since,
+        session_id=session_id,
+        pending_tool_calls=_pending_calls(state, totals),
+        pending_permissions=tuple(state.permissions.values()),
+        open_asks=tuple(state.asks),
+        tasks=totals.running_tasks,
+        queued=tuple(queued),
+        retrying=_retrying(totals),
+        stats=Stats(
+            started=state.started,
+            completed=state.completed,
+            tool_calls=totals.calls.count,
+            messages=totals.messages,
+            turns=totals.settled,
+            cost_usd=totals.cost_usd,
+        ),
+    )
+
+
+def _pending_calls(state: StateFollower, totals: SessionTotals) -> tuple[PendingToolCall, ...]:
+    """What the model asked for and did not get yet; our own tools as they were called."""
+    ours = {call.tool_use_id: call for call in state.tool_calls.values()}
+    asked = [
+        PendingToolCall(
+            tool_use_id=call.tool_use_id,
+            name=call.name,
+            server=call.server,
+            arguments=call.input,
+            started=call.started,
+        )
+        for call in totals.calls.running
+    ]
+    known = {call.tool_use_id for call in asked}
+    return (
+        *(replace(each, is_ours=each.tool_use_id in ours) for each in asked),
+        *(call for call in state.tool_calls.values() if call.tool_use_id not in known),
+    )
+
+
+def _retrying(totals: SessionTotals) -> Retrying | None:
+    if totals.retry is None:
+        return None
+    said, at = totals.retry
+    return Retrying(
+        attempt=said.attempt,
+        most=said.max_retries,
+        until=at + said.retry_delay_ms / 1000,
+        error=said.error,
+    )
+
+
+def pending_permission(request_id: str, request: CanUseTool, since: float) -> PendingPermission:
+    """Return `request` as a snapshot shows it."""
     return PendingPermission(
         request_id=request_id,
-        tool_name=str(request.get("tool_name", "")),
-        input=given if _json.is_object(given) else {},
-        since=at,
-        agent_id=agent_id if isinstance(agent_id, str) else None,
-        tool_use_id=str(request.get("tool_use_id") or "") or None,
+        tool_name=request.tool_name,
+        input=request.input,
+        since=since,
+        agent_id=request.agent_id,
+        tool_use_id=request.tool_use_id or None,
     )
 
 
-def _tool_call(server: str, params: dict[str, Any], at: float) -> PendingToolCall:
-    given, meta = params.get("arguments"), params.get("_meta")
+def pending_tool_call(server: str, params: JsonObject, started: float) -> PendingToolCall:
+    """Return a call of an in-process tool as a snapshot shows it; `params` are those of MCP."""
     return PendingToolCall(
-        tool_use_id=str(meta.get(TOOL_USE_ID, "")) if _json.is_object(meta) else "",
+        tool_use_id=str(_object_at(params, "_meta").get(TOOL_USE_ID, "")),
         name=str(params.get("name", "")),
         server=server,
-        arguments=given if _json.is_object(given) else {},
-        started=at,
+        arguments=_object_at(params, "arguments"),
+        started=started,
         is_ours=True,
     )
+
+
+def _object_at(found: JsonObject, name: str) -> JsonDict:
+    value = found.get(name)
+    return value if _json.is_object(value) else {}
 
 
 def _is_state(found: object) -> TypeGuard[State]:
@@ -169,7 +272,7 @@ def _is_id(found: object) -> bool:
     return isinstance(found, str | int | float)
 
 
-def _object(line: bytes) -> dict[str, Any]:
+def _object(line: bytes) -> JsonDict:
     try:
         found = _json.loads(line)
     except ValueError:

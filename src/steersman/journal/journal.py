@@ -8,9 +8,11 @@ from typing import Any
 from steersman.journal.entries import NOTHING, Entry, Kind
 from steersman.messages.parsing import Message
 
-__all__ = ["DEFAULT_MEMORY", "SPEECH", "Journal"]
+__all__ = ["CONVERSATION", "DEFAULT_MEMORY", "Journal"]
 
-SPEECH = frozenset({Kind.MESSAGE, Kind.PARTIAL, Kind.BOOKKEEPING, Kind.SETTLED, Kind.RESTARTED})
+CONVERSATION = frozenset(
+    {Kind.MESSAGE, Kind.PARTIAL, Kind.BOOKKEEPING, Kind.SETTLED, Kind.RESTARTED}
+)
 """Entries that a reader of the conversation waits for."""
 
 DEFAULT_MEMORY = 64 * 1024 * 1024
@@ -46,7 +48,7 @@ class Journal:
         """Beyond this weight there is something to forget, or to let cool down."""
         self.last_seq = 0
         """The number of the newest entry; 0 before the first."""
-        self.last_spoken = 0
+        self.last_in_conversation = 0
         """The number of the newest entry that is part of the conversation."""
         self.last_settled = 0
         """The number of the newest entry that ends a turn."""
@@ -62,8 +64,8 @@ class Journal:
     ) -> Entry:
         """Write the next entry, and forget the oldest ones if it grows too heavy."""
         self.last_seq = seq = self.last_seq + 1
-        if kind in SPEECH:
-            self.last_spoken = seq
+        if kind in CONVERSATION:
+            self.last_in_conversation = seq
             if kind is SETTLED:
                 self.last_settled = seq
         entry = Entry(seq, at, kind, line, turns, details, decoded)
@@ -73,7 +75,7 @@ class Journal:
             self._tidy()
         return entry
 
-    def append_pieces(
+    def append_partials(
         self, at: float, lines: Sequence[bytes], turns: tuple[str, ...]
     ) -> list[Entry]:
         """The same for pieces that came together, at a third of the price."""
@@ -82,7 +84,7 @@ class Journal:
             Entry(number, at, PARTIAL, line, turns) for number, line in enumerate(lines, seq + 1)
         ]
         self._entries += entries
-        self.last_seq = self.last_spoken = seq + len(entries)
+        self.last_seq = self.last_in_conversation = seq + len(entries)
         self._written += sum(map(len, lines)) + len(entries) * ENTRY_WEIGHT
         if self._written > self._tidy_at:
             self._tidy()
