@@ -38,7 +38,7 @@ __all__ = [
 
 FORMAT = 1
 
-NEWLINE, CLOSES = ord("\n"), ord("}")
+NEWLINE = ord("\n")
 
 # Kinds that only a file knows: what a channel tells beside the lines of the conversation.
 STDERR = "stderr"
@@ -145,7 +145,7 @@ def _written(line: bytes, *, embeds: bool) -> tuple[bytes, bytes]:
 
 def is_text(line: bytes) -> bool:
     """Whether `line` is one line of UTF-8, with nothing around it."""
-    return (line.isascii() or _is_utf8(line)) and line[-1] == CLOSES and NEWLINE not in line
+    return (line.isascii() or _is_utf8(line)) and line[-1:] == b"}" and NEWLINE not in line
 
 
 def is_plain(line: bytes) -> bool:

@@ -134,16 +134,17 @@ class JournalFile:
     def _line(self, entry: Entry) -> bytes:
         line = entry.line
         is_usual = entry.decoded is not None or entry.kind is PARTIAL
-        if is_usual and not entry.details and self._is_as_it_came(line):
-            return b'{"seq":%d%b%b}\n' % (entry.seq, self._middle_of(entry), line)
-        record = Record.of(entry)
         try:
-            return line_of(self._redacted(record))
+            if is_usual and not entry.details and self._is_as_it_came(line):
+                return b'{"seq":%d%b%b}\n' % (entry.seq, self._middle_of(entry), line)
+            return line_of(self._redacted(Record.of(entry)))
         except Exception as error:  # noqa: BLE001 - details or a rule of the caller's; must not hurt
             # What cannot be redacted, or told, is not told in part.
             unwritable = {"unwritable": type(error).__name__}
-            line = MARK.encode() if record.line else b""
-            return line_of(replace(record, line=line, details=unwritable))
+            shown = MARK.encode() if line else b""
+            return line_of(
+                Record(entry.seq, entry.at, entry.kind.value, shown, entry.turns, unwritable)
+            )
 
     def _is_as_it_came(self, line: bytes) -> bool:
         """Whether `line` may stand in a record as it is."""

@@ -20,6 +20,6 @@ def read_transcript(env: Mapping[str, str], session_id: str) -> list[bytes] | No
     # The directory's name is made of the one that the CLI runs in; ids are unique without it.
     try:
         found = list(home.glob(f"projects/*/{session_id}.jsonl"))
-        return found[0].read_bytes().splitlines() if found else None
+        return list(filter(None, found[0].read_bytes().split(b"\n"))) if found else None
     except OSError:
         return None
