@@ -6,11 +6,12 @@ block, settles what it is. Only the main agent's blocks: a subagent's are its ow
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from steersman import _json
+from steersman._json import Json, JsonDict
 from steersman.journal.entries import Entry, Kind
-from steersman.journal.partial_json import PartialJson
+from steersman.journal.partial_json import GrowingText, PartialJson
 from steersman.messages.content import Block, TextBlock, ThinkingBlock, ToolUseBlock
 from steersman.messages.turns import Assistant, StreamEvent
 
@@ -41,7 +42,7 @@ class BlockUpdate:
         """What is new: prose, reasoning, or a piece of a tool's input as JSON."""
         self._block = block
         self._growing = growing
-        self._length = 0 if growing is None else len(growing.pieces)
+        self._length = 0 if growing is None else growing.length
 
     @property
     def is_complete(self) -> bool:
@@ -106,14 +107,14 @@ class BlockStream:
         self._growing = {}
         return dropped
 
-    def _grow(self, index: int, delta: Any) -> list[BlockUpdate]:
+    def _grow(self, index: int, delta: Json) -> list[BlockUpdate]:
         growing = self._growing.get(index)
         fields = delta if _json.is_object(delta) else {}
-        piece = fields.get(_PIECES.get(str(fields.get("type")), ""))
-        if growing is None or growing.is_settled or not isinstance(piece, str):
+        text = fields.get(_DELTA_FIELDS.get(str(fields.get("type")), ""))
+        if growing is None or growing.is_settled or not isinstance(text, str):
             return []
-        growing.add(piece)
-        return [BlockUpdate(growing.number, "growing", piece, growing=growing)] if piece else []
+        growing.add(text)
+        return [BlockUpdate(growing.number, "growing", text, growing=growing)] if text else []
 
     def _drop_from(self, index: object) -> list[BlockUpdate]:
         first = index if isinstance(index, int) else 0
@@ -121,7 +122,7 @@ class BlockStream:
         for at, growing in self._growing.items():
             if at >= first and not growing.is_settled:
                 growing.is_settled = True
-                if growing.pieces:
+                if growing.length:
                     dropped.append(BlockUpdate(growing.number, "dropped", growing=growing))
         return dropped
 
@@ -143,7 +144,7 @@ class BlockStream:
         return self._count - 1
 
 
-_PIECES = {
+_DELTA_FIELDS = {
     "text_delta": "text",
     "thinking_delta": "thinking",
     "input_json_delta": "partial_json",
@@ -154,24 +155,28 @@ _PIECES = {
 class _Growing:
     """A block that is being written."""
 
-    __slots__ = ("_fields", "_input", "_kind", "is_settled", "number", "pieces")
+    __slots__ = ("_fields", "_input", "_kind", "_text", "is_settled", "length", "number")
 
-    def __init__(self, number: int, begun: Any) -> None:
+    def __init__(self, number: int, begun: Json) -> None:
         self.number = number
-        self.pieces: list[str] = []
+        self.length = 0
+        """How many characters were streamed."""
         self.is_settled = False
         """Whether it is complete or dropped."""
-        self._fields = begun if _json.is_object(begun) else {}
+        self._fields: JsonDict = begun if _json.is_object(begun) else {}
         self._kind = self._fields.get("type")
+        self._text = GrowingText()
         self._input = PartialJson()
 
-    def add(self, piece: str) -> None:
-        self.pieces.append(piece)
+    def add(self, delta: str) -> None:
+        self.length += len(delta)
         if self._kind == "tool_use":
-            self._input.feed(piece)
+            self._input.feed(delta)
+        else:
+            self._text.append(delta)
 
     def block(self, length: int) -> Block:
-        """The block that the first pieces make; of a tool's input always all there is."""
+        """The block as of its first `length` characters; a tool's input is always the newest."""
         if self._kind == "tool_use":
             value = self._input.value
             return ToolUseBlock(
@@ -179,7 +184,8 @@ class _Growing:
                 name=str(self._fields.get("name", "")),
                 input=value if _json.is_object(value) else {},
             )
-        words = "".join(self.pieces[:length])
+        # A slice is a copy; the newest update, which is nearly always the one, needs none.
+        words = self._text.text if length == self.length else self._text.text[:length]
         return ThinkingBlock(thinking=words) if self._kind == "thinking" else TextBlock(text=words)
 
     def may_be(self, block: Block) -> bool:
@@ -192,11 +198,10 @@ class _Growing:
 
     def rest_of(self, block: Block) -> str:
         """The words of `block` that were not streamed; of a tool's input none are needed."""
-        told = "".join(self.pieces)
         words = _words(block)
         if isinstance(block, ToolUseBlock):
-            return "" if told else words
-        return words[len(told) :] if words.startswith(told) else ""
+            return "" if self.length else words
+        return words[self.length :] if words.startswith(self._text.text) else ""
 
 
 def _words(block: Block) -> str:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from steersman import _json
 
-__all__ = ["NOTHING", "PartialJson"]
+__all__ = ["NOTHING", "GrowingText", "PartialJson"]
 
 
 class Nothing(Enum):
@@ -34,6 +34,39 @@ _ESCAPE = re.compile(r"\\(?:[^u]|u[0-9a-fA-F]{4})")
 _LONGEST_ESCAPE = len("\\u0000")
 _HIGH_SURROGATES = range(0xD800, 0xDC00)
 _LOW_SURROGATES = range(0xDC00, 0xE000)
+
+
+class GrowingText:
+    """A text that grows at its end and may be read after every part.
+
+    Each part is joined once. Reading the text again copies nothing as long as no earlier reading
+    of it is still in use; otherwise it copies the text, since a `str` cannot change.
+    """
+
+    __slots__ = ("_parts", "_text", "joined")
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._parts: list[str] = []
+        self.joined = 0
+        """How many characters were joined so far; each counts once, however often it is read."""
+
+    def append(self, part: str) -> None:
+        """Add `part` at the end."""
+        self._parts.append(part)
+
+    @property
+    def text(self) -> str:
+        """The whole text."""
+        if self._parts:
+            new = "".join(self._parts)
+            self._parts.clear()
+            self.joined += len(new)
+            # The local name is the only reference now, so CPython extends the text in place.
+            text, self._text = self._text, ""
+            text += new
+            self._text = text
+        return self._text
 
 
 class _Expects(Enum):
@@ -89,7 +122,8 @@ class PartialJson:
     """Whether something came that is no JSON; the value is what came before it."""
     _expects: _Expects = field(default=_Expects.VALUE, init=False)
     _stack: list[_Open] = field(default_factory=list[_Open], init=False)
-    _pieces: list[str] = field(default_factory=list[str], init=False)
+    reading: GrowingText = field(default_factory=GrowingText, init=False)
+    """The text, number or word that is being read."""
     _is_key: bool = field(default=False, init=False)
     _kept: str = field(default="", init=False)
     """The beginning of an escape whose end has not come."""
@@ -112,7 +146,7 @@ class PartialJson:
         """What is known so far; containers that still grow are copied, so it does not change."""
         found = self._root
         if self._expects is _Expects.STRING and not self._is_key:
-            found = "".join(self._pieces)
+            found = self.reading.text
         for level in reversed(self._stack):
             found = level.copy_with(found)
         return found
@@ -177,7 +211,7 @@ class PartialJson:
     # Texts
 
     def _begin_string(self, *, is_key: bool) -> None:
-        self._pieces = []
+        self.reading = GrowingText()
         self._is_key = is_key
         self._expects = _Expects.STRING
 
@@ -187,7 +221,7 @@ class PartialJson:
             return at + 1
         if text[at] != "\\":
             end = _end_of(_PLAIN, text, at)
-            self._pieces.append(text[at:end])
+            self.reading.append(text[at:end])
             return end
         return self._read_escape(text, at)
 
@@ -204,7 +238,7 @@ class PartialJson:
             if second is not None and _is_surrogate(second.group(), _LOW_SURROGATES):
                 end = second.end()
         try:
-            self._pieces.append(json.loads(f'"{text[at:end]}"'))
+            self.reading.append(json.loads(f'"{text[at:end]}"'))
         except ValueError:
             self.is_broken = True
         return end
@@ -218,7 +252,7 @@ class PartialJson:
         return len(text)
 
     def _end_string(self) -> None:
-        found, self._pieces = "".join(self._pieces), []
+        found, self.reading = self.reading.text, GrowingText()
         if self._is_key:
             self._stack[-1].key = found
             self._expects = _Expects.COLON
@@ -229,13 +263,13 @@ class PartialJson:
 
     def _read_scalar(self, text: str, at: int) -> int:
         end = _end_of(_SCALAR, text, at)
-        self._pieces.append(text[at:end])
+        self.reading.append(text[at:end])
         if end < len(text):
             self._end_scalar()
         return end
 
     def _end_scalar(self) -> None:
-        found, self._pieces = "".join(self._pieces), []
+        found, self.reading = self.reading.text, GrowingText()
         try:
             value = _json.loads(found.encode())
         except ValueError:
