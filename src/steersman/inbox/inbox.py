@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from steersman._json import is_mapping
 from steersman.errors import AskError, AskNotFound, SteersmanError, UsageError
@@ -26,6 +26,9 @@ __all__ = ["Inbox"]
 REMEMBERED = 10_000
 """Outcomes kept, so that late answers learn who was first."""
 
+Settle: TypeAlias = Callable[[Any, str], None]
+"""Takes the answer to an ask, and who gave it."""
+
 EXPIRED = "Denied: nobody answered in time."
 
 
@@ -34,7 +37,7 @@ class _Open:
     """An ask that waits."""
 
     ask: Ask
-    settle: Callable[[Any, str], None]
+    settle: Settle
     alarm: Callable[[], None] | None = None
 
 
@@ -57,7 +60,7 @@ class Inbox:
 
     # For sessions: the port `Asks`
 
-    def open(self, ask: Ask, settle: Callable[[Any, str], None]) -> None:
+    def open(self, ask: Ask, settle: Settle) -> None:
         """Keep `ask` until somebody answers it."""
         waiting = _Open(ask, settle)
         if self._expires_after is not None:

@@ -6,13 +6,13 @@ them may be under way at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import msgspec
 
 from steersman import _json
+from steersman._json import JsonObject
 from steersman._values import UNFIT
 from steersman.messages.content import Block, ToolResultBlock, ToolUseBlock
 from steersman.messages.lines import line_of
@@ -36,7 +36,7 @@ class ToolCallRecord:
     """As the CLI calls it: `Bash`, or `mcp__<server>__<tool>`."""
     server: str | None = None
     """The tool server, if it is a tool of one."""
-    input: Mapping[str, Any]
+    input: JsonObject
     started: float
     """When the model had asked for it; seconds since the epoch."""
     duration: float | None = None

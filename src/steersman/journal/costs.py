@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 
 from steersman import _json
+from steersman._json import Json, JsonObject
 from steersman._values import MISFITS, read_leniently
 from steersman.messages.lines import line_of
 from steersman.messages.turns import Result
@@ -98,7 +98,7 @@ _COUNTED = (
 
 
 def _sum(one: ModelUsage, other: ModelUsage, sign: int = 1) -> ModelUsage:
-    counted: dict[str, Any] = {
+    counted: dict[str, float | None] = {
         name: mine if theirs is None else (mine or 0) + sign * theirs
         for name in _COUNTED
         for mine, theirs in [(getattr(one, name), getattr(other, name))]
@@ -120,11 +120,11 @@ def _empty_like(usage: ModelUsage) -> ModelUsage:
     return _sum(usage, usage, -1)
 
 
-def _read(found: Mapping[str, Any]) -> dict[str, ModelUsage]:
+def _read(found: JsonObject) -> dict[str, ModelUsage]:
     return {model: _model_usage(usage) for model, usage in found.items()}
 
 
-def _model_usage(found: Any) -> ModelUsage:
+def _model_usage(found: Json) -> ModelUsage:
     fields = found if _json.is_object(found) else {}
     try:
         return msgspec.convert(fields, ModelUsage)

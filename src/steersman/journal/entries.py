@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
-from typing import Any
 
 from msgspec import Struct
 
+from steersman._json import JsonObject
 from steersman._values import source_of
 from steersman.messages.parsing import Message, parse_message, parse_piece
 
@@ -63,7 +62,7 @@ class Kind(Enum):
 # Python 3.11 looks an enum's members up at thirty times the price of a name.
 PARTIAL = Kind.PARTIAL
 
-NOTHING: Mapping[str, Any] = MappingProxyType({})
+NOTHING: JsonObject = MappingProxyType({})
 """Most entries have no details; they share this."""
 
 
@@ -78,7 +77,7 @@ class Entry(Struct, gc=False, eq=False):
     line: bytes = b""
     turns: tuple[str, ...] = ()
     """The uuids of the prompts that it belongs to."""
-    details: Mapping[str, Any] = NOTHING
+    details: JsonObject = NOTHING
     decoded: Message | None = None
     """What `line` says, for as long as somebody may want it.
 

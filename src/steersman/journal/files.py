@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import msgspec
 
 from steersman import _json
+from steersman._json import Json, JsonDict, JsonObject
 from steersman._values import UNFIT
 from steersman.errors import UsageError
 from steersman.journal.entries import Entry, Kind
@@ -76,7 +75,7 @@ class Record:
     """A value of `Kind`, one of the words above, or one that a later release writes."""
     line: bytes = b""
     turns: tuple[str, ...] = ()
-    details: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    details: JsonObject = field(default_factory=JsonDict)
 
     @classmethod
     def of(cls, entry: Entry) -> Record:
@@ -124,8 +123,8 @@ def line_of(written: Header | Record) -> bytes:
     return head[:-1] + b',"' + name + b'":' + value + b"}\n"
 
 
-def _fields_of(record: Record) -> dict[str, Any]:
-    fields: dict[str, Any] = {"seq": record.seq, "at": record.at, "kind": record.kind}
+def _fields_of(record: Record) -> JsonDict:
+    fields: JsonDict = {"seq": record.seq, "at": record.at, "kind": record.kind}
     if record.turns:
         fields["turns"] = record.turns
     if record.details:
@@ -234,13 +233,13 @@ class _Line(msgspec.Struct, kw_only=True):
     journal: int | None = None
     steersman: str = ""
     cli: str = ""
-    options: list[Any] = []
+    options: list[Json] = []
     track: int = 0
     seq: int = 0
     at: float = 0.0
     kind: str = ""
-    turns: list[Any] = []
-    details: dict[str, Any] = {}
+    turns: list[Json] = []
+    details: JsonDict = {}
     frame: msgspec.Raw = msgspec.Raw()
     text: str = ""
     base64: str = ""

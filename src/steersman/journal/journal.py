@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from steersman._json import JsonObject
 from steersman.journal.entries import NOTHING, Entry, Kind
 from steersman.messages.parsing import Message
 
@@ -59,7 +59,7 @@ class Journal:
         kind: Kind,
         line: bytes = b"",
         turns: tuple[str, ...] = (),
-        details: Mapping[str, Any] = NOTHING,
+        details: JsonObject = NOTHING,
         decoded: Message | None = None,
     ) -> Entry:
         """Write the next entry, and forget the oldest ones if it grows too heavy."""

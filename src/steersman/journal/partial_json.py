@@ -11,9 +11,10 @@ import json
 import re
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 from steersman import _json
+from steersman._json import Json, JsonDict
 
 __all__ = ["NOTHING", "GrowingText", "PartialJson"]
 
@@ -87,20 +88,23 @@ class _Expects(Enum):
     END = auto()
 
 
+_Container: TypeAlias = JsonDict | list[Json]
+
+
 @dataclass(slots=True)
 class _Open:
     """An object or array that is not closed yet."""
 
-    value: dict[str, Any] | list[Any]
+    value: _Container
     key: str = ""
 
-    def put(self, value: Any) -> None:
+    def put(self, value: Json) -> None:
         if isinstance(self.value, dict):
             self.value[self.key] = value
         else:
             self.value.append(value)
 
-    def copy_with(self, inner: Any) -> Any:
+    def copy_with(self, inner: Json) -> Json:
         """What it holds so far and `inner`, in a container of its own."""
         copied = _Open(self.value.copy(), self.key)
         if inner is not NOTHING:
@@ -127,7 +131,7 @@ class PartialJson:
     _is_key: bool = field(default=False, init=False)
     _kept: str = field(default="", init=False)
     """The beginning of an escape whose end has not come."""
-    _root: Any = field(default=NOTHING, init=False)
+    _root: Json = field(default=NOTHING, init=False)
 
     def feed(self, piece: str) -> None:
         """Read on."""
@@ -142,7 +146,7 @@ class PartialJson:
             self._end_scalar()
 
     @property
-    def value(self) -> Any:
+    def value(self) -> Json:
         """What is known so far; containers that still grow are copied, so it does not change."""
         found = self._root
         if self._expects is _Expects.STRING and not self._is_key:
@@ -188,7 +192,7 @@ class PartialJson:
                 self.is_broken = True
         return at + 1
 
-    def _push(self, value: dict[str, Any] | list[Any], expects: _Expects) -> None:
+    def _push(self, value: _Container, expects: _Expects) -> None:
         self._stack.append(_Open(value))
         self._expects = expects
 
@@ -198,7 +202,7 @@ class PartialJson:
             return
         self._put(self._stack.pop().value)
 
-    def _put(self, value: Any) -> None:
+    def _put(self, value: Json) -> None:
         """A value is whole: it goes into what holds it."""
         if self._stack:
             self._stack[-1].put(value)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from steersman import _json
+from steersman._json import Json
 
 __all__ = ["Redactor", "secrets_in"]
 
@@ -55,7 +55,7 @@ class Redactor:
             text = text.replace(secret, MARK)
         return text
 
-    def _value(self, value: Any) -> Any:
+    def _value(self, value: Json) -> Json:
         if isinstance(value, str):
             return self.text(value)
         if _json.is_object(value):
@@ -63,14 +63,14 @@ class Redactor:
         return [self._value(each) for each in value] if _json.is_array(value) else value
 
 
-def secrets_in(env: Mapping[str, str], *configurations: Any) -> Iterator[str]:
+def secrets_in(env: Mapping[str, str], *configurations: Json) -> Iterator[str]:
     """Values that look secret by their name, or by standing where secrets stand."""
     yield from (value for name, value in env.items() if _SECRET_NAME.search(name))
     for each in configurations:
         yield from _walk(_plain(each), inside=False)
 
 
-def _walk(found: Any, *, inside: bool) -> Iterator[str]:
+def _walk(found: Json, *, inside: bool) -> Iterator[str]:
     if isinstance(found, str) and inside:
         yield found
     elif _json.is_object(found):
@@ -82,7 +82,7 @@ def _walk(found: Any, *, inside: bool) -> Iterator[str]:
             yield from _walk(value, inside=inside)
 
 
-def _plain(found: Any) -> Any:
+def _plain(found: Json) -> Json:
     """Mappings and tuples as the objects and arrays they stand for; anything else as it is."""
     if _json.is_mapping(found):
         return {str(name): _plain(value) for name, value in found.items()}

@@ -6,13 +6,13 @@ last snapshot out. Knows no session and no CLI: what is not in the journal did n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 
 from steersman import _json
+from steersman._json import JsonDict, JsonObject
 from steersman._values import UNFIT
 from steersman.errors import SteersmanError
 from steersman.journal.agents import AgentNode
@@ -162,7 +162,7 @@ class _Reader:
             text=None if is_whole else self._streamed(uuid, begins),
         )
 
-    def _cause(self, details: Mapping[str, Any], *, has_result: bool) -> SteersmanError | None:
+    def _cause(self, details: JsonObject, *, has_result: bool) -> SteersmanError | None:
         """Why the turn was not completed, where the result itself does not say so."""
         code = str(details.get("cause") or "")
         reason = str(details.get("reason") or code)
@@ -192,7 +192,7 @@ def _read_loosely(line: bytes) -> _Line:
     except ValueError:
         return _Line()
     words = found if _json.is_object(found) else {}
-    texts: dict[str, Any] = {
+    texts: JsonDict = {
         name: value
         for name in ("type", "subtype", "session_id")
         if isinstance(value := words.get(name), str)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
+from steersman._json import Json, JsonDict
 from steersman.errors import NotLoggedIn, SteersmanError
 from steersman.journal.agents import AgentNode, agent_tree
 from steersman.journal.calls import ToolCallRecord, ToolCallTracker
@@ -21,7 +22,12 @@ __all__ = ["Outcome", "TurnResult", "TurnResultBuilder", "cause_of", "outcome_of
 
 Outcome = Literal["completed", "failed", "interrupted", "cancelled"]
 
-UNREAD: Any = object()
+
+class _Unread(str):
+    __slots__ = ()
+
+
+UNREAD = _Unread()
 """Given as a text: it is put together from what was said, when somebody first looks."""
 
 
@@ -49,10 +55,10 @@ class TurnResult:
     """Every tool that was asked for, those of subagents included, with times."""
     agents: tuple[AgentNode, ...] = ()
     """The subagents that the main agent sent in this turn, each with those that it sent."""
-    structured_output: Any = None
+    structured_output: Json = None
     stop_reason: str | None = None
     terminal_reason: str | None = None
-    permission_denials: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    permission_denials: list[JsonDict] = field(default_factory=list[JsonDict])
     api_error: int | None = None
     cause: SteersmanError | None = None
     result: Result | None = None

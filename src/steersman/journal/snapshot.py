@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
+from steersman._json import JsonDict, JsonObject
 from steersman.journal.phases import Phase
 from steersman.journal.tasks import Task
 
@@ -42,7 +43,7 @@ class PendingToolCall:
     name: str
     server: str | None = None
     """The tool server that it belongs to; `None` for the CLI's own tools."""
-    arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    arguments: JsonObject = field(default_factory=JsonDict)
     started: float = 0.0
     """Seconds since the epoch, as everywhere here."""
     is_ours: bool = False
@@ -55,7 +56,7 @@ class PendingPermission:
 
     request_id: str
     tool_name: str = ""
-    input: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    input: JsonObject = field(default_factory=JsonDict)
     since: float = 0.0
     agent_id: str | None = None
     """The subagent that wants it; `None` for the main one."""

@@ -8,7 +8,7 @@ what they know.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from steersman.messages.parsing import Message
 from steersman.messages.tasks import (
@@ -33,6 +33,9 @@ AGENT = "local_agent"
 
 UNENDED = frozenset({RUNNING, "pending", "paused", "waiting"})
 """States in which something can still come; any other word of the CLI's is an end."""
+
+_Changes: TypeAlias = dict[str, Any]
+"""New values of fields of a `Task`, by name."""
 
 KEPT = 1000
 """Tasks that the registry of a session remembers."""
@@ -128,7 +131,7 @@ class TaskRegistry:
 
     def _update(self, message: TaskUpdated, at: float) -> list[Task]:
         patch = message.patch
-        facts: dict[str, Any] = {
+        facts: _Changes = {
             name: value
             for name in ("description", "summary")
             if isinstance(value := patch.get(name), str)
@@ -199,7 +202,7 @@ def _has_stated_end(task: Task) -> bool:
     return task.ended is not None and task.state not in (ENDED, LOST)
 
 
-def _facts_of(message: TaskStarted) -> dict[str, Any]:
+def _facts_of(message: TaskStarted) -> _Changes:
     return {
         "state": RUNNING,
         **_known(
@@ -214,7 +217,7 @@ def _facts_of(message: TaskStarted) -> dict[str, Any]:
     }
 
 
-def _progress_of(message: TaskProgress) -> dict[str, Any]:
+def _progress_of(message: TaskProgress) -> _Changes:
     return _known(
         tool_use_id=message.tool_use_id,
         subagent_type=message.subagent_type,
@@ -225,6 +228,6 @@ def _progress_of(message: TaskProgress) -> dict[str, Any]:
     )
 
 
-def _known(**facts: Any) -> dict[str, Any]:
+def _known(**facts: Any) -> _Changes:
     """What a message really tells: the rest must not wipe out what an earlier one told."""
     return {name: value for name, value in facts.items() if value not in (None, "")}

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from steersman import _json
+from steersman._json import Json, JsonDict, JsonObject
 from steersman.errors import SteersmanError
 from steersman.journal import Entry, Kind
 from steersman.journal.redaction import MARK
@@ -69,7 +69,7 @@ class FlightRecord:
     """The names of the options that were set."""
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
     """Of steersman and the CLI; Python and the platform are added."""
-    notes: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    notes: JsonObject = field(default_factory=JsonDict)
     """Whatever else is known, as plain values."""
 
 
@@ -97,7 +97,7 @@ def record(
     return path
 
 
-def _bundle(flight: FlightRecord, at: float) -> dict[str, Any]:
+def _bundle(flight: FlightRecord, at: float) -> JsonDict:
     return {
         "flight_record": 1,
         "at": at,
@@ -127,10 +127,10 @@ RECEIVED = frozenset({Kind.MESSAGE, Kind.BOOKKEEPING, Kind.CONTROL, Kind.NOISE, 
 """Entries that are whole lines of the CLI's."""
 
 
-def _error(error: BaseException | None) -> dict[str, Any] | None:
+def _error(error: BaseException | None) -> JsonDict | None:
     if error is None:
         return None
-    told: dict[str, Any] = {"type": type(error).__name__, "text": str(error)}
+    told: JsonDict = {"type": type(error).__name__, "text": str(error)}
     if isinstance(error, SteersmanError):
         told["code"] = error.code
     if error.__cause__ is not None:
@@ -138,12 +138,12 @@ def _error(error: BaseException | None) -> dict[str, Any] | None:
     return told
 
 
-def _frames(entries: Iterable[Entry]) -> list[dict[str, Any]]:
+def _frames(entries: Iterable[Entry]) -> list[JsonDict]:
     return [_frame(entry) for entry in list(entries)[-LAST_FRAMES:]]
 
 
-def _frame(entry: Entry) -> dict[str, Any]:
-    told: dict[str, Any] = {"seq": entry.seq, "at": entry.at, "kind": entry.kind.value}
+def _frame(entry: Entry) -> JsonDict:
+    told: JsonDict = {"seq": entry.seq, "at": entry.at, "kind": entry.kind.value}
     if len(entry.line) <= LONGEST_FRAME:
         with suppress(ValueError):
             return {**told, "frame": _json.loads(entry.line)}
@@ -151,13 +151,13 @@ def _frame(entry: Entry) -> dict[str, Any]:
     return {**told, "size": len(entry.line), "head": head}
 
 
-def _piece(entry: Entry) -> dict[str, Any]:
+def _piece(entry: Entry) -> JsonDict:
     """Not its words: a key that is cut in two by the way it was streamed looks like nothing."""
     return {"seq": entry.seq, "at": entry.at, "size": len(entry.line)}
 
 
-def _event(entry: Entry) -> dict[str, Any]:
-    told: dict[str, Any] = {"seq": entry.seq, "at": entry.at, "kind": entry.kind.value}
+def _event(entry: Entry) -> JsonDict:
+    told: JsonDict = {"seq": entry.seq, "at": entry.at, "kind": entry.kind.value}
     if entry.turns:
         told["turns"] = entry.turns
     return {**told, **dict(entry.details)}
@@ -166,7 +166,7 @@ def _event(entry: Entry) -> dict[str, Any]:
 # Secrets
 
 
-def _without_secrets(value: Any) -> tuple[Any, int]:
+def _without_secrets(value: Json) -> tuple[Json, int]:
     """`value` with everything taken out that looks like a key, and how many there were."""
     if isinstance(value, str):
         return SECRETS.subn(MARK, value)
@@ -179,7 +179,7 @@ def _without_secrets(value: Any) -> tuple[Any, int]:
     return value, 0
 
 
-def _count(cleaned: Iterable[tuple[Any, int]]) -> int:
+def _count(cleaned: Iterable[tuple[Json, int]]) -> int:
     return sum(found for _, found in cleaned)
 
 

@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO
 
 from steersman import _json
+from steersman._json import JsonObject
 from steersman.errors import UsageError
 from steersman.journal import Entry, Kind
 from steersman.journal.files import (
@@ -75,7 +76,7 @@ class JournalFile:
         self._report = report
         self._header = header or Header()
         self._unwritten = b""
-        self._middle: tuple[Any, bytes] = (None, b"")
+        self._middle: tuple[tuple[float, Kind, tuple[str, ...]] | None, bytes] = (None, b"")
         self._file = _open(self.path)
         try:
             self._size, track, is_torn = _examine(self.path, self._file)
@@ -164,7 +165,7 @@ class JournalFile:
             return record
         line, details = self._redact(record.line), record.details
         if details:
-            known: Any = _json.loads(self._redact(_json.dumps(details)))
+            known: JsonObject = _json.loads(self._redact(_json.dumps(details)))
             return replace(record, line=line, details=known)
         return record if line is record.line else replace(record, line=line)
 
@@ -186,7 +187,7 @@ def read_journal(path: str | os.PathLike[str]) -> Iterator[Entry]:
     return _entries_in(file)
 
 
-def _entries_in(file: Any) -> Iterator[Entry]:
+def _entries_in(file: BinaryIO) -> Iterator[Entry]:
     seq = 0
     with file:
         for line in file:

@@ -6,10 +6,10 @@ prompt are its descendants, up to the next prompt. Lines that are torn or unknow
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 from steersman import _json
+from steersman._json import JsonObject
 
 __all__ = ["answer_to", "has_prompt", "is_unfinished", "was_folded"]
 
@@ -34,7 +34,7 @@ def answer_to(lines: Iterable[bytes], *uuids: str) -> str:
 
 def is_unfinished(lines: Iterable[bytes], *uuids: str) -> bool:
     """Whether the CLI has taken these prompts up and come to no end: it was lost in the middle."""
-    last: Mapping[str, Any] | None = None
+    last: JsonObject | None = None
     for entry in _belonging(lines, uuids):
         if entry.get("type") in ("user", "assistant"):
             last = entry
@@ -54,7 +54,7 @@ def was_folded(lines: Iterable[bytes], uuid: str) -> bool:
     return any(_folds(entry, uuid) for entry in _entries(lines))
 
 
-def _belonging(lines: Iterable[bytes], uuids: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+def _belonging(lines: Iterable[bytes], uuids: Sequence[str]) -> Iterator[JsonObject]:
     """The prompts, and all that follows from them."""
     chain: set[str] = set()
     for entry in _entries(lines):
@@ -64,7 +64,7 @@ def _belonging(lines: Iterable[bytes], uuids: Sequence[str]) -> Iterator[Mapping
             yield entry
 
 
-def _entries(lines: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
+def _entries(lines: Iterable[bytes]) -> Iterator[JsonObject]:
     for line in lines:
         try:
             entry = _json.loads(line)
@@ -74,29 +74,29 @@ def _entries(lines: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
             yield entry
 
 
-def _names(entry: Mapping[str, Any], uuid: str) -> bool:
+def _names(entry: JsonObject, uuid: str) -> bool:
     return (entry.get("type") == "user" and entry.get("uuid") == uuid) or _folds(entry, uuid)
 
 
-def _folds(entry: Mapping[str, Any], uuid: str) -> bool:
+def _folds(entry: JsonObject, uuid: str) -> bool:
     folded = entry.get("attachment") if entry.get("type") == "attachment" else None
     return _json.is_object(folded) and folded.get("source_uuid") == uuid
 
 
-def _is_prompt(entry: Mapping[str, Any]) -> bool:
+def _is_prompt(entry: JsonObject) -> bool:
     """Whether somebody said something new, and it is no tool's result nor the CLI's own note."""
     if entry.get("type") != "user" or entry.get("isMeta") or _is_stop(entry):
         return False
     return not any(block.get("type") == "tool_result" for block in _blocks(entry))
 
 
-def _is_stop(entry: Mapping[str, Any]) -> bool:
+def _is_stop(entry: JsonObject) -> bool:
     """Whether the CLI has noted that somebody stopped the turn."""
     texts = [str(block.get("text", "")) for block in _blocks(entry)]
     return entry.get("type") == "user" and any(text.startswith(STOPPED) for text in texts)
 
 
-def _texts(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _texts(entry: JsonObject) -> Iterator[tuple[str, str]]:
     message = entry.get("message")
     is_said = entry.get("type") == "assistant" and not entry.get("isApiErrorMessage")
     if not is_said or not _json.is_object(message) or message.get("model") == SYNTHETIC:
@@ -106,7 +106,7 @@ def _texts(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield str(message.get("id")), str(block.get("text", ""))
 
 
-def _blocks(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _blocks(entry: JsonObject) -> list[JsonObject]:
     message = entry.get("message")
     content = message.get("content") if _json.is_object(message) else None
     return [block for block in content if _json.is_object(block)] if _json.is_array(content) else []
