@@ -207,7 +207,7 @@ def test_two_sessions_cannot_write_one_file(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     first = JournalFile(path)
 
-    with pytest.raises(UsageError, match="no one writes"):
+    with pytest.raises(UsageError, match="not in use"):
         JournalFile(path)
 
     first.close()

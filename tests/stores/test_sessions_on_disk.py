@@ -88,7 +88,7 @@ async def test_two_sessions_at_once_cannot_share_a_file(tmp_path: Path) -> None:
     first, second = (Agent(transport=echoing(), journal=path) for _ in range(2))
 
     async with asyncio.timeout(LIMIT), first.session():
-        with pytest.raises(UsageError, match="no one writes"):
+        with pytest.raises(UsageError, match="not in use"):
             await second.start()
 
 

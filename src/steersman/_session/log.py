@@ -77,7 +77,7 @@ class Log:
         if self._unwritten:
             self.flush()
         before, self._told_of = self._told_of, self.journal.last_seq
-        self.growth.wake(was_spoken=self.journal.last_in_conversation > before)
+        self.growth.wake(was_spoken=self.journal.last_spoken > before)
 
     def end(self) -> None:
         """Nothing more will be written."""

@@ -1,4 +1,4 @@
-"""What becomes of an ask, what happens in an inbox, and those who watch it."""
+"""Changes of an inbox: outcomes of asks, and iterators over the changes."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from steersman.permissions import Ask
 __all__ = ["AskOutcome", "Change", "Watch"]
 
 MOST_WAITING = 10_000
-"""Changes kept for a watcher that is slow."""
+"""How many changes are kept for a slow watcher."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskOutcome:
-    """How an ask ended: answered, expired, or gone with its session."""
+    """How an ask ended: answered, expired, or closed by its session."""
 
     ask_id: str
     how: Literal["answered", "expired", "closed"]
     by: str = ""
-    """Who answered, or why nobody did."""
+    """Who answered or what expired the ask; for `closed`, the reason."""
     answer: Any = None
 
     def error(self) -> AskError:
-        """What somebody is told who answers after this."""
+        """Return the error for a caller that answers later."""
         if self.how == "answered":
             return AlreadyAnswered(self.ask_id, self.by, self.answer)
         if self.how == "expired":
-            return AskGone(self.ask_id, f"it has expired, and was denied by {self.by}")
-        return AskGone(self.ask_id, f"nobody waits for it any more: {self.by}")
+            return AskGone(self.ask_id, f"it has expired and was denied by {self.by}")
+        return AskGone(self.ask_id, f"the session no longer waits for it: {self.by}")
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Something happened in an inbox."""
+    """One change in an inbox."""
 
     what: Literal["opened", "delegated", "answered", "expired", "closed"]
     ask: Ask
@@ -47,9 +47,10 @@ class Change:
 
 
 class Watch(AsyncIterator[Change]):
-    """The changes of an inbox from one moment on. Ends with `aclose()`.
+    """Yields the changes of an inbox from now on, until `aclose()`.
 
-    Raises `ReaderLagged` when it was read too slowly; it goes on after that.
+    Raises `ReaderLagged` if changes were lost because it was read too slowly; you can continue to
+    read after that.
     """
 
     def __init__(self, leave: Callable[[Watch], None], begin: Iterable[Change] = ()) -> None:
@@ -60,13 +61,13 @@ class Watch(AsyncIterator[Change]):
         self._lost = 0
         self._is_closed = False
 
-    def tell(self, change: Change) -> None:
-        """Learn of a change; may be called from any thread."""
+    def notify(self, change: Change) -> None:
+        """Add a change; may be called from any thread."""
         if len(self._changes) >= MOST_WAITING:
             self._lost += 1
             return
         self._changes.append(change)
-        # The loop of a watcher that forgot to close may be gone.
+        # The event loop of a watcher that was not closed may be closed itself.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._news.set)
 
@@ -83,7 +84,7 @@ class Watch(AsyncIterator[Change]):
         return self._changes.popleft()
 
     async def aclose(self) -> None:
-        """Watch no more."""
+        """Stop watching."""
         self._is_closed = True
         self._changes.clear()
         self._leave(self)

@@ -1,7 +1,7 @@
-"""What each result adds to the bill.
+"""The cost and the tokens that each result adds.
 
-The CLI's totals are cumulative, and go on after a resume; what was added since the last result
-stands beside them on CLIs that tell it.
+The CLI's totals are cumulative and continue after a resume. Newer CLIs also send what was added
+since the last result; for older ones it is the difference of two totals.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ SINCE = b'"model_usage_since_last_result"'
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Money and tokens, by model."""
+    """Cost in US dollars, and tokens by model."""
 
     cost_usd: float = 0.0
     model_usage: Mapping[str, ModelUsage] = field(default_factory=dict[str, ModelUsage])
-    """With those of subagents."""
+    """Tokens by model, including those of subagents."""
 
     def __add__(self, other: Cost) -> Cost:
         models = dict(self.model_usage)
@@ -39,20 +39,20 @@ class Cost:
 
 
 class CostTracker:
-    """Turns the CLI's running totals into what each result added."""
+    """Computes what each result added from the CLI's cumulative totals."""
 
     def __init__(self) -> None:
         self.total = 0.0
-        """The CLI's own total, as of the last result."""
+        """The CLI's own total in the last result."""
         self.before: float | None = None
-        """What the conversation had cost before the first result heard here: a resumed one's past.
+        """The cost of a resumed conversation before its first result here; `None` before that.
 
-        With it, the costs of all turns are together the CLI's last total.
+        This and the costs of all turns add up to the CLI's last total.
         """
         self._models: Mapping[str, ModelUsage] = {}
 
     def add(self, result: Result) -> Cost:
-        """What was spent between the last result and this one."""
+        """Return what was added between the last result and this one, and remember the totals."""
         total = result.total_cost_usd or 0.0
         added = self._added(result, total)
         if self.before is None:
@@ -61,19 +61,19 @@ class CostTracker:
         return added
 
     def _added(self, result: Result, total: float) -> Cost:
-        # An empty answer is an answer: nothing was added, though the total of a resumed
-        # conversation may be anything.
+        # If the field is there but empty, nothing was added, whatever the total of a resumed
+        # conversation is.
         if result.model_usage_since_last_result or SINCE in (line_of(result) or b""):
             models = _read(result.model_usage_since_last_result)
             return Cost(sum(each.cost_usd for each in models.values()), models)
-        # A total that fell was reset, as `/clear` does.
+        # A smaller total means that the CLI has reset it, as `/clear` does.
         if total < self.total:
             return Cost(total, result.model_usage)
         return Cost(total - self.total, _difference(result.model_usage, self._models))
 
 
 def add_usage(usages: Iterable[Usage]) -> Usage:
-    """The tokens of several results together."""
+    """Return the sum of several usages."""
     found = list(usages)
     if len(found) == 1:
         return found[0]
@@ -94,7 +94,7 @@ _COUNTED = (
     "web_search_requests",
     "cost_usd",
 )
-"""What adds up; the rest describes the model."""
+"""The fields that are sums; the others describe the model."""
 
 
 def _sum(one: ModelUsage, other: ModelUsage, sign: int = 1) -> ModelUsage:

@@ -1,4 +1,4 @@
-"""Tool calls and who decided about them, read off a journal; for a policy's dry run.
+"""Tool calls and who decided about them, read from a journal, for the dry run of a policy.
 
 policy.dry_run(recorded_calls(entries))
 """
@@ -18,10 +18,10 @@ __all__ = ["recorded_calls"]
 
 
 def recorded_calls(entries: Iterable[object]) -> list[RecordedCall]:
-    """Every tool call that ended, in the order that the model made them."""
+    """Return every tool call that ended, in the order in which the model made them."""
     reader = _CallReader()
     for entry in entries:
-        # A journal that lagged also gives marks of what is lost.
+        # `session.journal()` also yields `Lagged` where entries were lost.
         if isinstance(entry, Entry):
             reader.record(entry)
     return [call for call in reader.calls.values() if call.tool_use_id in reader.ended]
@@ -41,7 +41,7 @@ class _CallReader:
             match entry.message:
                 case Init() as init:
                     self._mode = init.permission_mode or self._mode
-                    # It moves with `cd`; rules begin where the session did.
+                    # `cwd` changes with `cd`, but rules are relative to where the session started.
                     self._place = self._place if self._place.cwd != "/" else Place(init.cwd or "/")
                 case Status(permission_mode=str() as mode):
                     self._mode = mode

@@ -1,7 +1,7 @@
-"""A journal read back: the same readings as those of the session that wrote it.
+"""Replays a journal: what the session that wrote it reported, computed from the entries.
 
-Entries in, from a file or from a session that still runs; state, turns, messages, text and the
-last snapshot out. Knows no session and no CLI: what is not in the journal did not happen.
+Entries in, from a file or from a running session; states, turns, messages, text and the last
+snapshot out. Uses the same classes as a live session, and nothing but the entries.
 """
 
 from __future__ import annotations
@@ -29,41 +29,41 @@ __all__ = ["Replayed", "replay", "snapshot_of"]
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What a journal says about its session."""
+    """What a journal contains about its session."""
 
     entries: tuple[Entry, ...]
     states: tuple[StateChange, ...]
     """Every change of state, in order."""
     turns: dict[str, TurnResult]
-    """Every prompt that is done with, by uuid, in the order they settled in."""
+    """The results of all settled prompts, by uuid, in the order in which they settled."""
     snapshot: SessionSnapshot
-    """Where it stood at the end of the journal."""
+    """The session at the end of the journal."""
     agents: AgentNode
 
     @property
     def state(self) -> State:
-        """What the session was doing at the end of the journal."""
+        """The state of the session at the end of the journal."""
         return self.snapshot.state
 
     @property
     def history(self) -> list[State]:
-        """The states it went through, beginning with `idle`."""
+        """All states of the session in order, beginning with `idle`."""
         return ["idle", *(change.after for change in self.states)]
 
     @property
     def messages(self) -> Iterator[Message]:
-        """What the CLI said for people, as `session.messages()` gives it."""
+        """The messages of the CLI, as `session.messages()` yields them."""
         return (entry.message for entry in self.entries if entry.kind is Kind.MESSAGE)
 
     @property
     def text(self) -> str:
-        """All that the main agent wrote, over all turns."""
+        """The text of the main agent in all turns."""
         stream = TextStream()
         return "".join(stream.feed(entry) for entry in self.entries)
 
 
 def replay(entries: Iterable[Entry]) -> Replayed:
-    """Read `entries` from first to last."""
+    """Replay `entries` from first to last."""
     reader = _Reader()
     for entry in entries:
         reader.record(entry)
@@ -71,7 +71,7 @@ def replay(entries: Iterable[Entry]) -> Replayed:
 
 
 class _Line(msgspec.Struct):
-    """What one must know of a line to file it."""
+    """The fields of a line that decide where it belongs."""
 
     type: str = ""
     subtype: str | None = None
@@ -96,10 +96,10 @@ class _Reader:
     turns: dict[str, TurnResult] = field(default_factory=dict[str, TurnResult])
     session_id: str | None = None
     _begun: dict[str, int] = field(default_factory=dict[str, int])
-    """Where the entries of each open turn begin."""
+    """The index of the first entry of each open turn."""
     _broken: set[str] = field(default_factory=set[str])
     _ended_by: tuple[str, ...] = ()
-    """The prompts that the last result ends."""
+    """The uuids of the prompts that the last result ends."""
 
     def record(self, entry: Entry) -> None:
         self.entries.append(entry)
@@ -119,7 +119,7 @@ class _Reader:
                 for uuid in entry.turns:
                     self._settle(uuid, entry)
             case Kind.RESTARTED:
-                # What was streamed before is told, and cannot be taken back.
+                # Text that the lost CLI streamed was given out, so it is part of the turn's text.
                 self._broken.update(self._begun)
                 self.totals.cli_lost(entry.at)
             case Kind.PHASE if self.state.phase.is_over:
@@ -163,16 +163,16 @@ class _Reader:
         )
 
     def _cause(self, details: JsonObject, *, has_result: bool) -> SteersmanError | None:
-        """Why the turn was not completed, where the result itself does not say so."""
+        """Return why the turn was not completed, unless its result contains the reason."""
         code = str(details.get("cause") or "")
         reason = str(details.get("reason") or code)
-        told = self.totals.last_cause if has_result else None
-        if not code or (told is not None and reason in (code, told.what)):
+        known = self.totals.last_cause if has_result else None
+        if not code or (known is not None and reason in (code, known.what)):
             return None
         return SteersmanError(reason)
 
     def _streamed(self, uuid: str, begins: int) -> str:
-        """What `turn.text()` gave: a stream that broke off is part of it."""
+        """Return what `turn.text()` yielded, including streams that broke off."""
         stream = TextStream()
         ours = (entry for entry in self.entries[begins:] if uuid in entry.turns)
         return "".join(stream.feed(entry) for entry in ours)
@@ -186,15 +186,15 @@ def _read(line: bytes) -> _Line:
 
 
 def _read_loosely(line: bytes) -> _Line:
-    """For what msgspec does not read: each field that fits."""
+    """Decode a line that msgspec refuses: keep each field of the right type."""
     try:
         found = _json.loads(line)
     except ValueError:
         return _Line()
-    words = found if _json.is_object(found) else {}
+    fields = found if _json.is_object(found) else {}
     texts: JsonDict = {
         name: value
         for name in ("type", "subtype", "session_id")
-        if isinstance(value := words.get(name), str)
+        if isinstance(value := fields.get(name), str)
     }
     return _Line(**texts)

@@ -1,4 +1,4 @@
-"""How a turn ended, read off its result and the messages before it."""
+"""The result of a turn, and the builder that makes it from the turn's messages."""
 
 from __future__ import annotations
 
@@ -28,33 +28,33 @@ class _Unread(str):
 
 
 UNREAD = _Unread()
-"""Given as a text: it is put together from what was said, when somebody first looks."""
+"""Passed as `text`: the text is joined from the messages when it is first read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnResult:
-    """What came of a prompt. Look at `outcome` first; `cause` says why it is not completed."""
+    """The result of a prompt. If `outcome` is not `completed`, see `cause` and `reason`."""
 
     uuid: str
     outcome: Outcome
     text: str = ""
-    """All that the main agent wrote in this turn, as `turn.text()` gives it."""
+    """The text of the main agent in this turn, as `turn.text()` yields it."""
     answer: str = ""
-    """Its last message: what the CLI calls the result."""
+    """The last message of the main agent: `result` in the CLI's result message."""
     cost_usd: float = 0.0
-    """Of this turn alone. Turns that share a result: the first has the cost."""
+    """The cost of this turn alone. If turns share a result, the first one has the cost."""
     usage: Usage = field(default_factory=Usage)
-    """Tokens of the main agent in this turn alone."""
+    """The tokens of the main agent in this turn alone."""
     model_usage: Mapping[str, ModelUsage] = field(default_factory=dict[str, ModelUsage])
-    """Tokens and money of this turn alone, by model, subagents included."""
+    """The tokens and cost of this turn alone, by model, including subagents."""
     duration: float = 0.0
-    """Seconds from the moment that the prompt was written to the end."""
+    """Seconds from the sending of the prompt to the end of the turn."""
     said: AssistantText = field(default_factory=AssistantText, repr=False)
-    """Where `blocks` come from, and `text` when somebody looks."""
+    """The messages from which `blocks` and `text` are read."""
     tool_calls: tuple[ToolCallRecord, ...] = ()
-    """Every tool that was asked for, those of subagents included, with times."""
+    """All tool calls of this turn with their times, including those of subagents."""
     agents: tuple[AgentNode, ...] = ()
-    """The subagents that the main agent sent in this turn, each with those that it sent."""
+    """The subagents that the main agent started in this turn, each with its own subagents."""
     structured_output: Json = None
     stop_reason: str | None = None
     terminal_reason: str | None = None
@@ -62,7 +62,7 @@ class TurnResult:
     api_error: int | None = None
     cause: SteersmanError | None = None
     result: Result | None = None
-    """The CLI's own result, if one named this turn; the last one if there were several."""
+    """The CLI's result message for this turn, if there was one; the last one of several."""
 
     def __post_init__(self) -> None:
         if self.text is UNREAD:
@@ -71,7 +71,7 @@ class TurnResult:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> str:
-            """Give the one field that may be missing; from then on it is not."""
+            """Fill in `text`, the one field that may be missing."""
             if name != "text":
                 raise AttributeError(f"a turn's result has no {name!r}")
             object.__setattr__(self, "text", self.said.text)
@@ -79,20 +79,20 @@ class TurnResult:
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """All that the main agent said: prose, reasoning, the tools it asked for."""
+        """All content blocks of the main agent: text, thinking, tool calls."""
         return self.said.blocks
 
     @property
     def reason(self) -> str:
-        """Why it is not completed, in words; empty if it is."""
+        """Why the turn was not completed, as text; empty if it was."""
         if self.outcome == "completed":
             return ""
         if self.cause is not None:
             return str(self.cause)
-        said = self.result
-        if said is None:
+        result = self.result
+        if result is None:
             return self.outcome
-        return said.result or "; ".join(said.errors) or said.terminal_reason or said.subtype
+        return result.result or "; ".join(result.errors) or result.terminal_reason or result.subtype
 
     @property
     def is_success(self) -> bool:
@@ -101,29 +101,29 @@ class TurnResult:
 
 
 class TurnResultBuilder:
-    """Hears the whole messages of a turn, and makes its `TurnResult`."""
+    """Collects the complete messages of a turn and builds its `TurnResult`."""
 
     def __init__(self, uuid: str, started: float) -> None:
         self.uuid = uuid
         self.started = started
-        """When the prompt was written."""
-        # A turn forgets nothing: its result is to say it all.
+        """When the prompt was sent."""
+        # Kept without limit, because the result lists all of them.
         self.calls = ToolCallTracker(kept=None)
         self.tasks = TaskRegistry(kept=None)
-        self._said: list[bytes] = []
+        self._lines: list[bytes] = []
         self._results: list[Result] = []
         self._spent = Cost()
 
     def record_assistant(self, message: Assistant, line: bytes) -> None:
-        """Take what an agent said into account, which stands on `line`.
+        """Record an assistant message and the line that it came on.
 
-        Subagents are not the turn's text, nor are errors of the API that come as messages.
+        Messages of subagents and API errors sent as messages are not part of the turn's text.
         """
         if message.parent_tool_use_id is None and not message.is_api_error_message:
-            self._said.append(line)
+            self._lines.append(line)
 
     def record(self, message: Message, at: float) -> None:
-        """Take a message of this turn into account, its subagents' included."""
+        """Record a message of this turn or of its subagents."""
         if isinstance(message, Assistant):
             self.record_assistant(message, to_json(message))
             self.calls.record(message, at)
@@ -133,7 +133,7 @@ class TurnResultBuilder:
             self.tasks.record(message, at)
 
     def add_result(self, result: Result, spent: Cost) -> None:
-        """Take a result of this turn into account, and what it added to the bill."""
+        """Record a result message of this turn, and the cost that it added."""
         self._results.append(result)
         self._spent += spent
 
@@ -145,22 +145,22 @@ class TurnResultBuilder:
         cause: SteersmanError | None = None,
         text: str | None = None,
     ) -> TurnResult:
-        """How the turn ended.
+        """Return the result of the turn.
 
-        `text` is for one whose stream broke off: what was told cannot be taken back.
+        Pass `text` if a stream broke off: what was given out then is part of the turn's text.
         """
         last = self._results[-1] if self._results else Result()
-        said = AssistantText(tuple(self._said))
+        spoken = AssistantText(tuple(self._lines))
         return TurnResult(
             uuid=self.uuid,
             outcome=outcome,
             text=UNREAD if text is None else text,
-            answer=last.result or said.answer,
+            answer=last.result or spoken.answer,
             cost_usd=self._spent.cost_usd,
             usage=add_usage(each.usage for each in self._results) if self._results else Usage(),
             model_usage=self._spent.model_usage,
             duration=max(0.0, at - self.started),
-            said=said,
+            said=spoken,
             tool_calls=self.calls.all,
             agents=agent_tree(self.tasks.all, self.calls.all).children,
             structured_output=last.structured_output,
@@ -174,27 +174,27 @@ class TurnResultBuilder:
 
 
 def outcome_of(result: Result, *, was_interrupted: bool = False) -> Outcome:
-    """Completed, failed or interrupted.
+    """Return whether a turn with this result was completed, has failed or was interrupted.
 
-    An interrupt looks like an error on the wire, and an API failure like a success.
+    The CLI reports an interrupt as an error, and an API failure with subtype `success`.
     """
     if (result.terminal_reason or "").startswith("aborted"):
         return "interrupted"
-    # Older CLIs give no reason: what ends in an error after our own interrupt was interrupted.
+    # Older CLIs send no terminal_reason. An error after an interrupt means: interrupted.
     if was_interrupted and result.terminal_reason is None and result.is_error:
         return "interrupted"
     return "failed" if result.is_error else "completed"
 
 
 def cause_of(result: Result) -> SteersmanError | None:
-    """Why a turn failed, as an error that could be raised."""
+    """Return the error for a failed result, if it is one that the caller can act on."""
     if not result.is_error:
         return None
-    said = result.result or "; ".join(result.errors) or result.subtype
-    if result.api_error_status == 401 or "/login" in said:  # noqa: PLR2004 - HTTP's own number
+    text = result.result or "; ".join(result.errors) or result.subtype
+    if result.api_error_status == 401 or "/login" in text:  # noqa: PLR2004 - HTTP's own number
         return NotLoggedIn(
-            said,
-            hint="log in with `claude`, or set ANTHROPIC_API_KEY; if user settings hold the key"
-            ' helper, pass setting_sources=("user",)',
+            text,
+            hint="log in with `claude`, or set ANTHROPIC_API_KEY; if your user settings have the"
+            ' key helper, pass setting_sources=("user",)',
         )
     return None

@@ -1,7 +1,7 @@
-"""Where a session stands: its state, what it waits for, and when each of that began.
+"""The state of a session and its open requests, read from entries; and snapshots of them.
 
-Entries in, in order; the state and its changes out. The state is told by the entries themselves;
-what is open is read off control lines and answers. All other entries are passed over.
+Entries in, in order; the state and its changes out. `PHASE` entries contain the state. The open
+requests follow from the CLI's control requests and our responses. Other entries are ignored.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ __all__ = [
 ]
 
 HEAD = 64
-"""Where in a line of ours its type stands; a prompt behind it may be megabytes."""
+"""How many bytes of a sent line contain its type; the rest may be a prompt of megabytes."""
 
 TOOL_USE_ID = "claudecode/toolUseId"
 
 
 @dataclass(frozen=True, slots=True)
 class StateChange:
-    """The session came into another state."""
+    """The session entered another state."""
 
     at: float
     before: State
@@ -54,25 +54,25 @@ class StateChange:
 
 
 class StateFollower:
-    """Follows the phase and the open set of one session."""
+    """Follows the phase, the state and the open requests of one session."""
 
     def __init__(self) -> None:
         self.phase = Phase.IDLE
         self.state: State = "idle"
         self.since = 0.0
-        """When it came into this state; 0 before the first entry."""
+        """When the session entered this state; 0 before the first entry."""
         self.started: float | None = None
         self.completed: float | None = None
         self.permissions: dict[str, PendingPermission] = {}
-        """Permission questions without an answer, by request id."""
+        """Permission requests without an answer, by request id."""
         self.asks: dict[str, str] = {}
-        """Everything that waits for a person, by request id: the CLI's word for it."""
+        """The subtypes of all control requests that wait for the user, by request id."""
         self.tool_calls: dict[str, PendingToolCall] = {}
-        """Tools of this process that run now, by request id."""
+        """Running calls of tools in this process, by request id."""
         self._numbers: dict[tuple[str, Json], str] = {}
 
     def follow(self, entry: Entry) -> StateChange | None:
-        """What the next entry changes; most change nothing."""
+        """Follow the next entry, and return the change of state that it contains, if any."""
         match entry.kind:
             case Kind.CONTROL:
                 self._on_control(entry)
@@ -87,21 +87,21 @@ class StateFollower:
         return None
 
     def _on_phase(self, entry: Entry) -> StateChange | None:
-        told = entry.details.get("after")
-        if not _is_state(told):
+        after = entry.details.get("after")
+        if not _is_state(after):
             return None
-        # What a session waits for is told as a state of its own; meanwhile it runs.
-        self.phase = Phase.RUNNING if told.startswith("waiting_") else Phase(told)
+        # While a session waits for a tool or a permission, its phase is RUNNING.
+        self.phase = Phase.RUNNING if after.startswith("waiting_") else Phase(after)
         if self.phase is Phase.STARTING and self.started is None:
             self.started = entry.at
         self.completed = entry.at if self.phase.is_over else None
         if self.phase.is_over:
             self._close_all()
-        change = StateChange(entry.at, self.state, told)
-        self.state, self.since = told, entry.at
+        change = StateChange(entry.at, self.state, after)
+        self.state, self.since = after, entry.at
         return change
 
-    # Questions of the CLI's
+    # Control requests of the CLI
 
     def _on_control(self, entry: Entry) -> None:
         found = _object(entry.line)
@@ -150,7 +150,7 @@ class StateFollower:
             self._numbers[server, message["id"]] = request_id
             self.tool_calls.setdefault(request_id, pending_tool_call(server, params, since))
 
-    # Answers of ours
+    # Responses to the CLI
 
     def _on_sent(self, entry: Entry) -> None:
         if b'"control_response"' not in entry.line[:HEAD]:
@@ -179,7 +179,7 @@ def snapshot_of(
     session_id: str | None = None,
     queued: Iterable[str] = (),
 ) -> SessionSnapshot:
-    """The snapshot that the books and the state of a session make."""
+    """Return the snapshot of a session with this state and these totals."""
     return SessionSnapshot(
         state=state.state,
         phase=state.phase,
@@ -203,7 +203,7 @@ def snapshot_of(
 
 
 def _pending_calls(state: StateFollower, totals: SessionTotals) -> tuple[PendingToolCall, ...]:
-    """What the model asked for and did not get yet; our own tools as they were called."""
+    """Return the calls without a result, with those that run in this process marked."""
     ours = {call.tool_use_id: call for call in state.tool_calls.values()}
     asked = [
         PendingToolCall(
@@ -225,12 +225,12 @@ def _pending_calls(state: StateFollower, totals: SessionTotals) -> tuple[Pending
 def _retrying(totals: SessionTotals) -> Retrying | None:
     if totals.retry is None:
         return None
-    said, at = totals.retry
+    retry, at = totals.retry
     return Retrying(
-        attempt=said.attempt,
-        most=said.max_retries,
-        until=at + said.retry_delay_ms / 1000,
-        error=said.error,
+        attempt=retry.attempt,
+        most=retry.max_retries,
+        until=at + retry.retry_delay_ms / 1000,
+        error=retry.error,
     )
 
 
@@ -268,7 +268,7 @@ def _is_state(found: object) -> TypeGuard[State]:
 
 
 def _is_id(found: object) -> bool:
-    """Whether it can be the id of a JSON-RPC request, which has an answer."""
+    """Whether `found` can be the id of a JSON-RPC request; a notification has none."""
     return isinstance(found, str | int | float)
 
 

@@ -1,7 +1,7 @@
-"""The books of a session: what its turns said, did and cost, what runs, and how much there was.
+"""The totals of a session: results of turns, costs, tool calls, tasks and counts.
 
-Entries in, results and figures out; the live session and the replay of a journal keep the same
-books, so they say the same. Only whole messages are decoded, never the pieces.
+Entries in, results and counts out. A live session and the replay of a journal use this class, so
+both give the same results. Partial messages are not decoded here.
 """
 
 from __future__ import annotations
@@ -30,47 +30,47 @@ TASKS = frozenset(
     }
 )
 RECORDED_TYPES = TASKS | {"assistant", "user", "result", "api_retry"}
-"""The CLI's words for the messages that the books are made of."""
+"""The types and system subtypes of the messages that are recorded here."""
 
-# Asked for with every message, and looking up a member of an enum is dear.
+# Used for every message, and in Python 3.11 looking up a member of an enum is slow.
 MESSAGE = Kind.MESSAGE
 
 
 class SessionTotals:
-    """Everything that can be counted and added up in one session, over all its CLIs."""
+    """Counts, costs and results of one session, over all its CLI processes."""
 
     def __init__(self) -> None:
         self.cost_usd = 0.0
-        """Of all turns, those that nobody asked for included."""
+        """The cost of all turns, including those that the CLI started itself."""
         self.messages = 0
-        """How many messages came."""
+        """How many messages have arrived."""
         self.started = 0
-        """How many prompts were written."""
+        """How many prompts were sent."""
         self.settled = 0
-        """How many of them are done with."""
+        """How many of the sent prompts have settled."""
         self.results = 0
-        """How many turns the CLI has ended, those that nobody asked for included."""
+        """How many results have arrived, including those of turns that the CLI started itself."""
         self.retry: tuple[ApiRetry, float] | None = None
-        """The API failed, and nothing has come since: the CLI's own words, and when."""
+        """The last `api_retry` and its time, if no other message has arrived since."""
         self.last_message: str | None = None
-        """The uuid of the last message of the main agent's."""
+        """The uuid of the last assistant message of the main agent."""
         self.calls = ToolCallTracker()
         self.tasks = TaskRegistry()
         self.costs = CostTracker()
         self._turns: dict[str, TurnResultBuilder] = {}
         self._result: Result | None = None
         self.uncharged = Cost()
-        """What the last result has added, until a turn is charged with it."""
+        """The cost that the last result has added, until it is charged to a turn."""
 
     def open(self, uuid: str, at: float) -> TurnResultBuilder:
-        """A prompt was written; one that is written again, after a revival, goes on."""
+        """Begin a turn; a prompt that is sent again after a restart continues its turn."""
         if uuid not in self._turns:
             self.started += 1
             self._turns[uuid] = TurnResultBuilder(uuid, at)
         return self._turns[uuid]
 
     def record(self, entry: Entry, name: str) -> list[ToolCallRecord]:
-        """Take a message into account; gives the tool calls that begin or end with it."""
+        """Record a message, and return the tool calls that begin or end with it."""
         if entry.kind is MESSAGE:
             self.messages += 1
         if name == "assistant":
@@ -82,7 +82,7 @@ class SessionTotals:
         return self._record_message(entry.message, entry, name) if name in RECORDED_TYPES else []
 
     def record_assistant(self, entry: Entry, message: Assistant) -> list[ToolCallRecord]:
-        """The same for what an agent said, decoded already."""
+        """Record an assistant message that was decoded on arrival, as `record` does."""
         self.messages += 1
         return self._record_text(entry, message)
 
@@ -96,10 +96,10 @@ class SessionTotals:
         cause: SteersmanError | None = None,
         text: str | None = None,
     ) -> TurnResult:
-        """A prompt is done with.
+        """End a turn and return its result.
 
-        With `has_result`, the last result is the one that ended it; the first turn to settle with
-        it bears the cost.
+        With `has_result`, the last result message ended this turn. If it ended several turns, the
+        first one to settle is charged.
         """
         turn = self._turns.pop(uuid, None)
         if turn is None:
@@ -112,33 +112,33 @@ class SessionTotals:
         return turn.build(at, outcome, cause=cause, text=text)
 
     def charge(self, uuid: str) -> None:
-        """Another result follows in this turn: put the last one on its bill, and leave it open."""
+        """Charge the last result to a turn that another result will end."""
         if uuid in self._turns and self._result is not None:
             self._turns[uuid].add_result(self._result, self.uncharged)
             self.uncharged = Cost()
 
     def cli_lost(self, at: float) -> None:
-        """The CLI is gone, with every call and task that was under way."""
+        """Forget running calls, and end running tasks, because their CLI has exited."""
         self.retry = None
         self.calls.close()
         self.tasks.lose(at)
 
     def agents(self, state: str = "", started: float | None = None) -> AgentNode:
-        """The main agent and its subagents, as far as they are remembered."""
+        """Return the main agent and its subagents, as far as they are remembered."""
         return agent_tree(self.tasks.all, self.calls.all, state, started=started)
 
     @property
     def last_cause(self) -> SteersmanError | None:
-        """Why the last result is a failure, as far as it tells."""
+        """The error in the last result, if it is one that `cause_of` knows."""
         return None if self._result is None else cause_of(self._result)
 
     @property
     def running_tasks(self) -> tuple[Task, ...]:
-        """What has begun and not ended."""
+        """The tasks that have not ended."""
         return self.tasks.running
 
     def _record_text(self, entry: Entry, message: Assistant) -> list[ToolCallRecord]:
-        """Most messages are text that is read elsewhere, or by nobody: they stay lines here."""
+        """Record an assistant message. Text is kept as its line: most of it is never read here."""
         if ToolUseBlock in map(type, message.message.content):
             return self._record_message(entry.message, entry, "assistant")
         self.retry = None
@@ -166,7 +166,7 @@ class SessionTotals:
         return self._record_call_or_task(message, entry.at, name)
 
     def _end_calls(self, entry: Entry) -> list[ToolCallRecord]:
-        """A tool's answer may be megabytes, and who it is for is all that counts here."""
+        """End the calls whose results `entry` has, without decoding results of megabytes."""
         self.retry = None
         ends = tool_ends_in(entry.line)
         if not ends:
