@@ -235,7 +235,7 @@ class PermissionResponder:
     async def show(
         self, asked: DialogAsked, session_id: str, reply: SendAnswer
     ) -> DialogAnswer | Deferred:
-        """What the person does with the dialog. Raises `Refused`."""
+        """What the person does with the dialog. Raises `RequestRejected`."""
         if self._people.shown is None:
             if self._people.asking is None:
                 raise RequestRejected(NO_DIALOGS)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from steersman.journal import Entry, Journal, Kind
-from steersman.journal.log import ENTRY_WEIGHT, WARM
+from steersman.journal.journal import ENTRY_WEIGHT, WARM
 from steersman.messages import UnknownMessage
 
 

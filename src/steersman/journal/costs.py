@@ -1,58 +1,58 @@
-"""What each result adds to the bill.
+"""The cost and the tokens that each result adds.
 
-The CLI's totals are cumulative, and go on after a resume; what was added since the last result
-stands beside them on CLIs that tell it.
+The CLI's totals are cumulative and continue after a resume. Newer CLIs also send what was added
+since the last result; for older ones it is the difference of two totals.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 
 from steersman import _json
+from steersman._json import Json, JsonObject
 from steersman._struct import CONVERT_ERRORS, read_leniently
 from steersman.messages.base import line_of
 from steersman.messages.turns import Result
 from steersman.messages.usage import ModelUsage, Usage
 
-__all__ = ["CostMeter", "Spending", "add_usage"]
+__all__ = ["Cost", "CostTracker", "add_usage"]
 
 SINCE = b'"model_usage_since_last_result"'
 
 
 @dataclass(frozen=True, slots=True)
-class Spending:
-    """Money and tokens, by model."""
+class Cost:
+    """Cost in US dollars, and tokens by model."""
 
     cost_usd: float = 0.0
     model_usage: Mapping[str, ModelUsage] = field(default_factory=dict[str, ModelUsage])
-    """With those of subagents."""
+    """Tokens by model, including those of subagents."""
 
-    def __add__(self, other: Spending) -> Spending:
+    def __add__(self, other: Cost) -> Cost:
         models = dict(self.model_usage)
         for model, usage in other.model_usage.items():
             models[model] = _sum(models[model], usage) if model in models else usage
-        return Spending(self.cost_usd + other.cost_usd, models)
+        return Cost(self.cost_usd + other.cost_usd, models)
 
 
-class CostMeter:
-    """Turns the CLI's running totals into what each result added."""
+class CostTracker:
+    """Computes what each result added from the CLI's cumulative totals."""
 
     def __init__(self) -> None:
         self.total = 0.0
-        """The CLI's own total, as of the last result."""
+        """The CLI's own total in the last result."""
         self.before: float | None = None
-        """What the conversation had cost before the first result heard here: a resumed one's past.
+        """The cost of a resumed conversation before its first result here; `None` before that.
 
-        With it, the costs of all turns are together the CLI's last total.
+        This and the costs of all turns add up to the CLI's last total.
         """
         self._models: Mapping[str, ModelUsage] = {}
 
-    def spent(self, result: Result) -> Spending:
-        """What was spent between the last result and this one."""
+    def add(self, result: Result) -> Cost:
+        """Return what was added between the last result and this one, and remember the totals."""
         total = result.total_cost_usd or 0.0
         added = self._added(result, total)
         if self.before is None:
@@ -60,24 +60,20 @@ class CostMeter:
         self.total, self._models = total, result.model_usage
         return added
 
-    def cost_of(self, result: Result) -> float:
-        """The money alone, in US dollars."""
-        return self.spent(result).cost_usd
-
-    def _added(self, result: Result, total: float) -> Spending:
-        # An empty answer is an answer: nothing was added, though the total of a resumed
-        # conversation may be anything.
+    def _added(self, result: Result, total: float) -> Cost:
+        # If the field is there but empty, nothing was added, whatever the total of a resumed
+        # conversation is.
         if result.model_usage_since_last_result or SINCE in (line_of(result) or b""):
             models = _read(result.model_usage_since_last_result)
-            return Spending(sum(each.cost_usd for each in models.values()), models)
-        # A total that fell was reset, as `/clear` does.
+            return Cost(sum(each.cost_usd for each in models.values()), models)
+        # A smaller total means that the CLI has reset it, as `/clear` does.
         if total < self.total:
-            return Spending(total, result.model_usage)
-        return Spending(total - self.total, _difference(result.model_usage, self._models))
+            return Cost(total, result.model_usage)
+        return Cost(total - self.total, _difference(result.model_usage, self._models))
 
 
 def add_usage(usages: Iterable[Usage]) -> Usage:
-    """The tokens of several results together."""
+    """Return the sum of several usages."""
     found = list(usages)
     if len(found) == 1:
         return found[0]
@@ -98,11 +94,11 @@ _COUNTED = (
     "web_search_requests",
     "cost_usd",
 )
-"""What adds up; the rest describes the model."""
+"""The fields that are sums; the others describe the model."""
 
 
 def _sum(one: ModelUsage, other: ModelUsage, sign: int = 1) -> ModelUsage:
-    counted: dict[str, Any] = {
+    counted: dict[str, float | None] = {
         name: mine if theirs is None else (mine or 0) + sign * theirs
         for name in _COUNTED
         for mine, theirs in [(getattr(one, name), getattr(other, name))]
@@ -124,11 +120,11 @@ def _empty_like(usage: ModelUsage) -> ModelUsage:
     return _sum(usage, usage, -1)
 
 
-def _read(found: Mapping[str, Any]) -> dict[str, ModelUsage]:
+def _read(found: JsonObject) -> dict[str, ModelUsage]:
     return {model: _model_usage(usage) for model, usage in found.items()}
 
 
-def _model_usage(found: Any) -> ModelUsage:
+def _model_usage(found: Json) -> ModelUsage:
     fields = found if _json.is_object(found) else {}
     try:
         return msgspec.convert(fields, ModelUsage)

@@ -1,51 +1,53 @@
-"""An append-only log that forgets its oldest entries when they weigh too much."""
+"""An append-only log in memory that forgets its oldest entries when it grows too large."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from steersman._json import JsonObject
 from steersman.journal.entries import NOTHING, Entry, Kind
 from steersman.messages.parsing import Message
 
-__all__ = ["DEFAULT_MEMORY", "SPEECH", "Journal"]
+__all__ = ["CONVERSATION", "DEFAULT_MEMORY", "Journal"]
 
-SPEECH = frozenset({Kind.MESSAGE, Kind.PARTIAL, Kind.BOOKKEEPING, Kind.SETTLED, Kind.RESTARTED})
-"""Entries that a reader of the conversation waits for."""
+CONVERSATION = frozenset(
+    {Kind.MESSAGE, Kind.PARTIAL, Kind.BOOKKEEPING, Kind.SETTLED, Kind.RESTARTED}
+)
+"""The kinds of entries that a reader of the conversation waits for."""
 
 DEFAULT_MEMORY = 64 * 1024 * 1024
 """Bytes of lines kept in memory."""
 
-# An entry costs about this much beside its line, so a million tiny ones are bounded as well.
+# Bytes that an entry needs beside its line, so that many small entries are limited as well.
 ENTRY_WEIGHT = 200
 
-# Python 3.11 looks an enum's members up at thirty times the price of a name.
+# In Python 3.11 looking up a member of an enum takes thirty times as long as a global name.
 PARTIAL, SETTLED = Kind.PARTIAL, Kind.SETTLED
 
 WARM = 512 * 1024
-"""What entries may weigh that keep what they were decoded to, before older ones let go of it.
+"""Bytes of the newest entries that keep their decoded message.
 
-More than one read can bring: a reader that keeps up never decodes what was decoded on arrival.
+More than one read from the CLI, so a reader that keeps up never decodes a message again.
 """
 
 
 class Journal:
-    """Entries in order, each with a sequence number; the first is 1."""
+    """Entries in order, numbered from 1."""
 
     def __init__(self, memory: int = DEFAULT_MEMORY) -> None:
         self._memory = memory
         self._entries: list[Entry] = []
         self._start = 0
         self._forgotten = 0
-        self._written = 0
-        """What all entries weigh that there ever were; the next two are weights in that count."""
-        self._gone = 0
-        self._cooled = 0
+        self._total_weight = 0
+        """Bytes of all entries ever appended; the next two count parts of the same sum."""
+        self._forgotten_weight = 0
+        self._cooled_weight = 0
         self._warm_after = self._fresh_after = 0
         self._tidy_at = min(memory, WARM)
-        """Beyond this weight there is something to forget, or to let cool down."""
+        """The total weight at which `_tidy` has something to do."""
         self.last_seq = 0
-        """The number of the newest entry; 0 before the first."""
+        """The number of the newest entry; 0 if there is none."""
         self.last_spoken = 0
         """The number of the newest entry that is part of the conversation."""
         self.last_settled = 0
@@ -57,70 +59,73 @@ class Journal:
         kind: Kind,
         line: bytes = b"",
         turns: tuple[str, ...] = (),
-        details: Mapping[str, Any] = NOTHING,
+        details: JsonObject = NOTHING,
         decoded: Message | None = None,
     ) -> Entry:
-        """Write the next entry, and forget the oldest ones if it grows too heavy."""
+        """Append an entry, and forget the oldest ones if the journal grows too large."""
         self.last_seq = seq = self.last_seq + 1
-        if kind in SPEECH:
+        if kind in CONVERSATION:
             self.last_spoken = seq
             if kind is SETTLED:
                 self.last_settled = seq
         entry = Entry(seq, at, kind, line, turns, details, decoded)
         self._entries.append(entry)
-        self._written = written = self._written + len(line) + ENTRY_WEIGHT
+        self._total_weight = written = self._total_weight + len(line) + ENTRY_WEIGHT
         if written > self._tidy_at:
             self._tidy()
         return entry
 
-    def append_pieces(
+    def append_partials(
         self, at: float, lines: Sequence[bytes], turns: tuple[str, ...]
     ) -> list[Entry]:
-        """The same for pieces that came together, at a third of the price."""
+        """Append `stream_event` lines that arrived together, in a third of the time of `append`."""
         seq = self.last_seq
         entries = [
             Entry(number, at, PARTIAL, line, turns) for number, line in enumerate(lines, seq + 1)
         ]
         self._entries += entries
         self.last_seq = self.last_spoken = seq + len(entries)
-        self._written += sum(map(len, lines)) + len(entries) * ENTRY_WEIGHT
-        if self._written > self._tidy_at:
+        self._total_weight += sum(map(len, lines)) + len(entries) * ENTRY_WEIGHT
+        if self._total_weight > self._tidy_at:
             self._tidy()
         return entries
 
     def after(self, seq: int, most: int = 512) -> list[Entry]:
-        """Up to `most` entries behind number `seq`, those that are still here."""
+        """Return up to `most` entries after number `seq` that are still in memory."""
         begin = self._start + max(0, seq - self._forgotten)
         return self._entries[begin : begin + most]
 
     def lost_after(self, seq: int) -> int:
-        """How many entries behind number `seq` are gone."""
+        """Return how many entries after number `seq` are no longer in memory."""
         return max(0, self._forgotten - seq)
 
     def _tidy(self) -> None:
-        if self._written - self._gone > self._memory:
+        if self._total_weight - self._forgotten_weight > self._memory:
             self._forget()
-        if self._written - self._cooled > WARM:
+        if self._total_weight - self._cooled_weight > WARM:
             self._cool()
-        self._tidy_at = min(self._gone + self._memory, self._cooled + WARM)
+        self._tidy_at = min(self._forgotten_weight + self._memory, self._cooled_weight + WARM)
 
     def _cool(self) -> None:
-        """Let go of what older entries were decoded to: for all, that would outweigh the lines.
+        """Drop the decoded messages of older entries, which need more memory than their lines.
 
-        Whoever comes later decodes them again.
+        A reader that comes later decodes the lines again.
         """
         count = self._fresh_after - max(self._warm_after, self._forgotten)
         for entry in self.after(self._warm_after, most=max(0, count)):
             if entry.decoded is not None:
                 entry.decoded = None
         self._warm_after, self._fresh_after = self._fresh_after, self.last_seq
-        self._cooled = self._written
+        self._cooled_weight = self._total_weight
 
     def _forget(self) -> None:
-        while self._written - self._gone > self._memory and self._start < len(self._entries) - 1:
-            self._gone += len(self._entries[self._start].line) + ENTRY_WEIGHT
-            # Readers hold entries, not the list: dropping the reference frees the line now.
-            self._entries[self._start] = _GONE
+        while (
+            self._total_weight - self._forgotten_weight > self._memory
+            and self._start < len(self._entries) - 1
+        ):
+            self._forgotten_weight += len(self._entries[self._start].line) + ENTRY_WEIGHT
+            # Deleting from the front of a list moves all entries; this frees the line at once.
+            self._entries[self._start] = _FORGOTTEN
             self._start += 1
             self._forgotten += 1
         if self._start * 2 > len(self._entries):
@@ -128,4 +133,4 @@ class Journal:
             self._start = 0
 
 
-_GONE = Entry(0, 0.0, Kind.NOISE)
+_FORGOTTEN = Entry(0, 0.0, Kind.NOISE)

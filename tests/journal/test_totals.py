@@ -7,25 +7,25 @@ import pytest
 
 from steersman.errors import CliExited, NotLoggedIn
 from steersman.journal import Entry, Kind
-from steersman.journal.accounts import Accounts
+from steersman.journal.totals import SessionTotals
 from steersman.messages import TextBlock, ToolUseBlock, Usage
 from tests.samples import Frame, frames, kind_of
 
 
-class Books:
-    """Accounts that are told frames, one second after the other."""
+class Feed:
+    """`SessionTotals` that are given frames, one second apart."""
 
     def __init__(self) -> None:
-        self.accounts = Accounts()
+        self.totals = SessionTotals()
         self.at = 0.0
 
-    def hear(self, *said: Frame, turns: tuple[str, ...] = ("u1",)) -> list[Any]:
+    def record(self, *said: Frame, turns: tuple[str, ...] = ("u1",)) -> list[Any]:
         found: list[Any] = []
         for frame in said:
             self.at += 1.0
             entry = Entry(int(self.at), self.at, Kind.MESSAGE, json.dumps(frame).encode(), turns)
             name = frame["subtype"] if frame["type"] == "system" else frame["type"]
-            found += self.accounts.hear(entry, name)
+            found += self.totals.record(entry, name)
         return found
 
 
@@ -61,12 +61,12 @@ def result(cost: float, **fields: Any) -> Frame:
 
 
 def test_a_turns_result_says_all_that_it_did() -> None:
-    books = Books()
-    books.accounts.open("u1", 0.0)
+    feed = Feed()
+    feed.totals.open("u1", 0.0)
 
-    books.hear(said(text("I look.")), said(use("t1")), answered("t1"))
-    books.hear(said(text("Done."), message_id="m2"), result(0.5, result="Done."))
-    found = books.accounts.settle("u1", 10.0, "completed")
+    feed.record(said(text("I look.")), said(use("t1")), answered("t1"))
+    feed.record(said(text("Done."), message_id="m2"), result(0.5, result="Done."))
+    found = feed.totals.settle("u1", 10.0, "completed")
 
     assert (found.outcome, found.text, found.answer) == ("completed", "I look.\n\nDone.", "Done.")
     assert found.blocks == (
@@ -82,9 +82,9 @@ def test_a_turns_result_says_all_that_it_did() -> None:
 
 
 def test_calls_are_reported_as_they_begin_and_end() -> None:
-    books = Books()
+    feed = Feed()
 
-    found = books.hear(said(use("t1"), use("t2")), answered("t2"))
+    found = feed.record(said(use("t1"), use("t2")), answered("t2"))
 
     assert [(each.tool_use_id, each.is_running) for each in found] == [
         ("t1", True),
@@ -94,12 +94,12 @@ def test_calls_are_reported_as_they_begin_and_end() -> None:
 
 
 def test_turns_that_share_a_result_share_its_words_and_the_first_bears_the_cost() -> None:
-    books = Books()
+    feed = Feed()
     for uuid in ("u1", "u2"):
-        books.accounts.open(uuid, 0.0)
-    books.hear(said(text("both")), result(0.5), turns=("u1", "u2"))
+        feed.totals.open(uuid, 0.0)
+    feed.record(said(text("both")), result(0.5), turns=("u1", "u2"))
 
-    first, second = (books.accounts.settle(uuid, 5.0, "completed") for uuid in ("u1", "u2"))
+    first, second = (feed.totals.settle(uuid, 5.0, "completed") for uuid in ("u1", "u2"))
 
     assert (first.text, second.text) == ("both", "both")
     assert (first.cost_usd, second.cost_usd) == (0.5, 0.0)
@@ -107,13 +107,13 @@ def test_turns_that_share_a_result_share_its_words_and_the_first_bears_the_cost(
 
 
 def test_several_results_of_one_turn_are_summed() -> None:
-    books = Books()
-    books.accounts.open("u1", 0.0)
-    books.hear(said(text("one")), result(0.5, permission_denials=[{"n": 1}]))
-    books.accounts.charge("u1")
+    feed = Feed()
+    feed.totals.open("u1", 0.0)
+    feed.record(said(text("one")), result(0.5, permission_denials=[{"n": 1}]))
+    feed.totals.charge("u1")
 
-    books.hear(result(0.25, permission_denials=[{"n": 2}], stop_reason="end_turn"))
-    found = books.accounts.settle("u1", 9.0, "completed")
+    feed.record(result(0.25, permission_denials=[{"n": 2}], stop_reason="end_turn"))
+    found = feed.totals.settle("u1", 9.0, "completed")
 
     assert found.cost_usd == 0.75
     assert found.usage == Usage(input_tokens=2)
@@ -123,106 +123,106 @@ def test_several_results_of_one_turn_are_summed() -> None:
 
 
 def test_what_nobody_asked_for_costs_the_session_and_no_turn() -> None:
-    books = Books()
-    books.hear(said(text("I woke up")), result(0.5, origin={"kind": "task-notification"}), turns=())
+    feed = Feed()
+    woken = result(0.5, origin={"kind": "task-notification"})
+    feed.record(said(text("I woke up")), woken, turns=())
 
-    books.accounts.open("u1", 5.0)
-    books.hear(result(0.25))
-    found = books.accounts.settle("u1", 9.0, "completed")
+    feed.totals.open("u1", 5.0)
+    feed.record(result(0.25))
+    found = feed.totals.settle("u1", 9.0, "completed")
 
     assert (found.cost_usd, found.text) == (0.25, "")
-    assert books.accounts.cost_usd == 0.75
-    assert (books.accounts.results, books.accounts.settled) == (2, 1)
+    assert feed.totals.cost_usd == 0.75
+    assert (feed.totals.results, feed.totals.settled) == (2, 1)
 
 
 def test_a_turn_without_a_result_keeps_what_it_has() -> None:
-    books = Books()
-    books.accounts.open("u1", 0.0)
-    books.hear(said(text("half")), said(use("t1")))
+    feed = Feed()
+    feed.totals.open("u1", 0.0)
+    feed.record(said(text("half")), said(use("t1")))
     cause = CliExited("gone")
 
-    found = books.accounts.settle("u1", 9.0, "failed", has_result=False, cause=cause)
+    found = feed.totals.settle("u1", 9.0, "failed", has_result=False, cause=cause)
 
     assert (found.text, found.answer, found.cause, found.result) == ("half", "half", cause, None)
     assert [each.is_running for each in found.tool_calls] == [True]
 
 
 def test_a_prompt_that_was_never_written_settles_too() -> None:
-    accounts = Accounts()
+    totals = SessionTotals()
 
-    found = accounts.settle("u9", 3.0, "cancelled", has_result=False)
+    found = totals.settle("u9", 3.0, "cancelled", has_result=False)
 
     assert (found.uuid, found.outcome, found.duration) == ("u9", "cancelled", 0.0)
-    assert accounts.settled == 0
+    assert totals.settled == 0
 
 
 def test_a_prompt_written_again_after_a_revival_goes_on() -> None:
-    books = Books()
-    books.accounts.open("u1", 1.0)
-    books.hear(said(text("before the crash")))
+    feed = Feed()
+    feed.totals.open("u1", 1.0)
+    feed.record(said(text("before the crash")))
 
-    books.accounts.open("u1", 8.0)
-    found = books.accounts.settle("u1", 9.0, "completed", has_result=False)
+    feed.totals.open("u1", 8.0)
+    found = feed.totals.settle("u1", 9.0, "completed", has_result=False)
 
     assert (found.text, found.duration) == ("before the crash", 8.0)
-    assert books.accounts.started == 1
+    assert feed.totals.started == 1
 
 
 def test_late_words_of_a_settled_turns_subagent_are_kept_for_nobody() -> None:
-    books = Books()
-    books.accounts.open("u1", 0.0)
-    books.accounts.settle("u1", 1.0, "completed", has_result=False)
+    feed = Feed()
+    feed.totals.open("u1", 0.0)
+    feed.totals.settle("u1", 1.0, "completed", has_result=False)
 
-    books.hear(said(use("t2"), parent_tool_use_id="t1"))
+    feed.record(said(use("t2"), parent_tool_use_id="t1"))
 
-    assert books.accounts.digest("u1") is None
-    assert books.accounts.calls.count == 1
+    assert feed.totals.calls.count == 1
 
 
 def test_a_retry_lasts_until_something_comes() -> None:
-    books = Books()
+    feed = Feed()
     retry = {"type": "system", "subtype": "api_retry", "attempt": 2, "max_retries": 10}
 
-    books.hear(retry)
-    assert books.accounts.retry is not None
-    assert (books.accounts.retry[0].attempt, books.accounts.retry[1]) == (2, 1.0)
+    feed.record(retry)
+    assert feed.totals.retry is not None
+    assert (feed.totals.retry[0].attempt, feed.totals.retry[1]) == (2, 1.0)
 
-    books.hear(said(text("there")))
-    assert books.accounts.retry is None
+    feed.record(said(text("there")))
+    assert feed.totals.retry is None
 
 
 def test_the_reason_of_a_failure_is_read_off_the_result() -> None:
-    books = Books()
-    books.accounts.open("u1", 0.0)
+    feed = Feed()
+    feed.totals.open("u1", 0.0)
     (refused,) = [each for each in frames("no_api_key") if each["type"] == "result"]
 
-    books.hear(refused)
-    found = books.accounts.settle("u1", 1.0, "failed")
+    feed.record(refused)
+    found = feed.totals.settle("u1", 1.0, "failed")
 
     assert isinstance(found.cause, NotLoggedIn)
 
 
 def test_when_the_cli_is_gone_nothing_runs() -> None:
-    books = Books()
-    books.hear({"type": "system", "subtype": "task_started", "task_id": "a1"}, said(use("t1")))
+    feed = Feed()
+    feed.record({"type": "system", "subtype": "task_started", "task_id": "a1"}, said(use("t1")))
 
-    books.accounts.lose(9.0)
+    feed.totals.cli_lost(9.0)
 
-    assert (books.accounts.running_tasks, books.accounts.calls.running) == ((), ())
-    assert [each.state for each in books.accounts.tasks.all] == ["lost"]
+    assert (feed.totals.running_tasks, feed.totals.calls.running) == ((), ())
+    assert [each.state for each in feed.totals.tasks.all] == ["lost"]
 
 
 @pytest.mark.parametrize("trace", ["subagent_foreground", "subagent_background"])
 def test_the_agents_of_a_turn_are_in_its_result(trace: str) -> None:
-    books = Books()
-    books.accounts.open("u1", 0.0)
+    feed = Feed()
+    feed.totals.open("u1", 0.0)
     for frame in frames(trace):
         if not kind_of(frame).startswith(("control_", "stream_event")):
-            books.hear(frame)
+            feed.record(frame)
             if frame["type"] == "result" and "origin" not in frame:
                 break
 
-    found = books.accounts.settle("u1", 99.0, "completed")
+    found = feed.totals.settle("u1", 99.0, "completed")
 
     (agent,) = found.agents
     assert (agent.description, agent.subagent_type) == ("sub job", "helper")
