@@ -56,9 +56,6 @@ SLOW = {
 """Of the standard library, and not loaded by asyncio or msgspec anyway."""
 
 NOT_FOR_EVERY_SESSION = {
-    "steersman.hooks.forms",
-    "steersman.hooks.guards",
-    "steersman.hooks.paths",
     "steersman.inbox",
     "steersman.journal.blocks",
     "steersman.journal.files",
@@ -168,7 +165,6 @@ def test_the_large_rooms_are_loaded_late() -> None:
     assert set(DOORS) >= {
         "steersman",
         "steersman.control",
-        "steersman.hooks",
         "steersman.journal",
         "steersman.messages",
         "steersman.options",

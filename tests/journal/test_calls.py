@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from steersman.journal.calls import CallBook, ToolCallRecord, ends_on, server_of
+from steersman.journal.calls import CallBook, ToolCallRecord, server_of, tool_ends_in
 from steersman.messages import Message, parse_message
 from tests.samples import frames, traces
 
@@ -125,7 +125,7 @@ def test_answers_are_found_without_decoding_them(trace: str) -> None:
         message = parse_message(frame)
         read.hear(message, float(at))
         if frame["type"] == "user":
-            looked.end(ends_on(json.dumps(frame).encode()), float(at))
+            looked.end(tool_ends_in(json.dumps(frame).encode()), float(at))
         else:
             looked.hear(message, float(at))
 
@@ -144,7 +144,7 @@ def test_answers_are_found_without_decoding_them(trace: str) -> None:
     ],
 )
 def test_strange_answers_stop_nobody(line: bytes, ends: list[str]) -> None:
-    assert [each.tool_use_id for each in ends_on(line)] == ends
+    assert [each.tool_use_id for each in tool_ends_in(line)] == ends
 
 
 def test_when_the_cli_goes_nothing_runs_any_more() -> None:

@@ -41,7 +41,7 @@ from steersman._wire.codec import Piece, Response, Route, encode, read_piece, ro
 from steersman._wire.framing import DEFAULT_LIMIT, LineFramer, Oversize
 from steersman.control.verbs import Answer, Verb
 from steersman.errors import RequestLost, RequestRefused, RequestTimeout
-from steersman.hooks.events.event import HookEvent
+from steersman.hooks.events import HookEvent
 from steersman.journal import Kind
 from steersman.messages.parsing import read_speech
 from steersman.permissions import CanUseTool, Elicitation, UserDialog

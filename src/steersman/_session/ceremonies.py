@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 
 from steersman._session.hooking import Hooking
-from steersman.hooks.events.sessions import SessionEnd, SessionStart
+from steersman.hooks.events import SessionEnd, SessionStart
 from steersman.hooks.openings import openings
 from steersman.hooks.outputs import SessionStartOutput
 from steersman.options import Options

@@ -14,7 +14,7 @@ from steersman._session.serving import Serving
 from steersman._wire.launch import hook_id
 from steersman.control.mcp import McpMessage
 from steersman.errors import SteersmanError
-from steersman.hooks.deferring import ask_rules
+from steersman.hooks.deferral import ask_rules
 from steersman.journal import Kind
 from steersman.ports import Caller, JsonObject
 

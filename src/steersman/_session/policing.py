@@ -13,7 +13,7 @@ from typing import Any, Literal
 from steersman._session.deciding import Deciding
 from steersman._session.decisions import Decisions
 from steersman.errors import UsageError
-from steersman.hooks.events.tools import PreToolUse
+from steersman.hooks.events import PreToolUse
 from steersman.hooks.registry import Hooks
 from steersman.options import Options
 from steersman.permissions import AddRules, Allow

@@ -8,12 +8,20 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard, TypeVar
 
 from steersman.errors import UsageError
-from steersman.hooks.events.event import HookEvent
-from steersman.hooks.events.places import CwdChanged, WorktreeCreate
-from steersman.hooks.events.prompts import Elicitation, UserPromptExpansion, UserPromptSubmit
-from steersman.hooks.events.sessions import PreModelSwitch, Setup
-from steersman.hooks.events.tools import PermissionRequest, PreToolUse
-from steersman.hooks.events.work import TaskCreated, TeammateIdle
+from steersman.hooks.events import (
+    CwdChanged,
+    Elicitation,
+    HookEvent,
+    PermissionRequest,
+    PreModelSwitch,
+    PreToolUse,
+    Setup,
+    TaskCreated,
+    TeammateIdle,
+    UserPromptExpansion,
+    UserPromptSubmit,
+    WorktreeCreate,
+)
 from steersman.hooks.matchers import check_matcher
 from steersman.hooks.replies import AsyncReply, Reply
 
@@ -36,7 +44,7 @@ GUARDED: tuple[type[HookEvent], ...] = (
 GUARDABLE: tuple[type[HookEvent], ...] = (*GUARDED, PreModelSwitch, TaskCreated)
 """Events whose action a reply was seen to stop."""
 
-SILENT: Mapping[type[HookEvent], str] = {
+NEVER_CALLED: Mapping[type[HookEvent], str] = {
     Setup: "it runs before callbacks are registered; a command in a settings file can have it",
     TeammateIdle: "it was never called back for; a command in a settings file can have it",
     CwdChanged: "it was never called back for; a command in a settings file can have it",
@@ -124,7 +132,7 @@ class Hooks:
                 timeout,
                 meant or ("guard" if event in GUARDED else "advise"),
                 run_async,
-                takes_three(callback),
+                takes_official_arguments(callback),
             )
         )
 
@@ -148,7 +156,7 @@ class Hooks:
     __hash__ = None  # type: ignore[assignment]
 
 
-def takes_three(callback: Callable[..., Any]) -> bool:
+def takes_official_arguments(callback: Callable[..., Any]) -> bool:
     """Whether a callback wants `(input, tool_use_id, context)` and not an event."""
     try:
         parameters = inspect.signature(callback).parameters.values()
@@ -166,9 +174,12 @@ def takes_three(callback: Callable[..., Any]) -> bool:
 def _check_event(event: object) -> None:
     if not _is_event(event):
         raise UsageError("event", event, "a class of steersman.hooks, such as PreToolUse")
-    if event in SILENT:
+    if event in NEVER_CALLED:
         raise UsageError(
-            "event", event.event_name(), "an event that the CLI calls back for", hint=SILENT[event]
+            "event",
+            event.event_name(),
+            "an event that the CLI calls back for",
+            hint=NEVER_CALLED[event],
         )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from steersman.errors import SteersmanError
 from steersman.journal.agents import AgentNode, agent_tree
-from steersman.journal.calls import CallBook, ToolCallRecord, ends_on
+from steersman.journal.calls import CallBook, ToolCallRecord, tool_ends_in
 from steersman.journal.digests import TurnDigest
 from steersman.journal.entries import Entry, Kind
 from steersman.journal.results import Outcome, TurnResult, cause_of
@@ -177,7 +177,7 @@ class Accounts:
     def _end_calls(self, entry: Entry) -> list[ToolCallRecord]:
         """A tool's answer may be megabytes, and who it is for is all that counts here."""
         self.retry = None
-        ends = ends_on(entry.line)
+        ends = tool_ends_in(entry.line)
         if not ends:
             return []
         for uuid in entry.turns:

@@ -19,7 +19,7 @@ from steersman.messages.lines import line_of
 from steersman.messages.parsing import Message, parse_message
 from steersman.messages.turns import Assistant, User
 
-__all__ = ["CallBook", "ToolCallRecord", "ToolEnd", "ends_on", "server_of"]
+__all__ = ["CallBook", "ToolCallRecord", "ToolEnd", "server_of", "tool_ends_in"]
 
 KEPT = 1000
 """Finished calls that the book of a session remembers; it may live for months."""
@@ -168,7 +168,7 @@ def server_of(name: str) -> str | None:
     return server if prefix == "mcp" and separator else None
 
 
-def ends_on(line: bytes) -> list[ToolEnd]:
+def tool_ends_in(line: bytes) -> list[ToolEnd]:
     """The tools whose answers a `user` line brings; the answers themselves are not decoded."""
     if b'"tool_result"' not in line:
         return []

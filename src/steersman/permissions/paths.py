@@ -12,7 +12,7 @@ import posixpath
 import re
 from dataclasses import dataclass
 
-__all__ = ["Place", "fits_path", "is_protected"]
+__all__ = ["Place", "is_protected", "matches_path"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ def is_protected(path: str) -> bool:
     return any(part.startswith(".") and part not in (".", "..") for part in path.split("/"))
 
 
-def fits_path(pattern: str, path: str, place: Place) -> bool:
+def matches_path(pattern: str, path: str, place: Place) -> bool:
     """Whether a rule's pattern covers the file, or a directory that it lies in."""
     base, rest = _based(pattern, place)
     full = posixpath.normpath(posixpath.join(place.cwd, _at_home(path, place)))

@@ -16,12 +16,22 @@ from steersman._json import is_sequence
 from steersman.errors import UsageError
 from steersman.permissions.paths import Place, is_protected
 from steersman.permissions.policy_file import PolicyTable, read_table
-from steersman.permissions.recorded import RecordedCall, WouldBe, compared
 from steersman.permissions.rules import EDITING, READING, Match, Rule, ToolCall, parse_rule
 from steersman.permissions.shell import commands_in
 from steersman.permissions.updates import Behavior
 
-__all__ = ["MAIN", "Explanation", "Policy", "PolicyRule", "Verdict", "allow", "ask", "deny"]
+__all__ = [
+    "MAIN",
+    "Explanation",
+    "Policy",
+    "PolicyRule",
+    "RecordedCall",
+    "Verdict",
+    "WouldBe",
+    "allow",
+    "ask",
+    "deny",
+]
 
 Verdict = Literal["allow", "deny", "ask", "cli"]
 """`cli`: nothing here decides, the CLI does by its own rules and mode."""
@@ -74,6 +84,30 @@ class Explanation:
     reason: str = ""
     is_final: bool = True
     """Whether the CLI cannot be stricter: it guards some paths and, in plan mode, every change."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCall:
+    """A call as a journal tells of it."""
+
+    tool_use_id: str
+    call: ToolCall
+    ran: bool
+    """Whether it was let through, however that came."""
+    source: str = ""
+    """Who decided: rule, callback, hook, cli, person; empty if nobody is on record."""
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WouldBe:
+    """What a policy would have made of a recorded call."""
+
+    recorded: RecordedCall
+    verdict: Verdict
+    rule: str
+    changes: bool
+    """Whether something else would have happened: `ask` counts if nobody was asked then."""
 
 
 def allow(*rules: str, **fields: Any) -> tuple[PolicyRule, ...]:
@@ -196,11 +230,7 @@ class Policy:
 
         `steersman.journal.decisions.recorded_calls(entries)` finds them in a journal.
         """
-        return [compared(each, self._explain_recorded(each)) for each in calls]
-
-    def _explain_recorded(self, recorded: RecordedCall) -> tuple[Verdict, str]:
-        found = self.decide(recorded.call)
-        return found.verdict, found.rule
+        return [compare(each, self.decide(each.call)) for each in calls]
 
     def _found(self, call: ToolCall) -> Explanation:
         word = self._by_word(call)
@@ -258,6 +288,18 @@ class Policy:
         both = set(self.auto_approve) & set(self.forbid)
         if both:
             raise UsageError("forbid", sorted(both), "rules that auto_approve does not have")
+
+
+def compare(recorded: RecordedCall, found: Explanation) -> WouldBe:
+    """Hold what happened against what would have been decided."""
+    was_asked = recorded.source in ("callback", "person")
+    changes = {
+        "allow": not recorded.ran or was_asked,
+        "deny": recorded.ran,
+        "ask": not was_asked,
+        "cli": False,
+    }[found.verdict]
+    return WouldBe(recorded, found.verdict, found.rule, changes)
 
 
 def _flat(groups: Iterable[object]) -> tuple[PolicyRule, ...]:

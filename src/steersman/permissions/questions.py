@@ -113,10 +113,10 @@ class PermissionContext(Struct, frozen=True):
         """
         if scope not in ("session", "keep"):
             raise UsageError("scope", scope, "session or keep")
-        return Allow(updated_permissions=lasting(self.question, scope) or None)
+        return Allow(updated_permissions=remembering_updates(self.question, scope) or None)
 
 
-def lasting(question: CanUseTool, scope: Scope) -> list[PermissionUpdate]:
+def remembering_updates(question: CanUseTool, scope: Scope) -> list[PermissionUpdate]:
     """The changes after which the CLI would not ask this question again."""
     if question.suppress_always_allow_rule or question.requires_user_interaction:
         return []

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from steersman.errors import UsageError
-from steersman.permissions.paths import Place, fits_path
+from steersman.permissions.paths import Place, matches_path
 from steersman.permissions.shell import Match, commands_in, grants_command, stops_command
 from steersman.permissions.updates import Behavior
 
@@ -116,7 +116,7 @@ class Rule:
         return Match.NO if READERS.issuperset(named) else Match.MAYBE
 
     def _fits(self, path: str, place: Place) -> bool:
-        return bool(path) and fits_path(self.content or "", path, place)
+        return bool(path) and matches_path(self.content or "", path, place)
 
 
 def parse_rule(text: object) -> Rule:

@@ -12,10 +12,7 @@ from typing import Any
 import msgspec
 
 from steersman import _json
-from steersman.hooks.events.event import HookEvent
-from steersman.hooks.events.prompts import Elicitation
-from steersman.hooks.events.sessions import PreModelSwitch
-from steersman.hooks.events.tools import PermissionRequest
+from steersman.hooks.events import Elicitation, HookEvent, PermissionRequest, PreModelSwitch
 from steersman.hooks.outputs import (
     Context,
     ElicitationOutput,
@@ -27,7 +24,7 @@ from steersman.hooks.outputs import (
 )
 from steersman.hooks.replies import AsyncReply, CommonReply, Reply, deny
 
-__all__ = ["Misfit", "no", "reply_to", "written"]
+__all__ = ["InvalidReply", "blocking_reply", "encode_reply", "parse_reply"]
 
 NAMES = {"continue_": "continue", "async_": "async"}
 """Python's reserved words, as the official Python SDK spells them."""
@@ -35,34 +32,34 @@ NAMES = {"continue_": "continue", "async_": "async"}
 REFUSALS = ("decline", "cancel")
 
 
-class Misfit(Exception):
+class InvalidReply(Exception):
     """What came back is no answer to this event; the text says what it was."""
 
 
-def no(event: type[HookEvent], reason: str) -> Reply:
+def blocking_reply(event: type[HookEvent], reason: str) -> Reply:
     """The reply that stops what `event` is about."""
     return _fitted(event, deny(reason))
 
 
-def reply_to(event: type[HookEvent], given: object) -> Reply | AsyncReply | None:
-    """What a callback said, as a reply to `event`; None for no opinion. Raises `Misfit`."""
+def parse_reply(event: type[HookEvent], given: object) -> Reply | AsyncReply | None:
+    """What a callback said, as a reply to `event`; None for no opinion. Raises `InvalidReply`."""
     if given is None or isinstance(given, AsyncReply):
         return given
     if isinstance(given, Reply):
         return _effective(event, _fitted(event, given))
     if _json.is_mapping(given):
         return _read(event, given) if given else None
-    raise Misfit(f"returned {type(given).__name__}")
+    raise InvalidReply(f"returned {type(given).__name__}")
 
 
-def written(reply: Reply | AsyncReply | None) -> bytes:
-    """The reply as JSON. Raises `Misfit` if it holds something that no JSON can say."""
+def encode_reply(reply: Reply | AsyncReply | None) -> bytes:
+    """The reply as JSON. Raises `InvalidReply` if it holds something that no JSON can say."""
     if reply is None:
         return b"{}"
     try:
         return _json.dumps(reply)
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
-        raise Misfit(f"returned what no JSON can say: {error}") from error
+        raise InvalidReply(f"returned what no JSON can say: {error}") from error
 
 
 def _fitted(event: type[HookEvent], reply: Reply) -> Reply:
@@ -78,7 +75,7 @@ def _fitted(event: type[HookEvent], reply: Reply) -> Reply:
         return _replace(reply, _with_context(event, specific))
     if _json.is_mapping(specific):
         return _replace(reply, _specific(event, specific))
-    raise Misfit(f"answered with {type(specific).__name__}")
+    raise InvalidReply(f"answered with {type(specific).__name__}")
 
 
 def _judged(event: type[HookEvent], reply: Reply, verdict: ToolVerdict) -> Reply:
@@ -98,13 +95,13 @@ def _judged(event: type[HookEvent], reply: Reply, verdict: ToolVerdict) -> Reply
         )
     if decision == "allow" and verdict.updated_input is None:
         return _replace(reply, None)
-    raise Misfit(f"answered {decision or 'with other input'}, which is for PreToolUse")
+    raise InvalidReply(f"answered {decision or 'with other input'}, which is for PreToolUse")
 
 
 def _with_context(event: type[HookEvent], context: Context) -> Output:
     output = event.OUTPUT
     if output is None or "additional_context" not in output.__struct_fields__:
-        raise Misfit(f"answered with context, which {event.event_name()} does not take")
+        raise InvalidReply(f"answered with context, which {event.event_name()} does not take")
     return msgspec.convert({"additionalContext": context.additional_context, **_tag(event)}, output)
 
 
@@ -116,7 +113,7 @@ def _read(event: type[HookEvent], given: Mapping[str, Any]) -> Reply | AsyncRepl
             return msgspec.convert(fields, AsyncReply)
         common = msgspec.convert(fields, CommonReply)
     except msgspec.ValidationError as error:
-        raise Misfit(f"returned a mapping that is no reply: {error}") from None
+        raise InvalidReply(f"returned a mapping that is no reply: {error}") from None
     output = None if specific is None else _specific(event, specific)
     reply = Reply(**msgspec.structs.asdict(common), hook_specific_output=output)
     return _effective(event, reply)
@@ -125,15 +122,15 @@ def _read(event: type[HookEvent], given: Mapping[str, Any]) -> Reply | AsyncRepl
 def _specific(event: type[HookEvent], given: object) -> dict[str, Any] | None:
     """An event's own part, looked at and given back with fields that this release does not know."""
     if not _json.is_mapping(given):
-        raise Misfit(f"returned {type(given).__name__} as hookSpecificOutput")
+        raise InvalidReply(f"returned {type(given).__name__} as hookSpecificOutput")
     fields = {name: value for name, value in given.items() if value is not None}
     if fields.get("hookEventName") != event.event_name():
-        raise Misfit(f"answered {fields.get('hookEventName')!r}, not {event.event_name()!r}")
+        raise InvalidReply(f"answered {fields.get('hookEventName')!r}, not {event.event_name()!r}")
     if event.OUTPUT is not None:
         try:
             msgspec.convert(fields, event.OUTPUT)
         except msgspec.ValidationError as error:
-            raise Misfit(f"returned a hookSpecificOutput that is none: {error}") from None
+            raise InvalidReply(f"returned a hookSpecificOutput that is none: {error}") from None
     return fields
 
 
@@ -141,7 +138,9 @@ def _effective(event: type[HookEvent], reply: Reply) -> Reply:
     """The reply with what the CLI goes by, where it lets a plain `no` pass unheard."""
     specific = reply.hook_specific_output
     if event is PermissionRequest and reply.decision == "block" and specific is None:
-        return _replace(reply, no(event, reply.reason or "blocked").hook_specific_output)
+        return _replace(
+            reply, blocking_reply(event, reply.reason or "blocked").hook_specific_output
+        )
     if event is Elicitation and reply.decision is None and _action_of(specific) in REFUSALS:
         return msgspec.structs.replace(reply, decision="block")
     return reply
@@ -161,7 +160,7 @@ def _refuse_strange(event: type[HookEvent], specific: Output) -> None:
     try:
         msgspec.convert(msgspec.to_builtins(specific), type(specific))
     except (msgspec.ValidationError, TypeError) as error:
-        raise Misfit(f"answered {event.event_name()} with strange values: {error}") from None
+        raise InvalidReply(f"answered {event.event_name()} with strange values: {error}") from None
     except UnicodeEncodeError:
         # A lone surrogate that the model wrote; it can be said back.
         return

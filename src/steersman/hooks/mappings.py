@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeGuard
 from steersman._json import is_mapping, is_sequence
 from steersman.errors import UsageError
 from steersman.hooks import events
-from steersman.hooks.events.event import HookEvent
+from steersman.hooks.events import HookEvent
 from steersman.hooks.registry import GUARDABLE, HookKind, Hooks
 
 __all__ = ["HookMatcher", "hooks_from"]

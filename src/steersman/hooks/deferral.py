@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from steersman import _json
-from steersman.hooks.events.tools import PreToolUse
+from steersman.hooks.events import PreToolUse
 from steersman.hooks.outputs import ToolVerdict
 from steersman.hooks.replies import Reply
 
-__all__ = ["Deferring", "ask_rules"]
+__all__ = ["DeferralCheck", "ask_rules"]
 
 WHOLE_TOOL = re.compile(r"([^()]+)(\(\*?\))?")
 
@@ -26,7 +26,7 @@ NO_RULE = (
 ONE_AT_A_TIME = "Denied for now: another tool was put off in this turn. Ask for it again later."
 
 
-class Deferring:
+class DeferralCheck:
     """Lets one tool of a turn be put off, where a rule stands behind it."""
 
     def __init__(self, rules: Iterable[str]) -> None:
