@@ -7,8 +7,7 @@ keeps it from running; and of two tools put off at once it forgets the first.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from steersman import _json
 from steersman.hooks.events import PreToolUse
@@ -57,7 +56,7 @@ def ask_rules(*settings: object) -> tuple[str, ...]:
     return tuple(rules)
 
 
-def _object_of(settings: object) -> Mapping[str, Any]:
+def _object_of(settings: object) -> _json.JsonObject:
     if isinstance(settings, str) and settings.lstrip().startswith("{"):
         try:
             settings = _json.loads(settings.encode("utf-8", "surrogatepass"))
@@ -66,7 +65,7 @@ def _object_of(settings: object) -> Mapping[str, Any]:
     return settings if _json.is_mapping(settings) else {}
 
 
-def _decision_of(specific: object) -> Any:
+def _decision_of(specific: object) -> object:
     if isinstance(specific, ToolVerdict):
         return specific.permission_decision
     return specific.get("permissionDecision") if _json.is_mapping(specific) else None

@@ -5,8 +5,9 @@ To add an event, write its class and name it in `__all__`. Its name is the CLI's
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from steersman._json import Json, JsonDict
 from steersman._values import Wire
 from steersman.hooks.outputs import (
     CwdChangedOutput,
@@ -87,7 +88,7 @@ class HookEvent(Wire, frozen=True, kw_only=True, tag_field="hook_event_name"):
     permission_mode: str = ""
     agent_id: str | None = None
     agent_type: str | None = None
-    effort: dict[str, Any] | None = None
+    effort: JsonDict | None = None
 
     @classmethod
     def event_name(cls) -> str:
@@ -109,7 +110,7 @@ class _ToolEvent(HookEvent, frozen=True, kw_only=True):
     MATCHED: ClassVar[str] = "tool_name"
 
     tool_name: str = ""
-    tool_input: dict[str, Any] = {}
+    tool_input: JsonDict = {}
 
 
 class PreToolUse(_ToolEvent, frozen=True, kw_only=True, tag="PreToolUse"):
@@ -118,7 +119,7 @@ class PreToolUse(_ToolEvent, frozen=True, kw_only=True, tag="PreToolUse"):
     OUTPUT: ClassVar[type[Output] | None] = ToolVerdict
 
     tool_use_id: str = ""
-    mcp_server: dict[str, Any] | None = None
+    mcp_server: JsonDict | None = None
 
 
 class PostToolUse(_ToolEvent, frozen=True, kw_only=True, tag="PostToolUse"):
@@ -127,9 +128,9 @@ class PostToolUse(_ToolEvent, frozen=True, kw_only=True, tag="PostToolUse"):
     OUTPUT: ClassVar[type[Output] | None] = PostToolUseOutput
 
     tool_use_id: str = ""
-    tool_response: Any = None
+    tool_response: Json = None
     duration_ms: float = 0.0
-    mcp_server: dict[str, Any] | None = None
+    mcp_server: JsonDict | None = None
 
 
 class PostToolUseFailure(_ToolEvent, frozen=True, kw_only=True, tag="PostToolUseFailure"):
@@ -141,7 +142,7 @@ class PostToolUseFailure(_ToolEvent, frozen=True, kw_only=True, tag="PostToolUse
     error: str = ""
     is_interrupt: bool = False
     duration_ms: float = 0.0
-    mcp_server: dict[str, Any] | None = None
+    mcp_server: JsonDict | None = None
 
 
 class PostToolBatch(HookEvent, frozen=True, kw_only=True, tag="PostToolBatch"):
@@ -149,7 +150,7 @@ class PostToolBatch(HookEvent, frozen=True, kw_only=True, tag="PostToolBatch"):
 
     OUTPUT: ClassVar[type[Output] | None] = PostToolBatchOutput
 
-    tool_calls: list[dict[str, Any]] = []
+    tool_calls: list[JsonDict] = []
 
 
 class PermissionRequest(_ToolEvent, frozen=True, kw_only=True, tag="PermissionRequest"):
@@ -157,8 +158,8 @@ class PermissionRequest(_ToolEvent, frozen=True, kw_only=True, tag="PermissionRe
 
     OUTPUT: ClassVar[type[Output] | None] = PermissionRequestOutput
 
-    permission_suggestions: list[dict[str, Any]] = []
-    mcp_server: dict[str, Any] | None = None
+    permission_suggestions: list[JsonDict] = []
+    mcp_server: JsonDict | None = None
 
 
 class PermissionDenied(_ToolEvent, frozen=True, kw_only=True, tag="PermissionDenied"):
@@ -168,7 +169,7 @@ class PermissionDenied(_ToolEvent, frozen=True, kw_only=True, tag="PermissionDen
 
     tool_use_id: str = ""
     reason: str = ""
-    mcp_server: dict[str, Any] | None = None
+    mcp_server: JsonDict | None = None
 
 
 # Prompts, messages and elicitations
@@ -231,7 +232,7 @@ class Elicitation(HookEvent, frozen=True, kw_only=True, tag="Elicitation"):
     mode: str = ""
     url: str | None = None
     elicitation_id: str | None = None
-    requested_schema: dict[str, Any] | None = None
+    requested_schema: JsonDict | None = None
 
 
 class ElicitationResult(HookEvent, frozen=True, kw_only=True, tag="ElicitationResult"):
@@ -244,7 +245,7 @@ class ElicitationResult(HookEvent, frozen=True, kw_only=True, tag="ElicitationRe
     elicitation_id: str | None = None
     mode: str = ""
     action: str = ""
-    content: dict[str, Any] | None = None
+    content: JsonDict | None = None
 
 
 # The session
@@ -292,8 +293,8 @@ class Stop(HookEvent, frozen=True, kw_only=True, tag="Stop"):
 
     stop_hook_active: bool = False
     last_assistant_message: str | None = None
-    background_tasks: list[dict[str, Any]] = []
-    session_crons: list[dict[str, Any]] = []
+    background_tasks: list[JsonDict] = []
+    session_crons: list[JsonDict] = []
 
 
 class StopFailure(HookEvent, frozen=True, kw_only=True, tag="StopFailure"):
@@ -302,7 +303,7 @@ class StopFailure(HookEvent, frozen=True, kw_only=True, tag="StopFailure"):
     MATCHED: ClassVar[str] = "error"
 
     error: str = ""
-    error_details: Any = None
+    error_details: Json = None
     last_assistant_message: str | None = None
 
 
@@ -371,8 +372,8 @@ class SubagentStop(HookEvent, frozen=True, kw_only=True, tag="SubagentStop"):
     stop_hook_active: bool = False
     agent_transcript_path: str = ""
     last_assistant_message: str | None = None
-    background_tasks: list[dict[str, Any]] = []
-    session_crons: list[dict[str, Any]] = []
+    background_tasks: list[JsonDict] = []
+    session_crons: list[JsonDict] = []
 
 
 class TeammateIdle(HookEvent, frozen=True, kw_only=True, tag="TeammateIdle"):

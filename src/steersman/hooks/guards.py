@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Literal, TypeVar
 
-from steersman._json import is_array, is_object
+from steersman._json import Json, JsonDict, is_array, is_object
 from steersman.errors import UsageError
 from steersman.hooks.events import HookEvent, PostToolUse, PreToolUse
 from steersman.hooks.matchers import check_matcher, matches
@@ -72,7 +72,7 @@ def only_tools(*matchers: str, reason: str | None = None) -> Callable[[PreToolUs
 
 
 def validate(
-    check: Callable[[str, dict[str, Any]], Checked | Awaitable[Checked]],
+    check: Callable[[str, JsonDict], Checked | Awaitable[Checked]],
 ) -> Callable[[PreToolUse], Awaitable[Reply | None]]:
     """Deny what `check(tool_name, tool_input)` does not let pass.
 
@@ -83,7 +83,7 @@ def validate(
 
     async def guard(event: PreToolUse) -> Reply | None:
         given = check(event.tool_name, event.tool_input)
-        found: Any = await given if inspect.isawaitable(given) else given
+        found: object = await given if inspect.isawaitable(given) else given
         return _denied(event.tool_name, found)
 
     return guard
@@ -213,7 +213,7 @@ def make_redactor(patterns: tuple[str | Pattern, ...], replacement: str) -> Reda
     return mask
 
 
-def _masked(value: Any, mask: Redactor) -> Any:
+def _masked(value: Json, mask: Redactor) -> Json:
     if isinstance(value, str):
         return mask(value)
     if is_object(value):
@@ -230,7 +230,7 @@ def _check_matchers(matchers: tuple[object, ...]) -> None:
         check_matcher(each)
 
 
-def _named(value: Any, field: str) -> Iterator[str]:
+def _named(value: Json, field: str) -> Iterator[str]:
     """Every text of an input that may be a path."""
     if is_object(value):
         for name, each in value.items():

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeGuard
 
-from steersman._json import is_mapping, is_sequence
+from steersman._json import JsonObject, is_mapping, is_sequence
 from steersman.errors import UsageError
 from steersman.hooks import events
 from steersman.hooks.events import HookEvent
@@ -23,6 +23,9 @@ EVENTS: Mapping[str, type[HookEvent]] = {
 }
 """By the CLI's name."""
 
+AnyCallback = Callable[..., Any]
+"""A callback of the event, or of `(input, tool_use_id, context)`."""
+
 FIELDS = ("matcher", "hooks", "timeout", "on_failure")
 
 
@@ -31,7 +34,7 @@ class HookMatcher:
     """Callbacks that share a matcher and a timeout."""
 
     matcher: str | None = None
-    hooks: Sequence[Callable[..., Any]] = field(default_factory=list[Callable[..., Any]])
+    hooks: Sequence[AnyCallback] = field(default_factory=list[AnyCallback])
     timeout: float | None = None
     on_failure: Literal["block", "continue"] | None = None
     """`block` makes guards of them, `continue` advisers; without it the event decides."""
@@ -87,7 +90,7 @@ def _matchers(where: str, given: object) -> Iterator[HookMatcher]:
         raise UsageError(where, given, "a callback, a HookMatcher, or a list of them")
 
 
-def _matcher_of(where: str, given: Mapping[str, Any]) -> HookMatcher:
+def _matcher_of(where: str, given: JsonObject) -> HookMatcher:
     fields = {{"onFailure": "on_failure"}.get(name, name): value for name, value in given.items()}
     for name in fields:
         if name not in FIELDS:
@@ -95,5 +98,5 @@ def _matcher_of(where: str, given: Mapping[str, Any]) -> HookMatcher:
     return HookMatcher(**fields)
 
 
-def _is_by_event(given: object) -> TypeGuard[Mapping[Any, Any]]:
+def _is_by_event(given: object) -> TypeGuard[Mapping[str | type[HookEvent], object]]:
     return isinstance(given, Mapping)

@@ -5,11 +5,11 @@ A field that is left out is not sent: the CLI takes a null for an invalid answer
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct, field
 
-from steersman._json import is_mapping
+from steersman._json import Json, JsonDict, is_mapping
 from steersman.errors import UsageError
 
 __all__ = [
@@ -68,7 +68,7 @@ class ToolVerdict(Output, frozen=True, kw_only=True, tag="PreToolUse"):
 
     permission_decision: Literal["allow", "deny", "ask", "defer"] | None = None
     permission_decision_reason: str | None = None
-    updated_input: dict[str, Any] | None = None
+    updated_input: JsonDict | None = None
     additional_context: str | None = None
 
     def __post_init__(self) -> None:
@@ -88,9 +88,9 @@ class PostToolUseOutput(Output, frozen=True, kw_only=True, tag="PostToolUse"):
 
     additional_context: str | None = None
     classifier_context: str | None = None
-    updated_tool_output: Any = None
+    updated_tool_output: Json = None
     """In the shape of `tool_response`: the CLI ignores another for its own tools."""
-    updated_mcp_tool_output: Any = field(default=None, name="updatedMCPToolOutput")
+    updated_mcp_tool_output: Json = field(default=None, name="updatedMCPToolOutput")
 
 
 class PostToolUseFailureOutput(Output, frozen=True, kw_only=True, tag="PostToolUseFailure"):
@@ -109,8 +109,8 @@ class PermissionVerdict(Struct, frozen=True, kw_only=True, omit_defaults=True, r
     """`allow`, perhaps with other input or new rules; or `deny`, with a message."""
 
     behavior: Literal["allow", "deny"]
-    updated_input: dict[str, Any] | None = None
-    updated_permissions: list[dict[str, Any]] | None = None
+    updated_input: JsonDict | None = None
+    updated_permissions: list[JsonDict] | None = None
     message: str | None = None
     interrupt: bool = False
 
@@ -161,14 +161,14 @@ class ElicitationOutput(Output, frozen=True, kw_only=True, tag="Elicitation"):
     """Answer in place of the person. CLI 2.1.325 ignores it; `deny()` does decline."""
 
     action: Literal["accept", "decline", "cancel"] | None = None
-    content: dict[str, Any] | None = None
+    content: JsonDict | None = None
 
 
 class ElicitationResultOutput(Output, frozen=True, kw_only=True, tag="ElicitationResult"):
     """Change what the server gets to hear."""
 
     action: Literal["accept", "decline", "cancel"] | None = None
-    content: dict[str, Any] | None = None
+    content: JsonDict | None = None
 
 
 # The session

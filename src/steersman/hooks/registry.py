@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeGuard, TypeVar
+from typing import Literal, TypeGuard, TypeVar
 
+from steersman._json import JsonObject
 from steersman.errors import UsageError
 from steersman.hooks.events import (
     CwdChanged,
@@ -29,7 +30,7 @@ __all__ = ["HookAnswer", "HookCallback", "HookKind", "Hooks", "Registered"]
 
 EventT = TypeVar("EventT", bound=HookEvent)
 
-HookAnswer = Reply | AsyncReply | Mapping[str, Any] | None
+HookAnswer = Reply | AsyncReply | JsonObject | None
 HookCallback = Callable[[EventT], HookAnswer | Awaitable[HookAnswer]]
 HookKind = Literal["guard", "advise", "observe"]
 """`guard`: its failure stops the action. `advise`: its reply counts, its failure does not.
@@ -114,7 +115,7 @@ class Hooks:
     def _add(
         self,
         event: type[HookEvent],
-        callback: Any,
+        callback: object,
         matcher: str | None,
         timeout: float | None,
         kind: HookKind | None,
@@ -156,7 +157,7 @@ class Hooks:
     __hash__ = None  # type: ignore[assignment]
 
 
-def takes_official_arguments(callback: Callable[..., Any]) -> bool:
+def takes_official_arguments(callback: Callable[..., object]) -> bool:
     """Whether a callback wants `(input, tool_use_id, context)` and not an event."""
     try:
         parameters = inspect.signature(callback).parameters.values()
@@ -209,7 +210,7 @@ def _check_kind(event: type[HookEvent], kind: object, *, run_async: object) -> N
         raise UsageError("kind", "observe", "advise: the callback makes the worktree")
 
 
-def _is_callback(given: object) -> TypeGuard[Callable[..., Any]]:
+def _is_callback(given: object) -> TypeGuard[Callable[..., HookAnswer | Awaitable[HookAnswer]]]:
     return callable(given)
 
 

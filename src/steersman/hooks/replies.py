@@ -6,11 +6,11 @@ into what that event's reply looks like.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct, field
 
-from steersman._json import is_mapping
+from steersman._json import JsonDict, is_mapping
 from steersman.errors import UsageError
 from steersman.hooks.outputs import Context, Output, ToolVerdict
 
@@ -45,7 +45,7 @@ class CommonReply(Struct, frozen=True, kw_only=True, omit_defaults=True, rename=
 class Reply(CommonReply, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """Carry on, or not; and what to tell the model and the person."""
 
-    hook_specific_output: Output | Context | dict[str, Any] | None = None
+    hook_specific_output: Output | Context | JsonDict | None = None
 
     def __post_init__(self) -> None:
         if self.decision not in (None, "approve", "block"):
@@ -62,7 +62,7 @@ class AsyncReply(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="
     """In milliseconds, as on the wire."""
 
 
-def allow(*, updated_input: dict[str, Any] | None = None, reason: str | None = None) -> Reply:
+def allow(*, updated_input: JsonDict | None = None, reason: str | None = None) -> Reply:
     """Let it happen without asking anyone, perhaps with other input."""
     _check_input(updated_input, may_be_none=True)
     _check_reason(reason, may_be_none=True)
@@ -74,7 +74,7 @@ def allow(*, updated_input: dict[str, Any] | None = None, reason: str | None = N
     return Reply(hook_specific_output=verdict)
 
 
-def modify(updated_input: dict[str, Any]) -> Reply:
+def modify(updated_input: JsonDict) -> Reply:
     """Change the input and leave the decision to others: it is asked about as changed."""
     _check_input(updated_input)
     return Reply(hook_specific_output=ToolVerdict(updated_input=updated_input))

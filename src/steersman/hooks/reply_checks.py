@@ -6,9 +6,6 @@ everything is looked at here first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import msgspec
 
 from steersman import _json
@@ -105,7 +102,7 @@ def _with_context(event: type[HookEvent], context: Context) -> Output:
     return msgspec.convert({"additionalContext": context.additional_context, **_tag(event)}, output)
 
 
-def _read(event: type[HookEvent], given: Mapping[str, Any]) -> Reply | AsyncReply:
+def _read(event: type[HookEvent], given: _json.JsonObject) -> Reply | AsyncReply:
     fields = {NAMES.get(name, name): value for name, value in given.items() if value is not None}
     specific = fields.pop("hookSpecificOutput", None)
     try:
@@ -119,7 +116,7 @@ def _read(event: type[HookEvent], given: Mapping[str, Any]) -> Reply | AsyncRepl
     return _effective(event, reply)
 
 
-def _specific(event: type[HookEvent], given: object) -> dict[str, Any] | None:
+def _specific(event: type[HookEvent], given: object) -> _json.JsonDict | None:
     """An event's own part, looked at and given back with fields that this release does not know."""
     if not _json.is_mapping(given):
         raise InvalidReply(f"returned {type(given).__name__} as hookSpecificOutput")
@@ -146,7 +143,7 @@ def _effective(event: type[HookEvent], reply: Reply) -> Reply:
     return reply
 
 
-def _action_of(specific: object) -> Any:
+def _action_of(specific: object) -> object:
     if _json.is_mapping(specific):
         return specific.get("action")
     return specific.action if isinstance(specific, ElicitationOutput) else None
@@ -166,7 +163,7 @@ def _refuse_strange(event: type[HookEvent], specific: Output) -> None:
         return
 
 
-def _replace(reply: Reply, specific: Output | Context | dict[str, Any] | None) -> Reply:
+def _replace(reply: Reply, specific: Output | Context | _json.JsonDict | None) -> Reply:
     return msgspec.structs.replace(reply, hook_specific_output=specific)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from steersman._json import JsonDict
 from steersman.errors import UsageError
 from steersman.permissions.decisions import Allow, Deny, DialogAnswer, ElicitationAnswer
 from steersman.permissions.questions import (
@@ -61,7 +62,7 @@ class Ask:
         return self.payload.tool_name if isinstance(self.payload, CanUseTool) else None
 
     @property
-    def tool_input(self) -> dict[str, Any]:
+    def tool_input(self) -> JsonDict:
         """What the tool is to be given."""
         return self.payload.input if isinstance(self.payload, CanUseTool) else {}
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, get_args
+from collections.abc import Sequence
+from typing import Literal, get_args
 
 from msgspec import Struct
 
-from steersman._json import is_mapping, is_sequence
+from steersman._json import Json, JsonDict, JsonObject, is_mapping, is_sequence
 from steersman.errors import UsageError
 from steersman.permissions.updates import PermissionUpdate
 
@@ -28,8 +28,8 @@ class Allow(
     """Let it run, perhaps with other input; perhaps not ask again."""
 
     # The CLI takes a null here for an invalid answer and refuses the tool: absent means unchanged.
-    updated_input: dict[str, Any] | None = None
-    updated_permissions: Sequence[PermissionUpdate | Mapping[str, Any]] | None = None
+    updated_input: JsonDict | None = None
+    updated_permissions: Sequence[PermissionUpdate | JsonObject] | None = None
     decision_classification: Classification | None = None
     """For the CLI's statistics: what a person meant by it."""
 
@@ -80,7 +80,7 @@ class ElicitationAnswer(Struct, frozen=True, omit_defaults=True):
     """What the person said to a server: `accept` with content, `decline`, or `cancel`."""
 
     action: Literal["accept", "decline", "cancel"]
-    content: dict[str, Any] | None = None
+    content: JsonDict | None = None
 
     def __post_init__(self) -> None:
         if self.action not in ("accept", "decline", "cancel"):
@@ -93,4 +93,4 @@ class DialogAnswer(Struct, frozen=True, omit_defaults=True):
     """What the person did with a dialog."""
 
     behavior: str
-    result: Any = None
+    result: Json = None

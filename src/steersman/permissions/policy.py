@@ -8,11 +8,11 @@ more. Pure: what a session does with the verdict is the session's business.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
-from steersman._json import is_sequence
+from steersman._json import JsonObject, is_sequence
 from steersman.errors import UsageError
 from steersman.permissions.paths import Place, is_protected
 from steersman.permissions.policy_file import PolicyTable, read_table
@@ -204,7 +204,7 @@ class Policy:
     def explain(
         self,
         tool: str,
-        input: Mapping[str, Any] | None = None,  # noqa: A002 - the CLI's own word for it
+        input: JsonObject | None = None,  # noqa: A002 - the CLI's own word for it
         *,
         agent: str | None = None,
         mode: str = "default",

@@ -15,11 +15,9 @@ agents = ["writer"]
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from steersman._json import is_array, is_mapping
+from steersman._json import JsonObject, is_array, is_mapping
 from steersman.errors import UsageError
 from steersman.permissions.updates import Behavior
 
@@ -45,7 +43,7 @@ class PolicyTable:
     """What stands in the text."""
 
     rules: tuple[TableRule, ...]
-    words: Mapping[str, Any]
+    words: JsonObject
 
 
 def read_table(text: str) -> PolicyTable:
@@ -67,7 +65,7 @@ def read_table(text: str) -> PolicyTable:
     return PolicyTable(rules, {**lists, **{name: found[name] for name in WORDS if name in found}})
 
 
-def _rule(place: str, entry: Any) -> TableRule:
+def _rule(place: str, entry: object) -> TableRule:
     if not is_mapping(entry):
         raise UsageError(place, entry, "a table")
     said: list[Behavior] = [each for each in BEHAVIORS if each in entry]
@@ -83,7 +81,7 @@ def _rule(place: str, entry: Any) -> TableRule:
     return TableRule(said[0], _texts(f"{place}.{said[0]}", entry[said[0]]), because, agents)
 
 
-def _texts(place: str, given: Any) -> tuple[str, ...]:
+def _texts(place: str, given: object) -> tuple[str, ...]:
     listed = [given] if isinstance(given, str) else given
     if not (is_array(listed) and all(isinstance(each, str) for each in listed)):
         raise UsageError(place, given, "a text, or a list of texts")

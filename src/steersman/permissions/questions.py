@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
+from steersman._json import Json, JsonDict
 from steersman._values import Wire
 from steersman.errors import UsageError
 from steersman.permissions.decisions import Allow
@@ -28,17 +29,17 @@ class CanUseTool(Wire, frozen=True, kw_only=True, tag_field="subtype", tag="can_
     """The question as it stands on the wire; `raw` has what is not named here."""
 
     tool_name: str
-    input: dict[str, Any]
+    input: JsonDict
     tool_use_id: str = ""
     title: str = ""
     display_name: str = ""
     description: str = ""
-    mcp_server: dict[str, Any] | None = None
-    permission_suggestions: list[dict[str, Any]] = []
+    mcp_server: JsonDict | None = None
+    permission_suggestions: list[JsonDict] = []
     blocked_path: str | None = None
     decision_reason: str | None = None
     decision_reason_type: str | None = None
-    matched_ask_rule: Any = None
+    matched_ask_rule: Json = None
     suppress_always_allow_rule: bool = False
     default_to_no: bool = False
     classifier_approvable: bool | None = None
@@ -52,7 +53,7 @@ class Elicitation(Wire, frozen=True, kw_only=True, tag_field="subtype", tag="eli
     mcp_server_name: str
     message: str = ""
     mode: str = "form"
-    requested_schema: dict[str, Any] | None = None
+    requested_schema: JsonDict | None = None
     property_order: list[str] = []
     url: str | None = None
     elicitation_id: str | None = None
@@ -62,7 +63,7 @@ class UserDialog(Wire, frozen=True, kw_only=True, tag_field="subtype", tag="requ
     """The CLI wants a dialog shown, of a kind that `supported_dialog_kinds` promised."""
 
     dialog_kind: str
-    payload: Any = None
+    payload: Json = None
     tool_use_id: str | None = None
 
 

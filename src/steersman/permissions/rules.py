@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import urlsplit
 
+from steersman._json import Json, JsonObject
 from steersman.errors import UsageError
 from steersman.permissions.paths import Place, matches_path
 from steersman.permissions.shell import Match, commands_in, grants_command, stops_command
@@ -34,7 +33,7 @@ class ToolCall:
     """What a tool is asked to do, by whom and where."""
 
     tool: str
-    input: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    input: JsonObject = field(default_factory=dict[str, Json])
     agent: str | None = None
     """The kind of subagent; `None` for the main one."""
     mode: str = "default"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from collections.abc import Iterable
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
+from steersman._json import JsonObject
 from steersman._values import MISFITS
 
 __all__ = [
@@ -93,7 +94,7 @@ class RemoveDirectories(PermissionUpdate, frozen=True, kw_only=True, tag="remove
 Known = AddRules | ReplaceRules | RemoveRules | SetMode | AddDirectories | RemoveDirectories
 
 
-def read_updates(found: Iterable[Any]) -> list[PermissionUpdate]:
+def read_updates(found: Iterable[object]) -> list[PermissionUpdate]:
     """The changes among `found` that this release knows."""
     known: list[PermissionUpdate] = []
     for each in found:
@@ -105,8 +106,8 @@ def read_updates(found: Iterable[Any]) -> list[PermissionUpdate]:
 
 
 def where_it_counts(
-    update: PermissionUpdate | Mapping[str, Any], setting_sources: Iterable[str]
-) -> PermissionUpdate | Mapping[str, Any]:
+    update: PermissionUpdate | JsonObject, setting_sources: Iterable[str]
+) -> PermissionUpdate | JsonObject:
     """The change as it has an effect in this session.
 
     The CLI writes a settings file that it does not read, and the session never hears of it: such a

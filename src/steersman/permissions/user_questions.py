@@ -6,9 +6,9 @@ An unanswered question never becomes an empty answer: a call in which nothing is
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from steersman._json import is_array, is_object, is_sequence
+from steersman._json import JsonDict, is_array, is_object, is_sequence
 from steersman.errors import UsageError
 from steersman.permissions.decisions import Allow, Decision, Deny
 from steersman.permissions.questions import CanUseTool
@@ -67,7 +67,7 @@ class QuestionAsk:
     request_id: str
     session_id: str
     questions: tuple[Question, ...]
-    tool_input: dict[str, Any]
+    tool_input: JsonDict
     agent_id: str | None = None
 
     def answer(self, *said: str) -> list[QuestionAnswer]:
@@ -110,7 +110,7 @@ def question_ask(asked: CanUseTool, request_id: str, session_id: str) -> Questio
     return QuestionAsk(request_id, session_id, questions, asked.input, asked.agent_id)
 
 
-def _question(found: Any) -> Question:
+def _question(found: object) -> Question:
     fields = found if is_object(found) else {}
     options = fields.get("options")
     return Question(
@@ -121,7 +121,7 @@ def _question(found: Any) -> Question:
     )
 
 
-def _choice(found: Any) -> Choice:
+def _choice(found: object) -> Choice:
     fields = found if is_object(found) else {"label": found}
     preview = fields.get("preview")
     return Choice(
