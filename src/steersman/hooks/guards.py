@@ -84,12 +84,12 @@ def validate(
     async def guard(event: PreToolUse) -> Reply | None:
         given = check(event.tool_name, event.tool_input)
         found: object = await given if inspect.isawaitable(given) else given
-        return _denied(event.tool_name, found)
+        return _check_reply(event.tool_name, found)
 
     return guard
 
 
-def _denied(tool: str, found: object) -> Reply | None:
+def _check_reply(tool: str, found: object) -> Reply | None:
     match found:
         case None | True | (True, str()):
             return None
@@ -128,10 +128,10 @@ def redact(
     A text is hidden where it stands literally, a compiled pattern where it fits. The result of a
     tool that failed cannot be changed, and files and processes still have what they had.
     """
-    mask = make_redactor(patterns, replacement)
+    redactor = make_redactor(patterns, replacement)
 
     def hook(event: PostToolUse) -> Reply | None:
-        shown = _masked(event.tool_response, mask)
+        shown = _redacted(event.tool_response, redactor)
         if shown == event.tool_response:
             return None
         return Reply(hook_specific_output=PostToolUseOutput(updated_tool_output=shown))
@@ -157,9 +157,9 @@ def block_paths(*paths: str, reason: str | None = None) -> Callable[[PreToolUse]
             raise UsageError("paths", each, "texts such as /etc, ~/.ssh, conf/keys or *.pem")
 
     def guard(event: PreToolUse) -> Reply | None:
-        for named in _named(event.tool_input, ""):
+        for named in _possible_paths(event.tool_input, ""):
             for path in paths:
-                if _is_inside(_whole(named, event.cwd), path, event.cwd):
+                if _is_inside(_absolute(named, event.cwd), path, event.cwd):
                     return deny(reason or f"{path} is off limits.")
         return None
 
@@ -205,20 +205,20 @@ def make_redactor(patterns: tuple[str | Pattern, ...], replacement: str) -> Reda
         raise UsageError("replacement", replacement, "a text")
     found = [re.compile(re.escape(each)) if isinstance(each, str) else each for each in patterns]
 
-    def mask(text: str) -> str:
+    def redactor(text: str) -> str:
         for pattern in found:
             text = pattern.sub(lambda _: replacement, text)
         return text
 
-    return mask
+    return redactor
 
 
-def _masked(value: Json, mask: Redactor) -> Json:
+def _redacted(value: Json, redactor: Redactor) -> Json:
     if isinstance(value, str):
-        return mask(value)
+        return redactor(value)
     if is_object(value):
-        return {name: _masked(each, mask) for name, each in value.items()}
-    return [_masked(each, mask) for each in value] if is_array(value) else value
+        return {name: _redacted(each, redactor) for name, each in value.items()}
+    return [_redacted(each, redactor) for each in value] if is_array(value) else value
 
 
 def _check_matchers(matchers: tuple[object, ...]) -> None:
@@ -230,14 +230,14 @@ def _check_matchers(matchers: tuple[object, ...]) -> None:
         check_matcher(each)
 
 
-def _named(value: Json, field: str) -> Iterator[str]:
+def _possible_paths(value: Json, field: str) -> Iterator[str]:
     """Every text of an input that may be a path."""
     if is_object(value):
         for name, each in value.items():
-            yield from _named(each, name)
+            yield from _possible_paths(each, name)
     elif is_array(value):
         for each in value:
-            yield from _named(each, field)
+            yield from _possible_paths(each, field)
     elif isinstance(value, str):
         if COMMAND_FIELD.search(field):
             yield from filter(None, WORD_ENDS.split(value))
@@ -245,7 +245,7 @@ def _named(value: Json, field: str) -> Iterator[str]:
             yield value
 
 
-def _whole(named: str, cwd: str) -> str:
+def _absolute(named: str, cwd: str) -> str:
     """A path from the root, or from a home, without `.` and `..`."""
     path = named.removeprefix("file://").replace("\\", "/")
     at_home = HOMES.match(path)
@@ -253,10 +253,10 @@ def _whole(named: str, cwd: str) -> str:
         path = "~" + path[at_home.end() :]
     elif not path.startswith("/"):
         path = f"{cwd}/{path}"
-    return _straight(path)
+    return _normalized(path)
 
 
-def _straight(path: str) -> str:
+def _normalized(path: str) -> str:
     parts: list[str] = []
     for part in path.split("/"):
         if part == "..":
@@ -270,7 +270,7 @@ def _straight(path: str) -> str:
 def _is_inside(named: str, blocked: str, cwd: str) -> bool:
     if "/" not in blocked and not blocked.startswith("~"):
         return any(fnmatchcase(part, blocked) for part in named.split("/"))
-    within = _whole(blocked, cwd).rstrip("/")
+    within = _absolute(blocked, cwd).rstrip("/")
     if named == within or named.startswith(within + "/"):
         return True
     # What a pattern of the shell may become: all that begins like it.

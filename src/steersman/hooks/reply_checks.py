@@ -35,7 +35,7 @@ class InvalidReply(Exception):
 
 def blocking_reply(event: type[HookEvent], reason: str) -> Reply:
     """The reply that stops what `event` is about."""
-    return _fitted(event, deny(reason))
+    return _fit(event, deny(reason))
 
 
 def parse_reply(event: type[HookEvent], given: object) -> Reply | AsyncReply | None:
@@ -43,9 +43,9 @@ def parse_reply(event: type[HookEvent], given: object) -> Reply | AsyncReply | N
     if given is None or isinstance(given, AsyncReply):
         return given
     if isinstance(given, Reply):
-        return _effective(event, _fitted(event, given))
+        return _make_effective(event, _fit(event, given))
     if _json.is_mapping(given):
-        return _read(event, given) if given else None
+        return _read_mapping(event, given) if given else None
     raise InvalidReply(f"returned {type(given).__name__}")
 
 
@@ -59,23 +59,23 @@ def encode_reply(reply: Reply | AsyncReply | None) -> bytes:
         raise InvalidReply(f"returned what no JSON can say: {error}") from error
 
 
-def _fitted(event: type[HookEvent], reply: Reply) -> Reply:
+def _fit(event: type[HookEvent], reply: Reply) -> Reply:
     specific = reply.hook_specific_output
     if specific is None:
         return reply
     if isinstance(specific, Output) and type(specific) is event.OUTPUT:
-        _refuse_strange(event, specific)
+        _check_values(event, specific)
         return reply
     if isinstance(specific, ToolVerdict):
-        return _judged(event, reply, specific)
+        return _convert_verdict(event, reply, specific)
     if isinstance(specific, Context):
-        return _replace(reply, _with_context(event, specific))
+        return _replace(reply, _context_output(event, specific))
     if _json.is_mapping(specific):
-        return _replace(reply, _specific(event, specific))
+        return _replace(reply, _check_specific(event, specific))
     raise InvalidReply(f"answered with {type(specific).__name__}")
 
 
-def _judged(event: type[HookEvent], reply: Reply, verdict: ToolVerdict) -> Reply:
+def _convert_verdict(event: type[HookEvent], reply: Reply, verdict: ToolVerdict) -> Reply:
     """A verdict about a tool, said of something else."""
     decision, reason = verdict.permission_decision, verdict.permission_decision_reason
     if event is PermissionRequest and decision in ("allow", "deny"):
@@ -95,14 +95,14 @@ def _judged(event: type[HookEvent], reply: Reply, verdict: ToolVerdict) -> Reply
     raise InvalidReply(f"answered {decision or 'with other input'}, which is for PreToolUse")
 
 
-def _with_context(event: type[HookEvent], context: Context) -> Output:
+def _context_output(event: type[HookEvent], context: Context) -> Output:
     output = event.OUTPUT
     if output is None or "additional_context" not in output.__struct_fields__:
         raise InvalidReply(f"answered with context, which {event.event_name()} does not take")
     return msgspec.convert({"additionalContext": context.additional_context, **_tag(event)}, output)
 
 
-def _read(event: type[HookEvent], given: _json.JsonObject) -> Reply | AsyncReply:
+def _read_mapping(event: type[HookEvent], given: _json.JsonObject) -> Reply | AsyncReply:
     fields = {NAMES.get(name, name): value for name, value in given.items() if value is not None}
     specific = fields.pop("hookSpecificOutput", None)
     try:
@@ -111,12 +111,12 @@ def _read(event: type[HookEvent], given: _json.JsonObject) -> Reply | AsyncReply
         common = msgspec.convert(fields, CommonReply)
     except msgspec.ValidationError as error:
         raise InvalidReply(f"returned a mapping that is no reply: {error}") from None
-    output = None if specific is None else _specific(event, specific)
+    output = None if specific is None else _check_specific(event, specific)
     reply = Reply(**msgspec.structs.asdict(common), hook_specific_output=output)
-    return _effective(event, reply)
+    return _make_effective(event, reply)
 
 
-def _specific(event: type[HookEvent], given: object) -> _json.JsonDict | None:
+def _check_specific(event: type[HookEvent], given: object) -> _json.JsonDict | None:
     """An event's own part, looked at and given back with fields that this release does not know."""
     if not _json.is_mapping(given):
         raise InvalidReply(f"returned {type(given).__name__} as hookSpecificOutput")
@@ -131,25 +131,25 @@ def _specific(event: type[HookEvent], given: object) -> _json.JsonDict | None:
     return fields
 
 
-def _effective(event: type[HookEvent], reply: Reply) -> Reply:
+def _make_effective(event: type[HookEvent], reply: Reply) -> Reply:
     """The reply with what the CLI goes by, where it lets a plain `no` pass unheard."""
     specific = reply.hook_specific_output
     if event is PermissionRequest and reply.decision == "block" and specific is None:
         return _replace(
             reply, blocking_reply(event, reply.reason or "blocked").hook_specific_output
         )
-    if event is Elicitation and reply.decision is None and _action_of(specific) in REFUSALS:
+    if event is Elicitation and reply.decision is None and _action_in(specific) in REFUSALS:
         return msgspec.structs.replace(reply, decision="block")
     return reply
 
 
-def _action_of(specific: object) -> object:
+def _action_in(specific: object) -> object:
     if _json.is_mapping(specific):
         return specific.get("action")
     return specific.action if isinstance(specific, ElicitationOutput) else None
 
 
-def _refuse_strange(event: type[HookEvent], specific: Output) -> None:
+def _check_values(event: type[HookEvent], specific: Output) -> None:
     """Values that were put into the right class without being looked at."""
     if isinstance(specific, ToolVerdict):
         # It looks at its values itself, being the one that is made at every turn.

@@ -62,13 +62,13 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     is_anchored = pattern.startswith("/") or "/" in body
     start = "" if is_anchored else "(?:.*/)?"
     end = "/.+" if is_folder else "(?:/.*)?"
-    return re.compile(start + _translated(body) + end, re.IGNORECASE | re.DOTALL)
+    return re.compile(start + _body_pattern(body) + end, re.IGNORECASE | re.DOTALL)
 
 
-_PIECE = re.compile(
+_TOKEN = re.compile(
     r"^\*\*/|/\*\*/|/\*\*$|^\*\*$|\*+|\?|\[[^\]/]+\]|\\.|[^*?\[\\/]+|/|.", re.DOTALL
 )
-_MEANS = {
+_PATTERNS = {
     "**/": "(?:.*/)?",
     "/**/": "/(?:.*/)?",
     "/**": "/.+",
@@ -77,16 +77,16 @@ _MEANS = {
 }
 
 
-def _translated(body: str) -> str:
-    return "".join(_piece(each) for each in _PIECE.findall(body))
+def _body_pattern(body: str) -> str:
+    return "".join(_token_pattern(each) for each in _TOKEN.findall(body))
 
 
-def _piece(piece: str) -> str:
-    if piece in _MEANS:
-        return _MEANS[piece]
-    if piece.startswith("*"):
+def _token_pattern(token: str) -> str:
+    if token in _PATTERNS:
+        return _PATTERNS[token]
+    if token.startswith("*"):
         return "[^/]*"
-    if piece.startswith("[") and piece.endswith("]"):
-        inside = piece[1:-1].replace("\\", "\\\\")
+    if token.startswith("[") and token.endswith("]"):
+        inside = token[1:-1].replace("\\", "\\\\")
         return f"[^{inside[1:]}]" if inside[0] in "!^" else f"[{inside}]"
-    return re.escape(piece[1:] if len(piece) > 1 and piece.startswith("\\") else piece)
+    return re.escape(token[1:] if len(token) > 1 and token.startswith("\\") else token)

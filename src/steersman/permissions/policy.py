@@ -112,7 +112,7 @@ class WouldBe:
 
 def allow(*rules: str, **fields: Any) -> tuple[PolicyRule, ...]:
     """Let calls that these rules cover run; `when=`, `agents=` and `because=` as in `deny`."""
-    return _made("allow", rules, **fields)
+    return _make_rules("allow", rules, **fields)
 
 
 def deny(*rules: str, **fields: Any) -> tuple[PolicyRule, ...]:
@@ -121,15 +121,15 @@ def deny(*rules: str, **fields: Any) -> tuple[PolicyRule, ...]:
     `when` takes a `ToolCall` and says whether the rule counts; `agents` are the kinds of subagents
     that it counts for, `main` among them; `because` is told to the model.
     """
-    return _made("deny", rules, **fields)
+    return _make_rules("deny", rules, **fields)
 
 
 def ask(*rules: str, **fields: Any) -> tuple[PolicyRule, ...]:
     """Put calls that these rules cover to `can_use_tool` or the inbox, in every mode."""
-    return _made("ask", rules, **fields)
+    return _make_rules("ask", rules, **fields)
 
 
-def _made(
+def _make_rules(
     behavior: Behavior,
     rules: Iterable[str],
     *,
@@ -176,10 +176,10 @@ class Policy:
         is not asked again, in this `session` or for good (`keep`).
         """
         fields = {
-            "rules": _flat(rules),
-            "available": None if available is None else _texts("available", available),
-            "auto_approve": _texts("auto_approve", auto_approve),
-            "forbid": _texts("forbid", forbid),
+            "rules": _flatten(rules),
+            "available": None if available is None else _rule_texts("available", available),
+            "auto_approve": _rule_texts("auto_approve", auto_approve),
+            "forbid": _rule_texts("forbid", forbid),
             "otherwise": otherwise,
             "remember": remember,
         }
@@ -189,17 +189,17 @@ class Policy:
             raise UsageError("remember", remember, "session, keep or None")
         for name, value in fields.items():
             object.__setattr__(self, name, value)
-        self._check_words()
+        self._check_lists()
 
     @classmethod
     def from_toml(cls, text: str) -> Self:
         """Read one from a text; see docs/permissions.md for its shape. Raises `UsageError`."""
         table: PolicyTable = read_table(text)
         made = [
-            _made(each.behavior, each.rules, because=each.because, agents=each.agents)
+            _make_rules(each.behavior, each.rules, because=each.because, agents=each.agents)
             for each in table.rules
         ]
-        return cls(*made, **table.words)
+        return cls(*made, **table.fields)
 
     def explain(
         self,
@@ -217,7 +217,7 @@ class Policy:
 
     def decide(self, call: ToolCall) -> Explanation:
         """The same, for a call that is already put together."""
-        found = self._found(call)
+        found = self._decide_by_rules(call)
         if found.verdict == "ask" and call.mode == "bypassPermissions" and _may_be_guarded(call):
             # The CLI does not ask there in this mode, even if a hook says so: it just runs it.
             return Explanation("deny", found.rule, "nobody can be asked about this path here")
@@ -232,10 +232,10 @@ class Policy:
         """
         return [compare(each, self.decide(each.call)) for each in calls]
 
-    def _found(self, call: ToolCall) -> Explanation:
-        word = self._by_word(call)
-        if word is not None:
-            return word
+    def _decide_by_rules(self, call: ToolCall) -> Explanation:
+        listed = self._by_lists(call)
+        if listed is not None:
+            return listed
         for each in self.rules:
             match = each.match(call)
             if match is Match.NO or (match is Match.MAYBE and each.behavior == "allow"):
@@ -250,7 +250,7 @@ class Policy:
             return Explanation(self.otherwise, f"otherwise {self.otherwise}")
         return Explanation("cli", "", is_final=False)
 
-    def _by_word(self, call: ToolCall) -> Explanation | None:
+    def _by_lists(self, call: ToolCall) -> Explanation | None:
         for text in self.forbid:
             match = parse_rule(text).match(call, "deny")
             if match is Match.YES:
@@ -279,7 +279,7 @@ class Policy:
         ]
         return denials, approvals
 
-    def _check_words(self) -> None:
+    def _check_lists(self) -> None:
         for text in (*self.auto_approve, *self.forbid):
             parse_rule(text)
         for name in self.available or ():
@@ -302,7 +302,7 @@ def compare(recorded: RecordedCall, found: Explanation) -> WouldBe:
     return WouldBe(recorded, found.verdict, found.rule, changes)
 
 
-def _flat(groups: Iterable[object]) -> tuple[PolicyRule, ...]:
+def _flatten(groups: Iterable[object]) -> tuple[PolicyRule, ...]:
     members = [each for group in groups for each in (group if is_sequence(group) else (group,))]
     rules = tuple(each for each in members if isinstance(each, PolicyRule))
     if len(rules) < len(members):
@@ -310,7 +310,7 @@ def _flat(groups: Iterable[object]) -> tuple[PolicyRule, ...]:
     return rules
 
 
-def _texts(name: str, given: Iterable[str]) -> tuple[str, ...]:
+def _rule_texts(name: str, given: Iterable[str]) -> tuple[str, ...]:
     if isinstance(given, str) or not isinstance(given, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError(name, given, "a list of rules")
     return tuple(given)

@@ -25,7 +25,7 @@ __all__ = ["PolicyTable", "TableRule", "read_table"]
 
 BEHAVIORS: tuple[Behavior, ...] = ("allow", "deny", "ask")
 LISTS = ("available", "auto_approve", "forbid")
-WORDS = ("otherwise", "remember")
+CHOICES = ("otherwise", "remember")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class PolicyTable:
     """What stands in the text."""
 
     rules: tuple[TableRule, ...]
-    words: JsonObject
+    fields: JsonObject
 
 
 def read_table(text: str) -> PolicyTable:
@@ -55,21 +55,21 @@ def read_table(text: str) -> PolicyTable:
     except tomllib.TOMLDecodeError as error:
         raise UsageError("text", f"no TOML: {error}", "a text of TOML") from None
     for name in found:
-        if name not in ("rules", *LISTS, *WORDS):
-            raise UsageError("policy key", name, ", ".join(("rules", *LISTS, *WORDS)))
+        if name not in ("rules", *LISTS, *CHOICES):
+            raise UsageError("policy key", name, ", ".join(("rules", *LISTS, *CHOICES)))
     entries = found.get("rules", [])
     if not is_array(entries):
         raise UsageError("rules", entries, "tables: [[rules]]")
     rules = tuple(_rule(f"rules[{n}]", each) for n, each in enumerate(entries))
     lists = {name: _texts(name, found[name]) for name in LISTS if name in found}
-    return PolicyTable(rules, {**lists, **{name: found[name] for name in WORDS if name in found}})
+    return PolicyTable(rules, {**lists, **{name: found[name] for name in CHOICES if name in found}})
 
 
 def _rule(place: str, entry: object) -> TableRule:
     if not is_mapping(entry):
         raise UsageError(place, entry, "a table")
-    said: list[Behavior] = [each for each in BEHAVIORS if each in entry]
-    if len(said) != 1:
+    behaviors: list[Behavior] = [each for each in BEHAVIORS if each in entry]
+    if len(behaviors) != 1:
         raise UsageError(place, sorted(entry), "exactly one of allow, deny, ask")
     for name in entry:
         if name not in (*BEHAVIORS, "because", "agents"):
@@ -78,7 +78,9 @@ def _rule(place: str, entry: object) -> TableRule:
     if not isinstance(because, str):
         raise UsageError(f"{place}.because", because, "a text")
     agents = _texts(f"{place}.agents", entry["agents"]) if "agents" in entry else None
-    return TableRule(said[0], _texts(f"{place}.{said[0]}", entry[said[0]]), because, agents)
+    return TableRule(
+        behaviors[0], _texts(f"{place}.{behaviors[0]}", entry[behaviors[0]]), because, agents
+    )
 
 
 def _texts(place: str, given: object) -> tuple[str, ...]:

@@ -117,11 +117,11 @@ class PermissionContext(Struct, frozen=True):
         return Allow(updated_permissions=remembering_updates(self.question, scope) or None)
 
 
-def remembering_updates(question: CanUseTool, scope: Scope) -> list[PermissionUpdate]:
-    """The changes after which the CLI would not ask this question again."""
-    if question.suppress_always_allow_rule or question.requires_user_interaction:
+def remembering_updates(request: CanUseTool, scope: Scope) -> list[PermissionUpdate]:
+    """The changes after which the CLI would not ask this request again."""
+    if request.suppress_always_allow_rule or request.requires_user_interaction:
         return []
-    offered = read_updates(question.permission_suggestions)
+    offered = read_updates(request.permission_suggestions)
     rules: list[PermissionUpdate] = [
         each for each in offered if isinstance(each, AddRules | AddDirectories)
     ]
@@ -129,7 +129,7 @@ def remembering_updates(question: CanUseTool, scope: Scope) -> list[PermissionUp
     chosen = rules if has_rules else offered
     if not chosen:
         where: Destination = "session" if scope == "session" else "localSettings"
-        return [AddRules(rules=[rule], destination=where) for rule in _narrowest(question)]
+        return [AddRules(rules=[rule], destination=where) for rule in _rules_for_input(request)]
     if scope == "keep":
         return chosen
     return [msgspec.structs.replace(each, destination="session") for each in chosen]
@@ -147,13 +147,13 @@ _INPUTS = {
 _WILD = frozenset("*?[]\\\n")
 
 
-def _narrowest(question: CanUseTool) -> list[ToolRule]:
+def _rules_for_input(request: CanUseTool) -> list[ToolRule]:
     """A rule for this input and no other; none where the input would read as a pattern."""
-    name = question.tool_name
+    name = request.tool_name
     if name not in _INPUTS:
         return [ToolRule(name)] if name.startswith("mcp__") else []
     tool, field, before = _INPUTS[name]
-    given = question.input.get(field)
+    given = request.input.get(field)
     if not (isinstance(given, str) and given) or _WILD & set(given):
         return []
     if before and not given.startswith("/"):

@@ -84,8 +84,8 @@ class QuestionAsk:
         """What `answers` mean to the CLI. Raises `UsageError` for what is no answer."""
         if isinstance(answers, Allow | Deny):
             return self._as_given(answers)
-        said = {each.question: each.text for each in _listed(answers) if each.text is not None}
-        return Allow({**self.tool_input, "answers": said}) if said else Deny(UNANSWERED)
+        given = {each.question: each.text for each in _listed(answers) if each.text is not None}
+        return Allow({**self.tool_input, "answers": given}) if given else Deny(UNANSWERED)
 
     def _as_given(self, decision: Decision) -> Decision:
         """The official SDKs' way: the answers stand in the updated input."""
