@@ -34,7 +34,7 @@ def test_without_such_a_rule_it_may_not_be_put_off_and_is_told_how(rules: list[s
         for tool in ("Write", "mcp__git__push")
     ]
 
-    assert all("cannot be put off" in str(each) for each in objections)
+    assert all("cannot be deferred" in str(each) for each in objections)
     assert '{"permissions": {"ask": ["Write"]}}' in str(objections[0])
 
 
@@ -51,7 +51,7 @@ def test_only_one_tool_of_a_turn_may_be_put_off() -> None:
     next_turn = deferring.objection(write("t3", "p2"), defer())
 
     assert (first, again, next_turn) == (None, None, None)
-    assert "another tool was put off" in str(second)
+    assert "another tool was deferred" in str(second)
 
 
 @pytest.mark.parametrize(

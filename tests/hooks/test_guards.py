@@ -74,7 +74,7 @@ async def test_a_check_lets_pass_or_denies(found: Any, reply: Reply | None) -> N
 
 @pytest.mark.parametrize("found", [0, 1, [], ("no", False), (False, 5)])
 async def test_a_check_that_says_neither_raises_so_that_the_guard_stops(found: Any) -> None:
-    with pytest.raises(TypeError, match="a check gave"):
+    with pytest.raises(TypeError, match="a check returned"):
         await validate(lambda *_: found)(using("Bash"))
 
 

@@ -74,12 +74,12 @@ __all__ = [
 
 
 class HookEvent(Wire, frozen=True, kw_only=True, tag_field="hook_event_name"):
-    """What every hook is told; `raw` has the fields that a class does not name."""
+    """The fields that every hook event has; `raw` also has those that a class does not name."""
 
     OUTPUT: ClassVar[type[Output] | None] = None
-    """What a reply may say about this event beside the common fields."""
+    """The class of `Reply.hook_specific_output` for this event; None if there is none."""
     MATCHED: ClassVar[str] = ""
-    """The field that matchers are held against; the CLI looks at none if it is empty."""
+    """The field that matchers are compared with; empty if the CLI has no matchers for the event."""
 
     session_id: str = ""
     transcript_path: str = ""
@@ -97,7 +97,7 @@ class HookEvent(Wire, frozen=True, kw_only=True, tag_field="hook_event_name"):
 
     @property
     def matched(self) -> str:
-        """What a matcher is held against."""
+        """The value that a matcher is compared with."""
         return str(getattr(self, self.MATCHED)) if self.MATCHED else ""
 
 
@@ -105,7 +105,7 @@ class HookEvent(Wire, frozen=True, kw_only=True, tag_field="hook_event_name"):
 
 
 class _ToolEvent(HookEvent, frozen=True, kw_only=True):
-    """What the events about one tool have in common."""
+    """The common fields of events about one tool."""
 
     MATCHED: ClassVar[str] = "tool_name"
 
@@ -146,7 +146,7 @@ class PostToolUseFailure(_ToolEvent, frozen=True, kw_only=True, tag="PostToolUse
 
 
 class PostToolBatch(HookEvent, frozen=True, kw_only=True, tag="PostToolBatch"):
-    """All tools that the model asked for at once are done."""
+    """All tool calls of one assistant message have ended."""
 
     OUTPUT: ClassVar[type[Output] | None] = PostToolBatchOutput
 
@@ -154,7 +154,7 @@ class PostToolBatch(HookEvent, frozen=True, kw_only=True, tag="PostToolBatch"):
 
 
 class PermissionRequest(_ToolEvent, frozen=True, kw_only=True, tag="PermissionRequest"):
-    """The CLI asks whether a tool may run: this hook and `can_use_tool`, at the same time."""
+    """The CLI requests a permission. It calls this hook and `can_use_tool` at the same time."""
 
     OUTPUT: ClassVar[type[Output] | None] = PermissionRequestOutput
 
@@ -163,7 +163,7 @@ class PermissionRequest(_ToolEvent, frozen=True, kw_only=True, tag="PermissionRe
 
 
 class PermissionDenied(_ToolEvent, frozen=True, kw_only=True, tag="PermissionDenied"):
-    """The mode `auto` has refused a tool."""
+    """The permission mode `auto` has denied a tool."""
 
     OUTPUT: ClassVar[type[Output] | None] = PermissionDeniedOutput
 
@@ -176,7 +176,7 @@ class PermissionDenied(_ToolEvent, frozen=True, kw_only=True, tag="PermissionDen
 
 
 class UserPromptSubmit(HookEvent, frozen=True, kw_only=True, tag="UserPromptSubmit"):
-    """A prompt is about to reach the model."""
+    """A prompt is about to be sent to the model."""
 
     OUTPUT: ClassVar[type[Output] | None] = UserPromptSubmitOutput
 
@@ -186,7 +186,7 @@ class UserPromptSubmit(HookEvent, frozen=True, kw_only=True, tag="UserPromptSubm
 
 
 class UserPromptExpansion(HookEvent, frozen=True, kw_only=True, tag="UserPromptExpansion"):
-    """A slash command, or a prompt of an MCP server, is about to become a prompt."""
+    """A slash command, or a prompt of an MCP server, is about to be expanded into a prompt."""
 
     OUTPUT: ClassVar[type[Output] | None] = UserPromptExpansionOutput
     MATCHED: ClassVar[str] = "command_name"
@@ -199,7 +199,7 @@ class UserPromptExpansion(HookEvent, frozen=True, kw_only=True, tag="UserPromptE
 
 
 class MessageDisplay(HookEvent, frozen=True, kw_only=True, tag="MessageDisplay"):
-    """A piece of the model's text is about to be shown."""
+    """A part of the model's text is about to be displayed."""
 
     OUTPUT: ClassVar[type[Output] | None] = MessageDisplayOutput
 
@@ -211,7 +211,7 @@ class MessageDisplay(HookEvent, frozen=True, kw_only=True, tag="MessageDisplay")
 
 
 class Notification(HookEvent, frozen=True, kw_only=True, tag="Notification"):
-    """The CLI tells the person something."""
+    """The CLI notifies the user."""
 
     OUTPUT: ClassVar[type[Output] | None] = NotificationOutput
     MATCHED: ClassVar[str] = "notification_type"
@@ -222,7 +222,7 @@ class Notification(HookEvent, frozen=True, kw_only=True, tag="Notification"):
 
 
 class Elicitation(HookEvent, frozen=True, kw_only=True, tag="Elicitation"):
-    """A tool server wants something of the person."""
+    """An MCP server requests input from the user."""
 
     OUTPUT: ClassVar[type[Output] | None] = ElicitationOutput
     MATCHED: ClassVar[str] = "mcp_server_name"
@@ -236,7 +236,7 @@ class Elicitation(HookEvent, frozen=True, kw_only=True, tag="Elicitation"):
 
 
 class ElicitationResult(HookEvent, frozen=True, kw_only=True, tag="ElicitationResult"):
-    """The person has answered a tool server."""
+    """The user has answered an elicitation of an MCP server."""
 
     OUTPUT: ClassVar[type[Output] | None] = ElicitationResultOutput
     MATCHED: ClassVar[str] = "mcp_server_name"
@@ -252,9 +252,10 @@ class ElicitationResult(HookEvent, frozen=True, kw_only=True, tag="ElicitationRe
 
 
 class SessionStart(HookEvent, frozen=True, kw_only=True, tag="SessionStart"):
-    """A session begins, or its context begins anew.
+    """A session starts, or continues with a new context.
 
-    The CLI tells of `clear` and `compact`; of `startup`, `resume` and `fork` the session itself.
+    The CLI calls hooks for the sources `clear` and `compact`. For `startup`, `resume` and `fork`
+    our session runs them, because the CLI does not.
     """
 
     OUTPUT: ClassVar[type[Output] | None] = SessionStartOutput
@@ -270,7 +271,11 @@ class SessionStart(HookEvent, frozen=True, kw_only=True, tag="SessionStart"):
 
 
 class SessionEnd(HookEvent, frozen=True, kw_only=True, tag="SessionEnd"):
-    """A session ends. The CLI tells of `clear`; of its end, as `other`, the session itself."""
+    """A session ends.
+
+    The CLI calls hooks for the reason `clear`. At the end, our session runs them with the reason
+    `other`.
+    """
 
     MATCHED: ClassVar[str] = "reason"
 
@@ -278,7 +283,7 @@ class SessionEnd(HookEvent, frozen=True, kw_only=True, tag="SessionEnd"):
 
 
 class Setup(HookEvent, frozen=True, kw_only=True, tag="Setup"):
-    """A repository is set up. The CLI runs this before callbacks can be registered."""
+    """A repository is set up. The CLI runs these hooks before callbacks can be registered."""
 
     OUTPUT: ClassVar[type[Output] | None] = SetupOutput
     MATCHED: ClassVar[str] = "trigger"
@@ -298,7 +303,7 @@ class Stop(HookEvent, frozen=True, kw_only=True, tag="Stop"):
 
 
 class StopFailure(HookEvent, frozen=True, kw_only=True, tag="StopFailure"):
-    """The turn has ended with an error of the API."""
+    """The turn has ended with an API error."""
 
     MATCHED: ClassVar[str] = "error"
 
@@ -308,7 +313,7 @@ class StopFailure(HookEvent, frozen=True, kw_only=True, tag="StopFailure"):
 
 
 class PreCompact(HookEvent, frozen=True, kw_only=True, tag="PreCompact"):
-    """The conversation is about to be summed up."""
+    """The conversation is about to be compacted."""
 
     MATCHED: ClassVar[str] = "trigger"
 
@@ -317,7 +322,7 @@ class PreCompact(HookEvent, frozen=True, kw_only=True, tag="PreCompact"):
 
 
 class PostCompact(HookEvent, frozen=True, kw_only=True, tag="PostCompact"):
-    """The conversation has been summed up."""
+    """The conversation has been compacted."""
 
     MATCHED: ClassVar[str] = "trigger"
 
@@ -326,7 +331,7 @@ class PostCompact(HookEvent, frozen=True, kw_only=True, tag="PostCompact"):
 
 
 class _ModelSwitch(HookEvent, frozen=True, kw_only=True):
-    """What the events before and after a change of the model have in common."""
+    """The common fields of the events before and after a change of the model."""
 
     MATCHED: ClassVar[str] = "to_model"
 
@@ -357,14 +362,14 @@ class PostModelSwitch(_ModelSwitch, frozen=True, kw_only=True, tag="PostModelSwi
 
 
 class SubagentStart(HookEvent, frozen=True, kw_only=True, tag="SubagentStart"):
-    """A subagent begins."""
+    """A subagent starts."""
 
     OUTPUT: ClassVar[type[Output] | None] = SubagentStartOutput
     MATCHED: ClassVar[str] = "agent_type"
 
 
 class SubagentStop(HookEvent, frozen=True, kw_only=True, tag="SubagentStop"):
-    """A subagent is about to end; the one that sums up a conversation has no type."""
+    """A subagent is about to end. The subagent that compacts a conversation has no type."""
 
     OUTPUT: ClassVar[type[Output] | None] = SubagentStopOutput
     MATCHED: ClassVar[str] = "agent_type"
@@ -377,14 +382,14 @@ class SubagentStop(HookEvent, frozen=True, kw_only=True, tag="SubagentStop"):
 
 
 class TeammateIdle(HookEvent, frozen=True, kw_only=True, tag="TeammateIdle"):
-    """A teammate has nothing to do. CLI 2.1.325 was not seen to call back for it."""
+    """A teammate has nothing to do. CLI 2.1.325 was not observed to call hooks for it."""
 
     teammate_name: str = ""
     team_name: str = ""
 
 
 class _TaskEvent(HookEvent, frozen=True, kw_only=True):
-    """What the events about one task of the task list have in common."""
+    """The common fields of events about one task of the task list."""
 
     task_id: str = ""
     task_subject: str = ""
@@ -394,11 +399,11 @@ class _TaskEvent(HookEvent, frozen=True, kw_only=True):
 
 
 class TaskCreated(_TaskEvent, frozen=True, kw_only=True, tag="TaskCreated"):
-    """A task is about to be put on the list."""
+    """A task is about to be added to the task list."""
 
 
 class TaskCompleted(_TaskEvent, frozen=True, kw_only=True, tag="TaskCompleted"):
-    """A task is about to be marked as done."""
+    """A task is about to be marked as completed."""
 
 
 # Files and directories
@@ -414,7 +419,7 @@ class ConfigChange(HookEvent, frozen=True, kw_only=True, tag="ConfigChange"):
 
 
 class WorktreeCreate(HookEvent, frozen=True, kw_only=True, tag="WorktreeCreate"):
-    """A worktree is wanted: the callback makes it and answers with its path."""
+    """A worktree is needed: the callback creates it and replies with its path."""
 
     OUTPUT: ClassVar[type[Output] | None] = WorktreeCreateOutput
 
@@ -422,13 +427,13 @@ class WorktreeCreate(HookEvent, frozen=True, kw_only=True, tag="WorktreeCreate")
 
 
 class WorktreeRemove(HookEvent, frozen=True, kw_only=True, tag="WorktreeRemove"):
-    """A worktree that a callback made is to go."""
+    """A worktree that a callback created is to be removed."""
 
     worktree_path: str = ""
 
 
 class InstructionsLoaded(HookEvent, frozen=True, kw_only=True, tag="InstructionsLoaded"):
-    """A file of instructions was read, such as a `CLAUDE.md`."""
+    """A file of instructions was loaded, such as a `CLAUDE.md`."""
 
     MATCHED: ClassVar[str] = "load_reason"
 
@@ -441,7 +446,7 @@ class InstructionsLoaded(HookEvent, frozen=True, kw_only=True, tag="Instructions
 
 
 class CwdChanged(HookEvent, frozen=True, kw_only=True, tag="CwdChanged"):
-    """The working directory has changed. CLI 2.1.325 was not seen to call back for it."""
+    """The working directory has changed. CLI 2.1.325 was not observed to call hooks for it."""
 
     OUTPUT: ClassVar[type[Output] | None] = CwdChangedOutput
 
@@ -450,7 +455,7 @@ class CwdChanged(HookEvent, frozen=True, kw_only=True, tag="CwdChanged"):
 
 
 class FileChanged(HookEvent, frozen=True, kw_only=True, tag="FileChanged"):
-    """A watched file has changed; replies name the files to watch, by `watch_paths`."""
+    """A watched file has changed. Replies name the files to watch, in `watch_paths`."""
 
     OUTPUT: ClassVar[type[Output] | None] = FileChangedOutput
     MATCHED: ClassVar[str] = "file_name"

@@ -1,7 +1,7 @@
 """Ready-made hooks about tools: `hooks.on(PreToolUse)(deny_tools("Bash"))`.
 
-They look at names and texts and know no clock and no disk. What they cannot see is said where it
-matters: they stop mistakes, not an opponent who can run programs; that is what a sandbox is for.
+They check names and texts only, without a clock or the file system. They stop mistakes. They do not
+stop an attacker who can run programs: use a sandbox for that.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Pattern = re.Pattern[str]
 Redactor = Callable[[str], str]
 
 Checked = bool | str | tuple[bool, str] | None
-"""True or None to let pass, False or a reason to deny."""
+"""True or None allows; False or a reason denies."""
 
 PATH_FIELD = re.compile(r"path|file|dir|folder|cwd|uri|url|root|source|target|dest", re.IGNORECASE)
 COMMAND_FIELD = re.compile(r"command|cmd|script|code|args|pattern|glob", re.IGNORECASE)
@@ -48,7 +48,7 @@ GLOB = re.compile(r"[*?\[]")
 
 
 def deny_tools(*matchers: str, reason: str | None = None) -> Callable[[PreToolUse], Reply | None]:
-    """Deny tools by name, list or pattern, as matchers are read."""
+    """Deny tools by matchers: a name, a list of names, or a pattern."""
     _check_matchers(matchers)
 
     def guard(event: PreToolUse) -> Reply | None:
@@ -60,7 +60,7 @@ def deny_tools(*matchers: str, reason: str | None = None) -> Callable[[PreToolUs
 
 
 def only_tools(*matchers: str, reason: str | None = None) -> Callable[[PreToolUse], Reply | None]:
-    """Deny every other tool; for those named nothing changes: they are asked about as before."""
+    """Deny every tool but these. The permissions of these tools do not change."""
     _check_matchers(matchers)
 
     def guard(event: PreToolUse) -> Reply | None:
@@ -74,9 +74,9 @@ def only_tools(*matchers: str, reason: str | None = None) -> Callable[[PreToolUs
 def validate(
     check: Callable[[str, JsonDict], Checked | Awaitable[Checked]],
 ) -> Callable[[PreToolUse], Awaitable[Reply | None]]:
-    """Deny what `check(tool_name, tool_input)` does not let pass.
+    """Deny calls for which `check(tool_name, tool_input)` fails.
 
-    It says True or None to let pass; False, a reason, or `(False, reason)` to deny.
+    The check returns True or None to allow; False, a reason, or `(False, reason)` to deny.
     """
     if not callable(check):
         raise UsageError("check", check, "a function of a tool's name and input")
@@ -98,23 +98,23 @@ def _check_reply(tool: str, found: object) -> Reply | None:
         case False | "" | (False, ""):
             return deny(f"This use of {tool} did not pass a check.")
         case _:
-            raise TypeError(f"a check gave {type(found).__name__}")
+            raise TypeError(f"a check returned {type(found).__name__}")
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """A hook that only looks; made by `log`."""
+    """A hook that only observes; made by `log`."""
 
     look: Callable[[Any], object]
     hook_kind: Literal["observe"] = "observe"
 
     def __call__(self, event: HookEvent) -> Any:
-        """Pass the event on; what comes back is ignored."""
+        """Call `look` with the event. The session ignores what it returns."""
         return self.look(event)
 
 
 def log(look: Callable[[EventT], object]) -> Log:
-    """Call `look(event)`, sync or async, and let nothing that comes of it affect the run."""
+    """Call `look(event)`, sync or async. What it returns or raises does not affect the session."""
     if not callable(look):
         raise UsageError("look", look, "a function of the event")
     return Log(look)
@@ -123,10 +123,10 @@ def log(look: Callable[[EventT], object]) -> Log:
 def redact(
     *patterns: str | Pattern, replacement: str = "[redacted]"
 ) -> Callable[[PostToolUse], Reply | None]:
-    """Hide texts in a tool's result before the model reads it; for `PostToolUse`.
+    """Replace texts in the result of a tool before the model reads it; for `PostToolUse`.
 
-    A text is hidden where it stands literally, a compiled pattern where it fits. The result of a
-    tool that failed cannot be changed, and files and processes still have what they had.
+    A `str` is replaced where it occurs literally, a compiled pattern where it matches. The result
+    of a tool that failed cannot be changed. Files and processes keep the original text.
     """
     redactor = make_redactor(patterns, replacement)
 
@@ -140,15 +140,15 @@ def redact(
 
 
 def block_paths(*paths: str, reason: str | None = None) -> Callable[[PreToolUse], Reply | None]:
-    """Deny tools whose input names one of these paths, or something inside.
+    """Deny tools whose input names one of these paths, or a path inside it.
 
-    `/etc` and `~/.ssh` are meant as they stand, `conf/keys` from the session's directory, and
-    `.env` or `*.pem`, without a slash, wherever such a name occurs.
+    `/etc` and `~/.ssh` are absolute, `conf/keys` begins at the session's directory, and `.env` or
+    `*.pem`, without a slash, match a name in any directory.
 
-    Decides on the text alone: `..` is followed, links are not. Seen are path-like fields of every
-    tool, MCP tools included, and the words of a shell command. Not seen is what a program puts
-    together itself (`cd /etc; cat pass*d`, a script, a variable), and what a search from a
-    directory above finds. Use a sandbox against a program that wants in.
+    Only the text is checked: `..` is resolved, links are not. The guard reads path-like fields of
+    every tool, MCP tools included, and the words of shell commands. It does not see paths that a
+    program builds itself (`cd /etc; cat pass*d`, a script, a variable), or files that a search from
+    a parent directory finds. Use a sandbox against programs that try to get around it.
     """
     if not paths:
         raise UsageError("paths", "none", "at least one path")
@@ -169,16 +169,16 @@ def block_paths(*paths: str, reason: str | None = None) -> Callable[[PreToolUse]
 def rate_limit(
     calls: int, *, per: float, clock: Callable[[], float]
 ) -> Callable[[PreToolUse], Reply | None]:
-    """Deny what would be more than `calls` tool calls within `per` seconds of `clock`.
+    """Deny tool calls beyond `calls` within `per` seconds of `clock`.
 
-    `time.monotonic` is a good clock. Calls that were denied here do not count.
+    Use `time.monotonic` as the clock. Calls that this guard denied do not count.
     """
     if isinstance(calls, bool) or not isinstance(calls, int) or calls < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError("calls", calls, "a whole number above 0")
     if isinstance(per, bool) or not isinstance(per, int | float) or not per > 0:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError("per", per, "seconds above 0")
     if not callable(clock):
-        raise UsageError("clock", clock, "a function that gives seconds, such as time.monotonic")
+        raise UsageError("clock", clock, "a function that returns seconds, such as time.monotonic")
     taken: deque[float] = deque()
 
     def guard(_event: PreToolUse) -> Reply | None:
@@ -195,7 +195,7 @@ def rate_limit(
 
 
 def make_redactor(patterns: tuple[str | Pattern, ...], replacement: str) -> Redactor:
-    """A function that puts `replacement` wherever one of the patterns fits."""
+    """Return a function that replaces every match of the patterns in a text."""
     if not patterns:
         raise UsageError("patterns", "none", "at least one text or compiled pattern")
     for each in patterns:
@@ -231,7 +231,7 @@ def _check_matchers(matchers: tuple[object, ...]) -> None:
 
 
 def _possible_paths(value: Json, field: str) -> Iterator[str]:
-    """Every text of an input that may be a path."""
+    """Yield every text of a tool's input that may be a path."""
     if is_object(value):
         for name, each in value.items():
             yield from _possible_paths(each, name)
@@ -246,7 +246,7 @@ def _possible_paths(value: Json, field: str) -> Iterator[str]:
 
 
 def _absolute(named: str, cwd: str) -> str:
-    """A path from the root, or from a home, without `.` and `..`."""
+    """Return the path from the root, or from a home directory as `~`, without `.` and `..`."""
     path = named.removeprefix("file://").replace("\\", "/")
     at_home = HOMES.match(path)
     if at_home:
@@ -260,7 +260,7 @@ def _normalized(path: str) -> str:
     parts: list[str] = []
     for part in path.split("/"):
         if part == "..":
-            # Nothing is above the root; above a home is where we cannot follow.
+            # The root has no parent. The parent of a home directory is not known here.
             parts = parts[:-1] if parts and parts[-1] != "~" else parts
         elif part not in ("", "."):
             parts.append(part)
@@ -273,7 +273,7 @@ def _is_inside(named: str, blocked: str, cwd: str) -> bool:
     within = _absolute(blocked, cwd).rstrip("/")
     if named == within or named.startswith(within + "/"):
         return True
-    # What a pattern of the shell may become: all that begins like it.
+    # A shell pattern may expand to any path that begins with the text before the wildcard.
     glob = GLOB.search(named)
     start = named[: glob.start()] if glob else None
     return bool(start) and start != "/" and f"{within}/".startswith(str(start))

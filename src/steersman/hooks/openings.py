@@ -1,4 +1,4 @@
-"""What `SessionStart` hooks give a session to begin with."""
+"""The replies of `SessionStart` hooks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["openings"]
 
 
 def openings(replies: Iterable[Reply]) -> list[SessionStartOutput]:
-    """The part of each reply that is about the start, in order."""
+    """Return the `SessionStart` part of each reply, in order."""
     found: list[SessionStartOutput] = []
     for reply in replies:
         specific = reply.hook_specific_output

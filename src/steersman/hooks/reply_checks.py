@@ -1,7 +1,7 @@
-"""From what a callback returned to what is sent, or to the reason why it cannot be.
+"""Checks what a callback returned and converts it into the reply that is sent.
 
-The CLI takes an answer that it cannot read for none at all and lets the action happen, so
-everything is looked at here first.
+The CLI treats a reply that it cannot read as no reply and lets the action happen. So every reply is
+checked here first.
 """
 
 from __future__ import annotations
@@ -24,22 +24,25 @@ from steersman.hooks.replies import AsyncReply, CommonReply, Reply, deny
 __all__ = ["InvalidReply", "blocking_reply", "encode_reply", "parse_reply"]
 
 NAMES = {"continue_": "continue", "async_": "async"}
-"""Python's reserved words, as the official Python SDK spells them."""
+"""Fields that are reserved in Python, as the official Python SDK writes them."""
 
 REFUSALS = ("decline", "cancel")
 
 
 class InvalidReply(Exception):
-    """What came back is no answer to this event; the text says what it was."""
+    """A callback returned something that is not a reply to its event; the text describes it."""
 
 
 def blocking_reply(event: type[HookEvent], reason: str) -> Reply:
-    """The reply that stops what `event` is about."""
+    """Return the reply that stops the action of `event`."""
     return _fit(event, deny(reason))
 
 
 def parse_reply(event: type[HookEvent], given: object) -> Reply | AsyncReply | None:
-    """What a callback said, as a reply to `event`; None for no opinion. Raises `InvalidReply`."""
+    """Return what a callback returned as a reply to `event`; None for no opinion.
+
+    Raises `InvalidReply`.
+    """
     if given is None or isinstance(given, AsyncReply):
         return given
     if isinstance(given, Reply):
@@ -50,13 +53,13 @@ def parse_reply(event: type[HookEvent], given: object) -> Reply | AsyncReply | N
 
 
 def encode_reply(reply: Reply | AsyncReply | None) -> bytes:
-    """The reply as JSON. Raises `InvalidReply` if it holds something that no JSON can say."""
+    """Return the reply as JSON. Raises `InvalidReply` if a value in it cannot be encoded."""
     if reply is None:
         return b"{}"
     try:
         return _json.dumps(reply)
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
-        raise InvalidReply(f"returned what no JSON can say: {error}") from error
+        raise InvalidReply(f"returned a value that is not JSON: {error}") from error
 
 
 def _fit(event: type[HookEvent], reply: Reply) -> Reply:
@@ -76,7 +79,7 @@ def _fit(event: type[HookEvent], reply: Reply) -> Reply:
 
 
 def _convert_verdict(event: type[HookEvent], reply: Reply, verdict: ToolVerdict) -> Reply:
-    """A verdict about a tool, said of something else."""
+    """Convert a verdict about a tool into the form that another event needs."""
     decision, reason = verdict.permission_decision, verdict.permission_decision_reason
     if event is PermissionRequest and decision in ("allow", "deny"):
         about = PermissionVerdict(
@@ -110,14 +113,14 @@ def _read_mapping(event: type[HookEvent], given: _json.JsonObject) -> Reply | As
             return msgspec.convert(fields, AsyncReply)
         common = msgspec.convert(fields, CommonReply)
     except msgspec.ValidationError as error:
-        raise InvalidReply(f"returned a mapping that is no reply: {error}") from None
+        raise InvalidReply(f"returned a mapping that is not a reply: {error}") from None
     output = None if specific is None else _check_specific(event, specific)
     reply = Reply(**msgspec.structs.asdict(common), hook_specific_output=output)
     return _make_effective(event, reply)
 
 
 def _check_specific(event: type[HookEvent], given: object) -> _json.JsonDict | None:
-    """An event's own part, looked at and given back with fields that this release does not know."""
+    """Check a `hookSpecificOutput`. Fields that this release does not know are kept."""
     if not _json.is_mapping(given):
         raise InvalidReply(f"returned {type(given).__name__} as hookSpecificOutput")
     fields = {name: value for name, value in given.items() if value is not None}
@@ -127,12 +130,12 @@ def _check_specific(event: type[HookEvent], given: object) -> _json.JsonDict | N
         try:
             msgspec.convert(fields, event.OUTPUT)
         except msgspec.ValidationError as error:
-            raise InvalidReply(f"returned a hookSpecificOutput that is none: {error}") from None
+            raise InvalidReply(f"returned an invalid hookSpecificOutput: {error}") from None
     return fields
 
 
 def _make_effective(event: type[HookEvent], reply: Reply) -> Reply:
-    """The reply with what the CLI goes by, where it lets a plain `no` pass unheard."""
+    """Add what the CLI needs to obey a refusal that it would otherwise ignore."""
     specific = reply.hook_specific_output
     if event is PermissionRequest and reply.decision == "block" and specific is None:
         return _replace(
@@ -150,16 +153,16 @@ def _action_in(specific: object) -> object:
 
 
 def _check_values(event: type[HookEvent], specific: Output) -> None:
-    """Values that were put into the right class without being looked at."""
+    """Check the field values of an output, which its class accepts unchecked."""
     if isinstance(specific, ToolVerdict):
-        # It looks at its values itself, being the one that is made at every turn.
+        # `ToolVerdict` checks its values when it is made: it is the most frequent output.
         return
     try:
         msgspec.convert(msgspec.to_builtins(specific), type(specific))
     except (msgspec.ValidationError, TypeError) as error:
-        raise InvalidReply(f"answered {event.event_name()} with strange values: {error}") from None
+        raise InvalidReply(f"answered {event.event_name()} with invalid values: {error}") from None
     except UnicodeEncodeError:
-        # A lone surrogate that the model wrote; it can be said back.
+        # A lone surrogate from the model's own text, which `encode_reply` can send.
         return
 
 
