@@ -1,4 +1,4 @@
-"""What the CLI asks a person or a policy, and the answers.
+"""Permission requests, decisions about them, rules and policies.
 
 Names are loaded on first use: only a session with a policy loads the policy and its rules.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     __all__: list[str]
 else:
-    # Keep each line equal to the file's own `__all__`; `Place` is the one name of `paths` for all.
+    # Each entry equals the `__all__` of its file, except `paths`, which exports only `Place`.
     _HOMES = {
         "asks": "Ask AskKind Payload",
         "decisions": "Allow Classification Decision Deny DialogAnswer ElicitationAnswer",

@@ -1,8 +1,8 @@
-"""Policy: ordered rules that decide about tool calls, and can say why.
+"""Policy: ordered rules that decide about tool calls, and explain the decision.
 
-Rules are read from the top; the first that covers a call decides. `forbid` and `available` come
-before them, `auto_approve` after. What nothing decides is left to the CLI, unless `otherwise` says
-more. Pure: what a session does with the verdict is the session's business.
+The first rule that covers a call decides. `forbid` and `available` come before the rules,
+`auto_approve` after them. A call that nothing covers is left to the CLI, unless `otherwise` is set.
+Pure: a session applies the verdict.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 Verdict = Literal["allow", "deny", "ask", "cli"]
-"""`cli`: nothing here decides, the CLI does by its own rules and mode."""
+"""`cli`: the policy does not decide; the CLI does, by its own rules and mode."""
 
 MAIN = "main"
 """The name of the main agent in `agents=`."""
@@ -44,7 +44,7 @@ Predicate = Callable[[ToolCall], bool]
 
 @dataclass(frozen=True, slots=True)
 class PolicyRule:
-    """One rule: what it says, about which calls, of which agents."""
+    """One rule of a policy: its behavior, and the calls and agents that it covers."""
 
     behavior: Behavior
     rule: Rule
@@ -58,11 +58,11 @@ class PolicyRule:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the CLI could read it: no predicate, no agents."""
+        """True if the CLI can read the rule too: it has no predicate and no agents."""
         return self.when is None and self.agents is None
 
     def match(self, call: ToolCall) -> Match:
-        """Whether it covers the call; a predicate that fails counts against the call."""
+        """Return whether the rule covers the call; a predicate that raises counts against it."""
         if self.agents is not None and (call.agent or MAIN) not in self.agents:
             return Match.NO
         found = self.rule.match(call, self.behavior)
@@ -76,56 +76,57 @@ class PolicyRule:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What becomes of a call, and which rule says so."""
+    """The decision about a call, and the rule that made it."""
 
     verdict: Verdict
     rule: str
-    """The deciding rule, or the word that stands for it; empty where nothing decides."""
+    """The deciding rule, or the argument of `Policy` that decided; empty if nothing decided."""
     reason: str = ""
     is_final: bool = True
-    """Whether the CLI cannot be stricter: it guards some paths and, in plan mode, every change."""
+    """False if the CLI may be stricter: it guards some paths and, in plan mode, every change."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """A call as a journal tells of it."""
+    """A tool call as it was recorded in a journal."""
 
     tool_use_id: str
     call: ToolCall
     ran: bool
-    """Whether it was let through, however that came."""
+    """True if the tool ran."""
     source: str = ""
-    """Who decided: rule, callback, hook, cli, person; empty if nobody is on record."""
+    """What decided: `rule`, `callback`, `hook`, `cli` or `person`; empty if not recorded."""
     by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class WouldBe:
-    """What a policy would have made of a recorded call."""
+    """The decision that a policy would have made about a recorded call."""
 
     recorded: RecordedCall
     verdict: Verdict
     rule: str
     changes: bool
-    """Whether something else would have happened: `ask` counts if nobody was asked then."""
+    """True if the outcome would differ; `ask` differs if no permission was requested then."""
 
 
 def allow(*rules: str, **fields: Any) -> tuple[PolicyRule, ...]:
-    """Let calls that these rules cover run; `when=`, `agents=` and `because=` as in `deny`."""
+    """Allow calls that these rules cover; `when=`, `agents=` and `because=` as in `deny`."""
     return _make_rules("allow", rules, **fields)
 
 
 def deny(*rules: str, **fields: Any) -> tuple[PolicyRule, ...]:
-    """Stop calls that these rules cover.
+    """Deny calls that these rules cover.
 
-    `when` takes a `ToolCall` and says whether the rule counts; `agents` are the kinds of subagents
-    that it counts for, `main` among them; `because` is told to the model.
+    `when` takes a `ToolCall` and returns whether the rule applies. `agents` are the types of
+    subagents to which the rule applies; `main` is the main agent. `because` is the reason that the
+    model reads.
     """
     return _make_rules("deny", rules, **fields)
 
 
 def ask(*rules: str, **fields: Any) -> tuple[PolicyRule, ...]:
-    """Put calls that these rules cover to `can_use_tool` or the inbox, in every mode."""
+    """Send calls that these rules cover to `can_use_tool` or the inbox, in every mode."""
     return _make_rules("ask", rules, **fields)
 
 
@@ -151,7 +152,7 @@ def _make_rules(
 
 @dataclass(frozen=True, slots=True, init=False)
 class Policy:
-    """Who may do what. Frozen; give it to an agent with `policy=`."""
+    """An immutable set of rules about tool calls; pass it to an agent with `policy=`."""
 
     rules: tuple[PolicyRule, ...]
     available: tuple[str, ...] | None
@@ -169,11 +170,11 @@ class Policy:
         otherwise: Literal["cli", "ask", "deny"] = "cli",
         remember: Literal["session", "keep"] | None = None,
     ) -> None:
-        """Make one of `allow(...)`, `ask(...)` and `deny(...)`, in the order that they count.
+        """Make a policy of `allow(...)`, `ask(...)` and `deny(...)`, in order of precedence.
 
-        `available`: the built-in tools that exist at all. `auto_approve`: rules for what runs
-        unasked. `forbid`: rules for what never runs, first of all. `remember`: what a person allows
-        is not asked again, in this `session` or for good (`keep`).
+        `available`: the built-in tools that exist. `auto_approve`: rules for calls that run without
+        a permission request. `forbid`: rules for calls that never run; they come first. `remember`:
+        what the user allows is not requested again, in this `session` or permanently (`keep`).
         """
         fields = {
             "rules": _flatten(rules),
@@ -193,7 +194,7 @@ class Policy:
 
     @classmethod
     def from_toml(cls, text: str) -> Self:
-        """Read one from a text; see docs/permissions.md for its shape. Raises `UsageError`."""
+        """Read a policy from TOML; docs/permissions.md describes it. Raises `UsageError`."""
         table: PolicyTable = read_table(text)
         made = [
             _make_rules(each.behavior, each.rules, because=each.because, agents=each.agents)
@@ -204,31 +205,31 @@ class Policy:
     def explain(
         self,
         tool: str,
-        input: JsonObject | None = None,  # noqa: A002 - the CLI's own word for it
+        input: JsonObject | None = None,  # noqa: A002 - the CLI's own name for it
         *,
         agent: str | None = None,
         mode: str = "default",
         cwd: str = "/",
         home: str = "",
     ) -> Explanation:
-        """What becomes of a call, and which rule says so."""
+        """Return the decision about a call, and the rule that made it."""
         call = ToolCall(tool, input or {}, agent, mode, Place(cwd, home))
         return self.decide(call)
 
     def decide(self, call: ToolCall) -> Explanation:
-        """The same, for a call that is already put together."""
+        """Return the decision about a `ToolCall`, and the rule that made it."""
         found = self._decide_by_rules(call)
         if found.verdict == "ask" and call.mode == "bypassPermissions" and _may_be_guarded(call):
-            # The CLI does not ask there in this mode, even if a hook says so: it just runs it.
-            return Explanation("deny", found.rule, "nobody can be asked about this path here")
+            # In this mode the CLI runs the call unasked, even if a hook replies `ask`.
+            return Explanation("deny", found.rule, "the CLI does not ask about this path here")
         if found.verdict in ("allow", "ask"):
             return replace(found, is_final=_is_final(found.verdict, call))
         return found
 
     def dry_run(self, calls: Iterable[RecordedCall]) -> list[WouldBe]:
-        """What this policy would have decided about recorded calls, and what would change.
+        """Return what this policy would have decided about recorded calls, and what would change.
 
-        `steersman.journal.decisions.recorded_calls(entries)` finds them in a journal.
+        `steersman.journal.decisions.recorded_calls(entries)` reads the calls of a journal.
         """
         return [compare(each, self.decide(each.call)) for each in calls]
 
@@ -241,7 +242,7 @@ class Policy:
             if match is Match.NO or (match is Match.MAYBE and each.behavior == "allow"):
                 continue
             if match is Match.MAYBE and each.behavior == "deny":
-                return Explanation("ask", str(each), "it cannot be told whether the rule is meant")
+                return Explanation("ask", str(each), "the rule may cover this command")
             return Explanation(each.behavior, str(each), each.because)
         for text in self.auto_approve:
             if parse_rule(text).match(call, "allow") is Match.YES:
@@ -256,21 +257,21 @@ class Policy:
             if match is Match.YES:
                 return Explanation("deny", f"forbid {text}")
             if match is Match.MAYBE:
-                return Explanation("ask", f"forbid {text}", "it may be what is forbidden")
+                return Explanation("ask", f"forbid {text}", "this call may be forbidden")
         is_own = call.tool.startswith("mcp__")
         if self.available is not None and not is_own and call.tool not in self.available:
             return Explanation("deny", "available", f"{call.tool} is not available")
         return None
 
-    # What the CLI itself can hold, as rules for its settings
+    # Rules that the CLI applies too
 
     def settings_rules(self) -> tuple[list[str], list[str]]:
-        """Denials and approvals that the CLI may hold too, without deciding otherwise than here.
+        """Return the deny and allow rules that the CLI can apply too, with the same decisions.
 
-        For the CLI a denial beats all else, whatever the order, so it gets those before which
-        nothing else stands. Approvals are safe anywhere: they count only where no rule here
-        decides. Questions it does not get: in `dontAsk` it would deny them, and it would ask again
-        about what a person has allowed for good.
+        For the CLI a denial beats all other rules in any order, so it only gets the denials at the
+        top of the policy. Allow rules are safe anywhere: they count only if no rule of the policy
+        decides. `ask` rules are not passed on: in the mode `dontAsk` the CLI would deny such calls,
+        and it would ask again about calls that the user has allowed permanently.
         """
         first = itertools.takewhile(lambda each: each.behavior == "deny", self.rules)
         denials = [str(each.rule) for each in first if each.is_plain]
@@ -291,7 +292,7 @@ class Policy:
 
 
 def compare(recorded: RecordedCall, found: Explanation) -> WouldBe:
-    """Hold what happened against what would have been decided."""
+    """Compare what happened to a recorded call with what a policy decides about it."""
     was_asked = recorded.source in ("callback", "person")
     changes = {
         "allow": not recorded.ran or was_asked,
@@ -306,7 +307,7 @@ def _flatten(groups: Iterable[object]) -> tuple[PolicyRule, ...]:
     members = [each for group in groups for each in (group if is_sequence(group) else (group,))]
     rules = tuple(each for each in members if isinstance(each, PolicyRule))
     if len(rules) < len(members):
-        raise UsageError("rules", members, "what allow(...), ask(...) and deny(...) give")
+        raise UsageError("rules", members, "what allow(...), ask(...) and deny(...) return")
     return rules
 
 
@@ -323,7 +324,7 @@ def _is_final(verdict: Verdict, call: ToolCall) -> bool:
 
 
 def _may_be_guarded(call: ToolCall) -> bool:
-    """Whether the CLI may have its own word: on dotted paths, and on removing."""
+    """Return whether the CLI may decide differently: about dotted paths and removals."""
     if call.tool in EDITING:
         path = call.input.get("file_path") or call.input.get("notebook_path") or ""
         return is_protected(str(path))

@@ -1,4 +1,4 @@
-"""A policy as a text of TOML: its shape, and what is wrong with it.
+"""A policy written in TOML.
 
 available = ["Bash", "Edit", "Read"]
 forbid = ["WebFetch"]
@@ -40,20 +40,20 @@ class TableRule:
 
 @dataclass(frozen=True, slots=True)
 class PolicyTable:
-    """What stands in the text."""
+    """The contents of the text: its rules, and the keyword arguments of `Policy`."""
 
     rules: tuple[TableRule, ...]
     fields: JsonObject
 
 
 def read_table(text: str) -> PolicyTable:
-    """Read it. Raises `UsageError` for what is no TOML, or no policy."""
+    """Read a policy from TOML. Raises `UsageError` if the text is not TOML or not a policy."""
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError("text", text, "a text of TOML")
     try:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise UsageError("text", f"no TOML: {error}", "a text of TOML") from None
+        raise UsageError("text", f"not TOML: {error}", "a text of TOML") from None
     for name in found:
         if name not in ("rules", *LISTS, *CHOICES):
             raise UsageError("policy key", name, ", ".join(("rules", *LISTS, *CHOICES)))
