@@ -85,7 +85,7 @@ BETWEEN_SESSION_AND_TURN: Mapping[str, frozenset[str]] = {
     "Session": frozenset({"released", "shown", "turn_reading", "reading"}),
     "TaskRegistry": frozenset({"hear", "record", "lose"}),
     "Watch": frozenset({"tell", "notify"}),
-    "Journal": frozenset({"append_pieces", "append_partials"}),
+    "Journal": frozenset({"append_partials"}),
 }
 """Names that parts of this library use with each other, and no page names."""
 

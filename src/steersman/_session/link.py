@@ -25,7 +25,7 @@ from steersman._session.journal_writer import JournalWriter
 from steersman._wire.launch import Plan, hook_id, redacted
 from steersman.control.verbs import Answer, Verb
 from steersman.errors import ChannelClosed, Evidence, RequestError
-from steersman.hooks.events.tools import PreToolUse
+from steersman.hooks.events import PreToolUse
 from steersman.journal import Entry, Kind
 from steersman.journal.entries import NOTHING
 from steersman.journal.redaction import Redactor, secrets_in

@@ -26,7 +26,7 @@ from steersman._session.usage_limits import UsageLimiter
 from steersman._session.watchdog import SilenceWatchdog
 from steersman._wire.launch import hook_id
 from steersman.errors import SteersmanError
-from steersman.hooks.deferring import ask_rules
+from steersman.hooks.deferral import ask_rules
 from steersman.journal import Kind
 from steersman.journal.snapshot import SessionSnapshot, State, StateChanged
 from steersman.options import Options, Revival

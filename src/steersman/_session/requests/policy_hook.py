@@ -13,7 +13,7 @@ from typing import Any, Literal
 from steersman._session.requests.decision_log import DecisionLog
 from steersman._session.requests.permissions import PermissionResponder
 from steersman.errors import UsageError
-from steersman.hooks.events.tools import PreToolUse
+from steersman.hooks.events import PreToolUse
 from steersman.hooks.registry import Hooks
 from steersman.options import Options
 from steersman.permissions import AddRules, Allow

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from steersman.hooks import PreToolUse, allow, defer
-from steersman.hooks.deferring import Deferring, ask_rules
+from steersman.hooks.deferral import DeferralCheck, ask_rules
 
 
 def write(tool_use_id: str = "t1", prompt: str = "p1", tool: str = "Write") -> PreToolUse:
@@ -24,26 +24,26 @@ def write(tool_use_id: str = "t1", prompt: str = "p1", tool: str = "Write") -> P
     ],
 )
 def test_a_rule_for_the_whole_tool_lets_it_be_put_off(rule: str, tool: str) -> None:
-    assert Deferring([rule]).objection(write(tool=tool), defer()) is None
+    assert DeferralCheck([rule]).objection(write(tool=tool), defer()) is None
 
 
 @pytest.mark.parametrize("rules", [[], ["Bash"], ["Write(/tmp/*)"], ["mcp__gi"], ["Writ"]])
 def test_without_such_a_rule_it_may_not_be_put_off_and_is_told_how(rules: list[str]) -> None:
     objections = [
-        Deferring(rules).objection(write(tool=tool), defer())
+        DeferralCheck(rules).objection(write(tool=tool), defer())
         for tool in ("Write", "mcp__git__push")
     ]
 
-    assert all("cannot be put off" in str(each) for each in objections)
+    assert all("cannot be deferred" in str(each) for each in objections)
     assert '{"permissions": {"ask": ["Write"]}}' in str(objections[0])
 
 
 def test_other_replies_need_no_rule() -> None:
-    assert Deferring([]).objection(write(), allow()) is None
+    assert DeferralCheck([]).objection(write(), allow()) is None
 
 
 def test_only_one_tool_of_a_turn_may_be_put_off() -> None:
-    deferring = Deferring(["Write"])
+    deferring = DeferralCheck(["Write"])
 
     first = deferring.objection(write("t1"), defer())
     again = deferring.objection(write("t1"), defer())
@@ -51,7 +51,7 @@ def test_only_one_tool_of_a_turn_may_be_put_off() -> None:
     next_turn = deferring.objection(write("t3", "p2"), defer())
 
     assert (first, again, next_turn) == (None, None, None)
-    assert "another tool was put off" in str(second)
+    assert "another tool was deferred" in str(second)
 
 
 @pytest.mark.parametrize(

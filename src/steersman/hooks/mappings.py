@@ -1,4 +1,4 @@
-"""Other ways to write down hooks: mappings, as in the official SDKs.
+"""Hooks given as mappings, as in the official SDKs.
 
 {"PreToolUse": [HookMatcher(matcher="Bash", hooks=[check], timeout=30)]}
 {PreToolUse: check, "Stop": [log_it, other]}
@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeGuard
 
-from steersman._json import is_mapping, is_sequence
+from steersman._json import JsonObject, is_mapping, is_sequence
 from steersman.errors import UsageError
 from steersman.hooks import events
-from steersman.hooks.events.event import HookEvent
+from steersman.hooks.events import HookEvent
 from steersman.hooks.registry import GUARDABLE, HookKind, Hooks
 
 __all__ = ["HookMatcher", "hooks_from"]
@@ -21,7 +21,10 @@ __all__ = ["HookMatcher", "hooks_from"]
 EVENTS: Mapping[str, type[HookEvent]] = {
     name: getattr(events, name) for name in events.__all__ if name != "HookEvent"
 }
-"""By the CLI's name."""
+"""The event classes by the CLI's names."""
+
+AnyCallback = Callable[..., Any]
+"""A callback of the event, or of `(input, tool_use_id, context)`."""
 
 FIELDS = ("matcher", "hooks", "timeout", "on_failure")
 
@@ -31,14 +34,15 @@ class HookMatcher:
     """Callbacks that share a matcher and a timeout."""
 
     matcher: str | None = None
-    hooks: Sequence[Callable[..., Any]] = field(default_factory=list[Callable[..., Any]])
+    hooks: Sequence[AnyCallback] = field(default_factory=list[AnyCallback])
     timeout: float | None = None
     on_failure: Literal["block", "continue"] | None = None
-    """`block` makes guards of them, `continue` advisers; without it the event decides."""
+    """`block` registers the callbacks as guards, `continue` as advisers. With None the event
+    decides."""
 
 
 def hooks_from(name: str, given: object) -> Hooks:
-    """The hooks that a mapping means; a `Hooks` is given back. Raises `UsageError`."""
+    """Return the hooks in a mapping; a `Hooks` is returned as it is. Raises `UsageError`."""
     if isinstance(given, Hooks):
         return given
     if not _is_by_event(given):
@@ -81,13 +85,13 @@ def _matchers(where: str, given: object) -> Iterator[HookMatcher]:
     elif callable(given):
         yield HookMatcher(hooks=[given])
     elif all(hasattr(given, name) for name in FIELDS[:3]):
-        # The official SDK's own class, which we do not import.
+        # The official SDK's class, which we do not import.
         yield _matcher_of(where, {name: getattr(given, name, None) for name in FIELDS})
     else:
         raise UsageError(where, given, "a callback, a HookMatcher, or a list of them")
 
 
-def _matcher_of(where: str, given: Mapping[str, Any]) -> HookMatcher:
+def _matcher_of(where: str, given: JsonObject) -> HookMatcher:
     fields = {{"onFailure": "on_failure"}.get(name, name): value for name, value in given.items()}
     for name in fields:
         if name not in FIELDS:
@@ -95,5 +99,5 @@ def _matcher_of(where: str, given: Mapping[str, Any]) -> HookMatcher:
     return HookMatcher(**fields)
 
 
-def _is_by_event(given: object) -> TypeGuard[Mapping[Any, Any]]:
+def _is_by_event(given: object) -> TypeGuard[Mapping[str | type[HookEvent], object]]:
     return isinstance(given, Mapping)

@@ -1,40 +1,39 @@
-"""When a tool may be put off until the session is resumed.
+"""Checks whether a tool may be deferred until the session is resumed.
 
-A resumed CLI can run the tool before our hooks are registered, so only a rule in its own settings
-keeps it from running; and of two tools put off at once it forgets the first.
+A resumed CLI can run the tool before our hooks are registered, so only a rule in the CLI's own
+settings keeps the tool from running. Of two tools deferred in one turn the CLI forgets the first.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from steersman import _json
-from steersman.hooks.events.tools import PreToolUse
+from steersman.hooks.events import PreToolUse
 from steersman.hooks.outputs import ToolVerdict
 from steersman.hooks.replies import Reply
 
-__all__ = ["Deferring", "ask_rules"]
+__all__ = ["DeferralCheck", "ask_rules"]
 
 WHOLE_TOOL = re.compile(r"([^()]+)(\(\*?\))?")
 
 NO_RULE = (
-    "Denied: {tool} cannot be put off, because no rule of the CLI would ask about it on resume."
+    "Denied: {tool} cannot be deferred, because no rule of the CLI would ask about it on resume."
     ' The author can add settings={{"permissions": {{"ask": ["{tool}"]}}}}.'
 )
-ONE_AT_A_TIME = "Denied for now: another tool was put off in this turn. Ask for it again later."
+ONE_AT_A_TIME = "Denied for now: another tool was deferred in this turn. Ask for it again later."
 
 
-class Deferring:
-    """Lets one tool of a turn be put off, where a rule stands behind it."""
+class DeferralCheck:
+    """Allows one deferred tool per turn, and only tools that an `ask` rule covers."""
 
     def __init__(self, rules: Iterable[str]) -> None:
         self._rules = tuple(rules)
         self._last: tuple[str, str] | None = None
 
     def objection(self, event: PreToolUse, reply: Reply) -> str | None:
-        """Why this reply cannot be sent, if it puts the tool off."""
+        """Return why this reply may not defer the tool, or None if the reply can be sent."""
         if _decision_of(reply.hook_specific_output) != "defer":
             return None
         if not any(_covers(rule, event.tool_name) for rule in self._rules):
@@ -47,7 +46,7 @@ class Deferring:
 
 
 def ask_rules(*settings: object) -> tuple[str, ...]:
-    """The rules under `permissions.ask` in settings that are given as such, not by a path."""
+    """Return the `permissions.ask` rules of settings that are mappings or JSON, not paths."""
     rules: list[str] = []
     for given in settings:
         permissions = _object_of(given).get("permissions")
@@ -57,7 +56,7 @@ def ask_rules(*settings: object) -> tuple[str, ...]:
     return tuple(rules)
 
 
-def _object_of(settings: object) -> Mapping[str, Any]:
+def _object_of(settings: object) -> _json.JsonObject:
     if isinstance(settings, str) and settings.lstrip().startswith("{"):
         try:
             settings = _json.loads(settings.encode("utf-8", "surrogatepass"))
@@ -66,14 +65,14 @@ def _object_of(settings: object) -> Mapping[str, Any]:
     return settings if _json.is_mapping(settings) else {}
 
 
-def _decision_of(specific: object) -> Any:
+def _decision_of(specific: object) -> object:
     if isinstance(specific, ToolVerdict):
         return specific.permission_decision
     return specific.get("permissionDecision") if _json.is_mapping(specific) else None
 
 
 def _covers(rule: str, tool: str) -> bool:
-    """Whether a rule is about every call of a tool."""
+    """Return whether a rule covers every call of a tool."""
     found = WHOLE_TOOL.fullmatch(rule.strip())
     if found is None:
         return False

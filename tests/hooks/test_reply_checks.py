@@ -30,11 +30,11 @@ from steersman.hooks import (
     deny,
     modify,
 )
-from steersman.hooks.answers import Misfit, no, reply_to, written
+from steersman.hooks.reply_checks import InvalidReply, blocking_reply, encode_reply, parse_reply
 
 
 def wire(event: type[HookEvent], given: object) -> Any:
-    return _json.loads(written(reply_to(event, given)))
+    return _json.loads(encode_reply(parse_reply(event, given)))
 
 
 def about(event: str, **fields: Any) -> dict[str, Any]:
@@ -68,7 +68,7 @@ REFUSED = {"decision": "block", "reason": "no"}
 def test_a_no_is_said_as_the_event_understands_it(
     event: type[HookEvent], said: dict[str, Any]
 ) -> None:
-    assert _json.loads(written(no(event, "no"))) == said
+    assert _json.loads(encode_reply(blocking_reply(event, "no"))) == said
     assert wire(event, deny("no")) == said
 
 
@@ -165,5 +165,5 @@ def test_what_a_callback_says_is_sent_as_the_cli_reads_it(
 def test_what_the_cli_would_take_for_nothing_is_no_answer(
     event: type[HookEvent], given: Any
 ) -> None:
-    with pytest.raises(Misfit):
+    with pytest.raises(InvalidReply):
         wire(event, given)
