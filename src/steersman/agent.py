@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 import steersman.transports.at_exit  # noqa: F401  # pyright: ignore[reportUnusedImport]
 from steersman._lazy import by_name
 from steersman._session.prompts import Prompt, content_of
-from steersman.adapters import servers_of
 from steersman.errors import BadOutput, NoOutput, ResumeNotFound, TurnFailed, UsageError
 from steersman.options import checks
 from steersman.options.fields import Options, options_from
@@ -50,14 +49,14 @@ class Agent:
         clock: Clock = time.time,
         **fields: Any,
     ) -> None:
-        from steersman import _opening  # noqa: PLC0415 - loads all that runs a session
+        from steersman import _factory  # noqa: PLC0415 - loads everything that runs a session
 
-        self._open_session = _opening.session
+        self._build_session = _factory.build_session
         self._clock = clock
         self.options = options_from(options, fields)
         self._transport = _checked(transport)
-        # Built here, so that a function that cannot be a tool is told of before anything runs.
-        servers_of(self.options)
+        # Built once here, so that a function that cannot be a tool is refused at once.
+        _factory.tool_servers(self.options)
 
     def session(self, *, transport: Transport | None = None, **overrides: Any) -> Session:
         """A session that starts with `async with`; any option may be overridden."""
@@ -68,7 +67,7 @@ class Agent:
             fork = {"resume": session_id, "fork_session": True, "session_id": None}
             return self.session(transport=chosen, **{**overrides, **fork, **more})
 
-        return self._open_session(options, chosen, self._clock, branch)
+        return self._build_session(options, chosen, self._clock, branch)
 
     async def start(
         self, prompt: Prompt | None = None, *, transport: Transport | None = None, **overrides: Any
@@ -95,10 +94,8 @@ class Agent:
         A key is any text; a UUID is taken for the conversation's own id. With `missing="fail"` one
         that is not there raises `ResumeNotFound`. Close it with `aclose()`.
         """
-        if not (isinstance(key, str) and key):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError("key", key, "a text that is not empty")
-        if missing not in ("fresh", "fail"):
-            raise UsageError("missing", missing, "fresh or fail")
+        checks.non_empty("key", key)
+        checks.one_of("fresh", "fail")("missing", missing)
         session_id = key if checks.UUID.fullmatch(key) else _uuid_of(key)
         try:
             return await self.session(transport=transport, resume=session_id, **overrides).start()

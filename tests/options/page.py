@@ -9,7 +9,7 @@ import ast
 import inspect
 from pathlib import Path
 
-from steersman._wire.launch import ROWS
+from steersman._launch.plan import ROWS
 from steersman.options import fields
 
 __all__ = ["PAGE", "table"]

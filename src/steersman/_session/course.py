@@ -5,12 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from steersman._wire.launch import Plan
+from steersman._launch.plan import LaunchPlan
 from steersman.journal import Entry
 from steersman.options import Options
 from steersman.ports import Clock, Sink, ToolServer, Transport
+
+if TYPE_CHECKING:
+    from steersman._session.policing import Policing
 
 __all__ = ["Continuation", "Course", "Flight"]
 
@@ -54,11 +57,11 @@ class Course:
     """Where a session runs and how."""
 
     options: Options
-    plan: Plan
+    plan: LaunchPlan
     transport: Transport
     servers: Mapping[str, ToolServer]
     clock: Clock = time.time
-    again: Callable[[Continuation], Plan] | None = None
+    again: Callable[[Continuation], LaunchPlan] | None = None
     """Plans the next CLI; without it there is only one."""
     adopt: Callable[[Any], ToolServer] = _as_it_is
     """Makes a tool server of what is given for one while the session runs."""
@@ -70,3 +73,5 @@ class Course:
     """The lines that the CLI has written down about the conversation of that id, if we can tell."""
     on_flight: Callable[[Flight], None] | None = None
     """Keeps what is known after an error."""
+    policy_hook: Policing | None = None
+    """The hook of the policy, which is also among the hooks of `options`."""

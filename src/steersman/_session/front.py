@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from steersman._launch.plan import hook_id
 from steersman._session.course import Course
 from steersman._session.deciding import Deciding, deciding_for
 from steersman._session.helm import Helm
 from steersman._session.hooking import Hooking
 from steersman._session.inbound import Desk
 from steersman._session.serving import Serving
-from steersman._wire.launch import hook_id
 from steersman.control.mcp import McpMessage
 from steersman.errors import SteersmanError
 from steersman.hooks.deferring import ask_rules

@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeVar, cast
 
+from steersman._launch.plan import LaunchPlan, hook_id, redacted
 from steersman._protocol.connection import Connection
 from steersman._protocol.events import (
     Answered,
@@ -23,7 +24,6 @@ from steersman._protocol.events import (
 from steersman._session.log import Log
 from steersman._session.pausing import GATE
 from steersman._session.stderr import StderrTail
-from steersman._wire.launch import Plan, hook_id, redacted
 from steersman.control.verbs import Answer, Verb
 from steersman.errors import ChannelClosed, Evidence, RequestError
 from steersman.hooks.events.tools import PreToolUse
@@ -74,7 +74,7 @@ class Listener(Protocol):
 class Link:
     """One CLI process: its channel, its side of the protocol, and the journal of both."""
 
-    def __init__(self, plan: Plan, options: Options, listener: Listener, log: Log) -> None:
+    def __init__(self, plan: LaunchPlan, options: Options, listener: Listener, log: Log) -> None:
         self.log = log
         self.began_after = log.journal.last_seq
         self.connection = Connection(

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import msgspec
 
+from steersman._launch.plan import LaunchPlan
 from steersman._session.course import Continuation, Course
 from steersman._session.handover import Handover, hand_over
 from steersman._session.link import Link
 from steersman._session.voyage import Voyage
-from steersman._wire.launch import Plan
 from steersman.errors import (
     CliExited,
     LimitReached,
@@ -126,7 +126,7 @@ class Revivable(Voyage):
         await self._begin(self._with_servers(plan), handover if reruns else None)
         self._go_on(handover, cause)
 
-    def _with_servers(self, plan: Plan) -> Plan:
+    def _with_servers(self, plan: LaunchPlan) -> LaunchPlan:
         """Name the servers that are there now: some may have come or gone since the start."""
         assert self.desk is not None
         servers = list(self.desk.serving.keys) or None

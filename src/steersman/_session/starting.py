@@ -7,9 +7,9 @@ import re
 from collections.abc import Awaitable
 from typing import TypeVar, cast
 
+from steersman._launch.plan import MINIMUM_VERSION, LaunchPlan
 from steersman._session.diagnosis import why_it_exited
 from steersman._session.link import Link
-from steersman._wire.launch import MINIMUM_VERSION, Plan
 from steersman.control.handshake import Initialized
 from steersman.errors import (
     ChannelClosed,
@@ -33,7 +33,9 @@ REAPING = 10.0
 """How long a CLI that did not start may take to be gone; the transport's SIGKILL needs far less."""
 
 
-async def start(link: Link, plan: Plan, transport: Transport, limits: StartupLimits) -> Initialized:
+async def start(
+    link: Link, plan: LaunchPlan, transport: Transport, limits: StartupLimits
+) -> Initialized:
     """Run the CLI and greet it. On any failure it is gone before the error is raised."""
     try:
         await _spawn(link, transport, limits.spawn)
@@ -58,7 +60,7 @@ async def _spawn(link: Link, transport: Transport, limit: float) -> None:
         ) from error
 
 
-async def _greet(link: Link, plan: Plan, limits: StartupLimits) -> Initialized:
+async def _greet(link: Link, plan: LaunchPlan, limits: StartupLimits) -> Initialized:
     request_id, answer = link.post(plan.initialize, limits.first_byte + limits.initialize)
     try:
         await _within(link, link.first_byte.wait(), "first byte", limits.first_byte)

@@ -7,6 +7,7 @@ import logging
 from abc import ABC, abstractmethod
 from dataclasses import replace
 
+from steersman._launch.plan import LaunchPlan
 from steersman._protocol.events import Event
 from steersman._session.bearings import Bearings
 from steersman._session.ceremonies import raise_end
@@ -21,7 +22,6 @@ from steersman._session.pausing import Gate, with_gate
 from steersman._session.readiness import ServerBook, await_servers
 from steersman._session.starting import start
 from steersman._session.watching import Watch
-from steersman._wire.launch import Plan
 from steersman.control.session import Interrupt
 from steersman.errors import (
     ChannelClosed,
@@ -147,7 +147,7 @@ class Voyage(Bearings, ABC):
         self.move(Move.GREET)
         self.ledger.move_to(self.life.link)
 
-    async def _begin(self, plan: Plan, handover: Handover | None = None) -> None:
+    async def _begin(self, plan: LaunchPlan, handover: Handover | None = None) -> None:
         """Run a CLI. On failure it is gone again."""
         assert self.desk is not None
         if self._ending is not None:

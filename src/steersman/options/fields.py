@@ -1,7 +1,7 @@
 """The fields of `Options`.
 
-To add an option: a field here with a line that says what it does, its check in `values.py`, and a
-row in `_wire/rows/` that says how it reaches the CLI.
+To add an option, add a field here, with a docstring that is also its line in docs/options.md, and a
+row to `table.py`, which holds its check and says how it reaches the CLI.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from steersman.errors import UsageError
-from steersman.options.checks import did_you_mean
-from steersman.options.contradictions import refuse_contradictions
+from steersman.options import checks
+from steersman.options.conflicts import check_conflicts
+from steersman.options.forms import empty_hooks
 from steersman.options.limits import Limits, Revival, StartupLimits, Watchdog
-from steersman.options.values import AS_STORED, CHECKS, no_hooks
+from steersman.options.table import TABLE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         ElicitationHandler,
         JsonObject,
         QuestionHandler,
+        Sink,
         ToolServer,
     )
 
@@ -134,7 +136,7 @@ class Options:
     """Where questions wait that no callback answers: an `Inbox`, perhaps of many sessions."""
     plan_mode_instructions: str | None = None
     """What to do in plan mode, in place of the CLI's own instructions."""
-    hooks: Hooks = field(default_factory=no_hooks)
+    hooks: Hooks = field(default_factory=empty_hooks)
     """Callbacks at the CLI's events: a `Hooks`, or a mapping as in the official SDKs."""
     on_elicitation: ElicitationHandler | None = None
     """Answers questions of tool servers to the person; without one they are declined."""
@@ -247,8 +249,17 @@ class Options:
     """How much a turn, and the whole session, may use."""
     revive: Revival | bool = True
     """Bring a lost CLI back, and let it go on; `False` ends the session with it."""
-    journal: str | Path | None = None
-    """A file to write the journal to, as it happens; one that is there is added to."""
+    journal: str | Path | Sink | None = None
+    """The path of a file, or a `Sink`, that gets every journal entry as it is recorded.
+
+    A file that exists is appended to. A `Sink` that you pass is yours to close.
+    """
+    sinks: tuple[Sink, ...] = ()
+    """More sinks that get every journal entry, beside `journal`.
+
+    If one of them fails, it gets no more entries, and the journal records a fault; the session and
+    the other sinks are not affected.
+    """
     journal_memory: int = 64 * 1024 * 1024
     """Bytes of the journal that are kept in memory."""
     flight_recorder: str | Path | None = None
@@ -262,31 +273,37 @@ class Options:
         return self.resume is not None or self.continue_conversation
 
     def __post_init__(self) -> None:
-        # A default needs no look: most fields hold theirs, in every session.
-        given = {name for name in CHECKS if getattr(self, name) is not _DEFAULTS[name]}
-        for name, store in AS_STORED.items():
-            if name in given:
-                object.__setattr__(self, name, store(name, getattr(self, name)))
-        for name, check in CHECKS.items():
-            if name in given:
-                check(name, getattr(self, name))
-        refuse_contradictions(self)
+        # Most fields of most sessions hold their default, which needs no check.
+        given = [name for name in _DEFAULTS if getattr(self, name) is not _DEFAULTS[name]]
+        for name in given:
+            normalize = TABLE[name].normalize
+            if normalize is not None:
+                object.__setattr__(self, name, normalize(name, getattr(self, name)))
+        for name in given:
+            TABLE[name].check(name, getattr(self, name))
+        check_conflicts(self)
 
 
-def options_from(base: Options | None, overrides: Mapping[str, Any]) -> Options:
-    """`base` with some fields replaced. Raises `UsageError` for a name that is no option."""
-    if not (base is None or isinstance(base, Options)):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise UsageError("options", base, "an Options value")
+def options_from(base: Options | None, overrides: Mapping[str, object]) -> Options:
+    """Return `base` with some fields replaced.
+
+    Raises `UsageError` for a name that is not an option, and for a value that is not allowed.
+    """
+    checks.optional(_is_options)("options", base)
     for name in overrides:
-        if name not in _NAMES:
+        if name not in _DEFAULTS:
             raise UsageError(
-                name, "an unknown option", "the name of an option", hint=did_you_mean(name, _NAMES)
+                name,
+                "an unknown option",
+                "the name of an option",
+                hint=checks.did_you_mean(name, tuple(_DEFAULTS)),
             )
+    # The types of the values are checked at run time, when `Options` is made.
+    values = cast("dict[str, Any]", overrides)
     if base is None:
-        return Options(**overrides)
-    # It is frozen and has been checked.
-    return dataclasses.replace(base, **overrides) if overrides else base
+        return Options(**values)
+    return dataclasses.replace(base, **values) if values else base
 
 
-_DEFAULTS = {each.name: each.default for each in dataclasses.fields(Options)}
-_NAMES = tuple(_DEFAULTS)
+_is_options = checks.instance_of(Options, "an Options value")
+_DEFAULTS: Mapping[str, object] = {each.name: each.default for each in dataclasses.fields(Options)}

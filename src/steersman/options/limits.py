@@ -74,6 +74,9 @@ class Caps:
         return all(getattr(self, each.name) is None for each in dataclasses.fields(self))
 
 
+_is_caps = checks.instance_of(Caps, "a Caps value")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """Limits of our own, beside the CLI's. A turn that reaches one is stopped, and says so."""
@@ -89,13 +92,11 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name in ("turn", "session"):
-            if not isinstance(getattr(self, name), Caps):
-                raise UsageError(f"limits.{name}", getattr(self, name), "a Caps value")
+            _is_caps(f"limits.{name}", getattr(self, name))
         checks.positive("limits.warn_at", self.warn_at)
         if self.warn_at > 1:
             raise UsageError("limits.warn_at", self.warn_at, "a part, above 0 and up to 1")
-        if not isinstance(self.is_hard, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError("limits.is_hard", self.is_hard, "True or False")
+        checks.flag("limits.is_hard", self.is_hard)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

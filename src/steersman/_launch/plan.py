@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from steersman._wire.draft import Draft, size_of
-from steersman._wire.environment import environment
-from steersman._wire.rows import ROWS
-from steersman._wire.rows.tools import hook_id
+from steersman._launch.builder import LaunchBuilder, size_of
+from steersman._launch.environment import environment
+from steersman._launch.table import ROWS, hook_id
 from steersman.control.handshake import Initialize
 from steersman.errors import UsageError
 from steersman.options import Options
 from steersman.ports import FileArgument, Launch
 
-__all__ = ["MINIMUM_VERSION", "ROWS", "Plan", "hook_id", "plan", "redacted"]
+__all__ = ["MINIMUM_VERSION", "ROWS", "LaunchPlan", "hook_id", "plan", "redacted"]
 
 MINIMUM_VERSION = "2.1.0"
 """The oldest CLI that speaks the protocol as we do."""
@@ -76,7 +75,7 @@ _ALWAYS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class LaunchPlan:
     """All that a session needs to start: what to run and how to greet it."""
 
     launch: Launch
@@ -94,33 +93,33 @@ def plan(
     servers: Iterable[str] = (),
     approved: Iterable[str] = (),
     reruns: bool = False,
-) -> Plan:
+) -> LaunchPlan:
     """The launch for `options`.
 
     `servers` are the keys of the tool servers in this process, `approved` the names of functions
     that may run without asking; `new_session_id` is used if the options leave the choice to us.
     With `reruns` the CLI takes up the turn in whose middle the last one was lost.
     """
-    draft = Draft(options, approved=tuple(approved))
+    builder = LaunchBuilder(options, approved=tuple(approved))
     if reruns:
-        draft.rerun()
+        builder.rerun()
     for name, row in ROWS.items():
-        size = len(draft.argv)
-        row.put(draft, getattr(options, name))
-        if len(draft.argv) > size:
-            _refuse_long(name, draft.argv[size:])
-    session_id = _choose_session(draft, new_session_id)
-    draft.add_settings()
-    _refuse_long("settings", draft.argv)
-    draft.initialize |= {"sdk_mcp_servers": list(servers) or None}
+        size = len(builder.argv)
+        row.put(builder)
+        if len(builder.argv) > size:
+            _refuse_long(name, builder.argv[size:])
+    session_id = _choose_session(builder, new_session_id)
+    builder.add_settings()
+    _refuse_long("settings", builder.argv)
+    builder.initialize |= {"sdk_mcp_servers": list(servers) or None}
     launch = Launch(
-        argv=(program, *_ALWAYS, _prompt_tool(options), *draft.argv),
-        env=environment(host_env, options.inherit_env, _variables(draft)),
+        argv=(program, *_ALWAYS, _prompt_tool(options), *builder.argv),
+        env=environment(host_env, options.inherit_env, _variables(builder)),
         cwd=None if options.cwd is None else str(options.cwd),
         user=options.user,
-        files=draft.files,
+        files=builder.files,
     )
-    return Plan(launch, Initialize(**draft.initialize), session_id)
+    return LaunchPlan(launch, Initialize(**builder.initialize), session_id)
 
 
 def redacted(launch: Launch) -> tuple[str, ...]:
@@ -142,22 +141,22 @@ def _prompt_tool(options: Options) -> str:
     return f"--permission-prompt-tool={options.permission_prompt_tool_name or 'stdio'}"
 
 
-def _variables(draft: Draft) -> dict[str, str]:
+def _variables(builder: LaunchBuilder) -> dict[str, str]:
     """What the caller adds to the environment, by options and by name."""
-    given = draft.options.env
-    for name in draft.env.keys() & given.keys():
-        if given[name] != draft.env[name]:
+    given = builder.options.env
+    for name in builder.env.keys() & given.keys():
+        if given[name] != builder.env[name]:
             raise UsageError(f"env[{name!r}]", "another value", "what its option says, or left out")
-    return {**given, **draft.env}
+    return {**given, **builder.env}
 
 
-def _choose_session(draft: Draft, new_session_id: str) -> str | None:
+def _choose_session(builder: LaunchBuilder, new_session_id: str) -> str | None:
     """Name a new conversation ourselves, so that no crash can lose its id."""
-    options = draft.options
+    options = builder.options
     if options.goes_on and not options.fork_session:
         return options.resume
     session_id = options.session_id or new_session_id
-    draft.argv.append(f"--session-id={session_id}")
+    builder.argv.append(f"--session-id={session_id}")
     return session_id
 
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steersman import _json
-from steersman._wire.environment import ALWAYS
-from steersman._wire.launch import ROWS, Plan, hook_id, plan, redacted
+from steersman._launch.environment import ALWAYS
+from steersman._launch.plan import ROWS, LaunchPlan, hook_id, plan, redacted
 from steersman.control import Initialize
 from steersman.errors import UsageError
 from steersman.hooks import Hooks, PostToolUse, PreToolUse
@@ -42,25 +42,25 @@ CANARY = "canary-sekret-value"
 INBOX = Inbox()
 
 
-def planned(**options: Any) -> Plan:
+def planned(**options: Any) -> LaunchPlan:
     # With nobody to answer questions the tool that asks them is taken away; see its own test.
     given = Options(**{"on_question": print, **options})
     return plan(given, program="claude", host_env={}, new_session_id=NEW)
 
 
-def added(found: Plan) -> set[str | FileArgument]:
+def added(found: LaunchPlan) -> set[str | FileArgument]:
     """What stands on the command line beside what always does."""
     assert found.launch.argv[: len(BASE)] == BASE
     return set(found.launch.argv[len(BASE) :]) - DEFAULTS
 
 
-def tokens(found: Plan) -> list[str]:
+def tokens(found: LaunchPlan) -> list[str]:
     return [
         token.prefix if isinstance(token, FileArgument) else token for token in found.launch.argv
     ]
 
 
-def settings_of(found: Plan) -> Any:
+def settings_of(found: LaunchPlan) -> Any:
     return json.loads(found.launch.files.get("settings.json", b"{}"))
 
 
@@ -78,7 +78,7 @@ def split_as_the_cli_does(text: str) -> list[str]:
     return [each for each in [*found, rule.strip()] if each]
 
 
-def rules_in(found: Plan, flag: str, kind: str) -> list[str]:
+def rules_in(found: LaunchPlan, flag: str, kind: str) -> list[str]:
     """The rules that the CLI reads, from the command line and from the settings."""
     on_argv = [token.removeprefix(flag) for token in tokens(found) if token.startswith(flag)]
     in_settings = settings_of(found).get("permissions", {}).get(kind, [])
@@ -350,6 +350,7 @@ ROWS_SEEN: list[tuple[str, Any, set[str | FileArgument], dict[str, Any], dict[st
     ("limits", Limits(is_hard=True), set(), {}, {}),
     ("revive", False, set(), {}, {}),
     ("journal", "journal.jsonl", set(), {}, {}),
+    ("sinks", (), set(), {}, {}),
     ("journal_memory", 1, set(), {}, {}),
     ("flight_recorder", "bundles", set(), {}, {}),
     ("max_buffer_size", 1, set(), {}, {}),
@@ -557,7 +558,7 @@ def test_the_sandbox_is_merged_into_the_settings() -> None:
 
 
 def test_a_settings_file_and_a_sandbox_are_refused_together() -> None:
-    with pytest.raises(UsageError, match="with sandbox="):
+    with pytest.raises(UsageError, match="if sandbox="):
         planned(settings="/x.json", sandbox={"enabled": True})
 
 
@@ -688,7 +689,7 @@ def test_what_is_no_json_is_refused_before_anything_runs(option: str, value: Any
 TEXTS = ANY_TEXT | st.text("-=a ,()'\"\n", max_size=12).map("-{}".format)
 
 
-def taken(**options: Any) -> Plan | None:
+def taken(**options: Any) -> LaunchPlan | None:
     """The plan, or nothing where the options refuse the value."""
     try:
         return planned(**options)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, TypeAlias
 
 from steersman import _json
 from steersman.errors import UsageError
 
-__all__ = ["ShadowedCallbackWarning", "refuse_contradictions"]
+__all__ = ["ShadowedCallbackWarning", "check_conflicts"]
+
+
+OptionsValue: TypeAlias = Any
+"""An `Options`. Its module imports this one, so naming the class would be an import cycle."""
 
 
 class ShadowedCallbackWarning(UserWarning):
     """A permission callback is given, and another option keeps it from being called."""
 
 
-# `Options` stands above and imports this; naming it here, even for its type, would be a loop.
-def refuse_contradictions(options: Any) -> None:
+def check_conflicts(options: OptionsValue) -> None:
     """Raise `UsageError` for the first pair that cannot be meant."""
     _check_conversation(options)
     _check_history(options)
@@ -27,9 +30,10 @@ def refuse_contradictions(options: Any) -> None:
     _check_required(options)
     _check_prompt(options)
     _check_log(options)
+    _check_sinks(options)
 
 
-def _check_conversation(options: Any) -> None:
+def _check_conversation(options: OptionsValue) -> None:
     """Which conversation is meant must be one thing."""
     if options.resume is not None and options.continue_conversation:
         raise UsageError("resume", options.resume, "not together with continue_conversation=True")
@@ -45,7 +49,7 @@ def _check_conversation(options: Any) -> None:
         )
 
 
-def _check_history(options: Any) -> None:
+def _check_history(options: OptionsValue) -> None:
     if options.resume_session_at is not None and options.resume is None:
         raise UsageError("resume_session_at", options.resume_session_at, "only with resume=")
     if options.resume_drops_turn is not None and options.resume_session_at is None:
@@ -61,7 +65,7 @@ def _check_history(options: Any) -> None:
         )
 
 
-def _check_models(options: Any) -> None:
+def _check_models(options: OptionsValue) -> None:
     fallbacks = options.fallback_model or ()
     names = fallbacks.split(",") if isinstance(fallbacks, str) else fallbacks
     if options.model is not None and options.model in [name.strip() for name in names]:
@@ -70,7 +74,7 @@ def _check_models(options: Any) -> None:
         raise UsageError("max_thinking_tokens", options.max_thinking_tokens, "not with thinking=")
 
 
-def _check_permissions(options: Any) -> None:
+def _check_permissions(options: OptionsValue) -> None:
     tool = options.permission_prompt_tool_name
     if tool is not None and options.can_use_tool is not None:
         raise UsageError("permission_prompt_tool_name", tool, "not together with can_use_tool=")
@@ -90,7 +94,7 @@ def _check_permissions(options: Any) -> None:
         )
 
 
-def _check_deciders(options: Any) -> None:
+def _check_deciders(options: OptionsValue) -> None:
     """Whoever is to decide must be able to, and be asked."""
     has_decider = options.can_use_tool is not None or options.inbox is not None
     if options.ask_every_call and not has_decider:
@@ -109,7 +113,7 @@ def _check_deciders(options: Any) -> None:
         )
 
 
-def _warn_of_shadows(options: Any) -> None:
+def _warn_of_shadows(options: OptionsValue) -> None:
     """A callback that can hardly ever be called is not what anybody means."""
     if options.can_use_tool is None or options.ask_every_call or options.policy is not None:
         return
@@ -126,12 +130,12 @@ def _warn_of_shadows(options: Any) -> None:
         )
 
 
-def _are_all_approved(options: Any) -> bool:
+def _are_all_approved(options: OptionsValue) -> bool:
     has_others = options.mcp_servers or options.plugins
     return options.tools and not has_others and set(options.tools) <= set(options.allowed_tools)
 
 
-def _check_required(options: Any) -> None:
+def _check_required(options: OptionsValue) -> None:
     # What a configuration file holds is not known here.
     if isinstance(options.require, bool) or not _json.is_mapping(options.mcp_servers):
         return
@@ -141,7 +145,7 @@ def _check_required(options: Any) -> None:
             raise UsageError("require", name, f"a key of mcp_servers: {', '.join(known) or 'none'}")
 
 
-def _check_prompt(options: Any) -> None:
+def _check_prompt(options: OptionsValue) -> None:
     is_own = options.system_prompt is None or (
         not isinstance(options.system_prompt, str | tuple) and "preset" in options.system_prompt
     )
@@ -151,6 +155,13 @@ def _check_prompt(options: Any) -> None:
         )
 
 
-def _check_log(options: Any) -> None:
+def _check_log(options: OptionsValue) -> None:
     if isinstance(options.debug, str) and options.debug_file is not None:
         raise UsageError("debug", options.debug, "True or left out, with debug_file=")
+
+
+def _check_sinks(options: OptionsValue) -> None:
+    """Refuse the same sink twice: it would get every entry twice."""
+    sinks = options.sinks
+    if sinks and len({id(each) for each in (options.journal, *sinks)}) <= len(sinks):
+        raise UsageError("sinks", "the same sink twice", "each sink once, in journal= or sinks=")
