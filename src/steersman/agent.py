@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Literal, Self, TypeVar, overload
 
 # Here for its place in time: before the program registers goodbyes of its own.
 import steersman.transports.at_exit  # noqa: F401  # pyright: ignore[reportUnusedImport]
@@ -17,7 +17,7 @@ from steersman._lazy import by_name
 from steersman._session.prompts import Prompt, content_of
 from steersman.errors import BadOutput, NoOutput, ResumeNotFound, TurnFailed, UsageError
 from steersman.options import checks
-from steersman.options.fields import Options, options_from
+from steersman.options.fields import Options, OptionValue, options_from
 
 if TYPE_CHECKING:
     from steersman._session.session import Session
@@ -47,7 +47,7 @@ class Agent:
         *,
         transport: Transport | None = None,
         clock: Clock = time.time,
-        **fields: Any,
+        **fields: OptionValue,
     ) -> None:
         from steersman import _factory  # noqa: PLC0415 - loads everything that runs a session
 
@@ -58,19 +58,23 @@ class Agent:
         # Built once here, so that a function that cannot be a tool is refused at once.
         _factory.tool_servers(self.options)
 
-    def session(self, *, transport: Transport | None = None, **overrides: Any) -> Session:
+    def session(self, *, transport: Transport | None = None, **overrides: OptionValue) -> Session:
         """A session that starts with `async with`; any option may be overridden."""
         options = options_from(self.options, overrides)
         chosen = _checked(transport) or self._transport
 
-        def branch(session_id: str, more: Mapping[str, Any]) -> Session:
+        def branch(session_id: str, more: Mapping[str, OptionValue]) -> Session:
             fork = {"resume": session_id, "fork_session": True, "session_id": None}
             return self.session(transport=chosen, **{**overrides, **fork, **more})
 
         return self._build_session(options, chosen, self._clock, branch)
 
     async def start(
-        self, prompt: Prompt | None = None, *, transport: Transport | None = None, **overrides: Any
+        self,
+        prompt: Prompt | None = None,
+        *,
+        transport: Transport | None = None,
+        **overrides: OptionValue,
     ) -> Session:
         """A session that runs already, its first prompt sent. Close it with `aclose()`."""
         if prompt is not None:
@@ -87,7 +91,7 @@ class Agent:
         *,
         missing: Literal["fresh", "fail"] = "fresh",
         transport: Transport | None = None,
-        **overrides: Any,
+        **overrides: OptionValue,
     ) -> Session:
         """The running session of `key`: the conversation goes on, or begins if there is none.
 
@@ -110,7 +114,7 @@ class Agent:
         prompt: Prompt | AsyncIterable[Prompt],
         *,
         transport: Transport | None = None,
-        **overrides: Any,
+        **overrides: OptionValue,
     ) -> Query:
         """One prompt, or a stream of them, and the messages, for `async for`.
 
@@ -127,29 +131,29 @@ class Agent:
         *,
         output: type[T],
         transport: Transport | None = None,
-        **overrides: Any,
+        **overrides: OptionValue,
     ) -> T: ...
 
     @overload
     async def run(
-        self, prompt: Prompt, *, transport: Transport | None = None, **overrides: Any
+        self, prompt: Prompt, *, transport: Transport | None = None, **overrides: OptionValue
     ) -> TurnResult: ...
 
     async def run(
         self,
         prompt: Prompt,
         *,
-        output: Any = None,
+        output: type[T] | None = None,
         transport: Transport | None = None,
-        **overrides: Any,
-    ) -> Any:
+        **overrides: OptionValue,
+    ) -> T | TurnResult:
         """One prompt, settled. With `output=T` the answer comes as a `T`.
 
         Raises `TurnFailed` when it did not complete, and `NoOutput` or `BadOutput`, both with the
         text, when there is no `T` in the answer.
         """
         content_of(prompt)
-        shape: Shape[Any] | None = None
+        shape: Shape[T] | None = None
         if output is not None:
             shape = _shape(output)
             overrides["output_format"] = {"type": "json_schema", "schema": shape.schema}
@@ -229,7 +233,7 @@ def query(
     *,
     options: Options | None = None,
     transport: Transport | None = None,
-    **fields: Any,
+    **fields: OptionValue,
 ) -> Query:
     """One prompt and its typed messages, for `async for`. See `Agent.query`."""
     return Agent(options, transport=transport, **fields).query(prompt)
@@ -242,7 +246,7 @@ async def run(
     output: type[T],
     options: Options | None = None,
     transport: Transport | None = None,
-    **fields: Any,
+    **fields: OptionValue,
 ) -> T: ...
 
 
@@ -252,18 +256,18 @@ async def run(
     *,
     options: Options | None = None,
     transport: Transport | None = None,
-    **fields: Any,
+    **fields: OptionValue,
 ) -> TurnResult: ...
 
 
 async def run(
     prompt: Prompt,
     *,
-    output: Any = None,
+    output: type[T] | None = None,
     options: Options | None = None,
     transport: Transport | None = None,
-    **fields: Any,
-) -> Any:
+    **fields: OptionValue,
+) -> T | TurnResult:
     """One prompt, settled: a `TurnResult`, or a `T` with `output=T`. See `Agent.run`."""
     return await Agent(options, transport=transport, **fields).run(prompt, output=output)
 
@@ -280,7 +284,7 @@ def _uuid_of(key: str) -> str:
     return uuid_of("steersman", key)
 
 
-def _shape(output: Any) -> Shape[Any]:
+def _shape(output: type[T]) -> Shape[T]:
     from steersman.tools.output import shape_of  # noqa: PLC0415 - most turns have no output
 
     try:

@@ -311,7 +311,7 @@ def _mcp_servers(builder: LaunchBuilder) -> None:
     external = {
         key: checks.plain(f"mcp_servers[{key!r}]", config)
         for key, config in servers.items()
-        if isinstance(config, Mapping)
+        if _json.is_mapping(config)
     }
     if external:
         builder.files["mcp.json"] = _json.dumps({"mcpServers": external})

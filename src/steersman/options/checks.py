@@ -119,7 +119,7 @@ def mapping_of(keys: re.Pattern[str], allowed: str, value_check: Check) -> Check
 
     def check(name: str, given: object) -> None:
         for key, value in as_mapping(name, given).items():
-            if not _matches(keys, key):
+            if not _matches(key, keys):
                 raise UsageError(f"{name} key", key, allowed)
             value_check(f"{name}[{key!r}]", value)
 
@@ -138,7 +138,7 @@ def as_tuple(name: str, given: object) -> tuple[object, ...]:
 
     Any iterable will do, except a string or a mapping: passing one of those is a common mistake.
     """
-    if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping):
+    if _is_list_like(given):
         return tuple(given)
     raise UsageError(name, given, "a list or tuple", hint=f"write {name}=[...]")
 
@@ -191,7 +191,11 @@ def _kind_of(given: object) -> str:
     return f"a {type(given).__name__}"
 
 
-def _matches(pattern: re.Pattern[str], given: object) -> TypeGuard[str]:
+def _is_list_like(given: object) -> TypeGuard[Iterable[object]]:
+    return isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping)
+
+
+def _matches(given: object, pattern: re.Pattern[str]) -> TypeGuard[str]:
     return isinstance(given, str) and pattern.fullmatch(given) is not None
 
 
@@ -289,9 +293,9 @@ positive = must_be("a number above 0", lambda given: _is_number(given) and given
 not_negative = must_be("a number, 0 or more", lambda given: _is_number(given) and given >= 0)
 path = must_be("a path (a string or a pathlib.Path), without NUL", _is_path)
 callable_ = must_be("a function or another callable", callable)
-uuid = must_be("a UUID, such as str(uuid.uuid4())", lambda given: _matches(UUID, given))
+uuid = must_be("a UUID, such as str(uuid.uuid4())", lambda given: _matches(given, UUID))
 mapping = must_be("a mapping", lambda given: isinstance(given, Mapping), private=True)
-name_of_tool = must_be("a tool's name", lambda given: _matches(KEY, given))
+name_of_tool = must_be("a tool's name", lambda given: _matches(given, KEY))
 permission_mode = one_of("default", "acceptEdits", "auto", "bypassPermissions", "dontAsk", "plan")
 effort = one_of(*EFFORTS)
 effort_or_number = must_be(

@@ -9,8 +9,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from steersman._json import JsonObject
 from steersman.errors import UsageError
 from steersman.options import checks
 from steersman.options.conflicts import check_conflicts
@@ -31,17 +32,18 @@ if TYPE_CHECKING:
         Asks,
         DialogHandler,
         ElicitationHandler,
-        JsonObject,
         QuestionHandler,
         Sink,
         ToolServer,
     )
 
-__all__ = ["Effort", "Options", "PermissionMode", "SettingSource", "options_from"]
+__all__ = ["Effort", "OptionValue", "Options", "PermissionMode", "SettingSource", "options_from"]
 
 PermissionMode = Literal["default", "acceptEdits", "auto", "bypassPermissions", "dontAsk", "plan"]
 SettingSource = Literal["user", "project", "local"]
 Effort = Literal["low", "medium", "high", "xhigh", "max"]
+OptionValue: TypeAlias = Any
+"""The value of any option, passed by keyword; `Options` checks it at run time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +55,7 @@ class Options:
     """The main model, by alias or full name; `None` is the CLI's default."""
     fallback_model: str | tuple[str, ...] | None = None
     """Models to try, in order, when the main one is overloaded or gone."""
-    system_prompt: str | tuple[str, ...] | Mapping[str, Any] | None = None
+    system_prompt: str | tuple[str, ...] | JsonObject | None = None
     """`None` is the CLI's own prompt, `""` is none; or the official SDKs' forms.
 
     These are `{"type": "preset", "preset": "claude_code"}` with `append`,
@@ -67,7 +69,7 @@ class Options:
 
     The prompt is then the same for everyone, and cached for everyone.
     """
-    thinking: Mapping[str, Any] | None = None
+    thinking: JsonObject | None = None
     """`{"type": "adaptive"}`, `{"type": "enabled", "budget_tokens": N}` or `{"type": "disabled"}`.
 
     The first two may have a `display`: `summarized`, `omitted` or `highlights`.
@@ -84,11 +86,11 @@ class Options:
     """End a turn when it has cost this much."""
     task_budget: Mapping[str, int] | None = None
     """`{"total": N}`: the tokens that the model is told to make do with."""
-    output_format: Mapping[str, Any] | None = None
+    output_format: JsonObject | None = None
     """`{"type": "json_schema", "schema": {...}}`; `run(output=...)` sets it for you."""
 
     # Tools and who decides about them
-    tools: tuple[str, ...] | Mapping[str, Any] | None = None
+    tools: tuple[str, ...] | JsonObject | None = None
     """The built-in tools that exist at all; `None` is all of them, `()` is none.
 
     `{"type": "preset", "preset": "claude_code"}` is the CLI's usual set.
@@ -99,12 +101,12 @@ class Options:
     """Rules for what never runs; a bare name takes the tool away."""
     tool_aliases: Mapping[str, str] = field(default_factory=dict[str, str])
     """Which tool runs when the model calls one by this name: `{"Bash": "mcp__box__run"}`."""
-    tool_config: Mapping[str, Any] | None = None
+    tool_config: JsonObject | None = None
     """`{"askUserQuestion": {"previewFormat": "markdown"}}`, or `"html"`."""
-    functions: tuple[Any, ...] = ()
+    functions: tuple[Callable[..., object], ...] = ()
     """Python functions as tools, approved by being given: `mcp__functions__<name>`."""
     mcp_servers: Mapping[str, ToolServer | McpServer | JsonObject] | str | Path = field(
-        default_factory=dict[str, Any], repr=False
+        default_factory=dict[str, JsonObject], repr=False
     )
     """Tool servers by name: here, elsewhere, or in a configuration file given by its path."""
     require: bool | tuple[str, ...] = ()
@@ -144,8 +146,8 @@ class Options:
     """Shows dialogs of the kinds in `supported_dialog_kinds`."""
     supported_dialog_kinds: tuple[str, ...] = ()
     """Dialogs that `on_user_dialog` can show; the CLI sends no others."""
-    agents: Mapping[str, AgentDefinition | Mapping[str, Any]] = field(
-        default_factory=dict[str, Any]
+    agents: Mapping[str, AgentDefinition | JsonObject] = field(
+        default_factory=dict[str, JsonObject]
     )
     """Agents by name that the session may hand work to."""
     agent: str | None = None
@@ -159,7 +161,7 @@ class Options:
     """Plugin directories: paths, `Plugin` values, or the official SDKs' mappings."""
     plugin_delivery: Literal["argv", "initialize"] = "argv"
     """`initialize` keeps the list of plugins off the command line."""
-    sandbox: Mapping[str, Any] | None = None
+    sandbox: JsonObject | None = None
     """The CLI's sandbox for commands; where it cannot be had, the start fails by default."""
 
     # Where it runs
@@ -184,9 +186,9 @@ class Options:
     """What your program is called in the CLI's requests to the API, such as `my-app/1.0`."""
     setting_sources: tuple[SettingSource, ...] = ()
     """Which settings files, memories and skills are read: of the user, project, local."""
-    settings: str | Path | Mapping[str, Any] | None = field(default=None, repr=False)
+    settings: str | Path | JsonObject | None = field(default=None, repr=False)
     """Settings for this session, above all files but managed ones."""
-    managed_settings: Mapping[str, Any] | None = field(default=None, repr=False)
+    managed_settings: JsonObject | None = field(default=None, repr=False)
     """Settings as an administrator gives them: they only restrict, and nothing overrides them."""
     extra_args: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
     """Flags that have no option here. They are public: anyone on the machine can read them."""
@@ -284,7 +286,7 @@ class Options:
         check_conflicts(self)
 
 
-def options_from(base: Options | None, overrides: Mapping[str, object]) -> Options:
+def options_from(base: Options | None, overrides: Mapping[str, OptionValue]) -> Options:
     """Return `base` with some fields replaced.
 
     Raises `UsageError` for a name that is not an option, and for a value that is not allowed.
@@ -298,11 +300,9 @@ def options_from(base: Options | None, overrides: Mapping[str, object]) -> Optio
                 "the name of an option",
                 hint=checks.did_you_mean(name, tuple(_DEFAULTS)),
             )
-    # The types of the values are checked at run time, when `Options` is made.
-    values = cast("dict[str, Any]", overrides)
     if base is None:
-        return Options(**values)
-    return dataclasses.replace(base, **values) if values else base
+        return Options(**overrides)
+    return dataclasses.replace(base, **overrides) if overrides else base
 
 
 _is_options = checks.instance_of(Options, "an Options value")

@@ -5,12 +5,10 @@ Knows how they are named, not whether they are there; that is looked up by `stee
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from steersman._json import is_mapping
+from steersman._json import JsonObject, is_mapping
 from steersman.errors import UsageError
 from steersman.options import checks
 
@@ -30,7 +28,7 @@ class Plugin:
         checks.flag("skip_mcp_discovery", self.skip_mcp_discovery)
 
 
-PluginLike = Plugin | str | Path | Mapping[str, Any]
+PluginLike = Plugin | str | Path | JsonObject
 
 
 def plugin_of(place: str, given: object) -> Plugin:
@@ -43,7 +41,7 @@ def plugin_of(place: str, given: object) -> Plugin:
     return Plugin(given)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
-def _from_mapping(place: str, given: Mapping[str, Any]) -> Plugin:
+def _from_mapping(place: str, given: JsonObject) -> Plugin:
     kind = given.get("type", "local")
     if kind != "local" or "path" not in given:
         raise UsageError(place, dict(given), '{"type": "local", "path": ...}')
