@@ -54,7 +54,7 @@ def build_session(
         return _plan(_next_options(options, how), servers, program, reruns=how.reruns)
 
     first = _plan(options, servers, program)
-    course = Course(
+    setup = Course(
         options,
         first,
         transport or SubprocessTransport(),
@@ -68,7 +68,7 @@ def build_session(
         branch=branch,
         policy_hook=policy_hook,
     )
-    return Session(course)
+    return Session(setup)
 
 
 def _plan(
@@ -92,8 +92,8 @@ def _plan(
 def _next_options(options: Options, how: Continuation) -> Options:
     """Return the options for the next CLI of the same session."""
     if how.is_new:
-        # The first options again: if this session forks another, it must still start from the
-        # history of that one.
+        # The first options again: a fork that was lost before it was saved must still start with
+        # the history of the original.
         return dataclasses.replace(options, session_id=how.session_id)
     return dataclasses.replace(
         options,

@@ -40,7 +40,7 @@ async def test_a_person_may_say_yes_or_no_and_the_hook_says_no_to_downloads(
         say("That is all."),
     )
     agent = Agent(
-        hooks=approve.hooks, can_use_tool=approve.Person(answer), transport=ScriptedCLI(script)
+        hooks=approve.hooks, can_use_tool=approve.AskUser(answer), transport=ScriptedCLI(script)
     )
 
     result = await approve.work(agent, "Try things.")

@@ -1,7 +1,8 @@
-"""Options to a launch: one table, `ROWS`, read top to bottom.
+"""Options → `LaunchPlan`: the command to run, and the initialize request.
 
-Each option has a row that says how it reaches the CLI: a flag, a variable, a private file, a field
-of the initialize request, or not at all because it is ours. Nothing private or long goes on argv.
+`plan()` applies the rows of `table` from top to bottom. An option becomes a flag, an environment
+variable, a private file or a field of the initialize request, or stays in this process. Nothing
+private or long is put on argv, which every user of the machine can read.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from steersman.ports import FileArgument, Launch
 __all__ = ["MINIMUM_VERSION", "ROWS", "LaunchPlan", "hook_id", "plan", "redacted"]
 
 MINIMUM_VERSION = "2.1.0"
-"""The oldest CLI that speaks the protocol as we do."""
+"""The oldest CLI whose protocol is supported."""
 
 _SHOWN = frozenset(
     {
@@ -58,7 +59,7 @@ _SHOWN = frozenset(
         "--tools",
     }
 )
-"""Flags whose values are no secret, and tell why a start failed."""
+"""Flags whose values are not secret, and help to explain why a start failed."""
 
 LONGEST_ARGUMENT = 4096
 LONGEST_SHOWN = 200
@@ -67,21 +68,22 @@ _ALWAYS = (
     "--output-format=stream-json",
     "--input-format=stream-json",
     "--verbose",
-    # For `turn.text()`.
+    # `turn.text()` reads partial messages.
     "--include-partial-messages",
-    # On older CLIs, whose results name no prompts, replays tell which prompt a result is for.
+    # The results of older CLIs name no prompts. There, replayed user messages show which prompt a
+    # result belongs to.
     "--replay-user-messages",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchPlan:
-    """All that a session needs to start: what to run and how to greet it."""
+    """What a session needs to start a CLI: the command, and the initialize request."""
 
     launch: Launch
     initialize: Initialize
     session_id: str | None
-    """The conversation's id, where it is known before the start."""
+    """The id of the conversation; `None` if only the CLI knows it (`continue_conversation`)."""
 
 
 def plan(
@@ -94,11 +96,12 @@ def plan(
     approved: Iterable[str] = (),
     reruns: bool = False,
 ) -> LaunchPlan:
-    """The launch for `options`.
+    """Return the launch plan for `options`.
 
-    `servers` are the keys of the tool servers in this process, `approved` the names of functions
-    that may run without asking; `new_session_id` is used if the options leave the choice to us.
-    With `reruns` the CLI takes up the turn in whose middle the last one was lost.
+    `program` is the CLI to run and `host_env` the environment of this process. `new_session_id` is
+    used for a new conversation if the options name none. `servers` are the keys of the in-process
+    MCP servers, `approved` the names of tools that run without a permission request. With `reruns`
+    the CLI resumes the turn that was interrupted when the previous CLI was lost.
     """
     builder = LaunchBuilder(options, approved=tuple(approved))
     if reruns:
@@ -123,7 +126,7 @@ def plan(
 
 
 def redacted(launch: Launch) -> tuple[str, ...]:
-    """The command line as it may be shown: values of flags that we do not know are left out."""
+    """Return the command line for error messages, without the values of unknown flags."""
     return tuple(map(_shown, launch.argv))
 
 
@@ -137,21 +140,30 @@ def _shown(token: str | FileArgument) -> str:
 
 
 def _prompt_tool(options: Options) -> str:
-    # Without the flag the CLI denies by itself, without saying how to register an approver.
+    # Without this flag the CLI denies such calls itself. With it, our answer can explain to the
+    # developer how to pass `can_use_tool`.
     return f"--permission-prompt-tool={options.permission_prompt_tool_name or 'stdio'}"
 
 
 def _variables(builder: LaunchBuilder) -> dict[str, str]:
-    """What the caller adds to the environment, by options and by name."""
+    """Return the variables that the caller sets, through `env` and through other options."""
     given = builder.options.env
     for name in builder.env.keys() & given.keys():
         if given[name] != builder.env[name]:
-            raise UsageError(f"env[{name!r}]", "another value", "what its option says, or left out")
+            raise UsageError(
+                f"env[{name!r}]",
+                "another value than the option that sets this variable",
+                "the same value, or no value",
+                hint=f"leave {name} out of env=",
+            )
     return {**given, **builder.env}
 
 
 def _choose_session(builder: LaunchBuilder, new_session_id: str) -> str | None:
-    """Name a new conversation ourselves, so that no crash can lose its id."""
+    """Return the id of the conversation, and add a new one to argv.
+
+    The id of a new conversation is chosen here, so that it is known even if the CLI crashes.
+    """
     options = builder.options
     if options.goes_on and not options.fork_session:
         return options.resume

@@ -1,6 +1,6 @@
 """How each option is added to a launch: one row per option, read top to bottom.
 
-`options/table.py` says for each option how it travels. The functions here add those options that
+`options/table.py` holds for each option how it travels. The functions here add those options that
 travel in a way of their own (`Custom`).
 """
 

@@ -1,4 +1,4 @@
-"""What a caller may ask for, before a session starts."""
+"""`Options`: what a caller may set before a session starts, checked and stored. Pure."""
 
 from __future__ import annotations
 

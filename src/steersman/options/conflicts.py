@@ -1,4 +1,4 @@
-"""Options that cannot be meant together, told before anything is started."""
+"""Options that exclude or need each other, checked before anything is started."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from steersman.errors import UsageError
 
 __all__ = ["ShadowedCallbackWarning", "check_conflicts"]
 
-
 OptionsValue: TypeAlias = Any
 """An `Options`. Its module imports this one, so naming the class would be an import cycle."""
 
 
 class ShadowedCallbackWarning(UserWarning):
-    """A permission callback is given, and another option keeps it from being called."""
+    """`can_use_tool` is set, but other options prevent that it is called."""
 
 
 def check_conflicts(options: OptionsValue) -> None:
-    """Raise `UsageError` for the first pair that cannot be meant."""
+    """Raise `UsageError` for the first conflict; warn of a callback that is never called."""
     _check_conversation(options)
     _check_history(options)
     _check_models(options)
@@ -34,34 +33,45 @@ def check_conflicts(options: OptionsValue) -> None:
 
 
 def _check_conversation(options: OptionsValue) -> None:
-    """Which conversation is meant must be one thing."""
+    """Check that the options name one conversation."""
     if options.resume is not None and options.continue_conversation:
-        raise UsageError("resume", options.resume, "not together with continue_conversation=True")
+        raise UsageError(
+            "resume",
+            options.resume,
+            "resume= or continue_conversation=True, not both",
+            hint="leave out continue_conversation, which resumes the latest conversation",
+        )
     if options.fork_session and not options.goes_on:
         raise UsageError(
-            "fork_session", "True", "only together with resume= or continue_conversation="
+            "fork_session",
+            "True",
+            "True only with resume= or continue_conversation=",
+            hint="pass the id of the conversation to fork as resume=",
         )
     if options.session_id is not None and options.goes_on and not options.fork_session:
         raise UsageError(
             "session_id",
             options.session_id,
-            "not together with resume= or continue_conversation=, unless fork_session=True",
+            "no session_id= with resume= or continue_conversation=, unless fork_session=True",
+            hint="to resume under a new id, pass fork_session=True; otherwise leave out session_id",
         )
 
 
 def _check_history(options: OptionsValue) -> None:
+    """Check the options that drop a part of a resumed conversation, or do not save it."""
     if options.resume_session_at is not None and options.resume is None:
-        raise UsageError("resume_session_at", options.resume_session_at, "only with resume=")
+        raise UsageError("resume_session_at", options.resume_session_at, "a UUID only with resume=")
     if options.resume_drops_turn is not None and options.resume_session_at is None:
         raise UsageError(
-            "resume_drops_turn", options.resume_drops_turn, "only with resume_session_at="
+            "resume_drops_turn", options.resume_drops_turn, "a UUID only with resume_session_at="
         )
     if not options.persist_session and options.goes_on:
         raise UsageError(
             "persist_session",
             "False",
             "True with resume= or continue_conversation=",
-            hint="what is not written cannot be gone on with; fork it if the old one must stay",
+            hint="leave out persist_session; to leave the original conversation unchanged, pass"
+            " fork_session=True",
         )
 
 
@@ -69,62 +79,102 @@ def _check_models(options: OptionsValue) -> None:
     fallbacks = options.fallback_model or ()
     names = fallbacks.split(",") if isinstance(fallbacks, str) else fallbacks
     if options.model is not None and options.model in [name.strip() for name in names]:
-        raise UsageError("fallback_model", options.fallback_model, "another model than model=")
+        raise UsageError("fallback_model", options.fallback_model, "other models than model=")
     if options.thinking is not None and options.max_thinking_tokens is not None:
-        raise UsageError("max_thinking_tokens", options.max_thinking_tokens, "not with thinking=")
+        raise UsageError(
+            "max_thinking_tokens",
+            options.max_thinking_tokens,
+            "thinking= or max_thinking_tokens=, not both",
+            hint='pass thinking={"type": "enabled", "budget_tokens": N}',
+        )
 
 
 def _check_permissions(options: OptionsValue) -> None:
     tool = options.permission_prompt_tool_name
     if tool is not None and options.can_use_tool is not None:
-        raise UsageError("permission_prompt_tool_name", tool, "not together with can_use_tool=")
+        raise UsageError(
+            "permission_prompt_tool_name",
+            tool,
+            "permission_prompt_tool_name= or can_use_tool=, not both",
+            hint="the tool would decide in place of the callback; leave out one of them",
+        )
     if options.permission_prompts == "none" and (tool or options.can_use_tool is not None):
         raise UsageError(
             "permission_prompts",
             "none",
             "'host' with can_use_tool= or permission_prompt_tool_name=",
+            hint="with 'none' the CLI denies such calls itself; leave out permission_prompts",
         )
     if options.permission_mode == "bypassPermissions" and options.permission_prompts == "none":
         raise UsageError(
-            "permission_prompts", "none", "left out: bypassPermissions never asks anyone"
+            "permission_prompts",
+            "none",
+            "'host' with permission_mode='bypassPermissions'",
+            hint="in this mode the CLI requests no permissions; leave out permission_prompts",
         )
     if options.supported_dialog_kinds and options.on_user_dialog is None:
         raise UsageError(
-            "supported_dialog_kinds", options.supported_dialog_kinds, "only with on_user_dialog="
+            "supported_dialog_kinds",
+            options.supported_dialog_kinds,
+            "kinds of dialogs only with on_user_dialog=",
+            hint="pass the callback that shows these dialogs as on_user_dialog=",
         )
 
 
 def _check_deciders(options: OptionsValue) -> None:
-    """Whoever is to decide must be able to, and be asked."""
+    """Check that whatever is to decide about tool calls exists and gets them."""
     has_decider = options.can_use_tool is not None or options.inbox is not None
     if options.ask_every_call and not has_decider:
-        raise UsageError("ask_every_call", "True", "only with can_use_tool= or inbox=")
+        raise UsageError(
+            "ask_every_call",
+            "True",
+            "True only with can_use_tool= or inbox=",
+            hint="pass the callback that decides as can_use_tool=, or an Inbox as inbox=",
+        )
     if options.inbox is not None and options.permission_prompts == "none":
-        raise UsageError("permission_prompts", "none", "'host' with inbox=")
+        raise UsageError(
+            "permission_prompts",
+            "none",
+            "'host' with inbox=",
+            hint="with 'none' the inbox gets no permission requests; leave out permission_prompts",
+        )
     policy = options.policy
     if policy is None:
         return
     if policy.available is not None and options.tools is not None:
-        raise UsageError("tools", options.tools, "left out: policy.available says it")
+        raise UsageError(
+            "tools",
+            options.tools,
+            "tools= or Policy(available=...), not both",
+            hint="both name the tools that exist; leave out tools",
+        )
     asks = policy.otherwise == "ask" or any(each.behavior == "ask" for each in policy.rules)
     if asks and options.permission_prompts == "none":
         raise UsageError(
-            "policy", "a rule that asks", "no such rule with permission_prompts='none'"
+            "policy",
+            "a rule that asks",
+            "rules that allow or deny, with permission_prompts='none'",
+            hint="leave out permission_prompts, or make the rule deny",
         )
 
 
 def _warn_of_shadows(options: OptionsValue) -> None:
-    """A callback that can hardly ever be called is not what anybody means."""
+    """Warn if `can_use_tool` is set and other options prevent that it is called."""
     if options.can_use_tool is None or options.ask_every_call or options.policy is not None:
         return
     shadow = ""
     if options.permission_mode in ("bypassPermissions", "dontAsk"):
-        shadow = f"permission_mode={options.permission_mode!r} asks nobody"
+        shadow = (
+            f"with permission_mode={options.permission_mode!r} the CLI requests no permissions."
+            " Pass ask_every_call=True to have it called nevertheless."
+        )
     elif _are_all_approved(options):
-        shadow = "allowed_tools approves all that there is in tools"
+        shadow = (
+            "allowed_tools allows every tool in tools. Remove from it what must be asked about."
+        )
     if shadow:
         warnings.warn(
-            f"can_use_tool will hardly be called: {shadow}; ask_every_call=True changes that",
+            f"can_use_tool will hardly ever be called: {shadow}",
             ShadowedCallbackWarning,
             stacklevel=5,
         )
@@ -136,13 +186,15 @@ def _are_all_approved(options: OptionsValue) -> bool:
 
 
 def _check_required(options: OptionsValue) -> None:
-    # What a configuration file holds is not known here.
+    # The servers in a configuration file are not known here.
     if isinstance(options.require, bool) or not _json.is_mapping(options.mcp_servers):
         return
     known = [*options.mcp_servers, *(["functions"] if options.functions else [])]
     for name in options.require:
         if name not in known:
-            raise UsageError("require", name, f"a key of mcp_servers: {', '.join(known) or 'none'}")
+            raise UsageError(
+                "require", name, f"keys of mcp_servers, which are: {', '.join(known) or 'none'}"
+            )
 
 
 def _check_prompt(options: OptionsValue) -> None:
@@ -151,13 +203,21 @@ def _check_prompt(options: OptionsValue) -> None:
     )
     if options.exclude_dynamic_sections and not is_own:
         raise UsageError(
-            "exclude_dynamic_sections", "True", "only with the CLI's own system prompt"
+            "exclude_dynamic_sections",
+            "True",
+            "True only with the CLI's own system prompt",
+            hint="a system prompt of yours has no such sections; leave the option out",
         )
 
 
 def _check_log(options: OptionsValue) -> None:
     if isinstance(options.debug, str) and options.debug_file is not None:
-        raise UsageError("debug", options.debug, "True or left out, with debug_file=")
+        raise UsageError(
+            "debug",
+            options.debug,
+            "True or False with debug_file=",
+            hint="the file gets all categories; leave out debug",
+        )
 
 
 def _check_sinks(options: OptionsValue) -> None:

@@ -1,6 +1,6 @@
 """Options whose values have a form of their own: how they are checked and how they are stored.
 
-`table` says which option uses which function. Stored values are immutable where that is possible,
+`table` lists which option uses which function. Stored values are immutable where that is possible,
 so a list is stored as a tuple.
 """
 
@@ -300,7 +300,9 @@ model_name = checks.must_be("a model's name, without commas and spaces", _is_mod
 task_budget = checks.must_be('{"total": N}, with N a whole number above 0', _is_task_budget)
 output_format = checks.must_be('{"type": "json_schema", "schema": {...}}', _is_output_format)
 tool_config = checks.must_be(
-    '{"askUserQuestion": {"previewFormat": "markdown" or "html"}}', _is_tool_config
+    '{"askUserQuestion": {...}} with previewFormat ("markdown" or "html"), extendedQuestions or'
+    " optionalDescriptions (True or False)",
+    _is_tool_config,
 )
 require = checks.must_be(
     "True, False, or a list of keys of mcp_servers",

@@ -1,6 +1,6 @@
-"""Plugins: directories with commands, agents, skills and hooks of their own.
+"""`Plugin`: a directory with commands, agents, skills and hooks.
 
-Knows how they are named, not whether they are there; that is looked up by `steersman.skills`.
+Checks how plugins are given. `steersman.skills` checks that the directories exist.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ __all__ = ["Plugin", "plugin_of"]
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """A directory on the machine where the CLI runs."""
+    """A plugin: a directory on the machine where the CLI runs."""
 
     path: str | Path
     skip_mcp_discovery: bool = False
-    """Leave the plugin's own tool servers out."""
+    """Whether the plugin's own MCP servers are ignored."""
 
     def __post_init__(self) -> None:
         checks.path("path", self.path)
@@ -32,7 +32,10 @@ PluginLike = Plugin | str | Path | JsonObject
 
 
 def plugin_of(place: str, given: object) -> Plugin:
-    """The plugin meant by a `Plugin`, a path, or the official SDKs' `{"type": "local", ...}`."""
+    """Return the plugin that `given` is or describes.
+
+    `given` is a `Plugin`, a path, or a mapping in the official SDKs' form `{"type": "local", ...}`.
+    """
     if isinstance(given, Plugin):
         return given
     if is_mapping(given):

@@ -215,7 +215,11 @@ _TOOLS: Mapping[str, Spec] = {
         InitializeField("tool_aliases"),
     ),
     "tool_config": Spec(
-        optional(forms.tool_config), Custom("variable `CLAUDE_CODE_QUESTION_PREVIEW_FORMAT`")
+        optional(forms.tool_config),
+        Custom(
+            "variables `CLAUDE_CODE_QUESTION_PREVIEW_FORMAT`, `CLAUDE_CODE_QUESTION_EXTENDED`,"
+            " `CLAUDE_CODE_QUESTION_OPTIONAL_DESCRIPTIONS`"
+        ),
     ),
     "functions": Spec(
         checks.each(checks.callable_),
