@@ -43,13 +43,13 @@ INBOX = Inbox()
 
 
 def planned(**options: Any) -> LaunchPlan:
-    # With nobody to answer questions the tool that asks them is taken away; see its own test.
+    # Without anything that answers it, `AskUserQuestion` is removed; that has a test of its own.
     given = Options(**{"on_question": print, **options})
     return plan(given, program="claude", host_env={}, new_session_id=NEW)
 
 
 def added(found: LaunchPlan) -> set[str | FileArgument]:
-    """What stands on the command line beside what always does."""
+    """The arguments beside those of every launch."""
     assert found.launch.argv[: len(BASE)] == BASE
     return set(found.launch.argv[len(BASE) :]) - DEFAULTS
 
@@ -442,7 +442,7 @@ def test_a_switch_that_is_off_sets_no_variable() -> None:
     assert found.launch.env == ALWAYS
 
 
-def test_a_variable_that_says_other_than_its_option_is_refused() -> None:
+def test_a_variable_that_differs_from_its_option_is_refused() -> None:
     with pytest.raises(UsageError, match=r"env\['CLAUDE_AGENT_SDK_CLIENT_APP'\]"):
         planned(client_app="mine", env={"CLAUDE_AGENT_SDK_CLIENT_APP": "other"})
 
@@ -462,7 +462,7 @@ def test_the_user_is_part_of_the_launch() -> None:
         ({"permission_prompt_tool_name": "mcp__desk__decide"}, True),
     ],
 )
-def test_the_tool_that_asks_the_person_is_there_only_if_somebody_can_answer(
+def test_the_tool_that_asks_the_user_exists_only_if_something_can_answer(
     options: dict[str, Any], *, is_there: bool
 ) -> None:
     found = planned(**{"on_question": None, "disallowed_tools": ["Bash"], **options})
@@ -507,7 +507,7 @@ def test_a_point_in_a_conversation_is_named_beside_it() -> None:
     }
 
 
-def test_dialogs_that_can_be_shown_are_named_in_the_greeting() -> None:
+def test_dialogs_that_can_be_shown_are_named_in_initialize() -> None:
     found = planned(on_user_dialog=print, supported_dialog_kinds=["notice"])
 
     assert found.initialize == Initialize(supported_dialog_kinds=["notice"])
@@ -529,7 +529,7 @@ def test_plugins_can_be_kept_off_the_command_line(how: str) -> None:
     ]
 
 
-def test_the_greeting_is_awaited_once() -> None:
+def test_the_cli_waits_for_initialize_once() -> None:
     found = planned(plugins=["/x"], plugin_delivery="initialize", managed_settings={})
 
     assert tokens(found).count("--await-initialize") == 1
@@ -566,7 +566,7 @@ def test_a_file_for_the_log_switches_it_on_by_itself() -> None:
     assert added(planned(debug=True, debug_file="/x.log")) == {"--debug-file=/x.log"}
 
 
-def test_servers_in_this_process_are_named_in_the_greeting_and_functions_are_approved() -> None:
+def test_servers_in_this_process_are_named_in_initialize_and_functions_are_approved() -> None:
     found = plan(
         Options(allowed_tools=("Read",)),
         program="claude",

@@ -23,5 +23,5 @@ def test_every_custom_option_has_a_function_and_no_other_has_one() -> None:
     assert sorted(CUSTOM) == sorted(custom)
 
 
-def test_every_option_says_how_it_reaches_the_cli() -> None:
+def test_every_option_has_a_description_of_how_it_reaches_the_cli() -> None:
     assert [name for name, row in ROWS.items() if not row.carrier] == []

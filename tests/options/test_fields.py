@@ -47,7 +47,7 @@ class KeptNowhere:
 
 
 def approve(_name: str, _input: dict[str, Any], _context: Any) -> Any:
-    """Say nothing."""
+    """Decide nothing."""
 
 
 GOOD: dict[str, list[Any]] = {
@@ -394,7 +394,7 @@ def cases(table: dict[str, list[Any]]) -> list[Any]:
     ]
 
 
-def test_every_option_stands_in_both_tables() -> None:
+def test_every_option_is_in_both_tables() -> None:
     assert list(GOOD) == list(BAD) == FIELDS
 
 
@@ -406,7 +406,7 @@ def test_an_option_takes_what_it_may_be(name: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize(("name", "value"), cases(BAD))
-def test_an_option_refuses_what_it_may_not_be_and_says_what_it_may(name: str, value: Any) -> None:
+def test_an_option_refuses_other_values_and_names_those_allowed(name: str, value: Any) -> None:
     with pytest.raises(UsageError) as caught:
         Options(**{name: value})
 
@@ -417,7 +417,7 @@ def test_an_option_refuses_what_it_may_not_be_and_says_what_it_may(name: str, va
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "says"),
+    ("name", "value", "text"),
     [
         ("model", 5, "model: got 5, allowed: a printable string of 1 to 1000 characters"),
         ("max_turns", 0, "max_turns: got 0, allowed: a whole number above 0"),
@@ -445,12 +445,12 @@ def test_an_option_refuses_what_it_may_not_be_and_says_what_it_may(name: str, va
     ],
 )
 def test_an_error_names_the_field_the_value_and_what_is_allowed(
-    name: str, value: Any, says: str
+    name: str, value: Any, text: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
         Options(**{name: value})
 
-    assert str(caught.value) == says
+    assert str(caught.value) == text
 
 
 @pytest.mark.parametrize(
@@ -584,7 +584,7 @@ def test_what_cannot_be_meant_together_is_refused(together: dict[str, Any], argu
 
 
 @pytest.mark.parametrize(
-    ("shadow", "said"),
+    ("shadow", "named"),
     [
         ({"permission_mode": "bypassPermissions"}, "bypassPermissions"),
         ({"permission_mode": "dontAsk"}, "dontAsk"),
@@ -592,9 +592,9 @@ def test_what_cannot_be_meant_together_is_refused(together: dict[str, Any], argu
     ],
 )
 def test_a_callback_that_will_hardly_be_called_is_warned_of_by_name(
-    shadow: dict[str, Any], said: str
+    shadow: dict[str, Any], named: str
 ) -> None:
-    with pytest.warns(ShadowedCallbackWarning, match=said):
+    with pytest.warns(ShadowedCallbackWarning, match=named):
         Options(can_use_tool=approve, **shadow)
 
     Options(can_use_tool=approve, ask_every_call=True, **shadow)
@@ -661,7 +661,7 @@ def test_an_option_unlike_any_other_gets_no_hint() -> None:
     ],
 )
 def test_a_default_would_pass_its_check_and_be_kept_as_it_is(name: str, default: object) -> None:
-    """That is why nobody looks at it again in every session."""
+    """So a default need not be checked again in every session."""
     spec = TABLE[name]
     spec.check(name, default)
     stored = default if spec.normalize is None else spec.normalize(name, default)

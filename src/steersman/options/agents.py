@@ -16,7 +16,7 @@ from steersman.options import checks
 
 __all__ = ["AgentDefinition", "AgentEffort", "agent_of"]
 
-AgentEffort = Literal["low", "medium", "high", "xhigh", "max"] | int
+AgentEffort = checks.Effort | int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeGuard
+from typing import Literal, TypeGuard, get_args
 
 from steersman._json import Json, JsonObject, is_mapping, is_sequence
 from steersman.errors import UsageError
@@ -21,6 +21,9 @@ __all__ = [
     "LONGEST_WORD",
     "UUID",
     "Check",
+    "Effort",
+    "PermissionMode",
+    "SettingSource",
     "as_mapping",
     "as_tuple",
     "callable_",
@@ -50,6 +53,7 @@ __all__ = [
     "positive",
     "rule",
     "server",
+    "setting_source",
     "skill_name",
     "text",
     "uuid",
@@ -60,12 +64,15 @@ __all__ = [
 
 Check = Callable[[str, object], None]
 
+PermissionMode = Literal["default", "acceptEdits", "auto", "bypassPermissions", "dontAsk", "plan"]
+SettingSource = Literal["user", "project", "local"]
+Effort = Literal["low", "medium", "high", "xhigh", "max"]
+
 KEY = re.compile(r"[A-Za-z0-9_-]{1,64}")
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 LONGEST_WORD = 1000
 LARGEST = 2**53
 LONGEST_FLAG = 4096
-EFFORTS = ("low", "medium", "high", "xhigh", "max")
 SKILL = re.compile(r"[^\s(),*][^(),*]*(?<!\s)")
 RULE = re.compile(r"(?P<tool>[A-Za-z0-9_*:.\-]+)(\((?P<content>.*)\))?", re.DOTALL)
 
@@ -296,11 +303,12 @@ callable_ = must_be("a function or another callable", callable)
 uuid = must_be("a UUID, such as str(uuid.uuid4())", lambda given: _matches(given, UUID))
 mapping = must_be("a mapping", lambda given: isinstance(given, Mapping), private=True)
 name_of_tool = must_be("a tool's name", lambda given: _matches(given, KEY))
-permission_mode = one_of("default", "acceptEdits", "auto", "bypassPermissions", "dontAsk", "plan")
-effort = one_of(*EFFORTS)
+permission_mode = one_of(*get_args(PermissionMode))
+setting_source = one_of(*get_args(SettingSource))
+effort = one_of(*get_args(Effort))
 effort_or_number = must_be(
-    f"one of {', '.join(EFFORTS)}, or a whole number above 0",
-    lambda given: given in EFFORTS or is_count(given),
+    f"one of {', '.join(get_args(Effort))}, or a whole number above 0",
+    lambda given: given in get_args(Effort) or is_count(given),
 )
 skill_name = must_be(
     "a skill's exact name, or plugin:skill; without brackets, commas and wildcards", _is_skill

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from steersman._json import JsonObject
 from steersman.errors import UsageError
 from steersman.options import checks
+from steersman.options.checks import Effort, PermissionMode, SettingSource
 from steersman.options.conflicts import check_conflicts
 from steersman.options.forms import empty_hooks
 from steersman.options.limits import Limits, Revival, StartupLimits, Watchdog
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Effort", "OptionValue", "Options", "PermissionMode", "SettingSource", "options_from"]
 
-PermissionMode = Literal["default", "acceptEdits", "auto", "bypassPermissions", "dontAsk", "plan"]
-SettingSource = Literal["user", "project", "local"]
-Effort = Literal["low", "medium", "high", "xhigh", "max"]
 OptionValue: TypeAlias = Any
 """The value of any option, passed by keyword; `Options` checks it at run time."""
 

@@ -134,7 +134,7 @@ _PLACE: Mapping[str, Spec] = {
         Custom("`--managed-settings-in-initialize` and initialize: `managed_settings`"),
     ),
     "setting_sources": Spec(
-        checks.each(checks.one_of("user", "project", "local")),
+        checks.each(checks.setting_source),
         Custom("`--setting-sources`"),
         checks.as_tuple,
     ),
