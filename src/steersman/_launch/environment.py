@@ -1,6 +1,7 @@
-"""What of the host's environment reaches the CLI, and why.
+"""Which variables of this process the CLI inherits, and why.
 
-Anything not in this table stays behind: the host's secrets are not the agent's to print.
+A variable that is not in `INHERITED` is not passed on: a secret of the host program must not be
+within reach of the agent, which could print it.
 """
 
 from __future__ import annotations
@@ -14,28 +15,28 @@ from steersman.errors import UsageError
 __all__ = ["ALWAYS", "INHERITED", "MARKS", "PROTOCOL", "environment"]
 
 Inherited = bool | tuple[str, ...] | None
-"""All, nothing, these names beside the table's, or the table's alone."""
+"""`Options.inherit_env`: everything, nothing, names beside the table, or the table alone."""
 
 INHERITED: Mapping[str, str] = {
-    "PATH": "to find git, ripgrep and the tools that Bash runs",
-    "HOME": "the login and the user's own configuration live there",
-    "USER": "who runs this, for tools that ask",
-    "LOGNAME": "the same, by its older name",
-    "SHELL": "which shell the Bash tool starts",
+    "PATH": "to find git, ripgrep and the programs that Bash runs",
+    "HOME": "where the login and the user's configuration are stored",
+    "USER": "the user's name, for programs that need it",
+    "LOGNAME": "the user's name, under its older name",
+    "SHELL": "the shell that the Bash tool starts",
     "LANG": "character encoding",
     "LC_*": "character encoding",
     "TZ": "dates and times in answers",
-    "TERM": "programs that look for a terminal type",
+    "TERM": "the terminal type, for programs that need it",
     "TMPDIR": "where temporary files may be written",
     "XDG_*": "the user's configuration and cache directories",
-    "HTTP_PROXY": "the only way out of some networks",
-    "HTTPS_PROXY": "the only way out of some networks",
-    "ALL_PROXY": "the only way out of some networks",
-    "NO_PROXY": "what must not go through the proxy",
-    "http_proxy": "the only way out of some networks",
-    "https_proxy": "the only way out of some networks",
-    "all_proxy": "the only way out of some networks",
-    "no_proxy": "what must not go through the proxy",
+    "HTTP_PROXY": "the proxy, without which some networks have no way out",
+    "HTTPS_PROXY": "the proxy, without which some networks have no way out",
+    "ALL_PROXY": "the proxy, without which some networks have no way out",
+    "NO_PROXY": "hosts that are reached without the proxy",
+    "http_proxy": "the proxy, without which some networks have no way out",
+    "https_proxy": "the proxy, without which some networks have no way out",
+    "all_proxy": "the proxy, without which some networks have no way out",
+    "no_proxy": "hosts that are reached without the proxy",
     "SSL_CERT_FILE": "private certificate authorities",
     "SSL_CERT_DIR": "private certificate authorities",
     "NODE_EXTRA_CA_CERTS": "private certificate authorities",
@@ -45,7 +46,7 @@ INHERITED: Mapping[str, str] = {
     "ANTHROPIC_BASE_URL": "the API to use with that login",
     "CLAUDE_CODE_OAUTH_TOKEN": "a login",
     "CLAUDE_CONFIG_DIR": "where a login is kept, if not in HOME",
-    "CLAUDE_CODE_USE_*": "which cloud to reach the model through",
+    "CLAUDE_CODE_USE_*": "which cloud provider serves the model",
     "ANTHROPIC_BEDROCK_BASE_URL": "the model through Amazon Bedrock",
     "AWS_*": "credentials and region for Amazon Bedrock",
     "ANTHROPIC_VERTEX_*": "the model through Google Vertex AI",
@@ -65,7 +66,7 @@ _NEEDS_A_CLOUD: Mapping[str, tuple[str, ...]] = {
     ),
     "CLAUDE_CODE_USE_FOUNDRY": ("ANTHROPIC_FOUNDRY_*",),
 }
-"""Cloud credentials open much else: they come along only with the switch that needs them."""
+"""Cloud credentials give access to much else, so they need the switch that uses them."""
 
 MARKS = frozenset(
     {
@@ -83,27 +84,38 @@ MARKS = frozenset(
         "CLAUDE_PID",
     }
 )
-"""What a surrounding Claude Code session sets; the inner one would behave oddly with it."""
+"""Variables that Claude Code sets for its child processes.
+
+If this program runs inside such a session, its own CLI must not inherit them: it would behave as a
+child of that session.
+"""
 
 PROTOCOL: Mapping[str, str] = {
-    # Turn settlement needs to know when the CLI is idle.
+    # A turn is settled when the CLI reports that it is idle.
     "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1",
-    # A refused start then says on stdout why, in a form made for programs.
+    # A CLI that refuses to start then reports the reason as JSON on stdout.
     "CLAUDE_CODE_STARTUP_FAILURE_RESULTS": "1",
 }
 
 
 ALWAYS: Mapping[str, str] = {"CLAUDE_CODE_ENTRYPOINT": "sdk-py", **PROTOCOL}
-"""What every CLI of ours gets; only the label of who drives it may be set otherwise."""
+"""Variables that every CLI gets; of these, callers may set only `CLAUDE_CODE_ENTRYPOINT`."""
 
 
 def environment(
     host: Mapping[str, str], inherit: Inherited, added: Mapping[str, str]
 ) -> dict[str, str]:
-    """The CLI's whole environment: what it inherits, what we always set, what the caller adds."""
+    """Return the whole environment of the CLI: inherited, always set, and added by the caller.
+
+    Raises `UsageError` if `added` changes a variable that the protocol needs.
+    """
     for name in PROTOCOL.keys() & added.keys():
         if added[name] != PROTOCOL[name]:
-            raise UsageError(f"env[{name!r}]", added[name], f"{PROTOCOL[name]!r}, or left out")
+            raise UsageError(
+                f"env[{name!r}]",
+                added[name],
+                f"{PROTOCOL[name]!r}, or no value: steersman needs it",
+            )
     there = dict(host)
     switches = {**there, **added}
     inherited = {name: value for name, value in there.items() if _may_pass(name, switches, inherit)}
@@ -115,16 +127,16 @@ def _may_pass(name: str, switches: Mapping[str, str], inherit: Inherited) -> boo
         return False
     if inherit is True or (inherit and _fits(name, inherit)):
         return True
-    is_listed, clouds = _standing(name)
+    is_listed, clouds = _listed(name)
     if not clouds:
         return is_listed
     return is_listed and any(switches.get(each, "").lower() not in _OFF for each in clouds)
 
 
-# The same few names come with every session.
+# Every session looks up the same few names.
 @lru_cache(maxsize=1024)
-def _standing(name: str) -> tuple[bool, tuple[str, ...]]:
-    """Whether the table has `name`, and the switches of which it needs one."""
+def _listed(name: str) -> tuple[bool, tuple[str, ...]]:
+    """Return whether `INHERITED` has `name`, and the switches of which one must be on."""
     clouds = (switch for switch, names in _NEEDS_A_CLOUD.items() if _fits(name, names))
     return _fits(name, INHERITED), tuple(clouds)
 

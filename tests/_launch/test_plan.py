@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steersman import _json
-from steersman._wire.environment import ALWAYS
-from steersman._wire.launch import ROWS, Plan, hook_id, plan, redacted
+from steersman._launch.environment import ALWAYS
+from steersman._launch.plan import ROWS, LaunchPlan, hook_id, plan, redacted
 from steersman.control import Initialize
 from steersman.errors import UsageError
 from steersman.hooks import Hooks, PostToolUse, PreToolUse
@@ -42,25 +42,25 @@ CANARY = "canary-sekret-value"
 INBOX = Inbox()
 
 
-def planned(**options: Any) -> Plan:
-    # With nobody to answer questions the tool that asks them is taken away; see its own test.
+def planned(**options: Any) -> LaunchPlan:
+    # Without anything that answers it, `AskUserQuestion` is removed; that has a test of its own.
     given = Options(**{"on_question": print, **options})
     return plan(given, program="claude", host_env={}, new_session_id=NEW)
 
 
-def added(found: Plan) -> set[str | FileArgument]:
-    """What stands on the command line beside what always does."""
+def added(found: LaunchPlan) -> set[str | FileArgument]:
+    """The arguments beside those of every launch."""
     assert found.launch.argv[: len(BASE)] == BASE
     return set(found.launch.argv[len(BASE) :]) - DEFAULTS
 
 
-def tokens(found: Plan) -> list[str]:
+def tokens(found: LaunchPlan) -> list[str]:
     return [
         token.prefix if isinstance(token, FileArgument) else token for token in found.launch.argv
     ]
 
 
-def settings_of(found: Plan) -> Any:
+def settings_of(found: LaunchPlan) -> Any:
     return json.loads(found.launch.files.get("settings.json", b"{}"))
 
 
@@ -78,7 +78,7 @@ def split_as_the_cli_does(text: str) -> list[str]:
     return [each for each in [*found, rule.strip()] if each]
 
 
-def rules_in(found: Plan, flag: str, kind: str) -> list[str]:
+def rules_in(found: LaunchPlan, flag: str, kind: str) -> list[str]:
     """The rules that the CLI reads, from the command line and from the settings."""
     on_argv = [token.removeprefix(flag) for token in tokens(found) if token.startswith(flag)]
     in_settings = settings_of(found).get("permissions", {}).get(kind, [])
@@ -350,6 +350,7 @@ ROWS_SEEN: list[tuple[str, Any, set[str | FileArgument], dict[str, Any], dict[st
     ("limits", Limits(is_hard=True), set(), {}, {}),
     ("revive", False, set(), {}, {}),
     ("journal", "journal.jsonl", set(), {}, {}),
+    ("sinks", (), set(), {}, {}),
     ("journal_memory", 1, set(), {}, {}),
     ("flight_recorder", "bundles", set(), {}, {}),
     ("max_buffer_size", 1, set(), {}, {}),
@@ -441,7 +442,7 @@ def test_a_switch_that_is_off_sets_no_variable() -> None:
     assert found.launch.env == ALWAYS
 
 
-def test_a_variable_that_says_other_than_its_option_is_refused() -> None:
+def test_a_variable_that_differs_from_its_option_is_refused() -> None:
     with pytest.raises(UsageError, match=r"env\['CLAUDE_AGENT_SDK_CLIENT_APP'\]"):
         planned(client_app="mine", env={"CLAUDE_AGENT_SDK_CLIENT_APP": "other"})
 
@@ -461,7 +462,7 @@ def test_the_user_is_part_of_the_launch() -> None:
         ({"permission_prompt_tool_name": "mcp__desk__decide"}, True),
     ],
 )
-def test_the_tool_that_asks_the_person_is_there_only_if_somebody_can_answer(
+def test_the_tool_that_asks_the_user_exists_only_if_something_can_answer(
     options: dict[str, Any], *, is_there: bool
 ) -> None:
     found = planned(**{"on_question": None, "disallowed_tools": ["Bash"], **options})
@@ -506,7 +507,7 @@ def test_a_point_in_a_conversation_is_named_beside_it() -> None:
     }
 
 
-def test_dialogs_that_can_be_shown_are_named_in_the_greeting() -> None:
+def test_dialogs_that_can_be_shown_are_named_in_initialize() -> None:
     found = planned(on_user_dialog=print, supported_dialog_kinds=["notice"])
 
     assert found.initialize == Initialize(supported_dialog_kinds=["notice"])
@@ -528,7 +529,7 @@ def test_plugins_can_be_kept_off_the_command_line(how: str) -> None:
     ]
 
 
-def test_the_greeting_is_awaited_once() -> None:
+def test_the_cli_waits_for_initialize_once() -> None:
     found = planned(plugins=["/x"], plugin_delivery="initialize", managed_settings={})
 
     assert tokens(found).count("--await-initialize") == 1
@@ -557,7 +558,7 @@ def test_the_sandbox_is_merged_into_the_settings() -> None:
 
 
 def test_a_settings_file_and_a_sandbox_are_refused_together() -> None:
-    with pytest.raises(UsageError, match="with sandbox="):
+    with pytest.raises(UsageError, match="if sandbox="):
         planned(settings="/x.json", sandbox={"enabled": True})
 
 
@@ -565,7 +566,7 @@ def test_a_file_for_the_log_switches_it_on_by_itself() -> None:
     assert added(planned(debug=True, debug_file="/x.log")) == {"--debug-file=/x.log"}
 
 
-def test_servers_in_this_process_are_named_in_the_greeting_and_functions_are_approved() -> None:
+def test_servers_in_this_process_are_named_in_initialize_and_functions_are_approved() -> None:
     found = plan(
         Options(allowed_tools=("Read",)),
         program="claude",
@@ -688,7 +689,7 @@ def test_what_is_no_json_is_refused_before_anything_runs(option: str, value: Any
 TEXTS = ANY_TEXT | st.text("-=a ,()'\"\n", max_size=12).map("-{}".format)
 
 
-def taken(**options: Any) -> Plan | None:
+def taken(**options: Any) -> LaunchPlan | None:
     """The plan, or nothing where the options refuse the value."""
     try:
         return planned(**options)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman._wire.environment import ALWAYS, INHERITED, MARKS, environment
+from steersman._launch.environment import ALWAYS, INHERITED, MARKS, environment
 
 HOST = {
     "PATH": "/usr/bin",
