@@ -15,13 +15,13 @@ from typing import Any, Generic, ParamSpec, TypeVar, Unpack, cast, overload
 
 from steersman.errors import UsageError
 from steersman.ports import JsonObject
+from steersman.tools._run.concurrency import Limit
+from steersman.tools._schema.declared import InputSchema, declared_arguments
+from steersman.tools._schema.docstrings import read_docstring
+from steersman.tools._schema.signatures import Arguments, arguments_of
 from steersman.tools.context import ToolContext
-from steersman.tools.declared import InputSchema, declared_arguments
-from steersman.tools.docstrings import read_docstring
 from steersman.tools.functions import is_async
 from steersman.tools.hints import HintWords, ToolHints
-from steersman.tools.limits import Limit
-from steersman.tools.signatures import Arguments, arguments_of
 
 __all__ = ["Call", "Tool", "as_tool", "tool"]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from steersman.tools.threads import run_in_thread
+from steersman.tools._run.threads import run_in_thread
 
 __all__ = ["Handler", "handler_of", "is_async", "parameter_names", "run_handler"]
 

@@ -16,9 +16,9 @@ from steersman import _json
 from steersman.errors import McpNotReady, UsageError
 from steersman.options.servers import lowlevel_server
 from steersman.ports import Caller, JsonObject, ToolServer
-from steersman.tools.mcp_package import Streams, memory_streams, run_server
-from steersman.tools.mcp_peer import INTERNAL_ERROR, ConnectionLost, Peer, rpc_error
-from steersman.tools.mcp_questions import CAPABILITIES, answer_server
+from steersman.tools._mcp.package import Streams, memory_streams, run_server
+from steersman.tools._mcp.peer import INTERNAL_ERROR, ConnectionLost, Peer, rpc_error
+from steersman.tools._mcp.server_requests import CAPABILITIES, answer_server
 
 __all__ = ["McpInstance", "as_tool_server"]
 

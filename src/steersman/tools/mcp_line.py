@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from steersman.errors import McpNotReady, UsageError
-from steersman.tools.mcp_dialling import Remote
+from steersman.tools._mcp.connect import Remote
 
 __all__ = ["Line"]
 

@@ -15,11 +15,9 @@ from steersman.errors import McpNotReady, UsageError
 from steersman.journal.redaction import Redactor
 from steersman.options import checks
 from steersman.ports import Caller, JsonObject
-from steersman.tools.mcp_calls import OnCall, Onlookers, OnResult, RemoteCall, describe
-from steersman.tools.mcp_dialling import NotTaken, Remote, RemoteLimits, dial, secrets_of
-from steersman.tools.mcp_line import Line
-from steersman.tools.mcp_package import need_mcp
-from steersman.tools.mcp_peer import (
+from steersman.tools._mcp.connect import NotTaken, Remote, RemoteLimits, dial, secrets_of
+from steersman.tools._mcp.package import need_mcp
+from steersman.tools._mcp.peer import (
     INTERNAL_ERROR,
     METHOD_NOT_FOUND,
     ConnectionLost,
@@ -27,8 +25,10 @@ from steersman.tools.mcp_peer import (
     rpc_error,
     rpc_result,
 )
-from steersman.tools.mcp_questions import answer_server
-from steersman.tools.mcp_shown import Names, Shown, show
+from steersman.tools._mcp.server_requests import answer_server
+from steersman.tools._mcp.tool_names import Names, Shown, show
+from steersman.tools.mcp_calls import OnCall, Onlookers, OnResult, RemoteCall, describe
+from steersman.tools.mcp_line import Line
 
 __all__ = ["RemoteCall", "RemoteLimits", "RemoteTools"]
 

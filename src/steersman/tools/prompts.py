@@ -15,12 +15,12 @@ import msgspec
 from steersman._json import is_object
 from steersman.errors import UsageError
 from steersman.ports import JsonObject
-from steersman.tools.docstrings import read_docstring
+from steersman.tools._mcp.jsonrpc import INVALID_PARAMS, Answers, Refused, refuse_cursor, text_of
+from steersman.tools._schema.docstrings import read_docstring
+from steersman.tools._schema.signatures import Arguments, arguments_of
 from steersman.tools.functions import Handler, handler_of, run_handler
 from steersman.tools.results import text_block
-from steersman.tools.rpc import INVALID_PARAMS, Answers, Refused, refuse_cursor, text_of
 from steersman.tools.shelves import Shelf
-from steersman.tools.signatures import Arguments, arguments_of
 
 __all__ = ["Prompt", "prompt", "prompt_answers"]
 

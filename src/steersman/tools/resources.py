@@ -15,10 +15,16 @@ from urllib.parse import unquote
 
 from steersman.errors import UsageError
 from steersman.ports import JsonObject
-from steersman.tools.docstrings import read_docstring
+from steersman.tools._mcp.jsonrpc import (
+    RESOURCE_NOT_FOUND,
+    Answers,
+    Refused,
+    refuse_cursor,
+    text_of,
+)
+from steersman.tools._schema.docstrings import read_docstring
 from steersman.tools.functions import Handler, handler_of, parameter_names, run_handler
 from steersman.tools.results import is_bytes, plain_text
-from steersman.tools.rpc import RESOURCE_NOT_FOUND, Answers, Refused, refuse_cursor, text_of
 from steersman.tools.shelves import Shelf
 
 __all__ = ["Resource", "resource", "resource_answers"]

@@ -15,16 +15,16 @@ from typing import Any, Unpack, cast
 from steersman._json import is_mapping, is_object
 from steersman.errors import UsageError
 from steersman.ports import Caller, JsonObject
-from steersman.tools import rpc
+from steersman.tools._mcp import jsonrpc
+from steersman.tools._run.heartbeats import open_calls
 from steersman.tools.context import ToolContext
 from steersman.tools.definition import Tool, as_tool
 from steersman.tools.loops import call_in
 from steersman.tools.prompts import Prompt, prompt_answers
 from steersman.tools.resources import Resource, resource_answers
 from steersman.tools.results import ToolError
-from steersman.tools.running import Manner, MannerWords, run_tool
+from steersman.tools.run import Manner, MannerWords, run_tool
 from steersman.tools.shelves import Shelf
-from steersman.tools.watching import open_calls
 
 __all__ = ["Toolbox"]
 
@@ -131,13 +131,13 @@ class Toolbox:
         handler = getattr(gone, "handler", gone)
         return next((each.name for each in self._tools if each.handler == handler), gone)
 
-    def _offer(self, shelf: Shelf[Any], answers: rpc.Answers) -> None:
+    def _offer(self, shelf: Shelf[Any], answers: jsonrpc.Answers) -> None:
         self._capabilities[shelf.kind] = {"listChanged": True}
         self._answers |= answers
 
     def _tell_of(self, **changed: list[Any]) -> None:
         for kind in (kind for kind, things in changed.items() if things):
-            message = rpc.notification(f"{kind}/list_changed")
+            message = jsonrpc.notification(f"{kind}/list_changed")
             for caller, loop in list(self._callers.items()):
                 call_in(loop, caller.notify, message)
 
@@ -155,28 +155,30 @@ class Toolbox:
         if request_id is None or (method is None and ("result" in message or "error" in message)):
             return None
         try:
-            return rpc.answer(request_id, await self._result(method, message, caller))
-        except rpc.Refused as refused:
-            return rpc.refusal(request_id, refused.code, str(refused))
+            return jsonrpc.answer(request_id, await self._result(method, message, caller))
+        except jsonrpc.Refused as refused:
+            return jsonrpc.refusal(request_id, refused.code, str(refused))
         except ToolError as error:
-            return rpc.refusal(request_id, rpc.INTERNAL_ERROR, str(error))
+            return jsonrpc.refusal(request_id, jsonrpc.INTERNAL_ERROR, str(error))
         # Also what the host's own functions raise that give resources and prompts.
         except Exception:
             logger.exception("toolbox %r failed to answer %r", self.name, method)
-            return rpc.refusal(request_id, rpc.INTERNAL_ERROR, f"internal error in {method!r}")
+            return jsonrpc.refusal(
+                request_id, jsonrpc.INTERNAL_ERROR, f"internal error in {method!r}"
+            )
 
     async def _result(self, method: Any, message: JsonObject, caller: Caller) -> JsonObject:
         params: Any = message.get("params")
         params = {} if params is None else params
         if not is_mapping(params):
-            raise rpc.Refused(rpc.INVALID_PARAMS, "params: an object is needed")
+            raise jsonrpc.Refused(jsonrpc.INVALID_PARAMS, "params: an object is needed")
         if method == "tools/call":
             return await self._call(params, message["id"], caller)
         if not isinstance(method, str):
-            raise rpc.Refused(rpc.INVALID_REQUEST, "method: a string is needed")
+            raise jsonrpc.Refused(jsonrpc.INVALID_REQUEST, "method: a string is needed")
         find_answer = self._answers.get(method)
         if find_answer is None:
-            raise rpc.Refused(rpc.METHOD_NOT_FOUND, f"method not found: {method}")
+            raise jsonrpc.Refused(jsonrpc.METHOD_NOT_FOUND, f"method not found: {method}")
         found = find_answer(params)
         return cast("JsonObject", await found if inspect.isawaitable(found) else found)
 
@@ -184,9 +186,9 @@ class Toolbox:
         name, given = params.get("name"), params.get("arguments")
         tool = self._tools.get(name)
         if tool is None:
-            raise rpc.Refused(rpc.INVALID_PARAMS, f"name: there is no tool {name!r}")
+            raise jsonrpc.Refused(jsonrpc.INVALID_PARAMS, f"name: there is no tool {name!r}")
         if given is not None and not is_mapping(given):
-            raise rpc.Refused(rpc.INVALID_PARAMS, "arguments: an object is needed")
+            raise jsonrpc.Refused(jsonrpc.INVALID_PARAMS, "arguments: an object is needed")
         context = _context_of(tool.name, params, request_id, caller)
         return await run_tool(tool, given or {}, context, self._manner)
 
@@ -200,7 +202,7 @@ class Toolbox:
         return told if self.instructions is None else {**told, "instructions": self.instructions}
 
     def _list(self, params: Mapping[str, Any]) -> JsonObject:
-        rpc.refuse_cursor(params)
+        jsonrpc.refuse_cursor(params)
         return {"tools": [each.listed() for each in self._tools]}
 
 

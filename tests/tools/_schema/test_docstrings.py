@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from steersman.tools.docstrings import Docstring, read_docstring
+from steersman.tools._schema.docstrings import Docstring, read_docstring
 
 GOOGLE = """Move a file.
 

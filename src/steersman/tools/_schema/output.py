@@ -11,9 +11,9 @@ from typing import Any, Generic, TypeVar
 
 from steersman._json import is_array, is_object
 from steersman.errors import UsageError
-from steersman.tools.annotations import readable
-from steersman.tools.reading import reader_of
-from steersman.tools.schema import schema_of
+from steersman.tools._schema.annotations import readable
+from steersman.tools._schema.reading import reader_of
+from steersman.tools._schema.schema import schema_of
 
 __all__ = ["Shape", "shape_of"]
 

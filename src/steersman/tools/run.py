@@ -15,11 +15,11 @@ from typing import Any, TypedDict, cast
 
 from steersman.errors import ToolExecutionError, UsageError
 from steersman.ports import JsonObject
+from steersman.tools._run.heartbeats import OpenCall, open_calls
+from steersman.tools._run.threads import run_in_thread
 from steersman.tools.context import ToolContext
 from steersman.tools.definition import Tool
 from steersman.tools.results import ToolError, error_result, wire_result
-from steersman.tools.threads import run_in_thread
-from steersman.tools.watching import OpenCall, open_calls
 
 __all__ = ["Manner", "MannerWords", "kind_of_error", "run_tool"]
 

@@ -11,11 +11,11 @@ from typing import Any, cast, get_args
 import msgspec
 
 from steersman._json import is_array, is_object
-from steersman.tools.annotations import readable
-from steersman.tools.docstrings import read_docstring
-from steersman.tools.foreign import foreign_schema
+from steersman.tools._schema.annotations import readable
+from steersman.tools._schema.docstrings import read_docstring
+from steersman.tools._schema.reading import Choice
+from steersman.tools._schema.stand_ins import foreign_schema
 from steersman.tools.plain import is_class
-from steersman.tools.reading import Choice
 from steersman.tools.records import class_hints, record_classes
 
 __all__ = ["Definitions", "schema_of"]

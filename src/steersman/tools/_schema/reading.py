@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from steersman._json import is_object
-from steersman.tools.foreign import Foreign, name_of, new_class, read_foreign
+from steersman.tools._schema.stand_ins import Foreign, name_of, new_class, read_foreign
 from steersman.tools.records import complete, known_fields, leaves_defaults_out, record_classes
 
 __all__ = ["Choice", "choice_of", "reader_of"]

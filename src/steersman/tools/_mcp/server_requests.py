@@ -11,7 +11,7 @@ from typing import Any
 from steersman import _json
 from steersman.permissions import Elicitation, ElicitationAnswer
 from steersman.ports import Caller, JsonObject
-from steersman.tools.mcp_peer import METHOD_NOT_FOUND, rpc_error, rpc_result
+from steersman.tools._mcp.peer import METHOD_NOT_FOUND, rpc_error, rpc_result
 
 __all__ = ["CAPABILITIES", "answer_server"]
 

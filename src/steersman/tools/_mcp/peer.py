@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, cast
 
 from steersman.ports import JsonObject
-from steersman.tools.mcp_package import Streams, as_message, as_plain
+from steersman.tools._mcp.package import Streams, as_message, as_plain
 
 __all__ = ["ConnectionLost", "Peer", "notification", "reason_of", "rpc_error", "rpc_result"]
 

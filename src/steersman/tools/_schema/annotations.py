@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 import msgspec
 
 from steersman._json import is_array
-from steersman.tools.foreign import adapter_of, is_for_pydantic, literal_stand_in
-from steersman.tools.reading import choice_of
+from steersman.tools._schema.reading import choice_of
+from steersman.tools._schema.stand_ins import adapter_of, is_for_pydantic, literal_stand_in
 
 __all__ = ["readable"]
 

@@ -30,7 +30,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from steersman.errors import UsageError
 from steersman.tools import ToolContext
-from steersman.tools.signatures import arguments_of
+from steersman.tools._schema.signatures import arguments_of
 
 T = TypeVar("T")
 UserId = NewType("UserId", int)

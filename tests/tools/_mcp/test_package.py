@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from steersman.tools.mcp_package import as_message, as_plain
+from steersman.tools._mcp.package import as_message, as_plain
 from tests.mcp_servers.running import ROOT
 
 WITHOUT = """

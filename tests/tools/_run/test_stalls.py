@@ -8,9 +8,9 @@ import pytest
 
 from steersman.errors import ToolExecutionError
 from steersman.tools import Toolbox
+from steersman.tools._run.heartbeats import OpenCall, OpenCalls
+from steersman.tools._run.stalls import StallWatch
 from steersman.tools.context import ToolContext
-from steersman.tools.stalls import StallWatch
-from steersman.tools.watching import OpenCall, OpenCalls
 from tests.tools.clients import Client, text
 
 BLOCKED = 0.6

@@ -14,11 +14,11 @@ import msgspec
 
 from steersman._json import is_array
 from steersman.errors import UsageError
-from steersman.tools.annotations import readable
-from steersman.tools.foreign import stand_in
-from steersman.tools.output import shape_of
-from steersman.tools.reading import choice_of, reader_of
-from steersman.tools.signatures import Arguments, Field, record_class, record_of
+from steersman.tools._schema.annotations import readable
+from steersman.tools._schema.output import shape_of
+from steersman.tools._schema.reading import choice_of, reader_of
+from steersman.tools._schema.signatures import Arguments, Field, record_class, record_of
+from steersman.tools._schema.stand_ins import stand_in
 
 __all__ = ["InputSchema", "declared_arguments"]
 

@@ -5,7 +5,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.tools.limits import Limit
+from steersman.tools._run.concurrency import Limit
 
 
 async def work(limit: Limit, inside: list[int]) -> None:

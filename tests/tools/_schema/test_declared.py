@@ -7,7 +7,7 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from steersman.errors import UsageError
-from steersman.tools.declared import InputSchema, declared_arguments
+from steersman.tools._schema.declared import InputSchema, declared_arguments
 
 
 @dataclass

@@ -17,12 +17,12 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 import msgspec
 
 from steersman.errors import UsageError
-from steersman.tools.annotations import readable
+from steersman.tools._schema.annotations import readable
+from steersman.tools._schema.docstrings import read_docstring
+from steersman.tools._schema.reading import reader_of
+from steersman.tools._schema.schema import Definitions
+from steersman.tools._schema.stand_ins import is_pydantic_note
 from steersman.tools.context import ToolContext
-from steersman.tools.docstrings import read_docstring
-from steersman.tools.foreign import is_pydantic_note
-from steersman.tools.reading import reader_of
-from steersman.tools.schema import Definitions
 
 __all__ = ["Arguments", "Field", "arguments_of", "record_class", "record_of"]
 

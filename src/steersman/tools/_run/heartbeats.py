@@ -10,8 +10,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from steersman.tools._run.stalls import StallWatch
 from steersman.tools.context import ToolContext
-from steersman.tools.stalls import StallWatch
 
 __all__ = ["OpenCall", "OpenCalls", "open_calls"]
 

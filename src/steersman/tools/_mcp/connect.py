@@ -20,8 +20,8 @@ from steersman.errors import McpNotReady
 from steersman.journal.redaction import Redactor, secrets_in
 from steersman.options import checks
 from steersman.ports import JsonObject
-from steersman.tools.mcp_package import Streams, dial_http, dial_sse, spawn
-from steersman.tools.mcp_peer import (
+from steersman.tools._mcp.package import Streams, dial_http, dial_sse, spawn
+from steersman.tools._mcp.peer import (
     Asked,
     ConnectionLost,
     Heard,
@@ -29,7 +29,7 @@ from steersman.tools.mcp_peer import (
     notification,
     reason_of,
 )
-from steersman.tools.mcp_questions import CAPABILITIES
+from steersman.tools._mcp.server_requests import CAPABILITIES
 
 __all__ = ["NotTaken", "Remote", "RemoteLimits", "dial", "secrets_of"]
 
