@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> None:
 def _files() -> Iterable[Path]:
     for place in PLACES:
         for file in sorted((ROOT / place).rglob("*")):
-            if file.suffix in SUFFIXES and "__pycache__" not in file.parts:
+            if file.suffix in SUFFIXES and not {"__pycache__", "renames"} & set(file.parts):
                 yield file
     yield from (ROOT / name for name in LOOSE if (ROOT / name).exists())
 

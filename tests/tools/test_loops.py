@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from steersman.tools.loops import call_in
+from steersman.tools.context import call_in
 
 
 async def test_a_call_into_the_running_loop_is_made_at_once() -> None:

@@ -9,8 +9,7 @@ from steersman._lazy import by_name
 if TYPE_CHECKING:
     from steersman.tools._schema.output import Shape, shape_of
     from steersman.tools.context import ToolContext
-    from steersman.tools.definition import Tool, tool
-    from steersman.tools.hints import ToolHints
+    from steersman.tools.definition import Tool, ToolHints, tool
     from steersman.tools.mcp_remote import RemoteCall, RemoteLimits, RemoteTools
     from steersman.tools.prompts import Prompt, prompt
     from steersman.tools.resources import Resource, resource

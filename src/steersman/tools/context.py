@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from steersman.ports import Caller
-from steersman.tools.loops import call_in
 
-__all__ = ["ToolContext"]
+__all__ = ["ToolContext", "call_in"]
 
 _making_events = threading.Lock()
 
@@ -104,3 +104,23 @@ class ToolContext:
             params["message"] = message
         notification = {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
         call_in(self.loop, self.caller.notify, notification)
+
+
+def call_in(
+    loop: asyncio.AbstractEventLoop | None, function: Callable[..., Any], *args: Any
+) -> None:
+    """Call `function` at once if `loop` runs here, else have it call it soon.
+
+    Nothing happens if the loop is closed; without one, the call is made here.
+    """
+    if loop is None or loop is _running_loop():
+        function(*args)
+    elif not loop.is_closed():
+        loop.call_soon_threadsafe(function, *args)
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

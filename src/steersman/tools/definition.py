@@ -11,19 +11,90 @@ import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Generic, ParamSpec, TypeVar, Unpack, cast, overload
+from typing import Any, Generic, ParamSpec, TypedDict, TypeVar, Unpack, cast, overload
 
 from steersman.errors import UsageError
 from steersman.ports import JsonObject
-from steersman.tools._run.concurrency import Limit
+from steersman.tools._run.concurrency import ConcurrencyLimit
+from steersman.tools._run.threads import is_async
 from steersman.tools._schema.declared import InputSchema, declared_arguments
 from steersman.tools._schema.docstrings import read_docstring
 from steersman.tools._schema.signatures import Arguments, arguments_of
 from steersman.tools.context import ToolContext
-from steersman.tools.functions import is_async
-from steersman.tools.hints import HintWords, ToolHints
 
-__all__ = ["Call", "Tool", "as_tool", "tool"]
+__all__ = ["Call", "HintKeywords", "Tool", "ToolHints", "as_tool", "tool"]
+
+YES_OR_NO = ("read_only", "destructive", "idempotent", "open_world", "always_load")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolHints:
+    """What the CLI is told about a tool's manners; `None` says nothing."""
+
+    title: str | None = None
+    read_only: bool | None = None
+    """Changes nothing. The CLI runs calls of such tools at the same time, of others in turn."""
+    destructive: bool | None = None
+    idempotent: bool | None = None
+    open_world: bool | None = None
+    """Reaches beyond this program, such as the web."""
+    max_result_size: int | None = None
+    """Characters up to which the CLI shows a result whole instead of saving it to a file."""
+    always_load: bool | None = None
+    """Stands before the model from the start; other tools may have to be searched for first."""
+    search_hint: str | None = None
+    """Words by which such a search finds it."""
+
+    def __post_init__(self) -> None:
+        for name in YES_OR_NO:
+            if getattr(self, name) not in (None, True, False):
+                raise UsageError(name, getattr(self, name), "True, False or None")
+        for name in ("title", "search_hint"):
+            if not isinstance(getattr(self, name), str | None):
+                raise UsageError(name, getattr(self, name), "text or None")
+        size = self.max_result_size
+        if size is not None and (not isinstance(size, int) or size <= 0):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError("max_result_size", size, "a whole number above 0, or None")
+
+    def annotations(self) -> dict[str, Any]:
+        """Spell the hints as MCP does."""
+        return _said(
+            {
+                "title": self.title,
+                "readOnlyHint": self.read_only,
+                "destructiveHint": self.destructive,
+                "idempotentHint": self.idempotent,
+                "openWorldHint": self.open_world,
+            }
+        )
+
+    def meta(self) -> dict[str, Any]:
+        """Spell the hints that only Claude Code knows."""
+        return _said(
+            {
+                "anthropic/maxResultSizeChars": self.max_result_size,
+                "anthropic/alwaysLoad": self.always_load,
+                "anthropic/searchHint": self.search_hint,
+            }
+        )
+
+
+class HintKeywords(TypedDict, total=False):
+    """The keywords of `@tool` that become its hints."""
+
+    title: str | None
+    read_only: bool | None
+    destructive: bool | None
+    idempotent: bool | None
+    open_world: bool | None
+    max_result_size: int | None
+    always_load: bool | None
+    search_hint: str | None
+
+
+def _said(spelled: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in spelled.items() if value is not None}
+
 
 NO_HINTS = ToolHints()
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -41,7 +112,7 @@ class Call:
     start: Start
     handler: Callable[..., Any]
     is_async: bool
-    limit: Limit | None = None
+    limit: ConcurrencyLimit | None = None
 
 
 @dataclass(frozen=True)
@@ -73,7 +144,7 @@ class Tool(Generic[P, R]):
         call = self.call if self._has_its_call() else _call_of(self.handler, self.input_schema)
         if (call.limit and call.limit.most) != self.max_concurrency:
             most = self.max_concurrency
-            call = dataclasses.replace(call, limit=None if most is None else Limit(most))
+            call = dataclasses.replace(call, limit=None if most is None else ConcurrencyLimit(most))
         object.__setattr__(self, "call", call)
         object.__setattr__(self, "input_schema", call.arguments.schema)
 
@@ -118,7 +189,7 @@ def tool(
     name: str | None = None,
     timeout: float | None = None,
     max_concurrency: int | None = None,
-    **hints: Unpack[HintWords],
+    **hints: Unpack[HintKeywords],
 ) -> Tool[P, R]: ...
 
 
@@ -132,7 +203,7 @@ def tool(
     name: str | None = None,
     timeout: float | None = None,
     max_concurrency: int | None = None,
-    **hints: Unpack[HintWords],
+    **hints: Unpack[HintKeywords],
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 
 
@@ -145,7 +216,7 @@ def tool(
     name: str | None = None,
     timeout: float | None = None,
     max_concurrency: int | None = None,
-    **hints: Unpack[HintWords],
+    **hints: Unpack[HintKeywords],
 ) -> Tool[..., Any] | Callable[[Callable[..., Any]], Tool[..., Any]]:
     """Make a tool of a function: its name, its docstring, its signature.
 

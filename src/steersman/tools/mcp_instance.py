@@ -17,7 +17,7 @@ from steersman.errors import McpNotReady, UsageError
 from steersman.options.servers import lowlevel_server
 from steersman.ports import Caller, JsonObject, ToolServer
 from steersman.tools._mcp.package import Streams, memory_streams, run_server
-from steersman.tools._mcp.peer import INTERNAL_ERROR, ConnectionLost, Peer, rpc_error
+from steersman.tools._mcp.peer import INTERNAL_ERROR, ConnectionLost, McpConnection, rpc_error
 from steersman.tools._mcp.server_requests import CAPABILITIES, answer_server
 
 __all__ = ["McpInstance", "as_tool_server"]
@@ -49,8 +49,8 @@ class McpInstance:
             raise UsageError(
                 "server", f"a {type(server).__name__}", "a Server, FastMCP or MCPServer of mcp"
             )
-        self._peers: dict[Caller, Peer] = {}
-        self._ungreeted: set[Peer] = set()
+        self._peers: dict[Caller, McpConnection] = {}
+        self._ungreeted: set[McpConnection] = set()
 
     def __repr__(self) -> str:
         return f"McpInstance({getattr(self._server, 'name', '')!r})"
@@ -105,8 +105,8 @@ class McpInstance:
         self._ungreeted.discard(peer)
         return await peer.ask(_offering(message))
 
-    def _connect(self, caller: Caller) -> Peer:
-        return Peer(
+    def _connect(self, caller: Caller) -> McpConnection:
+        return McpConnection(
             lambda: _connection(self._server), caller.notify, lambda ask: answer_server(ask, caller)
         )
 

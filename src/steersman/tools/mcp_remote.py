@@ -5,8 +5,9 @@ One connection serves every session. The CLI learns neither the address nor the 
 
 from __future__ import annotations
 
+import inspect
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -15,7 +16,14 @@ from steersman.errors import McpNotReady, UsageError
 from steersman.journal.redaction import Redactor
 from steersman.options import checks
 from steersman.ports import Caller, JsonObject
-from steersman.tools._mcp.connect import NotTaken, Remote, RemoteLimits, dial, secrets_of
+from steersman.tools._mcp.connect import (
+    NotProcessed,
+    RemoteConnection,
+    RemoteLimits,
+    SharedConnection,
+    connect,
+    secrets_of,
+)
 from steersman.tools._mcp.package import need_mcp
 from steersman.tools._mcp.peer import (
     INTERNAL_ERROR,
@@ -26,11 +34,91 @@ from steersman.tools._mcp.peer import (
     rpc_result,
 )
 from steersman.tools._mcp.server_requests import answer_server
-from steersman.tools._mcp.tool_names import Names, Shown, show
-from steersman.tools.mcp_calls import OnCall, Onlookers, OnResult, RemoteCall, describe
-from steersman.tools.mcp_line import Line
+from steersman.tools._mcp.tool_names import ExposedTools, ToolFilter, show
+from steersman.tools.results import ToolError, error_result, wire_result
 
-__all__ = ["RemoteCall", "RemoteLimits", "RemoteTools"]
+__all__ = [
+    "CallObservers",
+    "OnCall",
+    "OnResult",
+    "RemoteCall",
+    "RemoteLimits",
+    "RemoteTools",
+    "describe",
+]
+
+logger = logging.getLogger("steersman.tools")
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteCall:
+    """A call that is about to go to the remote."""
+
+    tool: str
+    """As the model knows it."""
+    remote_tool: str
+    """As the remote knows it."""
+    arguments: JsonObject
+    server: str
+    """The key in `mcp_servers`."""
+    session_id: str
+    tool_use_id: str
+
+
+OnCall = Callable[[RemoteCall], Awaitable[None] | None]
+OnResult = Callable[[RemoteCall, JsonObject], Awaitable[None] | None]
+
+
+def describe(params: JsonObject, remote_name: str, caller: Caller) -> RemoteCall:
+    """The call that stands in the parameters of a `tools/call`."""
+    meta, arguments = params.get("_meta"), params.get("arguments")
+    return RemoteCall(
+        tool=params["name"],
+        remote_tool=remote_name,
+        arguments=arguments if _json.is_object(arguments) else {},
+        server=caller.server,
+        session_id=caller.session_id,
+        tool_use_id=meta.get("claudecode/toolUseId", "") if _json.is_object(meta) else "",
+    )
+
+
+class CallObservers:
+    """The program's own callbacks. The one before a call can refuse it."""
+
+    def __init__(self, on_call: OnCall | None, on_result: OnResult | None) -> None:
+        checks.optional(checks.callable_)("on_call", on_call)
+        checks.optional(checks.callable_)("on_result", on_result)
+        self._on_call = on_call
+        self._on_result = on_result
+
+    async def refusal(self, call: RemoteCall, caller: Caller) -> JsonObject | None:
+        """What the model reads if the call must not be made. A callback that fails refuses too."""
+        if self._on_call is None:
+            return None
+        try:
+            seen = self._on_call(call)
+            if inspect.isawaitable(seen):
+                await seen
+        except ToolError as refused:
+            return wire_result(error_result(str(refused)))
+        except Exception as error:
+            logger.exception("on_call failed for %r", call.tool)
+            caller.report(call.tool, error)
+            return wire_result(error_result(f"not run: on_call raised {type(error).__name__}"))
+        return None
+
+    async def saw(self, call: RemoteCall, answer: JsonObject, caller: Caller) -> None:
+        """Show what came back: a result, or an error in the words of JSON-RPC."""
+        if self._on_result is None:
+            return
+        try:
+            seen = self._on_result(call, answer.get("result") or answer.get("error") or {})
+            if inspect.isawaitable(seen):
+                await seen
+        except Exception as error:
+            logger.exception("on_result failed for %r", call.tool)
+            caller.report(call.tool, error)
+
 
 PASSED = ("resources/", "prompts/", "completion/", "logging/")
 """What the remote answers itself, beside the calls of its tools."""
@@ -81,12 +169,12 @@ class RemoteTools:
         if not isinstance(limits, RemoteLimits):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("limits", limits, "a RemoteLimits value")
         self._config = checks.plain("config", config)
-        self._names = Names(tools, rename)
-        self._onlookers = Onlookers(on_call, on_result)
+        self._names = ToolFilter(tools, rename)
+        self._onlookers = CallObservers(on_call, on_result)
         self._limits = limits
         self._redact = Redactor(secrets_of(self._config)).text
-        self._line = Line(self._dial, limits.retry_pause)
-        self._shown: Shown | None = None
+        self._line = SharedConnection(self._dial, limits.retry_pause)
+        self._shown: ExposedTools | None = None
         self._callers: list[Caller] = []
         self._open: dict[int, _Open] = {}
 
@@ -177,13 +265,13 @@ class RemoteTools:
         remote = await self._line.unless_just_failed(caller.server)
         try:
             return await self._put(remote, method, params, caller)
-        except NotTaken:
+        except NotProcessed:
             # It came back as another process.
             remote = await self._line.now(caller.server)
             return await self._put(remote, method, params, caller)
 
     async def _put(
-        self, remote: Remote, method: str, params: JsonObject, caller: Caller
+        self, remote: RemoteConnection, method: str, params: JsonObject, caller: Caller
     ) -> JsonObject:
         """The remote's answer. On a shared connection ids and progress tokens must be ours."""
         number = remote.next_number()
@@ -201,8 +289,8 @@ class RemoteTools:
 
     # The connection
 
-    async def _dial(self, name: str) -> Remote:
-        remote = await dial(name, self._config, self._heard, self._asked, self._limits)
+    async def _dial(self, name: str) -> RemoteConnection:
+        remote = await connect(name, self._config, self._heard, self._asked, self._limits)
         try:
             self._show(remote, name)
         except BaseException:
@@ -210,12 +298,12 @@ class RemoteTools:
             raise
         return remote
 
-    def _show(self, remote: Remote, name: str) -> None:
+    def _show(self, remote: RemoteConnection, name: str) -> None:
         before, self._shown = self._shown, show(remote.tools, self._names, name)
         if before is not None and before != self._shown:
             self._tell_all(notification(LIST_CHANGED))
 
-    def _known(self) -> Shown:
+    def _known(self) -> ExposedTools:
         assert self._shown is not None
         return self._shown
 
@@ -232,7 +320,7 @@ class RemoteTools:
         else:
             self._tell_all(message)
 
-    async def _list_again(self, remote: Remote) -> None:
+    async def _list_again(self, remote: RemoteConnection) -> None:
         try:
             remote.tools = await remote.list_tools()
             self._show(remote, self._label)

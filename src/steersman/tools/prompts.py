@@ -16,11 +16,11 @@ from steersman._json import is_object
 from steersman.errors import UsageError
 from steersman.ports import JsonObject
 from steersman.tools._mcp.jsonrpc import INVALID_PARAMS, Answers, Refused, refuse_cursor, text_of
+from steersman.tools._run.threads import Handler, handler_of, run_handler
 from steersman.tools._schema.docstrings import read_docstring
 from steersman.tools._schema.signatures import Arguments, arguments_of
-from steersman.tools.functions import Handler, handler_of, run_handler
 from steersman.tools.results import text_block
-from steersman.tools.shelves import Shelf
+from steersman.tools.toolbox import NamedItems
 
 __all__ = ["Prompt", "prompt", "prompt_answers"]
 
@@ -110,7 +110,7 @@ def prompt(
     return decorate if function is None else decorate(function)
 
 
-def prompt_answers(shelf: Shelf[Prompt]) -> Answers:
+def prompt_answers(shelf: NamedItems[Prompt]) -> Answers:
     """Answer for the prompts of a toolbox."""
 
     def listed(params: Mapping[str, Any]) -> JsonObject:

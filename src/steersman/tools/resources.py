@@ -22,10 +22,10 @@ from steersman.tools._mcp.jsonrpc import (
     refuse_cursor,
     text_of,
 )
+from steersman.tools._run.threads import Handler, handler_of, parameter_names, run_handler
 from steersman.tools._schema.docstrings import read_docstring
-from steersman.tools.functions import Handler, handler_of, parameter_names, run_handler
 from steersman.tools.results import is_bytes, plain_text
-from steersman.tools.shelves import Shelf
+from steersman.tools.toolbox import NamedItems
 
 __all__ = ["Resource", "resource", "resource_answers"]
 
@@ -45,7 +45,7 @@ class Resource:
     uri: str
     content: Content = field(repr=False)
     name: str = ""
-    """Shown to the model; the address if left empty."""
+    """ExposedTools to the model; the address if left empty."""
     description: str = ""
     mime_type: str | None = None
     """`None`: text/plain, application/octet-stream or application/json, by what it is."""
@@ -127,7 +127,7 @@ def resource(
     return decorate
 
 
-def resource_answers(shelf: Shelf[Resource]) -> Answers:
+def resource_answers(shelf: NamedItems[Resource]) -> Answers:
     """Answer for the resources of a toolbox."""
 
     def listed(params: Mapping[str, Any]) -> JsonObject:

@@ -15,13 +15,13 @@ from typing import Any, TypedDict, cast
 
 from steersman.errors import ToolExecutionError, UsageError
 from steersman.ports import JsonObject
-from steersman.tools._run.heartbeats import OpenCall, open_calls
+from steersman.tools._run.heartbeats import RunningCall, running_calls
 from steersman.tools._run.threads import run_in_thread
 from steersman.tools.context import ToolContext
 from steersman.tools.definition import Tool
 from steersman.tools.results import ToolError, error_result, wire_result
 
-__all__ = ["Manner", "MannerWords", "kind_of_error", "run_tool"]
+__all__ = ["RunKeywords", "RunSettings", "kind_of_error", "run_tool"]
 
 LONGEST_REASON = 500
 
@@ -40,7 +40,7 @@ def kind_of_error(error: BaseException) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class RunSettings:
     """How the calls of a toolbox are run."""
 
     heartbeat: float | None = HEARTBEAT
@@ -60,7 +60,7 @@ class Manner:
             raise UsageError("explain", self.explain, "a function of an error, such as str")
 
 
-class MannerWords(TypedDict, total=False):
+class RunKeywords(TypedDict, total=False):
     """The keywords of `Toolbox` that become its manner."""
 
     heartbeat: float | None
@@ -69,7 +69,7 @@ class MannerWords(TypedDict, total=False):
 
 
 async def run_tool(
-    tool: Tool[..., Any], given: Mapping[str, Any], context: ToolContext, manner: Manner
+    tool: Tool[..., Any], given: Mapping[str, Any], context: ToolContext, manner: RunSettings
 ) -> JsonObject:
     """Check the arguments, call the handler, spell its result.
 
@@ -82,8 +82,8 @@ async def run_tool(
     # Reading runs the checks of the user's own classes.
     except Exception as error:  # noqa: BLE001
         return _report(tool, error, context, manner)
-    calls = open_calls()
-    call = OpenCall(context, calls.loop.time(), manner.heartbeat, manner.stall_after)
+    calls = running_calls()
+    call = RunningCall(context, calls.loop.time(), manner.heartbeat, manner.stall_after)
     calls.add(call, may_stall=tool.call.is_async and manner.stall_after is not None)
     try:
         return wire_result(await _outcome(tool, values, call))
@@ -99,7 +99,7 @@ async def run_tool(
         calls.remove(call)
 
 
-def _outcome(tool: Tool[..., Any], values: Any, call: OpenCall) -> Awaitable[Any]:
+def _outcome(tool: Tool[..., Any], values: Any, call: RunningCall) -> Awaitable[Any]:
     """The handler's result, by the shortest way there is."""
     if tool.timeout is not None:
         return _in_time(tool, values, call, tool.timeout)
@@ -111,7 +111,7 @@ def _outcome(tool: Tool[..., Any], values: Any, call: OpenCall) -> Awaitable[Any
     return cast("Awaitable[Any]", call.coroutine)
 
 
-async def _in_time(tool: Tool[..., Any], values: Any, call: OpenCall, seconds: float) -> Any:
+async def _in_time(tool: Tool[..., Any], values: Any, call: RunningCall, seconds: float) -> Any:
     call.context.deadline = time.monotonic() + seconds
     limit = asyncio.timeout(seconds)
     try:
@@ -124,7 +124,7 @@ async def _in_time(tool: Tool[..., Any], values: Any, call: OpenCall, seconds: f
         raise TimeoutError(f"timed out after {seconds:g} s") from error
 
 
-async def _in_its_place(tool: Tool[..., Any], values: Any, call: OpenCall) -> Any:
+async def _in_its_place(tool: Tool[..., Any], values: Any, call: RunningCall) -> Any:
     """Run the handler, once there is a place for it."""
     limit = tool.call.limit
     if limit is not None:
@@ -139,7 +139,7 @@ async def _in_its_place(tool: Tool[..., Any], values: Any, call: OpenCall) -> An
             limit.release()
 
 
-async def _in_thread(tool: Tool[..., Any], values: Any, call: OpenCall) -> Any:
+async def _in_thread(tool: Tool[..., Any], values: Any, call: RunningCall) -> Any:
     context, limit = call.context, tool.call.limit
     outcome = await run_in_thread(
         tool.call.start,
@@ -161,7 +161,7 @@ def _is_being_cancelled() -> bool:
 
 
 def _report(
-    tool: Tool[..., Any], error: BaseException, context: ToolContext, manner: Manner
+    tool: Tool[..., Any], error: BaseException, context: ToolContext, manner: RunSettings
 ) -> JsonObject:
     # Where the call was given up and yet has an answer, its time was over, and the text is ours.
     known = str(error) if context.is_cancelled else _explained(error, manner.explain)

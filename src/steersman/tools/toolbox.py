@@ -9,24 +9,22 @@ import asyncio
 import inspect
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Unpack, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Generic, TypeVar, Unpack, cast
 
 from steersman._json import is_mapping, is_object
 from steersman.errors import UsageError
 from steersman.ports import Caller, JsonObject
 from steersman.tools._mcp import jsonrpc
-from steersman.tools._run.heartbeats import open_calls
-from steersman.tools.context import ToolContext
+from steersman.tools._run.heartbeats import running_calls
+from steersman.tools.context import ToolContext, call_in
 from steersman.tools.definition import Tool, as_tool
-from steersman.tools.loops import call_in
 from steersman.tools.prompts import Prompt, prompt_answers
 from steersman.tools.resources import Resource, resource_answers
 from steersman.tools.results import ToolError
-from steersman.tools.run import Manner, MannerWords, run_tool
-from steersman.tools.shelves import Shelf
+from steersman.tools.run import RunKeywords, RunSettings, run_tool
 
-__all__ = ["Toolbox"]
+__all__ = ["NamedItems", "Toolbox"]
 
 PROTOCOL_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 
@@ -37,7 +35,7 @@ class Toolbox:
     """Tools, resources and prompts under one name; may serve several sessions at once.
 
     The name is for people: the key in `mcp_servers` is the route and the prefix of the tools.
-    Other keywords say how tools are run: `heartbeat`, `stall_after`, `explain`; see `Manner`.
+    Other keywords say how tools are run: `heartbeat`, `stall_after`, `explain`; see `RunSettings`.
     """
 
     def __init__(
@@ -49,7 +47,7 @@ class Toolbox:
         resources: Iterable[Resource] | None = None,
         prompts: Iterable[Prompt] | None = None,
         instructions: str | None = None,
-        **manner: Unpack[MannerWords],
+        **manner: Unpack[RunKeywords],
     ) -> None:
         if not isinstance(cast("object", name), str) or not name:
             raise UsageError("name", name, "a name that is not empty")
@@ -57,11 +55,11 @@ class Toolbox:
         self.version = version
         self.instructions = instructions
         """What the model is told about the whole of it."""
-        self._manner = Manner(**manner)
+        self._manner = RunSettings(**manner)
         self._callers: dict[Caller, asyncio.AbstractEventLoop] = {}
-        self._tools = Shelf[Tool[..., Any]]("tools", lambda t: t.name, lambda t: t.handler)
-        self._resources = Shelf[Resource]("resources", lambda r: r.uri, lambda r: r.content)
-        self._prompts = Shelf[Prompt]("prompts", lambda p: p.name, lambda p: p.function)
+        self._tools = NamedItems[Tool[..., Any]]("tools", lambda t: t.name, lambda t: t.handler)
+        self._resources = NamedItems[Resource]("resources", lambda r: r.uri, lambda r: r.content)
+        self._prompts = NamedItems[Prompt]("prompts", lambda p: p.name, lambda p: p.function)
         self._changing = threading.Lock()
         self._capabilities: dict[str, Any] = {}
         self._answers: dict[str, Any] = {"initialize": self._initialize, "ping": _pong}
@@ -131,7 +129,7 @@ class Toolbox:
         handler = getattr(gone, "handler", gone)
         return next((each.name for each in self._tools if each.handler == handler), gone)
 
-    def _offer(self, shelf: Shelf[Any], answers: jsonrpc.Answers) -> None:
+    def _offer(self, shelf: NamedItems[Any], answers: jsonrpc.Answers) -> None:
         self._capabilities[shelf.kind] = {"listChanged": True}
         self._answers |= answers
 
@@ -148,7 +146,7 @@ class Toolbox:
 
     async def detach(self, caller: Caller) -> None:
         self._callers.pop(caller, None)
-        open_calls().rest()
+        running_calls().rest()
 
     async def handle(self, message: JsonObject, caller: Caller) -> JsonObject | None:
         method, request_id = message.get("method"), message.get("id")
@@ -231,3 +229,64 @@ def _context_of(
         progress_token=meta.get("progressToken"),
         loop=asyncio.get_running_loop(),
     )
+
+
+T = TypeVar("T")
+
+
+class NamedItems(Generic[T]):
+    """Things of one kind, in the order in which they came."""
+
+    def __init__(self, kind: str, key: Callable[[T], str], origin: Callable[[T], Any]) -> None:
+        self.kind = kind
+        """Their name in MCP: tools, resources, prompts."""
+        self._key = key
+        self._origin = origin
+        self._things: dict[str, T] = {}
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._things.values())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the things are called."""
+        return tuple(self._things)
+
+    def get(self, name: Any) -> T | None:
+        """The thing of that name, if there is one."""
+        return self._things.get(name) if isinstance(name, str) else None
+
+    def adding(self, things: Iterable[T], owner: str) -> Callable[[], None]:
+        """Make sure that all of them can be here; give the act that puts them here."""
+        added = dict(self._things)
+        for thing in things:
+            name = self._key(thing)
+            if name in added:
+                raise UsageError(
+                    f"{self.kind} of {owner!r}",
+                    name,
+                    f"one of each name among the {self.kind}",
+                    hint=f"{self._named(added[name])} and {self._named(thing)} share it",
+                )
+            added[name] = thing
+        return lambda: self._hold(added)
+
+    def removing(self, names: Iterable[Any], owner: str) -> Callable[[], None]:
+        """Make sure that all of them are here; give the act that takes them away."""
+        left = dict(self._things)
+        for name in names:
+            if not isinstance(name, str) or left.pop(name, None) is None:
+                there = ", ".join(self._things) or "none"
+                raise UsageError(f"{self.kind} of {owner!r}", name, f"one of those here: {there}")
+        return lambda: self._hold(left)
+
+    def _hold(self, things: dict[str, T]) -> None:
+        # Another dict: somebody may be reading the old one, in another thread too.
+        self._things = things
+
+    def _named(self, thing: T) -> str:
+        origin = self._origin(thing)
+        if not callable(origin):
+            return repr(thing)
+        name = getattr(origin, "__qualname__", type(origin).__qualname__)
+        return f"{getattr(origin, '__module__', '?')}.{name}"

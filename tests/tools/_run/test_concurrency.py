@@ -5,10 +5,10 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.tools._run.concurrency import Limit
+from steersman.tools._run.concurrency import ConcurrencyLimit
 
 
-async def work(limit: Limit, inside: list[int]) -> None:
+async def work(limit: ConcurrencyLimit, inside: list[int]) -> None:
     await limit.acquire()
     inside.append(1)
     assert len(inside) <= limit.most
@@ -17,7 +17,7 @@ async def work(limit: Limit, inside: list[int]) -> None:
     limit.release()
 
 
-async def play(limit: Limit, steps: list[tuple[str, int]]) -> None:
+async def play(limit: ConcurrencyLimit, steps: list[tuple[str, int]]) -> None:
     """Begin and cancel calls in any order, and let all of them end."""
     inside: list[int] = []
     tasks: list[asyncio.Task[None]] = []
@@ -43,11 +43,11 @@ STEPS = st.lists(
 
 @given(most=st.integers(1, 3), steps=STEPS)
 def test_no_place_is_lost_and_none_is_given_twice(most: int, steps: list[tuple[str, int]]) -> None:
-    asyncio.run(play(Limit(most), steps))
+    asyncio.run(play(ConcurrencyLimit(most), steps))
 
 
 async def test_places_are_given_in_the_order_in_which_they_were_asked_for() -> None:
-    limit, order = Limit(1), list[int]()
+    limit, order = ConcurrencyLimit(1), list[int]()
     await limit.acquire()
 
     async def take(number: int) -> None:
@@ -65,7 +65,7 @@ async def test_places_are_given_in_the_order_in_which_they_were_asked_for() -> N
 
 
 def test_a_place_is_not_given_to_a_loop_that_is_closed() -> None:
-    limit = Limit(1)
+    limit = ConcurrencyLimit(1)
     loop = asyncio.new_event_loop()
     lost = loop.create_task(limit.acquire())
 

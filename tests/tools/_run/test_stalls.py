@@ -8,8 +8,8 @@ import pytest
 
 from steersman.errors import ToolExecutionError
 from steersman.tools import Toolbox
-from steersman.tools._run.heartbeats import OpenCall, OpenCalls
-from steersman.tools._run.stalls import StallWatch
+from steersman.tools._run.heartbeats import RunningCall, RunningCalls
+from steersman.tools._run.stalls import StallDetector
 from steersman.tools.context import ToolContext
 from tests.tools.clients import Client, text
 
@@ -96,9 +96,9 @@ async def test_a_toolbox_may_look_away(caplog: pytest.LogCaptureFixture) -> None
 
 
 async def test_nobody_looks_on_when_no_call_runs() -> None:
-    watch = StallWatch(look=0.01, linger=0.02)
-    calls = OpenCalls(asyncio.get_running_loop(), watch.watch)
-    call = OpenCall(ToolContext(tool_name="x"), 0.0, None, 1.0)
+    watch = StallDetector(look=0.01, linger=0.02)
+    calls = RunningCalls(asyncio.get_running_loop(), watch.watch)
+    call = RunningCall(ToolContext(tool_name="x"), 0.0, None, 1.0)
     before = watch.is_looking
 
     calls.add(call, may_stall=True)

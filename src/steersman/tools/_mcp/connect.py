@@ -1,6 +1,6 @@
 """From a configuration to a connection that has been greeted, or to `McpNotReady`.
 
-Configurations are the CLI's own: a command to run, or an address to dial.
+Configurations are the CLI's own: a command to run, or an address to connect.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -16,7 +16,7 @@ from typing import IO, Any
 from urllib.parse import urlsplit
 
 from steersman import _json
-from steersman.errors import McpNotReady
+from steersman.errors import McpNotReady, UsageError
 from steersman.journal.redaction import Redactor, secrets_in
 from steersman.options import checks
 from steersman.ports import JsonObject
@@ -25,13 +25,20 @@ from steersman.tools._mcp.peer import (
     Asked,
     ConnectionLost,
     Heard,
-    Peer,
+    McpConnection,
     notification,
     reason_of,
 )
 from steersman.tools._mcp.server_requests import CAPABILITIES
 
-__all__ = ["NotTaken", "Remote", "RemoteLimits", "dial", "secrets_of"]
+__all__ = [
+    "NotProcessed",
+    "RemoteConnection",
+    "RemoteLimits",
+    "SharedConnection",
+    "connect",
+    "secrets_of",
+]
 
 PROTOCOL_VERSION = "2025-11-25"
 CLIENT = {"name": "steersman", "version": "1"}
@@ -59,18 +66,18 @@ class RemoteLimits:
         checks.positive("limits.ping_every", self.ping_every)
 
 
-class NotTaken(ConnectionLost):
+class NotProcessed(ConnectionLost):
     """The server does not know us any more, and has not begun what it was asked."""
 
 
-class Remote:
+class RemoteConnection:
     """A connection that has been greeted: what the server says of itself, and its tools."""
 
     def __init__(self, config: JsonObject, heard: Heard, asked: Asked) -> None:
-        self._signs = _Signs()
+        self._signs = _Diagnostics()
         # The others tell by themselves when they are gone.
         self._may_vanish = config.get("type") == "http"
-        self.peer = Peer(lambda: _connection(config, self._signs), heard, asked)
+        self.peer = McpConnection(lambda: _connection(config, self._signs), heard, asked)
         self.hello: JsonObject = {}
         self.tools: list[JsonObject] = []
 
@@ -80,17 +87,17 @@ class Remote:
         return self.peer.is_open and not self._signs.has_forgotten_us
 
     async def ask(self, request: JsonObject) -> JsonObject:
-        """The answer to a request. Raises `ConnectionLost`, or `NotTaken` if nothing was run."""
+        """The answer to a request. Raises `ConnectionLost`, or `NotProcessed` if nothing was run."""
         number = request["id"]
         try:
             answer = await self.peer.ask(request)
         except ConnectionLost as lost:
             if number in self._signs.turned_away:
-                raise NotTaken(str(lost)) from None
+                raise NotProcessed(str(lost)) from None
             raise
         if number in self._signs.turned_away and "session" in _complaint(answer).lower():
             self._signs.has_forgotten_us = True
-            raise NotTaken(_complaint(answer))
+            raise NotProcessed(_complaint(answer))
         return answer
 
     def next_number(self) -> int:
@@ -163,12 +170,12 @@ class Remote:
         return self._signs.status, self._signs.explain(error)
 
 
-async def dial(
+async def connect(
     name: str, config: JsonObject, heard: Heard, asked: Asked, limits: RemoteLimits
-) -> Remote:
+) -> RemoteConnection:
     """Connect and greet. Raises `McpNotReady`; then nothing is left behind."""
     timeout = limits.connect
-    remote = Remote(config, heard, asked)
+    remote = RemoteConnection(config, heard, asked)
     try:
         async with asyncio.timeout(timeout):
             await remote.greet()
@@ -194,7 +201,7 @@ def secrets_of(config: JsonObject) -> Iterator[str]:
         yield from filter(None, (parts.query, parts.username, parts.password))
 
 
-class _Signs:
+class _Diagnostics:
     """What can be seen of a server beside its answers: stderr, and what HTTP says."""
 
     def __init__(self) -> None:
@@ -248,7 +255,7 @@ def _complaint(answer: JsonObject) -> str:
     return str(error.get("message", "")) if _json.is_object(error) else ""
 
 
-def _connection(config: JsonObject, signs: _Signs) -> AbstractAsyncContextManager[Streams]:
+def _connection(config: JsonObject, signs: _Diagnostics) -> AbstractAsyncContextManager[Streams]:
     kind = config.get("type", "stdio")
     if kind == "stdio":
         return _process(config, signs)
@@ -256,13 +263,13 @@ def _connection(config: JsonObject, signs: _Signs) -> AbstractAsyncContextManage
 
 
 @asynccontextmanager
-async def _process(config: JsonObject, signs: _Signs) -> AsyncGenerator[Streams]:
+async def _process(config: JsonObject, signs: _Diagnostics) -> AsyncGenerator[Streams]:
     async with _kept_stderr(signs) as stderr, spawn(config, stderr) as streams:
         yield streams
 
 
 @asynccontextmanager
-async def _kept_stderr(signs: _Signs) -> AsyncGenerator[IO[str]]:
+async def _kept_stderr(signs: _Diagnostics) -> AsyncGenerator[IO[str]]:
     """A file to write to, of which the end is kept in memory."""
     reading, writing = os.pipe()
     with os.fdopen(writing, "w") as stderr:
@@ -276,8 +283,71 @@ async def _kept_stderr(signs: _Signs) -> AsyncGenerator[IO[str]]:
 
 
 class _Tail(asyncio.Protocol):
-    def __init__(self, signs: _Signs) -> None:
+    def __init__(self, signs: _Diagnostics) -> None:
         self._signs = signs
 
     def data_received(self, data: bytes) -> None:
         self._signs.stderr = (self._signs.stderr + data)[-STDERR_KEPT:]
+
+
+class SharedConnection:
+    """Keeps what `connect` gives; `pause` is the time after a failure in which calls do not connect."""
+
+    def __init__(self, connect: Callable[[str], Awaitable[RemoteConnection]], pause: float) -> None:
+        self._dial = connect
+        self._pause = pause
+        self._users = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._dialling = asyncio.Lock()
+        self._remote: RemoteConnection | None = None
+        self._failure: tuple[float, McpNotReady] | None = None
+
+    @property
+    def remote(self) -> RemoteConnection | None:
+        """The connection, while there is one that works."""
+        return self._remote if self._remote is not None and self._remote.is_open else None
+
+    def join(self) -> None:
+        """Somebody needs it, in this event loop; a connection cannot be had from two."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            if self._users:
+                raise UsageError("RemoteTools", "in use elsewhere", "one event loop at a time")
+            self._loop, self._dialling, self._remote = loop, asyncio.Lock(), None
+        self._users += 1
+
+    async def leave(self) -> None:
+        """One of those who joined needs it no more."""
+        self._users -= 1
+        if self._users:
+            return
+        remote, self._remote = self._remote, None
+        if remote is not None:
+            await remote.aclose()
+
+    async def now(self, name: str) -> RemoteConnection:
+        """The connection, dialled if there is none. Raises `McpNotReady`."""
+        if self.remote is not None:
+            return self.remote
+        async with self._dialling:
+            return self.remote or await self._dial_again(name)
+
+    async def unless_just_failed(self, name: str) -> RemoteConnection:
+        """The same, but fails at once while the last failure is fresh."""
+        if self.remote is None and self._failure is not None:
+            failed_at, failure = self._failure
+            if asyncio.get_running_loop().time() < failed_at + self._pause:
+                raise McpNotReady(name, failure.status, failure.error)
+        return await self.now(name)
+
+    async def _dial_again(self, name: str) -> RemoteConnection:
+        lost, self._remote = self._remote, None
+        if lost is not None:
+            await lost.aclose()
+        try:
+            self._remote = await self._dial(name)
+        except McpNotReady as failure:
+            self._failure = (asyncio.get_running_loop().time(), failure)
+            raise
+        self._failure = None
+        return self._remote

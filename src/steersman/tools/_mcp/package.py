@@ -1,7 +1,7 @@
 """The `mcp` package, whichever of its majors is installed.
 
 The one place that knows its modules. Imported only when somebody gives us one of its servers, or
-wants us to dial one. What passes is JSON-RPC as plain mappings.
+wants us to connect one. What passes is JSON-RPC as plain mappings.
 """
 
 from __future__ import annotations

@@ -15,7 +15,14 @@ from typing import Any, cast
 from steersman.ports import JsonObject
 from steersman.tools._mcp.package import Streams, as_message, as_plain
 
-__all__ = ["ConnectionLost", "Peer", "notification", "reason_of", "rpc_error", "rpc_result"]
+__all__ = [
+    "ConnectionLost",
+    "McpConnection",
+    "notification",
+    "reason_of",
+    "rpc_error",
+    "rpc_result",
+]
 
 CLOSING = 6.0
 """Seconds that a connection may take to end; a process gets two of them to go by itself."""
@@ -36,7 +43,7 @@ class ConnectionLost(Exception):
     """The server, or the way to it, is gone."""
 
 
-class Peer:
+class McpConnection:
     """One connection. `heard` gets the server's notifications, `asked` answers its requests."""
 
     def __init__(self, connect: Connect, heard: Heard, asked: Asked) -> None:

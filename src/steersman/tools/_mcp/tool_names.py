@@ -10,10 +10,10 @@ from steersman._json import is_mapping
 from steersman.errors import McpNotReady, UsageError
 from steersman.ports import JsonObject
 
-__all__ = ["Names", "Shown", "show"]
+__all__ = ["ExposedTools", "ToolFilter", "show"]
 
 
-class Names:
+class ToolFilter:
     """What the program said about names, checked."""
 
     def __init__(
@@ -51,7 +51,7 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ExposedTools:
     """The tools as the CLI sees them."""
 
     tools: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
@@ -59,7 +59,7 @@ class Shown:
     remote_names: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-def show(listed: Collection[JsonObject], names: Names, server: str) -> Shown:
+def show(listed: Collection[JsonObject], names: ToolFilter, server: str) -> ExposedTools:
     """The tools to show. Raises `McpNotReady` if one is missing, `UsageError` if two clash."""
     there = [str(each.get("name", "")) for each in listed]
     missing = [name for name in names.wanted if name not in there]
@@ -76,7 +76,7 @@ def show(listed: Collection[JsonObject], names: Names, server: str) -> Shown:
             raise UsageError("rename", name, "one tool of each name", hint=f"{both} share it")
         tools[name] = {**tool, "name": name}
         remote_names[name] = remote_name
-    return Shown(tools, remote_names)
+    return ExposedTools(tools, remote_names)
 
 
 def _are_names(given: object) -> bool:

@@ -6,10 +6,10 @@ import asyncio
 import threading
 from collections import deque
 
-__all__ = ["Limit"]
+__all__ = ["ConcurrencyLimit"]
 
 
-class Limit:
+class ConcurrencyLimit:
     """Places for so many calls; whoever finds none waits, first come first served.
 
     A place may be given back in any thread: a `def` tool keeps its own until its thread is done,

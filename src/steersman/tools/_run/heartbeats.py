@@ -10,16 +10,16 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from steersman.tools._run.stalls import StallWatch
+from steersman.tools._run.stalls import StallDetector
 from steersman.tools.context import ToolContext
 
-__all__ = ["OpenCall", "OpenCalls", "open_calls"]
+__all__ = ["RunningCall", "RunningCalls", "running_calls"]
 
 NUDGE = 1e-6
 """What a sign of life adds: MCP wants progress to increase."""
 
 
-class OpenCall:
+class RunningCall:
     """One call that is running."""
 
     __slots__ = ("began", "context", "coroutine", "heartbeat", "next_beat", "stall_after")
@@ -62,19 +62,21 @@ class OpenCall:
         )
 
 
-class OpenCalls:
+class RunningCalls:
     """The calls of one event loop."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, watch: Callable[[OpenCalls], None]) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, watch: Callable[[RunningCalls], None]
+    ) -> None:
         self.loop = loop
         self.thread = threading.get_ident()
         self.is_watched = False
-        self.running: dict[OpenCall, None] = {}
+        self.running: dict[RunningCall, None] = {}
         self._watch = watch
         self._timer: asyncio.TimerHandle | None = None
         self._is_resting = False
 
-    def add(self, call: OpenCall, *, may_stall: bool) -> None:
+    def add(self, call: RunningCall, *, may_stall: bool) -> None:
         """Look after `call` until it is removed."""
         self.running[call] = None
         self._is_resting = False
@@ -85,7 +87,7 @@ class OpenCalls:
         ):
             self._set_timer(call.next_beat)
 
-    def remove(self, call: OpenCall) -> None:
+    def remove(self, call: RunningCall) -> None:
         """It is over."""
         del self.running[call]
         if self._is_resting:
@@ -115,17 +117,17 @@ class OpenCalls:
 
 
 class _Here(threading.local):
-    calls: OpenCalls | None = None
+    calls: RunningCalls | None = None
 
 
 _here = _Here()
-_stalls = StallWatch()
+_stalls = StallDetector()
 
 
-def open_calls() -> OpenCalls:
+def running_calls() -> RunningCalls:
     """The calls of the running event loop."""
     loop = asyncio.get_running_loop()
     calls = _here.calls
     if calls is None or calls.loop is not loop:
-        calls = _here.calls = OpenCalls(loop, _stalls.watch)
+        calls = _here.calls = RunningCalls(loop, _stalls.watch)
     return calls

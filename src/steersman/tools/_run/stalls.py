@@ -18,7 +18,7 @@ from typing import Protocol
 
 from steersman.errors import ToolExecutionError
 
-__all__ = ["StallWatch", "Suspect", "Watched"]
+__all__ = ["LoopCall", "StallDetector", "WatchedLoop"]
 
 LOOK = 0.1
 """Seconds between two looks."""
@@ -28,7 +28,7 @@ LINGER = 5.0
 logger = logging.getLogger("steersman.tools")
 
 
-class Suspect(Protocol):
+class LoopCall(Protocol):
     """A call that may block its event loop."""
 
     stall_after: float | None
@@ -48,7 +48,7 @@ class Suspect(Protocol):
         ...
 
 
-class Watched(Protocol):
+class WatchedLoop(Protocol):
     """An event loop and what runs in it."""
 
     loop: asyncio.AbstractEventLoop
@@ -56,18 +56,18 @@ class Watched(Protocol):
     is_watched: bool
 
     @property
-    def running(self) -> Iterable[Suspect]:
+    def running(self) -> Iterable[LoopCall]:
         """The calls in it."""
         ...
 
 
-class StallWatch:
+class StallDetector:
     """Looks at event loops for as long as calls run in them."""
 
     def __init__(self, look: float = LOOK, linger: float = LINGER) -> None:
         self._look_again = look
         self._linger = linger
-        self._beats: dict[Watched, _Beat] = {}
+        self._beats: dict[WatchedLoop, _LoopState] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         os.register_at_fork(after_in_child=self._forget)
@@ -77,11 +77,11 @@ class StallWatch:
         """Whether there is a thread."""
         return self._thread is not None
 
-    def watch(self, loop: Watched) -> None:
+    def watch(self, loop: WatchedLoop) -> None:
         """Look at this one too; called in its own thread."""
         with self._lock:
             loop.is_watched = True
-            self._beats.setdefault(loop, _Beat(loop))
+            self._beats.setdefault(loop, _LoopState(loop))
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._patrol, name="steersman-stalls", daemon=True
@@ -102,7 +102,7 @@ class StallWatch:
                     self._thread = None
                     return
 
-    def _let_go(self, beat: _Beat) -> None:
+    def _let_go(self, beat: _LoopState) -> None:
         with self._lock:
             # In this order: a call that comes meanwhile finds the loop unwatched, or is seen here.
             beat.loop.is_watched = False
@@ -116,14 +116,14 @@ class StallWatch:
         self._beats = {}
 
 
-class _Beat:
+class _LoopState:
     """What is known of one event loop."""
 
-    def __init__(self, loop: Watched) -> None:
+    def __init__(self, loop: WatchedLoop) -> None:
         self.loop = loop
         self.last_seen = time.monotonic()
         """When there were calls."""
-        self._suspicion: _Suspicion | None = None
+        self._suspicion: _Stall | None = None
 
     def look(self, now: float) -> bool:
         """Whether there is a call; one that blocks is told of."""
@@ -142,8 +142,8 @@ class _Beat:
             self.last_seen = now
         return bool(running)
 
-    def _suspect(self, call: Suspect, now: float) -> _Suspicion | None:
-        suspicion = _Suspicion(call, now)
+    def _suspect(self, call: LoopCall, now: float) -> _Stall | None:
+        suspicion = _Stall(call, now)
         try:
             self.loop.loop.call_soon_threadsafe(suspicion.clear)
         except RuntimeError:
@@ -151,17 +151,17 @@ class _Beat:
         return suspicion
 
 
-class _Suspicion:
+class _Stall:
     """A call that held its event loop when we looked, and when that was."""
 
-    def __init__(self, call: Suspect, now: float) -> None:
-        self.call: Suspect | None = call
+    def __init__(self, call: LoopCall, now: float) -> None:
+        self.call: LoopCall | None = call
         self.is_over = False
         self._since = now
         self._is_told = False
-        self._guilty: list[tuple[Suspect, float]] = []
+        self._guilty: list[tuple[LoopCall, float]] = []
 
-    def turn_to(self, call: Suspect | None, now: float) -> None:
+    def turn_to(self, call: LoopCall | None, now: float) -> None:
         """Another one holds it now, or none."""
         self._convict(now)
         self.call, self._since, self._is_told = call, now, False

@@ -13,13 +13,13 @@ from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 import msgspec
 
 from steersman._json import is_array
-from steersman.tools._schema.reading import choice_of
+from steersman.tools._schema.reading import union_stand_in
 from steersman.tools._schema.stand_ins import adapter_of, is_for_pydantic, literal_stand_in
 
-__all__ = ["readable"]
+__all__ = ["msgspec_readable"]
 
 
-def readable(annotation: Any) -> Any:
+def msgspec_readable(annotation: Any) -> Any:
     """Rewrite an annotation so that msgspec can read it; raises `TypeError` if nobody can."""
     if annotation is inspect.Parameter.empty or annotation is object:
         return Any
@@ -36,13 +36,13 @@ def _readable_annotated(annotation: Any) -> Any:
     if is_for_pydantic(inner, tuple(notes)):
         return adapter_of(annotation)
     spelled = [msgspec.Meta(description=note) if isinstance(note, str) else note for note in notes]
-    return Annotated[(readable(inner), *spelled)]
+    return Annotated[(msgspec_readable(inner), *spelled)]
 
 
 def _readable_union(annotation: Any) -> Any:
-    members = tuple(map(readable, get_args(annotation)))
+    members = tuple(map(msgspec_readable, get_args(annotation)))
     union = cast("Any", Union)[members]
-    return union if _is_accepted(union) else choice_of(members)
+    return union if _is_accepted(union) else union_stand_in(members)
 
 
 def _readable_literal(annotation: Any) -> Any:
@@ -58,7 +58,7 @@ def _readable_inside(annotation: Any) -> Any:
 
 
 def _readable_argument(argument: Any) -> Any:
-    return argument if argument is Ellipsis or is_array(argument) else readable(argument)
+    return argument if argument is Ellipsis or is_array(argument) else msgspec_readable(argument)
 
 
 def _is_accepted(annotation: Any) -> bool:

@@ -14,9 +14,9 @@ import msgspec
 
 from steersman._json import is_array
 from steersman.errors import UsageError
-from steersman.tools._schema.annotations import readable
+from steersman.tools._schema.annotations import msgspec_readable
 from steersman.tools._schema.output import shape_of
-from steersman.tools._schema.reading import choice_of, reader_of
+from steersman.tools._schema.reading import reader_of, union_stand_in
 from steersman.tools._schema.signatures import Arguments, Field, record_class, record_of
 from steersman.tools._schema.stand_ins import stand_in
 
@@ -109,7 +109,7 @@ def _stand_in_for(schema: Mapping[str, Any]) -> Any:
 
 def _check_of(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Callable[[Any], Any]:
     try:
-        wanted = readable(_Compiler(root).type_of(schema))
+        wanted = msgspec_readable(_Compiler(root).type_of(schema))
     except (TypeError, ValueError) as error:
         raise UsageError("input_schema", schema, "a JSON Schema", hint=str(error)) from error
     return reader_of(wanted)
@@ -162,7 +162,7 @@ class _Compiler:
 
     def _one_of(self, schemas: Iterable[Any]) -> Any:
         members = tuple(self.type_of(each) for each in schemas)
-        return Any if Any in members else choice_of(members)
+        return Any if Any in members else union_stand_in(members)
 
     def _typed(self, words: Mapping[str, Any]) -> Any:
         kind = words["type"]
@@ -209,7 +209,7 @@ def _is_only_javascript(pattern: Any) -> bool:
 
 
 def _one_of_values(values: list[Any]) -> Any:
-    return readable(Literal[tuple(values)])
+    return msgspec_readable(Literal[tuple(values)])
 
 
 def _all_of(parts: list[Any]) -> Any:

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from steersman._json import is_array, is_object
 from steersman.errors import UsageError
-from steersman.tools._schema.annotations import readable
+from steersman.tools._schema.annotations import msgspec_readable
 from steersman.tools._schema.reading import reader_of
 from steersman.tools._schema.schema import schema_of
 
@@ -64,7 +64,7 @@ class Shape(Generic[T]):
 def shape_of(wanted: type[T], argument: str = "output") -> Shape[T]:
     """Find the shape of a type; raises `UsageError` if JSON cannot carry it."""
     try:
-        readable_type = readable(wanted)
+        readable_type = msgspec_readable(wanted)
         schema = _resolved(schema_of(wanted))
     except (TypeError, NameError, ValueError) as error:
         raise UsageError(

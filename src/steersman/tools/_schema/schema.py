@@ -11,12 +11,10 @@ from typing import Any, cast, get_args
 import msgspec
 
 from steersman._json import is_array, is_object
-from steersman.tools._schema.annotations import readable
+from steersman.tools._schema.annotations import msgspec_readable
 from steersman.tools._schema.docstrings import read_docstring
-from steersman.tools._schema.reading import Choice
-from steersman.tools._schema.stand_ins import foreign_schema
-from steersman.tools.plain import is_class
-from steersman.tools.records import class_hints, record_classes
+from steersman.tools._schema.reading import UnionStandIn, class_hints, record_classes
+from steersman.tools._schema.stand_ins import is_class, stand_in_schema
 
 __all__ = ["Definitions", "schema_of"]
 
@@ -24,7 +22,7 @@ __all__ = ["Definitions", "schema_of"]
 def schema_of(wanted: Any) -> dict[str, Any]:
     """Describe one type, with its `$defs`; raises `TypeError` if JSON cannot carry it."""
     definitions = Definitions()
-    return definitions.attached_to(definitions.describe(readable(wanted)))
+    return definitions.attached_to(definitions.describe(msgspec_readable(wanted)))
 
 
 class Definitions:
@@ -35,10 +33,10 @@ class Definitions:
         self._fragments = 0
 
     def describe(self, wanted: Any) -> dict[str, Any]:
-        """Describe a readable type; what it refers to is kept here."""
+        """Describe a msgspec_readable type; what it refers to is kept here."""
         prefix, classes = self._new_prefix(), list(record_classes(wanted))
         (described, *references), components = msgspec.json.schema_components(
-            (wanted, *classes), schema_hook=self._describe_foreign, ref_template=prefix + "{name}"
+            (wanted, *classes), schema_hook=self._describe_stand_in, ref_template=prefix + "{name}"
         )
         for each, reference in zip(classes, references, strict=True):
             if name := reference.get("$ref", "").removeprefix(prefix):
@@ -55,11 +53,11 @@ class Definitions:
                 waiting.extend(_references(needed[name]))
         return {**schema, "$defs": needed} if needed else schema
 
-    def _describe_foreign(self, wanted: Any) -> dict[str, Any]:
-        if is_class(wanted) and issubclass(wanted, Choice):
+    def _describe_stand_in(self, wanted: Any) -> dict[str, Any]:
+        if is_class(wanted) and issubclass(wanted, UnionStandIn):
             return {"anyOf": [self.describe(member) for member in wanted.members]}
         prefix = self._new_prefix()
-        schema = foreign_schema(wanted, prefix + "{name}")
+        schema = stand_in_schema(wanted, prefix + "{name}")
         return self._adopt(schema, schema.pop("$defs", {}), prefix)
 
     def _new_prefix(self) -> str:

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 import msgspec
 
 from steersman.errors import UsageError
-from steersman.tools._schema.annotations import readable
+from steersman.tools._schema.annotations import msgspec_readable
 from steersman.tools._schema.docstrings import read_docstring
 from steersman.tools._schema.reading import reader_of
 from steersman.tools._schema.schema import Definitions
@@ -119,7 +119,7 @@ def _values_reader(record: type[msgspec.Struct], names: tuple[str, ...]) -> Read
 def _checked(field: Field, definitions: Definitions, properties: dict[str, Any], role: str) -> Any:
     """Describe the field among the properties; give the type to read it as."""
     try:
-        wanted = readable(field.type)
+        wanted = msgspec_readable(field.type)
         schema = definitions.describe(wanted)
     except (TypeError, NameError, ValueError) as error:
         raise UsageError(

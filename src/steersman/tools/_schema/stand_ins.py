@@ -10,21 +10,20 @@ import sys
 import types
 from collections.abc import Callable, Hashable
 from pathlib import PurePath
-from typing import Any, ClassVar, TypeVar, cast, get_args
-
-from steersman.tools.plain import is_class
+from typing import Any, ClassVar, TypeGuard, TypeVar, cast, get_args
 
 __all__ = [
-    "Foreign",
+    "StandIn",
     "adapter_of",
-    "foreign_schema",
+    "is_class",
     "is_for_pydantic",
     "is_pydantic_note",
     "literal_stand_in",
     "name_of",
     "new_class",
-    "read_foreign",
+    "read_stand_in",
     "stand_in",
+    "stand_in_schema",
 ]
 
 Read = Callable[[Any], Any]
@@ -39,7 +38,7 @@ class _TakesAnything(type):
         return True
 
 
-class Foreign(metaclass=_TakesAnything):
+class StandIn(metaclass=_TakesAnything):
     """A class that stands in an annotation for something msgspec cannot read."""
 
     read: ClassVar[Read]
@@ -47,32 +46,32 @@ class Foreign(metaclass=_TakesAnything):
     write_schema: ClassVar[WriteSchema]
 
 
-ForeignT = TypeVar("ForeignT", bound=Foreign)
+StandInT = TypeVar("StandInT", bound=StandIn)
 
 
-def stand_in(name: str, read: Read, write_schema: WriteSchema) -> type[Foreign]:
+def stand_in(name: str, read: Read, write_schema: WriteSchema) -> type[StandIn]:
     """Make a class that reads and describes itself."""
     return new_class(
-        Foreign, name, read=staticmethod(read), write_schema=staticmethod(write_schema)
+        StandIn, name, read=staticmethod(read), write_schema=staticmethod(write_schema)
     )
 
 
-def new_class(base: type[ForeignT], name: str, **namespace: Any) -> type[ForeignT]:
+def new_class(base: type[StandInT], name: str, **namespace: Any) -> type[StandInT]:
     """Make a subclass on the spot."""
     return types.new_class(name, (base,), exec_body=lambda body: body.update(namespace))
 
 
-def read_foreign(wanted: Any, value: Any) -> Any:
+def read_stand_in(wanted: Any, value: Any) -> Any:
     """Read a type that msgspec does not know."""
-    return _foreign(wanted).read(value)
+    return _stand_in_for_type(wanted).read(value)
 
 
-def foreign_schema(wanted: Any, reference: str) -> dict[str, Any]:
+def stand_in_schema(wanted: Any, reference: str) -> dict[str, Any]:
     """Describe a type that msgspec does not know; raises `TypeError` if nobody does."""
-    return _foreign(wanted).write_schema(reference)
+    return _stand_in_for_type(wanted).write_schema(reference)
 
 
-def adapter_of(wanted: Any) -> type[Foreign]:
+def adapter_of(wanted: Any) -> type[StandIn]:
     """Let pydantic read and describe `wanted`; raises `TypeError` if it cannot, or is not there."""
     pydantic = sys.modules.get("pydantic")
     if pydantic is None:
@@ -98,7 +97,7 @@ def adapter_of(wanted: Any) -> type[Foreign]:
     return stand_in(name_of(wanted), read, write_schema)
 
 
-def literal_stand_in(literal: Any) -> type[Foreign]:
+def literal_stand_in(literal: Any) -> type[StandIn]:
     """Stand in for a Literal of values that msgspec does not compare, such as floats."""
     allowed = get_args(literal)
 
@@ -130,10 +129,10 @@ def name_of(wanted: Any) -> str:
 
 
 @functools.lru_cache(maxsize=1024)
-def _foreign(wanted: Hashable) -> type[Foreign]:
+def _stand_in_for_type(wanted: Hashable) -> type[StandIn]:
     if not is_class(wanted):
         return adapter_of(wanted)
-    if issubclass(wanted, Foreign):
+    if issubclass(wanted, StandIn):
         return wanted
     if issubclass(wanted, PurePath):
         return _path_stand_in(wanted)
@@ -142,7 +141,7 @@ def _foreign(wanted: Hashable) -> type[Foreign]:
     return adapter_of(wanted)
 
 
-def _path_stand_in(wanted: type[PurePath]) -> type[Foreign]:
+def _path_stand_in(wanted: type[PurePath]) -> type[StandIn]:
     def read(value: Any) -> PurePath:
         if not isinstance(value, str):
             raise ValueError(f"Expected `str`, got `{type(value).__name__}`")  # noqa: TRY004 - JSON is the value
@@ -156,3 +155,8 @@ def _explain(error: Any) -> str:
         ": ".join(filter(None, (".".join(map(str, each["loc"])), each["msg"])))
         for each in error.errors(include_url=False, include_context=False)
     )
+
+
+def is_class(value: object) -> TypeGuard[type[Any]]:
+    """Tell whether this is a class, as opposed to another kind of annotation."""
+    return isinstance(value, type)
