@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from steersman._json import JsonObject
+from steersman._json import JsonDict, JsonObject
 from steersman.journal import Entry
 from steersman.permissions import (
     Ask,
@@ -32,6 +32,10 @@ from steersman.permissions import (
 )
 
 __all__ = [
+    "INTERNAL_ERROR",
+    "INVALID_PARAMS",
+    "METHOD_NOT_FOUND",
+    "TOOL_USE_ID_META",
     "Approver",
     "Asks",
     "Caller",
@@ -47,7 +51,14 @@ __all__ = [
     "Sink",
     "ToolServer",
     "Transport",
+    "jsonrpc_error",
 ]
+
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+TOOL_USE_ID_META = "claudecode/toolUseId"
+"""The key in `_meta` under which the CLI sends the id of the tool use that a `tools/call` serves."""
 
 Clock = Callable[[], float]
 """Seconds since the epoch. It may jump, so it only dates entries; nothing is ever timed by it."""
@@ -199,6 +210,11 @@ class ToolServer(Protocol):
         Cancelled when the CLI takes the call back.
         """
         ...
+
+
+def jsonrpc_error(request_id: object, code: int, message: str) -> JsonDict:
+    """Return the JSON-RPC error response to the request with that id."""
+    return {"jsonrpc": "2.0", "id": request_id, "error": {"code": code, "message": message}}
 
 
 class Sink(Protocol):

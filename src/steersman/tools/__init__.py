@@ -26,8 +26,7 @@ else:
         __name__,
         {
             "context": ("ToolContext",),
-            "definition": ("Tool", "tool"),
-            "hints": ("ToolHints",),
+            "definition": ("Tool", "ToolHints", "tool"),
             "mcp_remote": ("RemoteCall", "RemoteLimits", "RemoteTools"),
             "_schema.output": ("Shape", "shape_of"),
             "prompts": ("Prompt", "prompt"),

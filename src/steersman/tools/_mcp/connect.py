@@ -1,6 +1,7 @@
-"""From a configuration to a connection that has been greeted, or to `McpNotReady`.
+"""From the configuration of an MCP server to an initialized connection.
 
-Configurations are the CLI's own: a command to run, or an address to connect.
+`RemoteConnection` is one connection, `SharedConnection` keeps one for many sessions. The
+configurations are the CLI's own: a command to run, or a URL.
 """
 
 from __future__ import annotations
@@ -12,21 +13,28 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import IO, Any
+from typing import IO
 from urllib.parse import urlsplit
 
-from steersman import _json
+from steersman._json import is_object, loads
 from steersman.errors import McpNotReady, UsageError
 from steersman.journal.redaction import Redactor, secrets_in
 from steersman.options import checks
 from steersman.ports import JsonObject
-from steersman.tools._mcp.package import Streams, dial_http, dial_sse, spawn
+from steersman.tools._mcp.jsonrpc import error_message, jsonrpc_request, notification
+from steersman.tools._mcp.package import (
+    HttpRequest,
+    HttpResponse,
+    Streams,
+    open_http,
+    open_sse,
+    open_stdio,
+)
 from steersman.tools._mcp.peer import (
-    Asked,
     ConnectionLost,
-    Heard,
     McpConnection,
-    notification,
+    OnNotification,
+    OnRequest,
     reason_of,
 )
 from steersman.tools._mcp.server_requests import CAPABILITIES
@@ -43,22 +51,27 @@ __all__ = [
 PROTOCOL_VERSION = "2025-11-25"
 CLIENT = {"name": "steersman", "version": "1"}
 MOST_PAGES = 1000
-"""So that a server that never says it is the last page holds nobody forever."""
+"""Pages of `tools/list` that are read, so that a server with endless pages ends the wait."""
 STDERR_KEPT = 2000
-NUMBERS = itertools.count(1)
-"""Never the same one twice, so that nothing late is taken for the answer to something new."""
+REQUEST_IDS = itertools.count(1)
+"""Ids are never used twice, so that a late response is not taken for that to a newer request."""
+SESSION_REFUSED = (HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND)
+"""Responses to an unknown session id: the protocol wants 404, `mcp` before 1.26 sends 400."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteLimits:
-    """How patient a `RemoteTools` is, in seconds."""
+    """Timeouts of a `RemoteTools`, in seconds."""
 
     connect: float = 30.0
-    """How long it may take to connect, to greet and to list the tools."""
+    """How long connecting, `initialize` and listing the tools may take together."""
     retry_pause: float = 5.0
-    """How long calls fail at once after it could not be reached, before it is dialled again."""
+    """How long calls fail at once after a failed connection attempt, before the next attempt."""
     ping_every: float = 15.0
-    """How often a server behind HTTP that owes an answer is asked whether it is still the same."""
+    """How often an HTTP server that has not answered a request is pinged.
+
+    A server that was restarted in the meantime refuses the ping, and the request fails.
+    """
 
     def __post_init__(self) -> None:
         checks.positive("limits.connect", self.connect)
@@ -67,89 +80,97 @@ class RemoteLimits:
 
 
 class NotProcessed(ConnectionLost):
-    """The server does not know us any more, and has not begun what it was asked."""
+    """The server no longer knows this session and refused the request without processing it."""
 
 
 class RemoteConnection:
-    """A connection that has been greeted: what the server says of itself, and its tools."""
+    """An initialized connection: the server's `initialize` result and its tools."""
 
-    def __init__(self, config: JsonObject, heard: Heard, asked: Asked) -> None:
-        self._signs = _Diagnostics()
-        # The others tell by themselves when they are gone.
-        self._may_vanish = config.get("type") == "http"
-        self.peer = McpConnection(lambda: _connection(config, self._signs), heard, asked)
-        self.hello: JsonObject = {}
+    def __init__(
+        self, config: JsonObject, on_notification: OnNotification, on_request: OnRequest
+    ) -> None:
+        self._diagnostics = _Diagnostics()
+        # A process or an SSE stream that ends is noticed without pings.
+        self._needs_pings = config.get("type") == "http"
+        self.peer = McpConnection(
+            lambda: _open_streams(config, self._diagnostics), on_notification, on_request
+        )
+        self.initialize_result: JsonObject = {}
         self.tools: list[JsonObject] = []
 
     @property
     def is_open(self) -> bool:
-        """Whether it can still be spoken to, and still knows us."""
-        return self.peer.is_open and not self._signs.has_forgotten_us
+        """Whether requests can be sent, in the session that the server still knows."""
+        return self.peer.is_open and not self._diagnostics.is_session_lost
 
-    async def ask(self, request: JsonObject) -> JsonObject:
-        """The answer to a request. Raises `ConnectionLost`, or `NotProcessed` if nothing was run."""
-        number = request["id"]
+    async def request(self, request: JsonObject) -> JsonObject:
+        """Send a request and return the response.
+
+        Raises `ConnectionLost`, or `NotProcessed` if the server did not process the request.
+        """
+        request_id = request["id"]
         try:
-            answer = await self.peer.ask(request)
+            response = await self.peer.request(request)
         except ConnectionLost as lost:
-            if number in self._signs.turned_away:
+            if request_id in self._diagnostics.refused_ids:
                 raise NotProcessed(str(lost)) from None
             raise
-        if number in self._signs.turned_away and "session" in _complaint(answer).lower():
-            self._signs.has_forgotten_us = True
-            raise NotProcessed(_complaint(answer))
-        return answer
+        reason = error_message(response)
+        if request_id in self._diagnostics.refused_ids and "session" in reason.lower():
+            self._diagnostics.is_session_lost = True
+            raise NotProcessed(reason)
+        return response
 
-    def next_number(self) -> int:
-        """The id of the next request."""
-        return next(NUMBERS)
+    def next_id(self) -> int:
+        """Return the id for the next request."""
+        return next(REQUEST_IDS)
 
-    async def greet(self) -> None:
-        """Say hello and learn the tools. Raises `ConnectionLost` or `ValueError`."""
+    async def initialize(self) -> None:
+        """Perform the handshake and list the tools. Raises `ConnectionLost` or `ValueError`."""
         await self.peer.opened()
         params = {
             "protocolVersion": PROTOCOL_VERSION,
             "capabilities": CAPABILITIES,
             "clientInfo": CLIENT,
         }
-        self.hello = await self.result_of("initialize", params)
-        self.peer.version = str(self.hello.get("protocolVersion", ""))
-        await self.peer.tell(notification("notifications/initialized"))
-        self._signs.is_known = True
+        self.initialize_result = await self.result_of("initialize", params)
+        self.peer.version = str(self.initialize_result.get("protocolVersion", ""))
+        await self.peer.send(notification("notifications/initialized"))
+        self._diagnostics.is_initialized = True
         self.tools = await self.list_tools()
 
     async def aclose(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         await self.peer.aclose()
 
-    def watch(self, every: float) -> None:
-        """See, every so many seconds, that a server which owes us an answer is still there."""
-        if self._may_vanish:
-            self.peer.run(self._feel_pulse(every))
+    def start_pings(self, every: float) -> None:
+        """Ping the server every `every` seconds while a request has no response, over HTTP."""
+        if self._needs_pings:
+            self.peer.run_in_background(self._ping(every))
 
-    async def _feel_pulse(self, every: float) -> None:
-        # Over HTTP, 1.x of `mcp` does not tell when the answer to a request is cut off.
+    async def _ping(self, every: float) -> None:
+        # Over HTTP, 1.x of `mcp` does not report that the response to a request was cut off.
         while True:
             await asyncio.sleep(every)
             if not self.peer.is_waiting:
                 continue
-            # A server that is busy does not answer; one that is gone fails, and ends the line.
+            # A busy server does not answer. One that exited fails, and that ends the connection.
             with suppress(TimeoutError, ValueError, ConnectionLost):
                 async with asyncio.timeout(every):
                     await self.result_of("ping", {})
-            if self._signs.has_forgotten_us:
-                self.peer.abandon("the server was started anew")
+            if self._diagnostics.is_session_lost:
+                self.peer.abandon("the server was restarted")
 
     async def list_tools(self) -> list[JsonObject]:
-        """All its tools, page by page."""
-        offers = self.hello.get("capabilities")
-        if not (_json.is_object(offers) and "tools" in offers):
+        """Return all tools of the server, page by page."""
+        capabilities = self.initialize_result.get("capabilities")
+        if not (is_object(capabilities) and "tools" in capabilities):
             return []
         found: list[JsonObject] = []
         params: JsonObject = {}
         for _ in range(MOST_PAGES):
             page = await self.result_of("tools/list", params)
-            found += [each for each in page.get("tools", ()) if _json.is_object(each)]
+            found += [each for each in page.get("tools", ()) if is_object(each)]
             cursor = page.get("nextCursor")
             if not cursor:
                 break
@@ -157,43 +178,114 @@ class RemoteConnection:
         return found
 
     async def result_of(self, method: str, params: JsonObject) -> JsonObject:
-        """The result of a request of our own. Raises `ConnectionLost` or `ValueError`."""
-        request = {"jsonrpc": "2.0", "id": self.next_number(), "method": method, "params": params}
-        answer = await self.peer.ask(request)
-        result = answer.get("result")
-        if not _json.is_object(result):
-            raise ValueError(_complaint(answer) or "no result")
+        """Send a request and return its result. Raises `ConnectionLost` or `ValueError`."""
+        response = await self.peer.request(jsonrpc_request(self.next_id(), method, params))
+        result = response.get("result")
+        if not is_object(result):
+            raise ValueError(error_message(response) or "no result")
         return result
 
-    def why(self, error: BaseException) -> tuple[str, str]:
-        """The status and the reason of a failure, with what else we saw of the server."""
-        return self._signs.status, self._signs.explain(error)
+    def explain(self, error: BaseException) -> tuple[str, str]:
+        """Return the MCP status and the reason of a failure, with stderr and HTTP status."""
+        return self._diagnostics.status, self._diagnostics.explain(error)
 
 
 async def connect(
-    name: str, config: JsonObject, heard: Heard, asked: Asked, limits: RemoteLimits
+    name: str,
+    config: JsonObject,
+    on_notification: OnNotification,
+    on_request: OnRequest,
+    limits: RemoteLimits,
 ) -> RemoteConnection:
-    """Connect and greet. Raises `McpNotReady`; then nothing is left behind."""
+    """Connect and initialize. Raises `McpNotReady` after everything was closed again."""
     timeout = limits.connect
-    remote = RemoteConnection(config, heard, asked)
+    remote = RemoteConnection(config, on_notification, on_request)
     try:
         async with asyncio.timeout(timeout):
-            await remote.greet()
+            await remote.initialize()
     except (ConnectionLost, ValueError, TimeoutError) as error:
         await remote.peer.aclose()
         slow = f"it did not answer within {timeout:g} s"
         cause = ConnectionLost(slow) if isinstance(error, TimeoutError) else error
-        status, reason = remote.why(cause)
+        status, reason = remote.explain(cause)
         raise McpNotReady(name, status, Redactor(secrets_of(config)).text(reason)) from None
     except BaseException:
         remote.peer.abandon()
         raise
-    remote.watch(limits.ping_every)
+    remote.start_pings(limits.ping_every)
     return remote
 
 
+class SharedConnection:
+    """One connection shared by all sessions.
+
+    After a failed attempt, calls fail at once for `pause` seconds instead of reconnecting.
+    """
+
+    def __init__(
+        self, open_remote: Callable[[str], Awaitable[RemoteConnection]], pause: float
+    ) -> None:
+        self._open_remote = open_remote
+        self._pause = pause
+        self._users = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._connecting = asyncio.Lock()
+        self._remote: RemoteConnection | None = None
+        self._failure: tuple[float, McpNotReady] | None = None
+
+    @property
+    def remote(self) -> RemoteConnection | None:
+        """The connection, if it is open."""
+        return self._remote if self._remote is not None and self._remote.is_open else None
+
+    def join(self) -> None:
+        """Count one more user. Raises `UsageError` if the users are in another event loop."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            if self._users:
+                raise UsageError("RemoteTools", "in use elsewhere", "one event loop at a time")
+            self._loop, self._connecting, self._remote = loop, asyncio.Lock(), None
+        self._users += 1
+
+    async def leave(self) -> None:
+        """Count one user less; the last one closes the connection."""
+        self._users -= 1
+        if self._users:
+            return
+        remote, self._remote = self._remote, None
+        if remote is not None:
+            await remote.aclose()
+
+    async def require(self, name: str) -> RemoteConnection:
+        """Return the connection, after connecting if there is none. Raises `McpNotReady`."""
+        if self.remote is not None:
+            return self.remote
+        async with self._connecting:
+            return self.remote or await self._reconnect(name)
+
+    async def require_unless_just_failed(self, name: str) -> RemoteConnection:
+        """Return the connection, or raise `McpNotReady` at once after a recent failure."""
+        if self.remote is None and self._failure is not None:
+            failed_at, failure = self._failure
+            if asyncio.get_running_loop().time() < failed_at + self._pause:
+                raise McpNotReady(name, failure.status, failure.error)
+        return await self.require(name)
+
+    async def _reconnect(self, name: str) -> RemoteConnection:
+        lost, self._remote = self._remote, None
+        if lost is not None:
+            await lost.aclose()
+        try:
+            self._remote = await self._open_remote(name)
+        except McpNotReady as failure:
+            self._failure = (asyncio.get_running_loop().time(), failure)
+            raise
+        self._failure = None
+        return self._remote
+
+
 def secrets_of(config: JsonObject) -> Iterator[str]:
-    """What must not be shown of a configuration."""
+    """Yield the parts of a configuration that must not be shown or logged."""
     yield from secrets_in({}, config)
     address = config.get("url")
     if isinstance(address, str):
@@ -202,79 +294,72 @@ def secrets_of(config: JsonObject) -> Iterator[str]:
 
 
 class _Diagnostics:
-    """What can be seen of a server beside its answers: stderr, and what HTTP says."""
+    """What is known of a server beside its responses: stderr, and the status of HTTP responses."""
 
     def __init__(self) -> None:
         self.stderr = b""
-        self.refused: int | None = None
+        self.http_error: int | None = None
         """The last HTTP status that was an error."""
-        self.is_known = False
-        self.has_forgotten_us = False
-        """Whether it does not know our session any more: it was started anew."""
-        self.turned_away: set[Any] = set()
-        """The ids of requests that it refused as such, and has not begun."""
+        self.is_initialized = False
+        self.is_session_lost = False
+        """Whether the server refused our session id, because it was restarted."""
+        self.refused_ids: set[object] = set()
+        """Ids of requests that the server refused for their session id, and did not process."""
 
     @property
     def status(self) -> str:
         needs_login = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
-        return "needs-auth" if self.refused in needs_login else "failed"
+        return "needs-auth" if self.http_error in needs_login else "failed"
 
     def explain(self, error: BaseException) -> str:
         reason = str(error) or reason_of(error)
-        if self.refused is not None and str(self.refused) not in reason:
-            reason += f" (HTTP {self.refused})"
-        said = " ".join(self.stderr.decode("utf-8", "replace").split())
-        return f"{reason}; it wrote on stderr: {said}" if said else reason
+        if self.http_error is not None and str(self.http_error) not in reason:
+            reason += f" (HTTP {self.http_error})"
+        stderr = " ".join(self.stderr.decode("utf-8", "replace").split())
+        return f"{reason}; it wrote on stderr: {stderr}" if stderr else reason
 
-    async def watch(self, response: Any) -> None:
+    async def on_response(self, response: HttpResponse) -> None:
         if response.status_code < HTTPStatus.BAD_REQUEST:
             return
-        if self.is_known and response.status_code in _TURNED_AWAY:
-            self.turned_away.add(_id_in(response.request))
-            is_gone = response.status_code == HTTPStatus.NOT_FOUND
-            self.has_forgotten_us = self.has_forgotten_us or is_gone
-        # Servers may refuse the stream of their own news, or the goodbye; that is no failure.
-        if response.request.method == "POST" or not self.is_known:
-            self.refused = response.status_code
+        if self.is_initialized and response.status_code in SESSION_REFUSED:
+            self.refused_ids.add(_request_id(response.request))
+            is_unknown = response.status_code == HTTPStatus.NOT_FOUND
+            self.is_session_lost = self.is_session_lost or is_unknown
+        # Servers may refuse the GET for their notifications and the DELETE at the end.
+        if response.request.method == "POST" or not self.is_initialized:
+            self.http_error = response.status_code
 
 
-# Servers of `mcp` before 1.26 say 400 where the protocol says 404.
-_TURNED_AWAY = (HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND)
-
-
-def _id_in(request: Any) -> Any:
+def _request_id(request: HttpRequest) -> object:
     try:
-        sent = _json.loads(request.content)
+        sent = loads(request.content)
     except (ValueError, RuntimeError):
         return None
-    return sent.get("id") if _json.is_object(sent) else None
+    return sent.get("id") if is_object(sent) else None
 
 
-def _complaint(answer: JsonObject) -> str:
-    error = answer.get("error")
-    return str(error.get("message", "")) if _json.is_object(error) else ""
-
-
-def _connection(config: JsonObject, signs: _Diagnostics) -> AbstractAsyncContextManager[Streams]:
+def _open_streams(
+    config: JsonObject, diagnostics: _Diagnostics
+) -> AbstractAsyncContextManager[Streams]:
     kind = config.get("type", "stdio")
     if kind == "stdio":
-        return _process(config, signs)
-    return (dial_http if kind == "http" else dial_sse)(config, signs.watch)
+        return _open_process(config, diagnostics)
+    return (open_http if kind == "http" else open_sse)(config, diagnostics.on_response)
 
 
 @asynccontextmanager
-async def _process(config: JsonObject, signs: _Diagnostics) -> AsyncGenerator[Streams]:
-    async with _kept_stderr(signs) as stderr, spawn(config, stderr) as streams:
+async def _open_process(config: JsonObject, diagnostics: _Diagnostics) -> AsyncGenerator[Streams]:
+    async with _keep_stderr(diagnostics) as stderr, open_stdio(config, stderr) as streams:
         yield streams
 
 
 @asynccontextmanager
-async def _kept_stderr(signs: _Diagnostics) -> AsyncGenerator[IO[str]]:
-    """A file to write to, of which the end is kept in memory."""
+async def _keep_stderr(diagnostics: _Diagnostics) -> AsyncGenerator[IO[str]]:
+    """Open a file for the server's stderr; the end of what is written is kept in memory."""
     reading, writing = os.pipe()
     with os.fdopen(writing, "w") as stderr:
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-            lambda: _Tail(signs), os.fdopen(reading, "rb", 0)
+            lambda: _StderrTail(diagnostics), os.fdopen(reading, "rb", 0)
         )
         try:
             yield stderr
@@ -282,72 +367,9 @@ async def _kept_stderr(signs: _Diagnostics) -> AsyncGenerator[IO[str]]:
             transport.close()
 
 
-class _Tail(asyncio.Protocol):
-    def __init__(self, signs: _Diagnostics) -> None:
-        self._signs = signs
+class _StderrTail(asyncio.Protocol):
+    def __init__(self, diagnostics: _Diagnostics) -> None:
+        self._diagnostics = diagnostics
 
     def data_received(self, data: bytes) -> None:
-        self._signs.stderr = (self._signs.stderr + data)[-STDERR_KEPT:]
-
-
-class SharedConnection:
-    """Keeps what `connect` gives; `pause` is the time after a failure in which calls do not connect."""
-
-    def __init__(self, connect: Callable[[str], Awaitable[RemoteConnection]], pause: float) -> None:
-        self._dial = connect
-        self._pause = pause
-        self._users = 0
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._dialling = asyncio.Lock()
-        self._remote: RemoteConnection | None = None
-        self._failure: tuple[float, McpNotReady] | None = None
-
-    @property
-    def remote(self) -> RemoteConnection | None:
-        """The connection, while there is one that works."""
-        return self._remote if self._remote is not None and self._remote.is_open else None
-
-    def join(self) -> None:
-        """Somebody needs it, in this event loop; a connection cannot be had from two."""
-        loop = asyncio.get_running_loop()
-        if self._loop is not loop:
-            if self._users:
-                raise UsageError("RemoteTools", "in use elsewhere", "one event loop at a time")
-            self._loop, self._dialling, self._remote = loop, asyncio.Lock(), None
-        self._users += 1
-
-    async def leave(self) -> None:
-        """One of those who joined needs it no more."""
-        self._users -= 1
-        if self._users:
-            return
-        remote, self._remote = self._remote, None
-        if remote is not None:
-            await remote.aclose()
-
-    async def now(self, name: str) -> RemoteConnection:
-        """The connection, dialled if there is none. Raises `McpNotReady`."""
-        if self.remote is not None:
-            return self.remote
-        async with self._dialling:
-            return self.remote or await self._dial_again(name)
-
-    async def unless_just_failed(self, name: str) -> RemoteConnection:
-        """The same, but fails at once while the last failure is fresh."""
-        if self.remote is None and self._failure is not None:
-            failed_at, failure = self._failure
-            if asyncio.get_running_loop().time() < failed_at + self._pause:
-                raise McpNotReady(name, failure.status, failure.error)
-        return await self.now(name)
-
-    async def _dial_again(self, name: str) -> RemoteConnection:
-        lost, self._remote = self._remote, None
-        if lost is not None:
-            await lost.aclose()
-        try:
-            self._remote = await self._dial(name)
-        except McpNotReady as failure:
-            self._failure = (asyncio.get_running_loop().time(), failure)
-            raise
-        self._failure = None
-        return self._remote
+        self._diagnostics.stderr = (self._diagnostics.stderr + data)[-STDERR_KEPT:]

@@ -1,46 +1,111 @@
-"""The `mcp` package, whichever of its majors is installed.
+"""The `mcp` package, in whichever of its two majors is installed.
 
-The one place that knows its modules. Imported only when somebody gives us one of its servers, or
-wants us to connect one. What passes is JSON-RPC as plain mappings.
+The only module that names modules of that package. They are imported when a program passes one of
+its servers, or connects to an MCP server elsewhere. Messages are plain JSON-RPC mappings here.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import fields
 from functools import cache
 from importlib import import_module
-from typing import Any, cast
+from typing import IO, Protocol, TypeAlias, cast
 
+from steersman._json import Json, JsonDict, JsonObject
 from steersman.errors import UsageError
-from steersman.ports import JsonObject
 
 __all__ = [
+    "HttpRequest",
+    "HttpResponse",
+    "LowLevelServer",
+    "OnResponse",
+    "ReadStream",
     "Streams",
-    "Watch",
     "as_message",
     "as_plain",
-    "dial_http",
-    "dial_sse",
     "memory_streams",
-    "need_mcp",
+    "open_http",
+    "open_sse",
+    "open_stdio",
+    "require_mcp",
     "run_server",
-    "spawn",
 ]
 
-Streams = tuple[Any, Any]
-"""What to read from and what to write to."""
-Watch = Callable[[Any], Awaitable[None]]
-"""Sees each HTTP response as its headers arrive."""
-
-LONGEST_SILENCE = 3600.0
-"""Seconds that a tool behind HTTP may say nothing. The CLI's own limit comes first."""
-USUAL_WAIT = 30.0
+READ_TIMEOUT = 3600.0
+"""Seconds that an HTTP response may stay silent. The CLI's own timeout for a tool is shorter."""
+OTHER_TIMEOUT = 30.0
 VERSION_HEADER = "mcp-protocol-version"
 
 
-def need_mcp(argument: str) -> None:
+class ReadStream(Protocol):
+    """The reading end of a connection: messages of the package, or exceptions for bad input."""
+
+    def __aiter__(self) -> AsyncIterator[object]:
+        """Iterate until the other end is closed."""
+        ...
+
+
+class WriteStream(Protocol):
+    """The writing end of a connection."""
+
+    async def send(self, item: object, /) -> None:
+        """Write one message of the package."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close this end."""
+        ...
+
+
+Streams: TypeAlias = tuple[ReadStream, WriteStream]
+OpenStreams: TypeAlias = AbstractAsyncContextManager[Streams]
+
+
+class LowLevelServer(Protocol):
+    """A low-level `Server` of the package."""
+
+    def create_initialization_options(self, notification_options: object) -> object:
+        """Return what the server announces in `initialize`."""
+        ...
+
+    async def run(self, read: ReadStream, write: WriteStream, options: object, /) -> None:
+        """Serve one connection."""
+        ...
+
+
+class HttpRequest(Protocol):
+    """The part of an `httpx` request that is read here."""
+
+    method: str
+
+    @property
+    def content(self) -> bytes:
+        """The body. Raises `RuntimeError` if it was streamed."""
+        ...
+
+
+class HttpResponse(Protocol):
+    """The part of an `httpx` response that is read here."""
+
+    status_code: int
+    request: HttpRequest
+
+
+OnResponse: TypeAlias = Callable[[HttpResponse], Awaitable[None]]
+"""Called with each HTTP response when its headers have arrived."""
+
+
+class _Model(Protocol):
+    def model_dump(self, *, by_alias: bool, mode: str, exclude_unset: bool) -> JsonDict: ...
+
+
+class _SessionMessage(Protocol):
+    message: _Model
+
+
+def require_mcp(argument: str) -> None:
     """Raise `UsageError` unless the package is installed."""
     try:
         import_module("mcp")
@@ -56,35 +121,35 @@ def need_mcp(argument: str) -> None:
 # --- Messages --------------------------------------------------------------------------------
 
 
-def as_message(plain: JsonObject, version: str = "") -> Any:
-    """A JSON-RPC message for a stream; `version` tells HTTP what was agreed on.
+def as_message(plain: JsonObject, version: str = "") -> object:
+    """Return the package's message for a JSON-RPC mapping. Raises `ValueError` if it is invalid.
 
-    Raises `ValueError` when it is no JSON-RPC.
+    `version` is the negotiated protocol version, which 2.x wants in a header of HTTP requests.
     """
-    kinds = import_module("mcp.shared.message")
+    module = import_module("mcp.shared.message")
     message = _adapter().validate_python(dict(plain))
-    if version and _stamps():
+    if version and _sender_sets_version():
         headers = {VERSION_HEADER: version}
-        return kinds.SessionMessage(message, kinds.ClientMessageMetadata(headers=headers))
-    return kinds.SessionMessage(message)
+        return module.SessionMessage(message, module.ClientMessageMetadata(headers=headers))
+    return module.SessionMessage(message)
 
 
-def as_plain(message: Any) -> dict[str, Any]:
-    """A message from a stream as a plain mapping."""
-    dumped = message.message.model_dump(by_alias=True, mode="json", exclude_unset=True)
-    return cast("dict[str, Any]", dumped)
+def as_plain(message: object) -> JsonDict:
+    """Return a message of the package as a plain JSON-RPC mapping."""
+    model = cast("_SessionMessage", message).message
+    return model.model_dump(by_alias=True, mode="json", exclude_unset=True)
 
 
 @cache
-def _adapter() -> Any:
-    # A model of its own in 1.x, a union in 2.x.
+def _adapter() -> Json:
+    # `JSONRPCMessage` is a model in 1.x and a union in 2.x; a `TypeAdapter` reads both.
     message = import_module("mcp.shared.message").JSONRPCMessage
     return import_module("pydantic").TypeAdapter(message)
 
 
 @cache
-def _stamps() -> bool:
-    """Whether the sender, not the transport, tells HTTP servers the version: since 2.x."""
+def _sender_sets_version() -> bool:
+    """Return whether the sender sets the version header (2.x) and not the transport (1.x)."""
     metadata = import_module("mcp.shared.message").ClientMessageMetadata
     return "headers" in {each.name for each in fields(metadata)}
 
@@ -93,13 +158,13 @@ def _stamps() -> bool:
 
 
 def memory_streams() -> AbstractAsyncContextManager[tuple[Streams, Streams]]:
-    """The client's and the server's ends of a connection inside this process."""
+    """Open the client's and the server's end of a connection inside this process."""
     made = import_module("mcp.shared.memory").create_client_server_memory_streams()
     return cast("AbstractAsyncContextManager[tuple[Streams, Streams]]", made)
 
 
-async def run_server(server: Any, streams: Streams) -> None:
-    """Serve one connection, until its other end is closed."""
+async def run_server(server: LowLevelServer, streams: Streams) -> None:
+    """Serve one connection until its other end is closed."""
     changes = import_module("mcp.server.lowlevel").NotificationOptions(
         prompts_changed=True, resources_changed=True, tools_changed=True
     )
@@ -109,46 +174,46 @@ async def run_server(server: Any, streams: Streams) -> None:
 # --- Servers elsewhere -----------------------------------------------------------------------
 
 
-def spawn(config: JsonObject, stderr: Any) -> AbstractAsyncContextManager[Streams]:
-    """Run a server that speaks over stdin and stdout."""
+def open_stdio(config: JsonObject, stderr: IO[str]) -> OpenStreams:
+    """Run a server as a process and connect to its stdin and stdout."""
     stdio = import_module("mcp.client.stdio")
     wanted = {name: config[name] for name in ("command", "args", "env", "cwd") if name in config}
     opened = stdio.stdio_client(stdio.StdioServerParameters(**wanted), errlog=stderr)
-    return cast("AbstractAsyncContextManager[Streams]", opened)
+    return cast("OpenStreams", opened)
 
 
 @asynccontextmanager
-async def dial_http(config: JsonObject, watch: Watch) -> AsyncGenerator[Streams]:
-    """Speak streamable HTTP to a server."""
+async def open_http(config: JsonObject, on_response: OnResponse) -> AsyncGenerator[Streams]:
+    """Connect to a server over streamable HTTP."""
     http = import_module("mcp.client.streamable_http")
     async with (
-        _http_client(watch)(headers=dict(config.get("headers", {}))) as client,
+        _http_client(on_response)(headers=dict(config.get("headers", {}))) as client,
         http.streamable_http_client(config["url"], http_client=client) as streams,
     ):
-        # 1.x gives a third thing, the session's id.
+        # 1.x yields a third value, which returns the session id.
         yield streams[0], streams[1]
 
 
-def dial_sse(config: JsonObject, watch: Watch) -> AbstractAsyncContextManager[Streams]:
-    """Speak the older HTTP with server-sent events to a server."""
+def open_sse(config: JsonObject, on_response: OnResponse) -> OpenStreams:
+    """Connect to a server over the older HTTP transport with server-sent events."""
     opened = import_module("mcp.client.sse").sse_client(
         config["url"],
         headers=dict(config.get("headers", {})),
-        timeout=USUAL_WAIT,
-        sse_read_timeout=LONGEST_SILENCE,
-        httpx_client_factory=_http_client(watch),
+        timeout=OTHER_TIMEOUT,
+        sse_read_timeout=READ_TIMEOUT,
+        httpx_client_factory=_http_client(on_response),
     )
-    return cast("AbstractAsyncContextManager[Streams]", opened)
+    return cast("OpenStreams", opened)
 
 
-def _http_client(watch: Watch) -> Callable[..., Any]:
+def _http_client(on_response: OnResponse) -> Callable[..., Json]:
     make = import_module("mcp.shared._httpx_utils").create_mcp_http_client
 
-    def make_watched(**options: Any) -> Any:
+    def make_client(**options: object) -> object:
         client = make(**options)
         if options.get("timeout") is None:
-            client.timeout = (USUAL_WAIT, LONGEST_SILENCE, USUAL_WAIT, USUAL_WAIT)
-        client.event_hooks = {"response": [watch]}
+            client.timeout = (OTHER_TIMEOUT, READ_TIMEOUT, OTHER_TIMEOUT, OTHER_TIMEOUT)
+        client.event_hooks = {"response": [on_response]}
         return client
 
-    return make_watched
+    return make_client

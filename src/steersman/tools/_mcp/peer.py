@@ -1,7 +1,8 @@
-"""The client's end of one MCP connection: who asked what, and what the server wants of us.
+"""The client's end of one MCP connection.
 
-Speaks JSON-RPC in plain mappings over the streams of the `mcp` package. The connection lives in a
-task of its own, so that the cancel scopes inside that package never reach the tasks of callers.
+Matches responses to requests and passes on what the server sends by itself. Messages are plain
+JSON-RPC mappings; the streams are those of the `mcp` package. The connection runs in a task of its
+own, so that cancel scopes inside that package never reach the tasks of callers.
 """
 
 from __future__ import annotations
@@ -10,230 +11,216 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
-from typing import Any, cast
+from typing import cast
 
+from steersman._json import is_object
 from steersman.ports import JsonObject
-from steersman.tools._mcp.package import Streams, as_message, as_plain
+from steersman.tools._mcp.jsonrpc import INTERNAL_ERROR, RequestId, cancellation, jsonrpc_error
+from steersman.tools._mcp.package import ReadStream, Streams, WriteStream, as_message, as_plain
 
-__all__ = [
-    "ConnectionLost",
-    "McpConnection",
-    "notification",
-    "reason_of",
-    "rpc_error",
-    "rpc_result",
-]
+__all__ = ["ConnectionLost", "McpConnection", "OnNotification", "OnRequest", "reason_of"]
 
-CLOSING = 6.0
-"""Seconds that a connection may take to end; a process gets two of them to go by itself."""
-NOTICING = 1.0
+CLOSE_TIMEOUT = 6.0
+"""Seconds that closing may take; the `mcp` package gives a process two of them to exit."""
+EXIT_TIMEOUT = 1.0
+"""Seconds that a failed write waits for the reading side to report why the connection ended."""
 LONGEST_REASON = 500
 
-METHOD_NOT_FOUND = -32601
-INTERNAL_ERROR = -32603
-
-Heard = Callable[[JsonObject], None]
-Asked = Callable[[JsonObject], Awaitable[JsonObject]]
-Connect = Callable[[], AbstractAsyncContextManager[Streams]]
+OnNotification = Callable[[JsonObject], None]
+OnRequest = Callable[[JsonObject], Awaitable[JsonObject]]
+OpenConnection = Callable[[], AbstractAsyncContextManager[Streams]]
 
 logger = logging.getLogger("steersman.tools")
 
 
 class ConnectionLost(Exception):
-    """The server, or the way to it, is gone."""
+    """The server exited or can no longer be reached."""
 
 
 class McpConnection:
-    """One connection. `heard` gets the server's notifications, `asked` answers its requests."""
+    """One connection. `on_request` returns the response to a request of the server."""
 
-    def __init__(self, connect: Connect, heard: Heard, asked: Asked) -> None:
-        self._connect = connect
-        self._heard = heard
-        self._asked = asked
+    def __init__(
+        self,
+        open_connection: OpenConnection,
+        on_notification: OnNotification,
+        on_request: OnRequest,
+    ) -> None:
+        self._open_connection = open_connection
+        self._on_notification = on_notification
+        self._on_request = on_request
         self.version = ""
-        """The protocol version that was agreed on, once it was."""
-        self._write: Any = None
-        self._waiting: dict[int | str, asyncio.Future[JsonObject]] = {}
-        self._errands: dict[asyncio.Task[None], Any] = {}
+        """The negotiated protocol version; empty before `initialize`."""
+        self._write: WriteStream | None = None
+        self._waiting: dict[RequestId, asyncio.Future[JsonObject]] = {}
+        self._background: dict[asyncio.Task[None], RequestId | None] = {}
         self._lost: str | None = None
-        self._ending = "the connection was closed"
+        self._close_reason = "the connection was closed"
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._life = asyncio.create_task(self._live(), name="steersman mcp connection")
+        self._task = asyncio.create_task(self._run(), name="steersman mcp connection")
 
     @property
     def is_open(self) -> bool:
-        """Whether the server can still be spoken to."""
+        """Whether the connection has not been lost or closed."""
         return self._lost is None
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the server owes us an answer."""
+        """Whether a request has no response yet."""
         return bool(self._waiting)
 
     async def opened(self) -> None:
-        """Wait until there is a connection. Raises `ConnectionLost`."""
+        """Wait until the connection is open. Raises `ConnectionLost`."""
         await asyncio.shield(self._opened)
 
-    async def ask(self, request: JsonObject) -> JsonObject:
-        """The server's response to a request. Raises `ConnectionLost`.
+    async def request(self, request: JsonObject) -> JsonObject:
+        """Send a request and return the response. Raises `ConnectionLost`.
 
-        Cancelling the wait tells the server that nobody waits any more.
+        Cancelling the wait sends `notifications/cancelled`.
         """
-        number = request["id"]
-        self._check()
+        request_id = request["id"]
+        self._writer()
         waiting: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
-        self._waiting[number] = waiting
+        self._waiting[request_id] = waiting
         try:
-            await self.tell(request)
+            await self.send(request)
             return await waiting
         except asyncio.CancelledError:
-            if self._waiting.get(number) is waiting:
-                self.take_back(number)
+            if self._waiting.get(request_id) is waiting:
+                self.cancel_request(request_id)
             raise
         finally:
-            if self._waiting.get(number) is waiting:
-                del self._waiting[number]
+            if self._waiting.get(request_id) is waiting:
+                del self._waiting[request_id]
 
-    async def tell(self, message: JsonObject) -> None:
-        """Send a message that needs no answer.
-
-        Raises `ConnectionLost`, or `ValueError` if it is no JSON-RPC.
-        """
-        self._check()
+    async def send(self, message: JsonObject) -> None:
+        """Send any message. Raises `ConnectionLost`, or `ValueError` if it is no JSON-RPC."""
+        write = self._writer()
         written = as_message(message, self.version)
         try:
-            await self._write.send(written)
-        except Exception as error:  # noqa: BLE001 - a stream that broke under us, in the package's words
-            # The other direction ends too, and may know the reason.
-            await asyncio.wait([self._life], timeout=NOTICING)
+            await write.send(written)
+        except Exception as error:  # noqa: BLE001 - the package's streams raise what they like
+            # The reading side ends too, and its error may name the cause.
+            await asyncio.wait([self._task], timeout=EXIT_TIMEOUT)
             self.abandon(reason_of(error))
             raise ConnectionLost(self._lost or reason_of(error)) from None
 
-    def take_back(self, number: int | str, reason: str = "the call was taken back") -> None:
-        """Tell the server that nobody waits for that answer, and let go whoever did."""
-        waiting = self._waiting.pop(number, None)
+    def cancel_request(self, request_id: RequestId, reason: str = "the call was cancelled") -> None:
+        """Send `notifications/cancelled` and end the wait for that response with an error."""
+        waiting = self._waiting.pop(request_id, None)
         if waiting is None:
             return
         if not waiting.done():
-            waiting.set_result(rpc_error(number, INTERNAL_ERROR, "cancelled"))
-        params = {"requestId": number, "reason": reason}
-        self.run(self._tell_if_open(notification("notifications/cancelled", params)))
+            waiting.set_result(jsonrpc_error(request_id, INTERNAL_ERROR, "cancelled"))
+        self.run_in_background(self._send_if_open(cancellation(request_id, reason)))
 
-    def run(self, errand: Coroutine[Any, Any, None], about: Any = None) -> None:
-        """Run something beside the reader, for as long as the connection lives at most."""
-        task = asyncio.get_running_loop().create_task(errand)
-        self._errands[task] = about
-        task.add_done_callback(self._errand_ended)
+    def run_in_background(
+        self, work: Coroutine[object, object, None], request_id: RequestId | None = None
+    ) -> None:
+        """Run `work` in a task that is cancelled when the connection ends.
+
+        `request_id` is the server's request that it answers; the server can cancel it.
+        """
+        task = asyncio.get_running_loop().create_task(work)
+        self._background[task] = request_id
+        task.add_done_callback(self._background_ended)
 
     def abandon(self, why: str = "the connection was closed") -> None:
-        """Begin to close, and do not wait for it."""
-        self._ending = why
-        self._life.cancel()
+        """Start closing the connection without waiting for the end."""
+        self._close_reason = why
+        self._task.cancel()
 
     async def aclose(self) -> None:
-        """End the connection and everything that ran for it."""
+        """Close the connection and wait for its end, for `CLOSE_TIMEOUT` seconds at most."""
         self.abandon()
-        await asyncio.wait([self._life], timeout=CLOSING)
+        await asyncio.wait([self._task], timeout=CLOSE_TIMEOUT)
 
-    # What the connection does
+    # --- The task of the connection
 
-    async def _live(self) -> None:
+    async def _run(self) -> None:
         reason = ""
         try:
-            async with self._connect() as (read, self._write):
+            async with self._open_connection() as (read, self._write):
                 self._opened.set_result(None)
                 async for message in _messages(read):
-                    self._take(message)
+                    self._dispatch(message)
             reason = "the server closed the connection"
         except Exception as error:  # noqa: BLE001 - whatever the package or the server's code raised
             reason = reason_of(error)
         finally:
-            self._lose(reason or self._ending)
+            self._end(reason or self._close_reason)
 
-    def _take(self, message: JsonObject) -> None:
+    def _dispatch(self, message: JsonObject) -> None:
         if "method" not in message:
             waiting = self._waiting.get(message.get("id", ""))
             if waiting is not None and not waiting.done():
                 waiting.set_result(message)
         elif "id" in message:
-            self.run(self._answer(message), message["id"])
+            self.run_in_background(self._respond(message), message["id"])
         elif message["method"] == "notifications/cancelled":
-            self._forget_question(message.get("params", {}).get("requestId"))
+            params = message.get("params")
+            self._cancel_background(params.get("requestId") if is_object(params) else None)
         else:
             try:
-                self._heard(message)
+                self._on_notification(message)
             except Exception:
-                logger.exception("%r of a tool server could not be passed on", message["method"])
+                logger.exception("%r of an MCP server could not be forwarded", message["method"])
 
-    async def _answer(self, request: JsonObject) -> None:
+    async def _respond(self, request: JsonObject) -> None:
         try:
-            answer = await self._asked(request)
+            response = await self._on_request(request)
         except Exception:
-            logger.exception("%r of a tool server failed", request["method"])
-            answer = rpc_error(request["id"], INTERNAL_ERROR, "the client failed to answer")
-        await self._tell_if_open(answer)
+            logger.exception("%r of an MCP server failed", request["method"])
+            response = jsonrpc_error(request["id"], INTERNAL_ERROR, "the client failed to answer")
+        await self._send_if_open(response)
 
-    def _forget_question(self, number: Any) -> None:
-        for task, about in self._errands.items():
-            if about is not None and about == number:
+    def _cancel_background(self, request_id: object) -> None:
+        for task, answers in self._background.items():
+            if answers is not None and answers == request_id:
                 task.cancel()
 
-    async def _tell_if_open(self, message: JsonObject) -> None:
+    async def _send_if_open(self, message: JsonObject) -> None:
         try:
-            await self.tell(message)
+            await self.send(message)
         except ConnectionLost:
-            logger.debug("a tool server went away before it could be told something")
+            logger.debug("an MCP server disconnected before a message could be sent")
 
-    def _lose(self, reason: str) -> None:
+    def _end(self, reason: str) -> None:
         self._lost = reason
-        waits: list[asyncio.Future[Any]] = [self._opened, *self._waiting.values()]
+        waits: list[asyncio.Future[None] | asyncio.Future[JsonObject]]
+        waits = [self._opened, *self._waiting.values()]
         for waiting in waits:
             if not waiting.done():
                 waiting.set_exception(ConnectionLost(reason))
-                # Looked at, so that asyncio does not report it where nobody waits.
+                # Retrieve it: asyncio logs exceptions that are never retrieved.
                 waiting.exception()
-        for task in self._errands:
+        for task in self._background:
             task.cancel()
 
-    def _errand_ended(self, task: asyncio.Task[None]) -> None:
-        del self._errands[task]
+    def _background_ended(self, task: asyncio.Task[None]) -> None:
+        del self._background[task]
         if not task.cancelled() and task.exception() is not None:
-            logger.error("an errand for a tool server failed", exc_info=task.exception())
+            logger.error("background work for an MCP server failed", exc_info=task.exception())
 
-    def _check(self) -> None:
+    def _writer(self) -> WriteStream:
         if self._lost is not None or self._write is None:
             raise ConnectionLost(self._lost or "there is no connection yet")
+        return self._write
 
 
-async def _messages(read: Any) -> AsyncIterator[JsonObject]:
+async def _messages(read: ReadStream) -> AsyncIterator[JsonObject]:
     async for each in read:
         if isinstance(each, Exception):
-            # A line that is no JSON-RPC, or a stream about to end; the end itself is told apart.
-            logger.warning("a tool server sent what cannot be read: %s", reason_of(each))
+            # Invalid JSON-RPC, or a stream that is about to end; the end itself stops the loop.
+            logger.warning("an MCP server sent an unreadable message: %s", reason_of(each))
             continue
         yield as_plain(each)
 
 
 def reason_of(error: BaseException) -> str:
-    """What went wrong, in a line: of a group of errors the first one inside."""
+    """Describe an error in one line; of a group, the first error inside."""
     inside: BaseException = error
     while isinstance(inside, BaseExceptionGroup):
         inside = cast("BaseExceptionGroup[BaseException]", inside).exceptions[0]
     kind, text = type(inside).__name__, " ".join(str(inside).split())
     return f"{kind}: {text}"[:LONGEST_REASON] if text else kind
-
-
-def notification(method: str, params: JsonObject | None = None) -> JsonObject:
-    """A message that nobody answers."""
-    said = {"jsonrpc": "2.0", "method": method}
-    return said if params is None else {**said, "params": params}
-
-
-def rpc_error(number: Any, code: int, message: str) -> JsonObject:
-    """A response that says no."""
-    return {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": message}}
-
-
-def rpc_result(number: Any, result: JsonObject) -> JsonObject:
-    """A response."""
-    return {"jsonrpc": "2.0", "id": number, "result": result}

@@ -1,20 +1,20 @@
-"""Which tools of a remote server are shown, and under what names."""
+"""Which tools of a remote MCP server are exposed to the CLI, and under what names."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import cast
 
 from steersman._json import is_mapping
 from steersman.errors import McpNotReady, UsageError
 from steersman.ports import JsonObject
 
-__all__ = ["ExposedTools", "ToolFilter", "show"]
+__all__ = ["ExposedTools", "ToolFilter", "expose"]
 
 
 class ToolFilter:
-    """What the program said about names, checked."""
+    """The arguments `tools` and `rename` of a `RemoteTools`, checked."""
 
     def __init__(
         self,
@@ -26,13 +26,13 @@ class ToolFilter:
         if not (rename is None or callable(rename) or _is_renaming(rename)):
             raise UsageError("rename", rename, "names by name, a function of a name, or None")
         self._keeps: Callable[[str], bool] = lambda _: True
-        self.wanted: tuple[str, ...] = ()
-        """The remote's names of the tools that must be there."""
+        self.required: tuple[str, ...] = ()
+        """The tools that the server must have, by the server's names."""
         if callable(tools):
             self._keeps = tools
         elif tools is not None:
-            self.wanted = tuple(tools)
-            self._keeps = self.wanted.__contains__
+            self.required = tuple(tools)
+            self._keeps = self.required.__contains__
         self._rename: Callable[[str], str] = str
         if callable(rename):
             self._rename = rename
@@ -41,12 +41,12 @@ class ToolFilter:
             self._rename = lambda name: renamed.get(name, name)
 
     @property
-    def promised(self) -> tuple[str, ...]:
-        """The names that are known before anything is connected."""
-        return tuple(map(self._rename, self.wanted))
+    def names_before_connecting(self) -> tuple[str, ...]:
+        """The exposed names of the required tools."""
+        return tuple(map(self._rename, self.required))
 
-    def shown(self, name: str) -> str | None:
-        """What a tool is called here; `None` if it is not shown."""
+    def exposed_name(self, name: str) -> str | None:
+        """Return the name under which a tool of the server is exposed; `None` if it is not."""
         return self._rename(name) if self._keeps(name) else None
 
 
@@ -55,20 +55,24 @@ class ExposedTools:
     """The tools as the CLI sees them."""
 
     tools: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
-    """As they are listed, by the name that they are shown under."""
+    """The entries of `tools/list`, by exposed name."""
     remote_names: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The server's names, by exposed name."""
 
 
-def show(listed: Collection[JsonObject], names: ToolFilter, server: str) -> ExposedTools:
-    """The tools to show. Raises `McpNotReady` if one is missing, `UsageError` if two clash."""
+def expose(listed: Collection[JsonObject], names: ToolFilter, server: str) -> ExposedTools:
+    """Filter and rename the tools that a server listed.
+
+    Raises `McpNotReady` if a required one is missing, `UsageError` if two get the same name.
+    """
     there = [str(each.get("name", "")) for each in listed]
-    missing = [name for name in names.wanted if name not in there]
+    missing = [name for name in names.required if name not in there]
     if missing:
         raise McpNotReady(server, "failed", f"it has no tool {missing[0]!r}, but {there}")
     tools: dict[str, JsonObject] = {}
     remote_names: dict[str, str] = {}
     for remote_name, tool in zip(there, listed, strict=True):
-        name = names.shown(remote_name)
+        name = names.exposed_name(remote_name)
         if name is None:
             continue
         if name in tools:
@@ -81,7 +85,7 @@ def show(listed: Collection[JsonObject], names: ToolFilter, server: str) -> Expo
 
 def _are_names(given: object) -> bool:
     try:
-        return all(isinstance(each, str) for each in cast("Collection[Any]", given))
+        return all(isinstance(each, str) for each in cast("Collection[object]", given))
     except TypeError:
         return False
 

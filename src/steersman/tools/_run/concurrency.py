@@ -1,4 +1,4 @@
-"""How many calls of one tool run at the same time, whatever session and event loop they serve."""
+"""`max_concurrency`: how many calls of one tool run at the same time, over all event loops."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["ConcurrencyLimit"]
 
 
 class ConcurrencyLimit:
-    """Places for so many calls; whoever finds none waits, first come first served.
+    """A semaphore over several event loops; waiters are served in the order in which they came.
 
-    A place may be given back in any thread: a `def` tool keeps its own until its thread is done,
-    also when nobody waits for the result any more.
+    `release` may be called in any thread: a `def` tool keeps its slot until its thread returns,
+    also after its call was cancelled.
     """
 
     def __init__(self, most: int) -> None:
@@ -23,42 +23,42 @@ class ConcurrencyLimit:
         self._lock = threading.Lock()
 
     async def acquire(self) -> None:
-        """Take a place, once there is one."""
+        """Wait for a free slot and occupy it."""
         with self._lock:
             if self._free:
                 self._free -= 1
                 return
-            place = asyncio.get_running_loop().create_future()
-            self._waiting.append(place)
+            slot = asyncio.get_running_loop().create_future()
+            self._waiting.append(slot)
         try:
-            await place
+            await slot
         except asyncio.CancelledError:
-            if not self._leave(place):
-                # It was given to us while we left.
+            if not self._stop_waiting(slot):
+                # The slot was assigned to this call just before it was cancelled.
                 self.release()
             raise
 
     def release(self) -> None:
-        """Give a place back, or straight to whoever waits for one."""
+        """Free a slot, or pass it to the next waiter."""
         with self._lock:
             while self._waiting:
-                place = self._waiting.popleft()
+                slot = self._waiting.popleft()
                 try:
-                    place.get_loop().call_soon_threadsafe(_give, place)
+                    slot.get_loop().call_soon_threadsafe(_assign, slot)
                 except RuntimeError:
-                    # Its event loop is closed: nobody waits there.
+                    # The waiter's event loop is closed.
                     continue
                 return
             self._free += 1
 
-    def _leave(self, place: asyncio.Future[None]) -> bool:
+    def _stop_waiting(self, slot: asyncio.Future[None]) -> bool:
         with self._lock:
-            if place not in self._waiting:
+            if slot not in self._waiting:
                 return False
-            self._waiting.remove(place)
+            self._waiting.remove(slot)
             return True
 
 
-def _give(place: asyncio.Future[None]) -> None:
-    if not place.done():
-        place.set_result(None)
+def _assign(slot: asyncio.Future[None]) -> None:
+    if not slot.done():
+        slot.set_result(None)

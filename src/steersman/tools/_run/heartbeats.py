@@ -1,6 +1,6 @@
-"""The calls that are running in one event loop, and signs of life for those that take long.
+"""The calls that are running in one event loop, and progress notifications for the long ones.
 
-A call costs no more than its entry in a table: one timer per event loop serves them all.
+A call costs one entry in a table: all calls of an event loop share one timer.
 """
 
 from __future__ import annotations
@@ -8,15 +8,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from typing import Any
 
 from steersman.tools._run.stalls import StallDetector
 from steersman.tools.context import ToolContext
 
 __all__ = ["RunningCall", "RunningCalls", "running_calls"]
 
-NUDGE = 1e-6
-"""What a sign of life adds: MCP wants progress to increase."""
+PROGRESS_STEP = 1e-6
+"""What a heartbeat adds to the progress: MCP requires that progress increases."""
 
 
 class RunningCall:
@@ -30,35 +29,35 @@ class RunningCall:
         self.context = context
         self.began = now
         self.heartbeat = heartbeat
-        """Seconds between signs of life, or None."""
+        """Seconds between heartbeats; `None` for none."""
         self.next_beat = None if heartbeat is None else now + heartbeat
         self.stall_after = stall_after
-        """Seconds for which it may block the event loop; None is for ever."""
-        self.coroutine: Any = None
-        """The handler, where it runs in the event loop."""
+        """Seconds for which the call may block the event loop unreported; `None` for ever."""
+        self.coroutine: object = None
+        """The coroutine of the handler, if it runs in the event loop."""
 
     @property
     def name(self) -> str:
-        """The tool's."""
+        """The name of the tool."""
         return self.context.tool_name
 
     @property
-    def holds_the_loop(self) -> bool:
-        """Whether the event loop is inside the handler at this moment."""
+    def is_in_loop(self) -> bool:
+        """Whether the event loop is executing the handler at this moment."""
         return self.stall_after is not None and getattr(self.coroutine, "cr_running", False)
 
     def report(self, error: BaseException) -> None:
-        """Journal what is wrong with it."""
+        """Record a failure of the tool in the journal."""
         if self.context.caller is not None:
             self.context.caller.report(self.name, error)
 
     def beat(self, now: float) -> None:
-        """Tell the CLI that the tool is still at work."""
+        """Send a progress notification, which shows the CLI that the tool is still running."""
         assert self.heartbeat is not None
         self.next_beat = now + self.heartbeat
         context = self.context
         context.progress(
-            context.progressed + NUDGE, message=f"running for {now - self.began:.0f} s"
+            context.progressed + PROGRESS_STEP, message=f"running for {now - self.began:.0f} s"
         )
 
 
@@ -77,7 +76,7 @@ class RunningCalls:
         self._is_resting = False
 
     def add(self, call: RunningCall, *, may_stall: bool) -> None:
-        """Look after `call` until it is removed."""
+        """Send heartbeats for `call` until it is removed, and watch it if it may stall the loop."""
         self.running[call] = None
         self._is_resting = False
         if may_stall and not self.is_watched:
@@ -88,13 +87,13 @@ class RunningCalls:
             self._set_timer(call.next_beat)
 
     def remove(self, call: RunningCall) -> None:
-        """It is over."""
+        """Remove a call that has ended."""
         del self.running[call]
         if self._is_resting:
             self.rest()
 
     def rest(self) -> None:
-        """Leave no timer behind once nothing runs: a session is over, perhaps the last one."""
+        """Cancel the timer as soon as no call runs: a session has ended, perhaps the last one."""
         self._is_resting = True
         if self._timer is not None and not self.running:
             self._timer.cancel()
@@ -116,18 +115,18 @@ class RunningCalls:
             self._set_timer(min(beats))
 
 
-class _Here(threading.local):
+class _PerThread(threading.local):
     calls: RunningCalls | None = None
 
 
-_here = _Here()
+_per_thread = _PerThread()
 _stalls = StallDetector()
 
 
 def running_calls() -> RunningCalls:
-    """The calls of the running event loop."""
+    """Return the calls of the running event loop."""
     loop = asyncio.get_running_loop()
-    calls = _here.calls
+    calls = _per_thread.calls
     if calls is None or calls.loop is not loop:
-        calls = _here.calls = RunningCalls(loop, _stalls.watch)
+        calls = _per_thread.calls = RunningCalls(loop, _stalls.watch)
     return calls

@@ -1,7 +1,8 @@
 """Finds the tool that blocks an event loop.
 
-A thread looks on, and only while there are calls: a coroutine that it finds running is asked, by
-way of its event loop, to let go. Until the loop comes round to that, nothing else got a turn.
+While calls run, a thread looks at their coroutines every `INTERVAL` seconds. If the loop is
+executing one, the thread schedules a callback in that loop. Until the callback runs, the loop has
+done nothing else, and the time since then counts as blocked by that call.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from steersman.errors import ToolExecutionError
 
 __all__ = ["LoopCall", "StallDetector", "WatchedLoop"]
 
-LOOK = 0.1
+INTERVAL = 0.1
 """Seconds between two looks."""
 LINGER = 5.0
-"""Seconds without a call after which a loop is no longer looked at."""
+"""Seconds without a call after which a loop is no longer watched."""
 
 logger = logging.getLogger("steersman.tools")
 
@@ -35,21 +36,21 @@ class LoopCall(Protocol):
 
     @property
     def name(self) -> str:
-        """The tool's."""
+        """The name of the tool."""
         ...
 
     @property
-    def holds_the_loop(self) -> bool:
-        """Whether the loop is inside it at this moment."""
+    def is_in_loop(self) -> bool:
+        """Whether the loop is executing the call at this moment."""
         ...
 
     def report(self, error: BaseException) -> None:
-        """Journal what it did; called in its event loop."""
+        """Record a stall in the journal; called in the event loop."""
         ...
 
 
 class WatchedLoop(Protocol):
-    """An event loop and what runs in it."""
+    """An event loop and the calls in it."""
 
     loop: asyncio.AbstractEventLoop
     thread: int
@@ -57,63 +58,64 @@ class WatchedLoop(Protocol):
 
     @property
     def running(self) -> Iterable[LoopCall]:
-        """The calls in it."""
+        """The calls that run in the loop."""
         ...
 
 
 class StallDetector:
-    """Looks at event loops for as long as calls run in them."""
+    """Watches event loops for as long as calls run in them."""
 
-    def __init__(self, look: float = LOOK, linger: float = LINGER) -> None:
-        self._look_again = look
+    def __init__(self, look: float = INTERVAL, linger: float = LINGER) -> None:
+        self._interval = look
         self._linger = linger
-        self._beats: dict[WatchedLoop, _LoopState] = {}
+        self._states: dict[WatchedLoop, _LoopState] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         os.register_at_fork(after_in_child=self._forget)
 
     @property
     def is_looking(self) -> bool:
-        """Whether there is a thread."""
+        """Whether the watching thread runs."""
         return self._thread is not None
 
     def watch(self, loop: WatchedLoop) -> None:
-        """Look at this one too; called in its own thread."""
+        """Watch `loop` too; called in the thread of that loop."""
         with self._lock:
             loop.is_watched = True
-            self._beats.setdefault(loop, _LoopState(loop))
+            self._states.setdefault(loop, _LoopState(loop))
             if self._thread is None:
                 self._thread = threading.Thread(
-                    target=self._patrol, name="steersman-stalls", daemon=True
+                    target=self._run, name="steersman-stalls", daemon=True
                 )
                 self._thread.start()
 
-    def _patrol(self) -> None:
-        nap = threading.Event()
-        while not nap.wait(self._look_again):
+    def _run(self) -> None:
+        timer = threading.Event()
+        while not timer.wait(self._interval):
             with self._lock:
-                beats = list(self._beats.values())
+                states = list(self._states.values())
             now = time.monotonic()
-            for beat in beats:
-                if not beat.look(now) and now - beat.last_seen >= self._linger:
-                    self._let_go(beat)
+            for state in states:
+                if not state.look(now) and now - state.last_call >= self._linger:
+                    self._unwatch(state)
             with self._lock:
-                if not self._beats:
+                if not self._states:
                     self._thread = None
                     return
 
-    def _let_go(self, beat: _LoopState) -> None:
+    def _unwatch(self, state: _LoopState) -> None:
         with self._lock:
-            # In this order: a call that comes meanwhile finds the loop unwatched, or is seen here.
-            beat.loop.is_watched = False
-            if list(beat.loop.running) and not beat.loop.loop.is_closed():
-                beat.loop.is_watched = True
+            # In this order: a call that starts now either finds the flag cleared and calls
+            # `watch`, or is found by the check below.
+            state.loop.is_watched = False
+            if list(state.loop.running) and not state.loop.loop.is_closed():
+                state.loop.is_watched = True
             else:
-                del self._beats[beat.loop]
+                del self._states[state.loop]
 
     def _forget(self) -> None:
         self._thread = None
-        self._beats = {}
+        self._states = {}
 
 
 class _LoopState:
@@ -121,59 +123,59 @@ class _LoopState:
 
     def __init__(self, loop: WatchedLoop) -> None:
         self.loop = loop
-        self.last_seen = time.monotonic()
-        """When there were calls."""
-        self._suspicion: _Stall | None = None
+        self.last_call = time.monotonic()
+        """When a call was last seen running."""
+        self._stall: _Stall | None = None
 
     def look(self, now: float) -> bool:
-        """Whether there is a call; one that blocks is told of."""
+        """Log a call that blocks the loop; return whether any call runs."""
         if self.loop.loop.is_closed():
             return False
         running = list(self.loop.running)
-        holder = next((call for call in running if call.holds_the_loop), None)
-        if self._suspicion is None or self._suspicion.is_over:
-            self._suspicion = None if holder is None else self._suspect(holder, now)
-        elif self._suspicion.call is not holder:
-            # The loop has got on, but not yet round.
-            self._suspicion.turn_to(holder, now)
-        elif self._suspicion.is_overdue(now):
-            self._suspicion.tell(now, self.loop.thread)
+        in_loop = next((call for call in running if call.is_in_loop), None)
+        if self._stall is None or self._stall.has_ended:
+            self._stall = None if in_loop is None else self._start(in_loop, now)
+        elif self._stall.call is not in_loop:
+            # The loop executes another call, but has not reached our callback yet.
+            self._stall.switch_to(in_loop, now)
+        elif self._stall.is_overdue(now):
+            self._stall.log(now, self.loop.thread)
         if running:
-            self.last_seen = now
+            self.last_call = now
         return bool(running)
 
-    def _suspect(self, call: LoopCall, now: float) -> _Stall | None:
-        suspicion = _Stall(call, now)
+    def _start(self, call: LoopCall, now: float) -> _Stall | None:
+        stall = _Stall(call, now)
         try:
-            self.loop.loop.call_soon_threadsafe(suspicion.clear)
+            self.loop.loop.call_soon_threadsafe(stall.end)
         except RuntimeError:
             return None
-        return suspicion
+        return stall
 
 
 class _Stall:
-    """A call that held its event loop when we looked, and when that was."""
+    """The time since a call was found executing in the loop, until the loop runs `end`."""
 
     def __init__(self, call: LoopCall, now: float) -> None:
         self.call: LoopCall | None = call
-        self.is_over = False
+        self.has_ended = False
         self._since = now
-        self._is_told = False
-        self._guilty: list[tuple[LoopCall, float]] = []
+        self._is_logged = False
+        self._stalled: list[tuple[LoopCall, float]] = []
 
-    def turn_to(self, call: LoopCall | None, now: float) -> None:
-        """Another one holds it now, or none."""
-        self._convict(now)
-        self.call, self._since, self._is_told = call, now, False
+    def switch_to(self, call: LoopCall | None, now: float) -> None:
+        """Measure another call from now on, or none."""
+        self._finish_call(now)
+        self.call, self._since, self._is_logged = call, now, False
 
     def is_overdue(self, now: float) -> bool:
         limit = None if self.call is None else self.call.stall_after
-        return not self._is_told and limit is not None and now - self._since >= limit
+        return not self._is_logged and limit is not None and now - self._since >= limit
 
-    def tell(self, now: float, thread: int) -> None:
-        """Log it now: it may never end."""
+    def log(self, now: float, thread: int) -> None:
+        """Log the stall and the stack while the call still blocks: it may never return."""
         assert self.call is not None
-        self._is_told = True
+        self._is_logged = True
         frames = sys._current_frames()  # pyright: ignore[reportPrivateUsage] - there is no other way
         logger.warning(
             "tool %r has blocked the event loop for %.1f s; make it a plain `def`, or await\n%s",
@@ -182,15 +184,15 @@ class _Stall:
             "".join(traceback.format_stack(frames.get(thread))),
         )
 
-    def clear(self) -> None:
-        """The loop has come round; called in it."""
-        self._convict(time.monotonic())
-        self.is_over = True
-        for call, seconds in self._guilty:
+    def end(self) -> None:
+        """Report the stalled calls; called in the event loop, which is free again."""
+        self._finish_call(time.monotonic())
+        self.has_ended = True
+        for call, seconds in self._stalled:
             how = f"blocked the event loop for {seconds:.1f} s"
             logger.warning("tool %r %s", call.name, how)
             call.report(ToolExecutionError(call.name, how))
 
-    def _convict(self, now: float) -> None:
-        if self.call is not None and self._is_told:
-            self._guilty.append((self.call, now - self._since))
+    def _finish_call(self, now: float) -> None:
+        if self.call is not None and self._is_logged:
+            self._stalled.append((self.call, now - self._since))
