@@ -334,7 +334,7 @@ class CallObservers:
         if self._on_result is None:
             return
         try:
-            found = response.get("result") or response.get("error") or {}
+            found: JsonObject = response.get("result") or response.get("error") or {}
             returned = self._on_result(call, found)
             if inspect.isawaitable(returned):
                 await returned

@@ -1,6 +1,7 @@
-"""Annotations that msgspec can read.
+"""Annotations rewritten so that msgspec can read them.
 
-Where it would refuse one, or read it otherwise than its owner, a stand-in takes its place.
+A type that msgspec refuses, or reads differently from pydantic to which it belongs, is replaced by
+a stand-in.
 """
 
 from __future__ import annotations
@@ -14,54 +15,59 @@ import msgspec
 
 from steersman._json import is_array
 from steersman.tools._schema.reading import union_stand_in
-from steersman.tools._schema.stand_ins import adapter_of, is_for_pydantic, literal_stand_in
+from steersman.tools._schema.stand_ins import (
+    Annotation,
+    adapter_of,
+    is_for_pydantic,
+    literal_stand_in,
+)
 
 __all__ = ["msgspec_readable"]
 
 
-def msgspec_readable(annotation: Any) -> Any:
-    """Rewrite an annotation so that msgspec can read it; raises `TypeError` if nobody can."""
+def msgspec_readable(annotation: Annotation) -> Annotation:
+    """Rewrite an annotation so that msgspec can read it. Raises `TypeError` if JSON cannot."""
     if annotation is inspect.Parameter.empty or annotation is object:
         return Any
     if rewrite := _REWRITES.get(get_origin(annotation)):
         return rewrite(annotation)
     if is_for_pydantic(annotation):
         return adapter_of(annotation)
-    annotation = _readable_inside(annotation)
+    annotation = _rewrite_arguments(annotation)
     return annotation if _is_accepted(annotation) else adapter_of(annotation)
 
 
-def _readable_annotated(annotation: Any) -> Any:
+def _rewrite_annotated(annotation: Annotation) -> Annotation:
     inner, *notes = get_args(annotation)
     if is_for_pydantic(inner, tuple(notes)):
         return adapter_of(annotation)
-    spelled = [msgspec.Meta(description=note) if isinstance(note, str) else note for note in notes]
-    return Annotated[(msgspec_readable(inner), *spelled)]
+    metas = [msgspec.Meta(description=note) if isinstance(note, str) else note for note in notes]
+    return Annotated[(msgspec_readable(inner), *metas)]
 
 
-def _readable_union(annotation: Any) -> Any:
+def _rewrite_union(annotation: Annotation) -> Annotation:
     members = tuple(map(msgspec_readable, get_args(annotation)))
-    union = cast("Any", Union)[members]
+    union = cast("Annotation", Union)[members]
     return union if _is_accepted(union) else union_stand_in(members)
 
 
-def _readable_literal(annotation: Any) -> Any:
+def _rewrite_literal(annotation: Annotation) -> Annotation:
     return annotation if _is_accepted(annotation) else literal_stand_in(annotation)
 
 
-def _readable_inside(annotation: Any) -> Any:
-    """Rewrite what stands in the brackets."""
-    inside = tuple(map(_readable_argument, get_args(annotation)))
-    generic: Any = get_origin(annotation)
+def _rewrite_arguments(annotation: Annotation) -> Annotation:
+    """Rewrite the type arguments of a generic."""
+    inside = tuple(map(_rewrite_argument, get_args(annotation)))
+    generic: Annotation = get_origin(annotation)
     has_inside = inside and isinstance(get_origin(annotation), type)
     return generic[inside] if has_inside else annotation
 
 
-def _readable_argument(argument: Any) -> Any:
+def _rewrite_argument(argument: Annotation) -> Annotation:
     return argument if argument is Ellipsis or is_array(argument) else msgspec_readable(argument)
 
 
-def _is_accepted(annotation: Any) -> bool:
+def _is_accepted(annotation: Annotation) -> bool:
     try:
         msgspec.json.Decoder(annotation)
     except TypeError:
@@ -69,9 +75,9 @@ def _is_accepted(annotation: Any) -> bool:
     return True
 
 
-_REWRITES: dict[Any, Callable[[Any], Any]] = {
-    Annotated: _readable_annotated,
-    Union: _readable_union,
-    types.UnionType: _readable_union,
-    Literal: _readable_literal,
+_REWRITES: dict[object, Callable[[Annotation], Annotation]] = {
+    Annotated: _rewrite_annotated,
+    Union: _rewrite_union,
+    types.UnionType: _rewrite_union,
+    Literal: _rewrite_literal,
 }

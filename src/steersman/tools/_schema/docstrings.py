@@ -1,4 +1,4 @@
-"""A docstring, split into what a thing does and what its parameters mean.
+"""A docstring, split into the description and the descriptions of the parameters.
 
 Reads Google, NumPy and Sphinx sections. Knows nothing of types.
 """
@@ -28,14 +28,14 @@ SPHINX_PARAMETERS = frozenset({"param", "parameter", "arg", "argument", "key", "
 
 @dataclass(frozen=True, slots=True)
 class Docstring:
-    """What the docstring says, without its parameter sections, and what it says of each of them."""
+    """A docstring without its sections, and the descriptions of its parameters."""
 
     description: str
     parameters: dict[str, str] = field(default_factory=dict[str, str])
 
 
 def read_docstring(text: str | None) -> Docstring:
-    """Split `text`; an empty or missing docstring describes nothing."""
+    """Split `text`; an empty or missing docstring gives an empty description."""
     prose: list[str] = []
     parameters: dict[str, str] = {}
     for title, lines in _sections(inspect.cleandoc(text or "").splitlines()):
@@ -51,7 +51,7 @@ def read_docstring(text: str | None) -> Docstring:
 
 
 def _sections(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
-    """Cut the lines where a section starts; prose has no title."""
+    """Yield the sections with their titles; prose has an empty title."""
     at = 0
     while at < len(lines):
         title, start, end = _section_at(lines, at)
@@ -81,7 +81,7 @@ def _next_numpy_header(lines: list[str], at: int) -> int:
 
 
 def _end_of_block(lines: list[str], at: int) -> int:
-    """Find the first line that is neither blank nor indented."""
+    """Return the index of the first line that is neither blank nor indented."""
     for index in range(at, len(lines)):
         if lines[index].strip() and not lines[index].startswith((" ", "\t")):
             return index
@@ -101,7 +101,7 @@ def _numpy_entries(lines: list[str]) -> dict[str, str]:
 
 
 def _gather(block: list[str], entry: re.Pattern[str]) -> dict[str, str]:
-    """Read entries that start at the margin and go on indented."""
+    """Return the entries, which start at the margin and continue indented."""
     found: dict[str, list[str]] = {}
     current: list[str] = []
     for line in block:

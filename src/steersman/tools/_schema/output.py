@@ -1,4 +1,4 @@
-"""The shape of structured output: what the model is asked for, and how its answer is read.
+"""Structured output: the schema that the model gets, and the reader of its answer.
 
 Takes pydantic models, dataclasses, TypedDicts, msgspec structs, and any other type JSON can carry.
 """
@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from steersman._json import is_array, is_object
+from steersman._json import Json, JsonDict, is_array, is_object
 from steersman.errors import UsageError
 from steersman.tools._schema.annotations import msgspec_readable
 from steersman.tools._schema.reading import reader_of
@@ -24,17 +24,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Shape(Generic[T]):
-    """One type as the model and the program see it."""
+    """One type: its JSON Schema for the model, and its reader for the program."""
 
-    schema: dict[str, Any]
+    schema: JsonDict
     """A JSON Schema for an object; other types are wrapped as `{"output": ...}`."""
     is_wrapped: bool
-    convert: Callable[[Any], T] = field(repr=False)
+    convert: Callable[[Json], T] = field(repr=False)
 
-    def read(self, value: Any) -> T:
-        """Make a `T` of the model's answer; raises `ValueError` with the path and the reason.
+    def read(self, value: Json) -> T:
+        """Make a `T` from the model's answer. Raises `ValueError` with the path and the reason.
 
-        A missing or superfluous `{"output": ...}` around it is forgiven.
+        An answer with a missing or superfluous `{"output": ...}` around it is accepted.
         """
         first, *others = self._candidates(value)
         try:
@@ -47,8 +47,8 @@ class Shape(Generic[T]):
                     continue
             raise
 
-    def _candidates(self, value: Any) -> list[Any]:
-        """What the answer may be, the likeliest first."""
+    def _candidates(self, value: Json) -> list[Json]:
+        """Return the possible readings of the answer, the likeliest first."""
         if not is_object(value) or list(value) != [WRAPPER]:
             return [value]
         inside = value[WRAPPER]
@@ -62,7 +62,7 @@ class Shape(Generic[T]):
 
 
 def shape_of(wanted: type[T], argument: str = "output") -> Shape[T]:
-    """Find the shape of a type; raises `UsageError` if JSON cannot carry it."""
+    """Return the shape of a type. Raises `UsageError` if JSON cannot carry it."""
     try:
         readable_type = msgspec_readable(wanted)
         schema = _resolved(schema_of(wanted))
@@ -78,15 +78,15 @@ def shape_of(wanted: type[T], argument: str = "output") -> Shape[T]:
     )
 
 
-def _resolved(schema: dict[str, Any]) -> dict[str, Any]:
-    """Put the definition that a whole schema refers to in its place."""
+def _resolved(schema: JsonDict) -> JsonDict:
+    """Replace a schema that is only a reference by the definition that it refers to."""
     reference = schema.get("$ref")
     if reference is None:
         return schema
     definitions = dict(schema["$defs"])
     name = reference.removeprefix("#/$defs/")
     top = {**definitions[name], **{key: schema[key] for key in schema.keys() - {"$ref", "$defs"}}}
-    # A type that contains itself still needs its name.
+    # A type that contains itself still needs its definition.
     if not _mentions(
         [top, *(definitions[other] for other in definitions if other != name)], reference
     ):
@@ -94,7 +94,7 @@ def _resolved(schema: dict[str, Any]) -> dict[str, Any]:
     return {**top, "$defs": definitions} if definitions else top
 
 
-def _wrapped(schema: dict[str, Any]) -> dict[str, Any]:
+def _wrapped(schema: JsonDict) -> JsonDict:
     definitions = schema.pop("$defs", None)
     wrapper = {
         "type": "object",
@@ -105,7 +105,7 @@ def _wrapped(schema: dict[str, Any]) -> dict[str, Any]:
     return {**wrapper, "$defs": definitions} if definitions else wrapper
 
 
-def _mentions(schema: Any, reference: str) -> bool:
+def _mentions(schema: Json, reference: str) -> bool:
     if is_object(schema):
         return any(_mentions(each, reference) for each in schema.values())
     if is_array(schema):

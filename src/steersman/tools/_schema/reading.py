@@ -1,20 +1,39 @@
-"""Plain JSON to typed values.
+"""Plain JSON → typed values, and the fields of dataclasses, TypedDicts and structs.
 
-A type goes in, a reader comes out; what it refuses, it refuses with the path and the reason.
+A value that does not fit is refused with its path and the reason.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, get_args, get_origin, get_type_hints, is_typeddict
+from collections.abc import Iterable, Iterator
+from typing import (
+    Any,
+    ClassVar,
+    TypeAlias,
+    TypeGuard,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 
 import msgspec
 
-from steersman._json import is_object
-from steersman.tools._schema.stand_ins import StandIn, is_class, name_of, new_class, read_stand_in
+from steersman._json import Json, is_object
+from steersman.tools._schema.stand_ins import (
+    Annotation,
+    Read,
+    StandIn,
+    is_class,
+    name_of,
+    new_class,
+    read_stand_in,
+)
 
 __all__ = [
+    "RecordClass",
     "UnionStandIn",
     "class_hints",
     "fill_defaults",
@@ -25,49 +44,50 @@ __all__ = [
     "union_stand_in",
 ]
 
-Read = Callable[[Any], Any]
+RecordClass: TypeAlias = type[Any]
+"""A dataclass, a TypedDict or a struct."""
 
 
 class UnionStandIn(StandIn):
-    """A union that msgspec refuses; its members are tried one by one."""
+    """Stands in for a union that msgspec refuses; its members are tried one by one."""
 
-    members: ClassVar[tuple[Any, ...]]
+    members: ClassVar[tuple[Annotation, ...]]
 
 
-def reader_of(wanted: Any) -> Read:
-    """Make the reader of a msgspec_readable type; it raises `ValueError` with the path and the reason."""
+def reader_of(wanted: Annotation) -> Read:
+    """Make the reader of a type that `msgspec_readable` returned."""
 
-    def read(value: Any) -> Any:
+    def read(value: Json) -> object:
         try:
             return msgspec.convert(value, wanted, dec_hook=read_stand_in, str_keys=True)
         except msgspec.ValidationError as error:
             raise ValueError(_explain(str(error))) from error
 
-    def read_completely(value: Any) -> Any:
+    def read_and_fill(value: Json) -> object:
         result = read(value)
         fill_defaults(result)
         return result
 
-    return read_completely if any(map(leaves_defaults_out, record_classes(wanted))) else read
+    return read_and_fill if any(map(leaves_defaults_out, record_classes(wanted))) else read
 
 
-def union_stand_in(members: tuple[Any, ...]) -> type[UnionStandIn]:
-    """Stand in for a union; of several members that fit, the one that loses least is taken."""
+def union_stand_in(members: tuple[Annotation, ...]) -> type[UnionStandIn]:
+    """Make a stand-in for a union; of the members that fit, the one that drops fewest keys wins."""
     readers = [(member, known_fields(member), reader_of(member)) for member in members]
 
-    def read(value: Any) -> Any:
-        fitting: list[tuple[int, Any]] = []
+    def read(value: Json) -> object:
+        fitting: list[tuple[int, object]] = []
         reasons: list[str] = []
         for member, known, read_member in readers:
             try:
-                fitting.append((_lost(value, known), read_member(value)))
-            except ValueError as misfit:
-                reasons.append(f"{name_of(member)} ({misfit})")
+                fitting.append((_dropped(value, known), read_member(value)))
+            except ValueError as invalid:
+                reasons.append(f"{name_of(member)} ({invalid})")
         if not fitting:
             raise ValueError("fits none of " + ", ".join(reasons))
         return min(fitting, key=lambda fit: fit[0])[1]
 
-    return new_class(UnionStandIn, "UnionStandIn", read=staticmethod(read), members=members)
+    return new_class(UnionStandIn, "Choice", read=staticmethod(read), members=members)
 
 
 def _explain(message: str) -> str:
@@ -79,12 +99,17 @@ def _explain(message: str) -> str:
     return f"{path}: {reason}" if path else reason
 
 
-def _lost(value: Any, known: frozenset[str] | None) -> int:
+def _dropped(value: Json, known: frozenset[str] | None) -> int:
     return len(value.keys() - known) if known is not None and is_object(value) else 0
 
 
-def record_classes(wanted: Any, seen: set[Any] | None = None) -> Iterator[type[Any]]:
-    """Find every dataclass, TypedDict and struct that `wanted` is made of."""
+# --- Dataclasses, TypedDicts and structs -----------------------------------------------------
+
+
+def record_classes(
+    wanted: Annotation, seen: set[RecordClass] | None = None
+) -> Iterator[RecordClass]:
+    """Yield every dataclass, TypedDict and struct that occurs in `wanted`."""
     seen = set() if seen is None else seen
     for inside in get_args(wanted):
         yield from record_classes(inside, seen)
@@ -96,17 +121,17 @@ def record_classes(wanted: Any, seen: set[Any] | None = None) -> Iterator[type[A
         yield from record_classes(hint, seen)
 
 
-def class_hints(record: Any) -> dict[str, Any]:
-    """Resolve a class's annotations; none where only msgspec knows how."""
+def class_hints(record: RecordClass) -> dict[str, Annotation]:
+    """Return the annotations of a class, resolved; empty if only msgspec can resolve them."""
     try:
         return get_type_hints(record, include_extras=True)
     except (NameError, TypeError):
         return {}
 
 
-def known_fields(wanted: Any) -> frozenset[str] | None:
-    """Name the keys that a class keeps; `None` for what is no class of records."""
-    record: Any = get_origin(wanted) or wanted
+def known_fields(wanted: Annotation) -> frozenset[str] | None:
+    """Return the keys that a class keeps; `None` if `wanted` is no class with fields."""
+    record: Annotation = get_origin(wanted) or wanted
     if not is_class(record):
         return None
     if issubclass(record, msgspec.Struct):
@@ -118,10 +143,10 @@ def known_fields(wanted: Any) -> frozenset[str] | None:
     return frozenset(get_type_hints(record)) if is_typeddict(record) else None
 
 
-def leaves_defaults_out(record: type[Any]) -> bool:
-    """Tell whether msgspec makes instances of `record` that lack the fields left at their default.
+def leaves_defaults_out(record: RecordClass) -> bool:
+    """Return whether msgspec makes instances of `record` without the fields left at their default.
 
-    It counts on the class attribute, and then does not write such a field either.
+    Such a field can be read, as a class attribute, but msgspec does not write it.
     """
     return (
         dataclasses.is_dataclass(record)
@@ -130,36 +155,32 @@ def leaves_defaults_out(record: type[Any]) -> bool:
     )
 
 
-def fill_defaults(value: Any) -> None:
-    """Give every dataclass instance inside `value` the fields that it only has by its class."""
+def fill_defaults(value: object) -> None:
+    """Set, on every dataclass instance inside `value`, the fields that only its class has."""
     if isinstance(value, msgspec.Struct):
         _fill_all(getattr(value, name) for name in value.__struct_fields__)
     elif is_object(value):
         _fill_all(value.values())
     elif isinstance(value, (list, tuple, set, frozenset)):
-        _fill_all(value)
+        _fill_all(cast("Iterable[object]", value))
     elif dataclasses.is_dataclass(value):
-        _fill_instance(value)
+        own: dict[str, object] = getattr(value, "__dict__", {})
+        for field in dataclasses.fields(value):
+            if _has_class_default(field):
+                own.setdefault(field.name, field.default)
+        fill_defaults(own)
 
 
-def _fill_all(values: Any) -> None:
+def _fill_all(values: Iterable[object]) -> None:
     for value in values:
         fill_defaults(value)
-
-
-def _fill_instance(instance: Any) -> None:
-    own: dict[str, Any] = getattr(instance, "__dict__", {})
-    for field in dataclasses.fields(instance):
-        if _has_class_default(field):
-            own.setdefault(field.name, field.default)
-    fill_defaults(own)
 
 
 def _has_class_default(field: dataclasses.Field[Any]) -> bool:
     return field.default is not dataclasses.MISSING
 
 
-def _is_record(wanted: Any) -> bool:
+def _is_record(wanted: Annotation) -> TypeGuard[RecordClass]:
     return is_class(wanted) and (
         dataclasses.is_dataclass(wanted)
         or issubclass(wanted, msgspec.Struct)

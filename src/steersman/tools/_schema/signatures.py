@@ -1,6 +1,6 @@
-"""The parameters of a function: a schema for the model, a reader of what it sends.
+"""The parameters of a function: a schema for the model, and a reader of what the model sends.
 
-Takes signatures, annotations, defaults and docstrings; runs nothing.
+Reads signatures, annotations, defaults and docstrings; calls nothing.
 """
 
 from __future__ import annotations
@@ -12,23 +12,25 @@ import sys
 import types
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeAlias, Union, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from steersman._json import Json, JsonDict, JsonObject
 from steersman.errors import UsageError
+from steersman.tools._run.threads import Function
 from steersman.tools._schema.annotations import msgspec_readable
 from steersman.tools._schema.docstrings import read_docstring
 from steersman.tools._schema.reading import reader_of
 from steersman.tools._schema.schema import Definitions
-from steersman.tools._schema.stand_ins import is_pydantic_note
+from steersman.tools._schema.stand_ins import Annotation, is_pydantic_note
 from steersman.tools.context import ToolContext
 
 __all__ = ["Arguments", "Field", "arguments_of", "record_class", "record_of"]
 
-Reader = Callable[[Mapping[str, Any]], Any]
+ReadArguments: TypeAlias = Callable[[JsonObject], Any]
 NO_DEFAULT = msgspec.UNSET
-REFUSED_KINDS: dict[Any, str] = {
+REFUSED_KINDS: dict[object, str] = {
     inspect.Parameter.VAR_POSITIONAL: "a tool without *args",
     inspect.Parameter.VAR_KEYWORD: "a tool without **kwargs",
     inspect.Parameter.POSITIONAL_ONLY: "parameters that can be passed by name",
@@ -37,28 +39,28 @@ REFUSED_KINDS: dict[Any, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What a tool takes: the schema for the model, and the reader of what the model sends."""
+    """The parameters of a tool: the schema for the model, and the reader of what it sends."""
 
-    schema: dict[str, Any]
-    read: Reader
-    """Give the handler's arguments; raises `ValueError` that names the field and the reason."""
+    schema: JsonDict
+    read: ReadArguments
+    """Returns the handler's arguments; raises `ValueError` with the field and the reason."""
     context: str | None = None
-    """The parameter that wants the `ToolContext`."""
+    """The name of the parameter for the `ToolContext`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One named value that a tool takes."""
+    """One parameter of a tool."""
 
     name: str
-    type: Any
+    type: Annotation
     description: str = ""
     is_required: bool = True
-    default: Any = NO_DEFAULT
+    default: object = NO_DEFAULT
 
 
-def arguments_of(function: Callable[..., Any]) -> Arguments:
-    """Read a function's signature; raises `UsageError` naming a parameter that cannot be."""
+def arguments_of(function: Function) -> Arguments:
+    """Read a function's signature. Raises `UsageError` that names an unusable parameter."""
     hints = _hints_of(function)
     described = read_docstring(_annotated_part(function).__doc__).parameters
     fields: list[Field] = []
@@ -74,14 +76,14 @@ def arguments_of(function: Callable[..., Any]) -> Arguments:
 
 
 def record_of(fields: Sequence[Field], role: str) -> Arguments:
-    """Describe an object that has these fields and no other, and make its reader."""
+    """Return the arguments for an object that has these fields and no others."""
     definitions = Definitions()
-    properties: dict[str, Any] = {}
-    types: dict[str, Any] = {}
+    properties: JsonDict = {}
+    types: dict[str, Annotation] = {}
     for field in fields:
         types[field.name] = _checked(field, definitions, properties, role)
     required = [field.name for field in fields if field.is_required]
-    schema: dict[str, Any] = {"type": "object", "properties": properties}
+    schema: JsonDict = {"type": "object", "properties": properties}
     if required:
         schema["required"] = required
     schema["additionalProperties"] = False
@@ -90,11 +92,11 @@ def record_of(fields: Sequence[Field], role: str) -> Arguments:
 
 
 def record_class(
-    types: Mapping[str, Any], required: Collection[str], *, is_closed: bool
+    types: Mapping[str, Annotation], required: Collection[str], *, is_closed: bool
 ) -> type[msgspec.Struct]:
-    """Make a struct with a slot for each name, which may be any string; absent ones are unset."""
+    """Make a struct with a field for each name, which may be any string; absent ones are UNSET."""
     slots = {f"_{place}": name for place, name in enumerate(types)}
-    fields: list[tuple[str, Any] | tuple[str, Any, Any]] = [
+    fields: list[tuple[str, Annotation] | tuple[str, Annotation, object]] = [
         (slot, types[name]) if name in required else (slot, types[name], msgspec.UNSET)
         for slot, name in slots.items()
     ]
@@ -103,21 +105,21 @@ def record_class(
     )
 
 
-def _values_reader(record: type[msgspec.Struct], names: tuple[str, ...]) -> Reader:
+def _values_reader(record: type[msgspec.Struct], names: tuple[str, ...]) -> ReadArguments:
     read_record, in_order = reader_of(record), msgspec.structs.astuple
 
-    def read(given: Mapping[str, Any]) -> dict[str, Any]:
+    def read(given: JsonObject) -> JsonDict:
         return dict(zip(names, in_order(read_record(given)), strict=True))
 
-    def read_what_is_set(given: Mapping[str, Any]) -> dict[str, Any]:
+    def read_without_unset(given: JsonObject) -> JsonDict:
         return {name: each for name, each in read(given).items() if each is not msgspec.UNSET}
 
     is_complete = all(field.required for field in msgspec.structs.fields(record))
-    return read if is_complete else read_what_is_set
+    return read if is_complete else read_without_unset
 
 
-def _checked(field: Field, definitions: Definitions, properties: dict[str, Any], role: str) -> Any:
-    """Describe the field among the properties; give the type to read it as."""
+def _checked(field: Field, definitions: Definitions, properties: JsonDict, role: str) -> Annotation:
+    """Add the schema of a field to `properties`; return the type that msgspec reads it as."""
     try:
         wanted = msgspec_readable(field.type)
         schema = definitions.describe(wanted)
@@ -136,41 +138,41 @@ def _checked(field: Field, definitions: Definitions, properties: dict[str, Any],
     return wanted
 
 
-def _default_in_schema(default: Any) -> dict[str, Any]:
+def _default_in_schema(default: object) -> JsonDict:
     try:
-        return {"default": msgspec.to_builtins(default, str_keys=True, enc_hook=_no_default)}
+        return {"default": msgspec.to_builtins(default, str_keys=True, enc_hook=_plain_default)}
     except (TypeError, ValueError, RecursionError):
         return {}
 
 
-def _no_default(default: Any) -> Any:
+def _plain_default(default: Any) -> Json:
     pydantic = sys.modules.get("pydantic")
     if pydantic is not None and isinstance(default, pydantic.BaseModel):
         return default.model_dump(mode="json")
     raise TypeError
 
 
-def _open_parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    """List the parameters that a partial function has not already filled."""
-    filled: Mapping[str, Any] = getattr(function, "keywords", {})
+def _open_parameters(function: Function) -> list[inspect.Parameter]:
+    """Return the parameters that a `functools.partial` leaves open."""
+    filled: Mapping[str, object] = getattr(function, "keywords", {})
     parameters = inspect.signature(function).parameters
     return [each for name, each in parameters.items() if name not in filled]
 
 
-def _field_of(parameter: inspect.Parameter, hint: Any, description: str) -> Field:
+def _field_of(parameter: inspect.Parameter, hint: Annotation, description: str) -> Field:
     if is_pydantic_note(parameter.default):
         raise UsageError(
             f"parameter {parameter.name!r}",
             parameter.default,
             "a value as the default",
-            hint="write it into the annotation: Annotated[int, Field(...)] = 1",
+            hint="put it into the annotation: Annotated[int, Field(...)] = 1",
         )
     is_required = parameter.default is inspect.Parameter.empty
     default = NO_DEFAULT if is_required else parameter.default
     return Field(parameter.name, hint, description, is_required, default)
 
 
-def _refuse_unusable(function: Callable[..., Any], parameter: inspect.Parameter) -> None:
+def _refuse_unusable(function: Function, parameter: inspect.Parameter) -> None:
     allowed = REFUSED_KINDS.get(parameter.kind)
     if allowed:
         raise UsageError(f"parameter {parameter.name!r}", str(parameter), allowed)
@@ -180,19 +182,19 @@ def _refuse_unusable(function: Callable[..., Any], parameter: inspect.Parameter)
             "parameter 'self'",
             getattr(function, "__qualname__", function),
             "a function, or a method of an object",
-            hint="make the tool of the bound method: tool(thing.method)",
+            hint="make the tool from the bound method: tool(thing.method)",
         )
 
 
-def _wants_context(hint: Any) -> bool:
+def _wants_context(hint: Annotation) -> bool:
     if hint is ToolContext:
         return True
     is_wrapper = get_origin(hint) in {Union, types.UnionType, Annotated}
     return is_wrapper and ToolContext in get_args(hint)
 
 
-def _hints_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """Resolve the annotations of the parameters, those of classes local to a caller included."""
+def _hints_of(function: Function) -> dict[str, Annotation]:
+    """Resolve the annotations of the parameters, also names that are local to a calling frame."""
     annotated = _annotated_part(function)
     carrier = _carrier(annotated)
     try:
@@ -209,7 +211,7 @@ def _hints_of(function: Callable[..., Any]) -> dict[str, Any]:
         return hints
 
 
-def _hints_in_callers(carrier: Any, names: dict[str, Any]) -> dict[str, Any] | None:
+def _hints_in_callers(carrier: Function, names: dict[str, object]) -> dict[str, Annotation] | None:
     frame = inspect.currentframe()
     while frame is not None:
         try:
@@ -219,16 +221,20 @@ def _hints_in_callers(carrier: Any, names: dict[str, Any]) -> dict[str, Any] | N
     return None
 
 
-def _annotated_part(function: Any) -> Any:
+def _annotated_part(function: Function) -> Function:
     if type(function) is functools.partial:
-        return _annotated_part(function.func)
+        return _annotated_part(cast("functools.partial[object]", function).func)
     if inspect.isroutine(function):
-        return inspect.unwrap(getattr(function, "__func__", function))
+        plain: Function = getattr(function, "__func__", function)
+        return cast("Function", inspect.unwrap(plain))
     return type(function).__call__
 
 
-def _carrier(annotated: Any) -> Any:
-    """Carry the annotations of the parameters alone: what is returned need not be resolvable."""
+def _carrier(annotated: Function) -> Function:
+    """Return a function with the annotations of the parameters only.
+
+    The annotation of the result need not be resolvable.
+    """
 
     def carrier() -> None: ...
 

@@ -1,6 +1,7 @@
-"""Types that msgspec does not know: paths, pydantic's, and stand-ins made by our own rules.
+"""Classes that stand in for types that msgspec does not know: paths, pydantic's types, unions.
 
-Gives msgspec its two hooks. Pydantic is used if the user has imported it, and never imported here.
+Provides msgspec's two hooks. Pydantic is used if the program has imported it; it is never imported
+here.
 """
 
 from __future__ import annotations
@@ -10,9 +11,13 @@ import sys
 import types
 from collections.abc import Callable, Hashable
 from pathlib import PurePath
-from typing import Any, ClassVar, TypeGuard, TypeVar, cast, get_args
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeGuard, TypeVar, cast, get_args
+
+from steersman._json import Json, JsonDict
 
 __all__ = [
+    "Annotation",
+    "Read",
     "StandIn",
     "adapter_of",
     "is_class",
@@ -26,23 +31,26 @@ __all__ = [
     "stand_in_schema",
 ]
 
-Read = Callable[[Any], Any]
-WriteSchema = Callable[[str], dict[str, Any]]
+Annotation: TypeAlias = Any
+"""A type as it is written in an annotation; Python has no static type for these."""
+Read: TypeAlias = Callable[[Json], Any]
+"""Makes a typed value from plain JSON; raises `ValueError` with the path and the reason."""
+WriteSchema: TypeAlias = Callable[[str], JsonDict]
 """Writes a JSON Schema, given the template of its references, such as `#/$defs/{name}`."""
 
 
-class _TakesAnything(type):
-    """Lets msgspec accept what a stand-in reads, which is never an instance of the stand-in."""
+class _AcceptsAnyInstance(type):
+    """Makes msgspec accept what a stand-in reads, which is never an instance of the stand-in."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         return True
 
 
-class StandIn(metaclass=_TakesAnything):
-    """A class that stands in an annotation for something msgspec cannot read."""
+class StandIn(metaclass=_AcceptsAnyInstance):
+    """Replaces, in an annotation, a type that msgspec cannot read."""
 
     read: ClassVar[Read]
-    """Make the value of plain JSON; raises `ValueError` with the reason."""
+    """Makes the value from plain JSON; raises `ValueError` with the reason."""
     write_schema: ClassVar[WriteSchema]
 
 
@@ -50,29 +58,29 @@ StandInT = TypeVar("StandInT", bound=StandIn)
 
 
 def stand_in(name: str, read: Read, write_schema: WriteSchema) -> type[StandIn]:
-    """Make a class that reads and describes itself."""
+    """Make a stand-in from the function that reads a value and the one that writes its schema."""
     return new_class(
         StandIn, name, read=staticmethod(read), write_schema=staticmethod(write_schema)
     )
 
 
-def new_class(base: type[StandInT], name: str, **namespace: Any) -> type[StandInT]:
-    """Make a subclass on the spot."""
+def new_class(base: type[StandInT], name: str, **namespace: object) -> type[StandInT]:
+    """Make a subclass of `base` with these attributes."""
     return types.new_class(name, (base,), exec_body=lambda body: body.update(namespace))
 
 
-def read_stand_in(wanted: Any, value: Any) -> Any:
-    """Read a type that msgspec does not know."""
-    return _stand_in_for_type(wanted).read(value)
+def read_stand_in(wanted: Annotation, value: Json) -> object:
+    """Read a value of a type that msgspec does not know: its `dec_hook`."""
+    return _stand_in_of(wanted).read(value)
 
 
-def stand_in_schema(wanted: Any, reference: str) -> dict[str, Any]:
-    """Describe a type that msgspec does not know; raises `TypeError` if nobody does."""
-    return _stand_in_for_type(wanted).write_schema(reference)
+def stand_in_schema(wanted: Annotation, reference: str) -> JsonDict:
+    """Return the schema of a type that msgspec does not know. Raises `TypeError` if it has none."""
+    return _stand_in_of(wanted).write_schema(reference)
 
 
-def adapter_of(wanted: Any) -> type[StandIn]:
-    """Let pydantic read and describe `wanted`; raises `TypeError` if it cannot, or is not there."""
+def adapter_of(wanted: Annotation) -> type[StandIn]:
+    """Make a stand-in that uses pydantic. Raises `TypeError` if pydantic refuses or is missing."""
     pydantic = sys.modules.get("pydantic")
     if pydantic is None:
         raise TypeError(f"{name_of(wanted)} is not a type that JSON can carry")
@@ -81,27 +89,27 @@ def adapter_of(wanted: Any) -> type[StandIn]:
     except pydantic.errors.PydanticUserError as error:
         raise TypeError(f"{name_of(wanted)} is not a type that JSON can carry: {error}") from error
 
-    def read(value: Any) -> Any:
+    def read(value: Json) -> object:
         try:
             return adapter.validate_python(value)
         except pydantic.ValidationError as error:
             raise ValueError(_explain(error)) from error
 
-    def write_schema(reference: str) -> dict[str, Any]:
+    def write_schema(reference: str) -> JsonDict:
         template = reference.replace("{name}", "{model}")
         try:
-            return cast("dict[str, Any]", adapter.json_schema(ref_template=template))
+            return cast("JsonDict", adapter.json_schema(ref_template=template))
         except pydantic.errors.PydanticInvalidForJsonSchema as error:
             raise TypeError(f"{name_of(wanted)} has no JSON Schema: {error}") from error
 
     return stand_in(name_of(wanted), read, write_schema)
 
 
-def literal_stand_in(literal: Any) -> type[StandIn]:
-    """Stand in for a Literal of values that msgspec does not compare, such as floats."""
+def literal_stand_in(literal: Annotation) -> type[StandIn]:
+    """Make a stand-in for a Literal with values that msgspec does not compare, such as floats."""
     allowed = get_args(literal)
 
-    def read(value: Any) -> Any:
+    def read(value: Json) -> object:
         for each in allowed:
             if type(each) is type(value) and each == value:
                 return each
@@ -110,8 +118,8 @@ def literal_stand_in(literal: Any) -> type[StandIn]:
     return stand_in("Literal", read, lambda _: {"enum": list(allowed)})
 
 
-def is_for_pydantic(wanted: Any, notes: tuple[Any, ...] = ()) -> bool:
-    """Tell whether msgspec would read `wanted` otherwise than pydantic, to whom it belongs."""
+def is_for_pydantic(wanted: Annotation, notes: tuple[object, ...] = ()) -> bool:
+    """Return whether `wanted` is pydantic's own, so that msgspec would read it differently."""
     if "pydantic" not in sys.modules:
         return False
     is_pydantic_dataclass = "__pydantic_validator__" in getattr(wanted, "__dict__", {})
@@ -119,17 +127,22 @@ def is_for_pydantic(wanted: Any, notes: tuple[Any, ...] = ()) -> bool:
 
 
 def is_pydantic_note(note: object) -> bool:
-    """Tell whether this is `Field(...)`, or one of the constraints that pydantic understands."""
+    """Return whether `note` is a `Field(...)` or another constraint that pydantic understands."""
     return type(note).__module__.partition(".")[0] in {"pydantic", "annotated_types"}
 
 
-def name_of(wanted: Any) -> str:
-    """Name a type for people."""
+def name_of(wanted: Annotation) -> str:
+    """Return the name of a type, for error texts."""
     return getattr(wanted, "__name__", None) or str(wanted)
 
 
+def is_class(value: object) -> TypeGuard[type[Any]]:
+    """Return whether an annotation is a class."""
+    return isinstance(value, type)
+
+
 @functools.lru_cache(maxsize=1024)
-def _stand_in_for_type(wanted: Hashable) -> type[StandIn]:
+def _stand_in_of(wanted: Hashable) -> type[StandIn]:
     if not is_class(wanted):
         return adapter_of(wanted)
     if issubclass(wanted, StandIn):
@@ -142,7 +155,7 @@ def _stand_in_for_type(wanted: Hashable) -> type[StandIn]:
 
 
 def _path_stand_in(wanted: type[PurePath]) -> type[StandIn]:
-    def read(value: Any) -> PurePath:
+    def read(value: Json) -> PurePath:
         if not isinstance(value, str):
             raise ValueError(f"Expected `str`, got `{type(value).__name__}`")  # noqa: TRY004 - JSON is the value
         return wanted(value)
@@ -150,13 +163,12 @@ def _path_stand_in(wanted: type[PurePath]) -> type[StandIn]:
     return stand_in("Path", read, lambda _: {"type": "string", "format": "path"})
 
 
-def _explain(error: Any) -> str:
+class _ValidationError(Protocol):
+    def errors(self, *, include_url: bool, include_context: bool) -> list[JsonDict]: ...
+
+
+def _explain(error: _ValidationError) -> str:
     return "; ".join(
         ": ".join(filter(None, (".".join(map(str, each["loc"])), each["msg"])))
         for each in error.errors(include_url=False, include_context=False)
     )
-
-
-def is_class(value: object) -> TypeGuard[type[Any]]:
-    """Tell whether this is a class, as opposed to another kind of annotation."""
-    return isinstance(value, type)
