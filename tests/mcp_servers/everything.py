@@ -102,11 +102,16 @@ async def wait(ctx: Any, note: str) -> str:
     return "slept"
 
 
+async def hang() -> str:
+    await asyncio.sleep(3600)
+    return "slept"
+
+
 def _write(path: str, text: str) -> None:
     Path(path).write_text(text)
 
 
-TOOLS = (add, greet, fail, secret, die, steps, ask, borrow, wait)
+TOOLS = (add, greet, fail, secret, die, steps, ask, borrow, wait, hang)
 
 
 def _add_tools(server: Any, context: Any) -> None:
