@@ -12,8 +12,10 @@ from tests.mcp_servers.older import OLDER_MCP, older_mcp
 from tests.mcp_servers.running import ROOT
 
 INSTANCE, REMOTE = "tests/tools/test_mcp_instance.py", "tests/tools/test_mcp_remote.py"
+CONTRACTS = "tests/testing/contracts/test_tool_servers.py"
 RUNS = (
     (INSTANCE, ""),
+    (CONTRACTS, "mcp_package"),
     # In parts, because they start many programs; each test is in exactly one.
     (REMOTE, "stdio"),
     (REMOTE, "http and not stdio"),

@@ -30,7 +30,7 @@ SIMPLE = re.compile(
     r"(?: +(?:'(?P<single>[^']*)'|\"(?P<double>[^\"\\]*)\""
     r"|(?P<plain>[^\s\-?:,\[\]{}#&*!|>'\"%@`].*)))?"
 )
-WORDS: JsonDict = {"true": True, "false": False, "null": None, "~": None, "": None}
+TYPED: JsonDict = {"true": True, "false": False, "null": None, "~": None, "": None}
 
 UNQUOTED = re.compile(
     r"(?P<key>[A-Za-z_][\w.$-]*): +"
@@ -70,7 +70,7 @@ def _read_head(lines: list[str]) -> JsonDict:
     try:
         return _read_lines(lines)
     except FrontMatterError as error:
-        # The CLI accepts values that YAML wants in quotes, such as `description: Use it: often`.
+        # The CLI accepts values that YAML requires in quotes, such as `description: Use it: often`.
         quoted = [_quote_value(line) for line in lines]
         if quoted == lines:
             raise
@@ -101,7 +101,7 @@ def _read_simple(lines: list[str]) -> JsonDict | None:
             raise FrontMatterError(number, f"{match['key']} is there twice")
         plain = match["plain"] or ""
         quoted = match["single"] if match["double"] is None else match["double"]
-        found[match["key"]] = WORDS.get(plain.lower(), plain) if quoted is None else quoted
+        found[match["key"]] = TYPED.get(plain.lower(), plain) if quoted is None else quoted
     return found
 
 
@@ -209,7 +209,7 @@ class _EventReader:
     def _content(self, event: _Event, depth: int) -> Json:
         if _kind(event) == "Scalar":
             is_plain = event.implicit[0]
-            return WORDS.get(event.value.lower(), event.value) if is_plain else event.value
+            return TYPED.get(event.value.lower(), event.value) if is_plain else event.value
         if _kind(event) == "SequenceStart":
             return [self._value(each, depth + 1) for each in self._until("SequenceEnd")]
         found: JsonDict = {}

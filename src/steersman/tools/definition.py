@@ -44,7 +44,7 @@ class ToolHints:
     always_load: bool | None = None
     """The model sees the tool from the start; it may have to search for other tools first."""
     search_hint: str | None = None
-    """Words by which the model's tool search finds the tool."""
+    """A text by which the model's tool search finds the tool."""
 
     def __post_init__(self) -> None:
         for name in YES_OR_NO:

@@ -56,7 +56,7 @@ STDERR_KEPT = 2000
 REQUEST_IDS = itertools.count(1)
 """Ids are never used twice, so that a late response is not taken for that to a newer request."""
 SESSION_REFUSED = (HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND)
-"""Responses to an unknown session id: the protocol wants 404, `mcp` before 1.26 sends 400."""
+"""Responses to an unknown session id: the protocol requires 404, `mcp` before 1.26 sends 400."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,7 +294,7 @@ def secrets_of(config: JsonObject) -> Iterator[str]:
 
 
 class _Diagnostics:
-    """What is known of a server beside its responses: stderr, and the status of HTTP responses."""
+    """Facts about a server beside its responses: stderr, and the status of HTTP responses."""
 
     def __init__(self) -> None:
         self.stderr = b""

@@ -1,6 +1,6 @@
 """JSON-RPC 2.0 messages as MCP uses them: error codes, requests, results, errors, notifications.
 
-The only module of `tools` that builds these messages or spells their error codes.
+The only module of `tools` that builds these messages or knows their error codes.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ def require_mcp(argument: str) -> None:
 def as_message(plain: JsonObject, version: str = "") -> object:
     """Return the package's message for a JSON-RPC mapping. Raises `ValueError` if it is invalid.
 
-    `version` is the negotiated protocol version, which 2.x wants in a header of HTTP requests.
+    `version` is the negotiated protocol version, which 2.x sends in a header of HTTP requests.
     """
     module = import_module("mcp.shared.message")
     message = _adapter().validate_python(dict(plain))

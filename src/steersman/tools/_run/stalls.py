@@ -119,7 +119,7 @@ class StallDetector:
 
 
 class _LoopState:
-    """What is known of one event loop."""
+    """The state of one watched event loop."""
 
     def __init__(self, loop: WatchedLoop) -> None:
         self.loop = loop

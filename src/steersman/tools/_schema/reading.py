@@ -49,7 +49,7 @@ RecordClass: TypeAlias = type[Any]
 
 
 class UnionStandIn(StandIn):
-    """Stands in for a union that msgspec refuses; its members are tried one by one."""
+    """Replaces a union that msgspec refuses; its members are tried one by one."""
 
     members: ClassVar[tuple[Annotation, ...]]
 

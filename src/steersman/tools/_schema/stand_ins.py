@@ -1,4 +1,4 @@
-"""Classes that stand in for types that msgspec does not know: paths, pydantic's types, unions.
+"""Stand-ins for types that msgspec does not know: paths, types of pydantic, unions.
 
 Provides msgspec's two hooks. Pydantic is used if the program has imported it; it is never imported
 here.
