@@ -58,7 +58,7 @@ METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 TOOL_USE_ID_META = "claudecode/toolUseId"
-"""The key in `_meta` under which the CLI sends the id of the tool use that a `tools/call` serves."""
+"""The key in `_meta` of a `tools/call` under which the CLI sends the id of the tool use."""
 
 Clock = Callable[[], float]
 """Seconds since the epoch. It may jump, so it only dates entries; nothing is ever timed by it."""

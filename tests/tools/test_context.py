@@ -117,7 +117,7 @@ async def test_the_time_of_a_tool_is_over_for_its_thread_too() -> None:
     assert await asyncio.to_thread(learned.wait, 5)
 
 
-async def test_long_calls_give_signs_of_life_and_keep_to_the_progress_that_was_told() -> None:
+async def test_long_calls_send_heartbeats_above_the_progress_that_the_tool_reported() -> None:
     enough = asyncio.Event()
     heard: list[dict[str, Any]] = []
 
@@ -168,7 +168,7 @@ async def test_no_signs_of_life_are_given_where_none_are_wanted() -> None:
     )
 
     assert list(results) == [text("true"), text("true")]
-    assert silent.heard == []
+    assert silent.notifications == []
 
 
 async def test_a_call_into_the_running_loop_is_made_at_once() -> None:

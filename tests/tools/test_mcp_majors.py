@@ -1,4 +1,4 @@
-"""What is tested with the newest `mcp` holds for the oldest that we speak, too."""
+"""Tests that pass with the newest `mcp` pass with the oldest supported one, too."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ async def acquired(semaphore: threading.Semaphore) -> bool:
     return await asyncio.to_thread(semaphore.acquire, timeout=5)
 
 
-async def test_a_tool_that_takes_too_long_is_cancelled_and_the_model_is_told() -> None:
+async def test_a_tool_that_takes_too_long_is_cancelled_with_an_error_for_the_model() -> None:
     ended: list[str] = []
 
     @tool(timeout=0.05)

@@ -53,8 +53,8 @@ class ToolHints:
         for name in ("title", "search_hint"):
             if not isinstance(getattr(self, name), str | None):
                 raise UsageError(name, getattr(self, name), "text or None")
-        size = self.max_result_size
-        if size is not None and (not isinstance(size, int) or size <= 0):  # pyright: ignore[reportUnnecessaryIsInstance]
+        size = cast("object", self.max_result_size)
+        if size is not None and (not isinstance(size, int) or size <= 0):
             raise UsageError("max_result_size", size, "a whole number above 0, or None")
 
     def annotations(self) -> JsonDict:

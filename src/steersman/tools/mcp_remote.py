@@ -9,7 +9,7 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, cast
 
 from steersman._json import Json, is_object
 from steersman.errors import McpNotReady, UsageError
@@ -106,10 +106,10 @@ class RemoteTools:
         `on_result` gets the result.
         """
         checks.server("config", config)
-        if not isinstance(config, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(cast("object", config), Mapping):
             raise UsageError("config", f"a {type(config).__name__}", "a configuration")
         require_mcp("config")
-        if not isinstance(limits, RemoteLimits):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(cast("object", limits), RemoteLimits):
             raise UsageError("limits", limits, "a RemoteLimits value")
         self._config = checks.plain("config", config)
         self._names = ToolFilter(tools, rename)

@@ -1,4 +1,4 @@
-"""The `mcp` package is optional: nobody who does not use it pays for it, or needs it."""
+"""The `mcp` package is optional: it is imported only by programs that use it."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ async def test_nobody_looks_on_when_no_call_runs() -> None:
     during = watch.is_looking
     calls.remove(call)
     async with asyncio.timeout(5):
-        while watch.is_looking:  # noqa: ASYNC110 - a thread tells nobody that it ends
+        while watch.is_looking:  # noqa: ASYNC110 - a thread does not report its end
             await asyncio.sleep(0)
     calls.add(call, may_stall=True)
     again = watch.is_looking

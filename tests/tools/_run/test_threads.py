@@ -57,7 +57,7 @@ async def test_threads_that_nobody_needs_end_and_others_come_when_needed() -> No
 
     async with asyncio.timeout(5):
         await run_in_thread(str, workers=workers)
-        while workers.threads:  # noqa: ASYNC110 - a thread tells nobody that it ends
+        while workers.threads:  # noqa: ASYNC110 - a thread does not report its end
             await asyncio.sleep(0)
         again = await run_in_thread(str, 2, workers=workers)
 
