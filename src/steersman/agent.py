@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from steersman.journal.results import TurnResult
     from steersman.messages.parsing import Message
     from steersman.ports import Clock, Transport
-    from steersman.tools.output import Shape
+    from steersman.tools._schema.output import Shape
 else:
     __getattr__, __dir__ = by_name(
         __name__,
@@ -287,7 +287,7 @@ def _uuid_of(key: str) -> str:
 
 
 def _shape(output: type[T]) -> Shape[T]:
-    from steersman.tools.output import shape_of  # noqa: PLC0415 - most turns have no output
+    from steersman.tools._schema.output import shape_of  # noqa: PLC0415 - most turns have no output
 
     try:
         return shape_of(output)
