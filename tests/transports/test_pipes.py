@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 
-from steersman.transports.pipes import LOWEST, End, pipe
+from steersman.transports.pipes import LOWEST, PipeEnd, pipe
 
 
 def is_open(number: int) -> bool:
@@ -58,7 +58,7 @@ def test_a_forked_copy_closes_the_ends_and_never_touches_them_again() -> None:
         os.dup2(0, number)
         writer.close()
         kept = is_open(number)
-        fresh = End(os.dup(0))
+        fresh = PipeEnd(os.dup(0))
         is_usable = fresh.is_open
         os._exit(0 if was_closed and kept and is_usable and not reader.is_open else 1)
 

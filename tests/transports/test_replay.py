@@ -17,9 +17,9 @@ from steersman.errors import LaunchError, SteersmanError
 from steersman.journal import Entry
 from steersman.journal.files import EXITED, INPUT_ENDED, STDERR, Header, Record, Track
 from steersman.ports import Channel, Launch
-from steersman.transports.drifts import Drift, Drifted, first_difference
 from steersman.transports.replay import DRIFTED, ReplayTransport
-from steersman.transports.tapes import STDOUT
+from steersman.transports.replay_drift import Drift, Drifted, first_difference
+from steersman.transports.replay_tape import STDOUT
 from tests.samples import Frame, dialogue, encoded, traces
 from tests.testing.cassette_samples import replayed, track_of
 

@@ -80,7 +80,7 @@ class CommandTransport:
             raise UsageError("user", launch.user, "None: let the prefix change it (`sudo -u ...`)")
         word = os.urandom(12).hex()
         script = preamble(launch, self.program, self.env, word)
-        door = _Door(receiver, word.encode())
+        door = _BufferedReceiver(receiver, word.encode())
         # The prefix is the user's own command: it may need an agent's socket, a proxy, a context.
         command = Launch((*self.prefix, "sh"), env=dict(os.environ))
         channel = await self.inner.open(command, door)
@@ -92,9 +92,9 @@ class CommandTransport:
             channel.close(CLOSE_GRACE)
             raise
         asyncio.get_running_loop().call_soon(door.open)
-        return _FarChannel(channel)
+        return _RemoteChannel(channel)
 
-    async def _knock(self, door: _Door, launch: Launch) -> None:
+    async def _knock(self, door: _BufferedReceiver, launch: Launch) -> None:
         place = shlex.join(self.prefix)
         try:
             async with asyncio.timeout(self.timeout):
@@ -187,7 +187,7 @@ waits for whoever else is there, so the watch goes before.
 """
 
 
-class _Door:
+class _BufferedReceiver:
     """Keeps what comes in until the far side has said the word, and the session has its channel."""
 
     def __init__(self, receiver: Receiver, word: bytes) -> None:
@@ -238,7 +238,7 @@ class _Door:
 
 
 @dataclass(frozen=True, slots=True)
-class _FarChannel:
+class _RemoteChannel:
     """The inner channel, whose process is not the CLI."""
 
     inner: Channel

@@ -10,13 +10,13 @@ import fcntl
 import os
 import threading
 
-__all__ = ["End", "pipe"]
+__all__ = ["PipeEnd", "pipe"]
 
 LOWEST = 10
 """Ends stay above the numbers that a child gets them under, so that handing over cannot clash."""
 
 
-class End:
+class PipeEnd:
     """One end of a pipe; closes itself when nobody holds it any more."""
 
     __slots__ = ("_number", "_owner")
@@ -47,11 +47,11 @@ class End:
         self.close()
 
 
-def pipe() -> tuple[End, End]:
+def pipe() -> tuple[PipeEnd, PipeEnd]:
     """Make a pipe: the end to read from, the end to write to."""
     with _Owner.lock:
         reader, writer = os.pipe()
-        return End(_lift(reader)), End(_lift(writer))
+        return PipeEnd(_lift(reader)), PipeEnd(_lift(writer))
 
 
 class _Owner:

@@ -14,9 +14,9 @@ from typing import Literal
 from steersman.errors import LaunchError, UsageError
 from steersman.journal.files import Track
 from steersman.ports import Channel, Launch, Receiver
-from steersman.transports.drifts import Absent, Drift, Drifted
 from steersman.transports.memory import MemoryTransport, Wire
-from steersman.transports.tapes import Said, Tape
+from steersman.transports.replay_drift import Absent, Drift, Drifted
+from steersman.transports.replay_tape import Tape, TapeOutput
 
 __all__ = ["Clean", "ReplayTransport"]
 
@@ -158,7 +158,7 @@ class _Player:
                 self._tape.pop()
                 self._say(said)
 
-    def _say(self, said: Said) -> None:
+    def _say(self, said: TapeOutput) -> None:
         assert self._wire is not None
         self._breaths = 0
         self._last_at = said.at
@@ -167,7 +167,7 @@ class _Player:
         if said.status is not None:
             self._exit(said.status)
 
-    def _pauses_before(self, said: Said) -> bool:
+    def _pauses_before(self, said: TapeOutput) -> bool:
         loop = asyncio.get_running_loop()
         passed = said.at - (said.at if self._last_at is None else self._last_at)
         if self._settings.pace * passed > 0:

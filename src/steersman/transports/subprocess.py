@@ -28,8 +28,8 @@ from steersman.errors import (
     WorkingDirectoryMissing,
 )
 from steersman.ports import FileArgument, Launch, Receiver
-from steersman.transports.child import Child, Order
-from steersman.transports.pipes import End, pipe
+from steersman.transports.guarded_process import GuardedProcess, SpawnRequest
+from steersman.transports.pipes import PipeEnd, pipe
 from steersman.transports.supervisor import Supervisor
 
 __all__ = ["SubprocessChannel", "SubprocessTransport"]
@@ -80,7 +80,7 @@ class SubprocessTransport:
             raise launch_error("guard", error, argv[0], launch.cwd) from error
         _enlarge(out)
         ends = (stdin, stdout, stderr)
-        order = Order(
+        order = SpawnRequest(
             argv, launch.env, launch.cwd, directory, launch.files, ends, self.python, user
         )
         child = supervisor.spawn(order, watcher)
@@ -100,7 +100,7 @@ class SubprocessTransport:
 class SubprocessChannel:
     """The way to one child process; kills its tree when nobody holds it any more."""
 
-    def __init__(self, pump: _Pump, child: Child, pid: int) -> None:
+    def __init__(self, pump: _Pump, child: GuardedProcess, pid: int) -> None:
         self._pump = pump
         self.write = pump.write
         self._child = child
@@ -239,9 +239,9 @@ class _Pump:
         self,
         loop: asyncio.AbstractEventLoop,
         receiver: Receiver,
-        stdin: End,
-        stdout: End,
-        stderr: End,
+        stdin: PipeEnd,
+        stdout: PipeEnd,
+        stderr: PipeEnd,
     ) -> None:
         self._loop = loop
         self._receiver = receiver
@@ -344,7 +344,7 @@ class _Source:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        end: End,
+        end: PipeEnd,
         deliver: Callable[[bytes], None],
         ended: Callable[[], None],
     ) -> None:
@@ -401,7 +401,7 @@ def _private_path(place: str | None) -> str:
     return f"{place or tempfile.gettempdir()}/steersman-{os.urandom(12).hex()}"
 
 
-def _enlarge(end: End) -> None:
+def _enlarge(end: PipeEnd) -> None:
     if sys.platform == "linux":
         # When the user's share is used up, the usual size will do.
         with contextlib.suppress(OSError):

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from steersman.transports.at_exit import AT_EXIT
-from steersman.transports.child import Child, Order, Watcher
+from steersman.transports.guarded_process import GuardedProcess, ProcessObserver, SpawnRequest
 from steersman.transports.pipes import pipe
 
 __all__ = ["Supervisor"]
@@ -43,7 +43,7 @@ class Supervisor:
         # `poll` keeps no state in the kernel that a forked copy could disturb.
         self._selector = selectors.PollSelector()
         self._selector.register(self._wake_reader.number, selectors.EVENT_READ)
-        self._children: set[Child] = set()
+        self._children: set[GuardedProcess] = set()
         self._idle = threading.Event()
         self._thread = threading.Thread(target=self._run, name="steersman-supervisor", daemon=True)
         self._thread.start()
@@ -68,9 +68,9 @@ class Supervisor:
         if cls._current is not None:
             cls._current.kill_all(EXIT_PATIENCE)
 
-    def spawn(self, order: Order, watcher: Watcher) -> Child:
+    def spawn(self, order: SpawnRequest, watcher: ProcessObserver) -> GuardedProcess:
         """Have a CLI started; the watcher learns how it went."""
-        child = Child(self.post, order, watcher)
+        child = GuardedProcess(self.post, order, watcher)
         self.post(lambda: self._spawn(child))
         return child
 
@@ -113,7 +113,7 @@ class Supervisor:
             if child.is_lost:
                 child.kill_now()
             if child.deadline is not None and child.deadline <= now:
-                child.climb(now)
+                child.escalate(now)
         if not self._children:
             self._idle.set()
 
@@ -124,17 +124,17 @@ class Supervisor:
         until = min(deadlines, default=float("inf")) - time.monotonic()
         return max(0.0, min(until, LOST_INTERVAL))
 
-    def _spawn(self, child: Child) -> None:
+    def _spawn(self, child: GuardedProcess) -> None:
         if child.spawn():
             self._children.add(child)
             self._selector.register(child.status_number, selectors.EVENT_READ, child)
 
-    def _read_status(self, child: Child) -> None:
+    def _read_status(self, child: GuardedProcess) -> None:
         if child.read_status():
             return
         self._selector.unregister(child.status_number)
         self._children.discard(child)
-        child.bury()
+        child.guard_exited()
 
     def _kill_all(self) -> None:
         for child in self._children:

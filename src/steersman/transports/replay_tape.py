@@ -14,20 +14,20 @@ from typing import Any
 
 from steersman.journal import Kind
 from steersman.journal.files import EXITED, INPUT_ENDED, STDERR, Record, Track
-from steersman.transports.drifts import Drift
-from steersman.transports.meanings import (
+from steersman.transports.replay_drift import Drift
+from steersman.transports.replay_matching import (
     END,
     Frame,
-    Ids,
-    Meaning,
+    IdMap,
+    LineKey,
+    comparable_part,
+    describe_request,
     inside,
-    meaning_of,
+    line_key,
     object_of,
-    question_of,
-    subject_of,
 )
 
-__all__ = ["Said", "Tape"]
+__all__ = ["Tape", "TapeOutput"]
 
 STDOUT = frozenset(
     kind.value
@@ -43,7 +43,7 @@ STDOUT = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TapeOutput:
     """What the CLI says next: a chunk of stdout or stderr, or its exit."""
 
     at: float
@@ -55,12 +55,12 @@ class Said:
 
 
 @dataclass(slots=True)
-class _Cue:
+class _ExpectedLine:
     """A line that the host wrote then, and has to write again."""
 
     record: Record
     frame: Frame
-    meaning: Meaning
+    meaning: LineKey
     what: str
     is_optional: bool = False
     """An answer that nobody waited for any more: a host may leave it out."""
@@ -87,11 +87,11 @@ class Tape:
         self._clean = clean
         self._steps = list(_steps_of(track))
         self._at = 0
-        self._cues: dict[Meaning, list[_Cue]] = {}
+        self._cues: dict[LineKey, list[_ExpectedLine]] = {}
         for step in self._steps:
-            if isinstance(step, _Cue):
+            if isinstance(step, _ExpectedLine):
                 self._cues.setdefault(step.meaning, []).append(step)
-        self._ids = Ids()
+        self._ids = IdMap()
         recorded = next(filter(None, map(_session_id, track.records)), None)
         if session_id and recorded:
             self._ids.pair_sessions(recorded, session_id)
@@ -106,7 +106,7 @@ class Tape:
     def hear(self, line: bytes) -> Drift | None:
         """Take a line of the host's; tells if it is another one than the tape has."""
         frame = object_of(self._ids.to_tape(self._clean(line)))
-        meaning = self._ids.recorded(meaning_of(frame))
+        meaning = self._ids.recorded(line_key(frame))
         cue = self._cue_for(meaning, frame)
         if cue is None:
             return self._unexpected(meaning, frame)
@@ -120,26 +120,26 @@ class Tape:
         for cue in self._cues.pop(END, []):
             cue.is_met = True
 
-    def _cue_for(self, meaning: Meaning, frame: Frame) -> _Cue | None:
+    def _cue_for(self, meaning: LineKey, frame: Frame) -> _ExpectedLine | None:
         waiting = self._cues.get(meaning, [])
         if meaning[0] == "request" and len(waiting) > 1:
             # Several of one kind may be under way: each finds its own, if there is one.
-            wanted = subject_of(frame)
-            waiting = [cue for cue in waiting if subject_of(cue.frame) == wanted] or waiting
+            wanted = comparable_part(frame)
+            waiting = [cue for cue in waiting if comparable_part(cue.frame) == wanted] or waiting
         return waiting[0] if waiting else None
 
-    def _unexpected(self, meaning: Meaning, frame: Frame) -> Drift | None:
+    def _unexpected(self, meaning: LineKey, frame: Frame) -> Drift | None:
         if meaning[0] in ("answer", "cancel"):
             # Nobody waited for it then; a host that is quicker or slower may say it.
             return None
         what = f"the tape has no such line: {_what(meaning)}"
-        return Drift(what, came=subject_of(frame), track=self._track.header.track)
+        return Drift(what, came=comparable_part(frame), track=self._track.header.track)
 
-    def _compare(self, cue: _Cue, frame: Frame) -> Drift | None:
+    def _compare(self, cue: _ExpectedLine, frame: Frame) -> Drift | None:
         is_prompt = cue.meaning[0] == "prompt"
         if not (is_prompt or self._compares_all):
             return None
-        recorded, came = subject_of(cue.frame), subject_of(frame)
+        recorded, came = comparable_part(cue.frame), comparable_part(frame)
         if not self._compares_all:
             recorded, came = _content(recorded), _content(came)
         if recorded == came:
@@ -149,7 +149,7 @@ class Tape:
 
     # What the CLI says
 
-    def peek(self) -> Said | None:
+    def peek(self) -> TapeOutput | None:
         """What comes next; `None` when it is over, or waits for the host."""
         while not self.is_over:
             step = self._steps[self._at]
@@ -175,19 +175,19 @@ class Tape:
             is_whole = isinstance(last, Record) and last.kind == EXITED
             return None if is_whole else Drift("the recording ends in the middle", track=track)
         cue = self._steps[self._at]
-        if not isinstance(cue, _Cue) or cue.meaning == END:
+        if not isinstance(cue, _ExpectedLine) or cue.meaning == END:
             return None
         what = f"the tape waits for {cue.what}"
-        return Drift(what, subject_of(cue.frame), seq=cue.record.seq, track=track)
+        return Drift(what, comparable_part(cue.frame), seq=cue.record.seq, track=track)
 
-    def _said(self, step: Record) -> Said:
+    def _said(self, step: Record) -> TapeOutput:
         if step.kind == EXITED:
-            return Said(step.at, status=int(step.details.get("status", 0)))
+            return TapeOutput(step.at, status=int(step.details.get("status", 0)))
         if step.kind == STDERR:
-            return Said(step.at, stderr=step.line)
+            return TapeOutput(step.at, stderr=step.line)
         chunk = self._chunk()
         lines = [self._ids.to_live(_whole(record)) + b"\n" for record in chunk]
-        return Said(step.at, b"".join(lines), takes_back=any(map(_takes_back, chunk)))
+        return TapeOutput(step.at, b"".join(lines), takes_back=any(map(_takes_back, chunk)))
 
     def _chunk(self) -> list[Record]:
         """Lines that came at once: their host saw them together, and so should this one."""
@@ -205,20 +205,20 @@ class Tape:
 # Reading a track
 
 
-def _steps_of(track: Track) -> Iterator[_Cue | Record]:
+def _steps_of(track: Track) -> Iterator[_ExpectedLine | Record]:
     count: Counter[str] = Counter()
     questions = _Questions()
     for record in track.records:
         if record.kind == Kind.SENT.value:
             frame = object_of(record.line)
-            kind, word = meaning_of(frame)
+            kind, word = line_key(frame)
             count[kind] += 1
             what = questions.answer_in_words(word) if kind == "answer" else ""
             what = what or _what((kind, word), count[kind])
             is_optional = kind == "answer" and word in questions.withdrawn
-            yield _Cue(record, frame, (kind, word), what, is_optional)
+            yield _ExpectedLine(record, frame, (kind, word), what, is_optional)
         elif record.kind == INPUT_ENDED:
-            yield _Cue(record, {}, END, "the end of input")
+            yield _ExpectedLine(record, {}, END, "the end of input")
         elif record.kind in STDOUT or record.kind in (STDERR, EXITED):
             questions.read(record)
             yield record
@@ -252,7 +252,7 @@ class _Questions:
             self._calls[server, called["id"]] = request_id
 
     def answer_in_words(self, request_id: str) -> str:
-        return f"the answer to {question_of(self._asked.get(request_id, {}))}"
+        return f"the answer to {describe_request(self._asked.get(request_id, {}))}"
 
 
 def _takes_back(record: Record) -> bool:
@@ -278,7 +278,7 @@ def _content(subject: Frame) -> Frame:
     return {"content": subject.get("content")}
 
 
-def _what(meaning: Meaning, number: int = 0) -> str:
+def _what(meaning: LineKey, number: int = 0) -> str:
     kind, word = meaning
     if kind == "prompt":
         return f"prompt {number}" if number else "a prompt"

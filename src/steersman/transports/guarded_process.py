@@ -1,8 +1,8 @@
 """One guard and the CLI behind it: how it is started, how it is ended.
 
-Told what to do through `Child`'s methods, tells a `Watcher` what became of it. Knows the guard's
-commands and reports, the kill ladder and its deadlines; whose thread that happens in is the
-supervisor's business.
+Controlled through the methods of `GuardedProcess`; reports what became of the CLI to a
+`ProcessObserver`. Knows the guard's commands and reports, the stop sequence and its deadlines.
+The supervisor decides in which thread this runs.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Protocol
 
 from steersman.transports import guard
-from steersman.transports.pipes import End, pipe
+from steersman.transports.pipes import PipeEnd, pipe
 
-__all__ = ["Child", "Order", "Rung", "Watcher"]
+__all__ = ["GuardedProcess", "ProcessObserver", "SpawnRequest", "StopStage"]
 
 START_PATIENCE = 30.0
 """How long a guard may take to bring up a CLI."""
@@ -43,7 +43,7 @@ exec(Loader("__main__", sys.argv.pop(1)).get_code("__main__"))
 logger = logging.getLogger(__name__)
 
 
-class Watcher(Protocol):
+class ProcessObserver(Protocol):
     """Learns what became of one order, in the supervisor's thread; must not block or raise."""
 
     def started(self, pid: int) -> None:
@@ -64,7 +64,7 @@ class Watcher(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class SpawnRequest:
     """Everything it takes to start one CLI."""
 
     argv: tuple[str, ...]
@@ -73,14 +73,14 @@ class Order:
     directory: str | None
     """Where the guard is to make the private directory; None for no files."""
     files: Mapping[str, bytes] = field(repr=False)
-    pipes: tuple[End, End, End]
+    pipes: tuple[PipeEnd, PipeEnd, PipeEnd]
     """The CLI's ends of stdin, stdout and stderr; closed here once the guard has them."""
     python: str = sys.executable
     user: tuple[int, ...] = ()
     """Whom the CLI runs as: the numbers of the user, the group, and the further groups."""
 
 
-class Rung(enum.IntEnum):
+class StopStage(enum.IntEnum):
     """How far down the ladder a child is."""
 
     STARTING = 0
@@ -92,23 +92,26 @@ class Rung(enum.IntEnum):
     GIVEN_UP = 6
 
 
-class Child:
+class GuardedProcess:
     """One guard and its CLI. The methods may be called from any thread and return at once."""
 
     def __init__(
-        self, post: Callable[[Callable[[], None]], None], order: Order, watcher: Watcher
+        self,
+        post: Callable[[Callable[[], None]], None],
+        order: SpawnRequest,
+        watcher: ProcessObserver,
     ) -> None:
         self._post = post
         self._order = order
         self._watcher = watcher
-        self._rung = Rung.STARTING
+        self._rung = StopStage.STARTING
         self._deadline: float | None = time.monotonic() + START_PATIENCE
         self._grace = 0.0
         self._is_suspended = False
         self._guard = 0
         self._cli = 0
-        self._control: End | None = None
-        self._status: End | None = None
+        self._control: PipeEnd | None = None
+        self._status: PipeEnd | None = None
         self._unread = b""
         self._failure: tuple[str, Exception] | None = None
         self._exit_status: int | None = None
@@ -172,28 +175,28 @@ class Child:
             self._note(line.decode())
         return bool(data)
 
-    def climb(self, now: float) -> None:
+    def escalate(self, now: float) -> None:
         """The deadline has passed: become less patient."""
-        if self._rung == Rung.STARTING:
+        if self._rung == StopStage.STARTING:
             self._failure = ("guard", TimeoutError("the guard did not start the CLI in time"))
         match self._rung:
-            case Rung.INPUT_ENDED:
-                self._step(Rung.TERMINATED, now + self._grace, b"t")
-            case Rung.STARTING | Rung.RUNNING | Rung.TERMINATED:
-                self._step(Rung.KILLED, now + KILL_PATIENCE, b"k")
-            case Rung.KILLED:
+            case StopStage.INPUT_ENDED:
+                self._step(StopStage.TERMINATED, now + self._grace, b"t")
+            case StopStage.STARTING | StopStage.RUNNING | StopStage.TERMINATED:
+                self._step(StopStage.KILLED, now + KILL_PATIENCE, b"k")
+            case StopStage.KILLED:
                 self._kill_guard()
-                self._step(Rung.GUARD_KILLED, now + LAST_PATIENCE)
-            case Rung.GUARD_KILLED | Rung.GIVEN_UP:
+                self._step(StopStage.GUARD_KILLED, now + LAST_PATIENCE)
+            case StopStage.GUARD_KILLED | StopStage.GIVEN_UP:
                 # Not even SIGKILL ends it. Nobody shall wait for it; we go on watching.
                 self._tell_end()
-                self._step(Rung.GIVEN_UP, None)
+                self._step(StopStage.GIVEN_UP, None)
 
     def kill_now(self) -> None:
-        if self._rung < Rung.KILLED:
-            self._step(Rung.KILLED, time.monotonic() + KILL_PATIENCE, b"k")
+        if self._rung < StopStage.KILLED:
+            self._step(StopStage.KILLED, time.monotonic() + KILL_PATIENCE, b"k")
 
-    def bury(self) -> None:
+    def guard_exited(self) -> None:
         """The guard has ended: leave nothing of it, and tell."""
         if self._cli and self._exit_status is None:
             _kill_group(self._cli)
@@ -203,7 +206,7 @@ class Child:
         if self._order.directory:
             guard.remove_directory(self._order.directory)
         self._close_ends()
-        if self._rung != Rung.GIVEN_UP:
+        if self._rung != StopStage.GIVEN_UP:
             self._tell_end()
 
     def _suspend(self) -> None:
@@ -216,17 +219,17 @@ class Child:
 
     def _close(self, grace: float) -> None:
         now = time.monotonic()
-        if self._rung < Rung.INPUT_ENDED:
+        if self._rung < StopStage.INPUT_ENDED:
             self._grace = grace
-            self._step(Rung.INPUT_ENDED, now + grace)
+            self._step(StopStage.INPUT_ENDED, now + grace)
             if self._is_suspended:
                 # It cannot see the end of its input, and must not run on to see it.
-                self.climb(now)
-        elif self._rung < Rung.KILLED and self._deadline is not None:
+                self.escalate(now)
+        elif self._rung < StopStage.KILLED and self._deadline is not None:
             self._grace = min(self._grace, grace)
             self._deadline = min(self._deadline, now + grace)
 
-    def _step(self, rung: Rung, deadline: float | None, command: bytes = b"") -> None:
+    def _step(self, rung: StopStage, deadline: float | None, command: bytes = b"") -> None:
         self._rung = rung
         self._deadline = deadline
         if command:
@@ -247,8 +250,8 @@ class Child:
             case "started":
                 self._cli = int(rest)
                 self._watcher.started(self._cli)
-                if self._rung == Rung.STARTING:
-                    self._step(Rung.RUNNING, None)
+                if self._rung == StopStage.STARTING:
+                    self._step(StopStage.RUNNING, None)
             case "failed":
                 stage, code = rest.split()
                 self._failure = (stage, OSError(int(code), os.strerror(int(code))))
@@ -288,7 +291,7 @@ class Child:
                 end.close()
 
 
-def _spawn_guard(order: Order, control: End, status: End) -> int:
+def _spawn_guard(order: SpawnRequest, control: PipeEnd, status: PipeEnd) -> int:
     ends = (*order.pipes, control, status)
     own = {name: os.environ[name] for name in LOADER_NAMES if name in os.environ}
     passed = {guard.ENV_PREFIX + name: value for name, value in order.env.items()}

@@ -10,21 +10,21 @@ from steersman import _json
 __all__ = [
     "END",
     "Frame",
-    "Ids",
-    "Meaning",
+    "IdMap",
+    "LineKey",
+    "comparable_part",
+    "describe_request",
     "inside",
-    "meaning_of",
+    "line_key",
     "object_of",
-    "question_of",
-    "subject_of",
 ]
 
 Frame = dict[str, Any]
 
-Meaning = tuple[str, str]
+LineKey = tuple[str, str]
 """A kind, and the word that tells one of a kind from another."""
 
-END: Meaning = ("end of input", "")
+END: LineKey = ("end of input", "")
 
 OF_THE_RUN = frozenset({"type", "message", "uuid", "session_id"})
 """Fields of a prompt that are new on every run, or told otherwise."""
@@ -45,7 +45,7 @@ def inside(frame: Frame, name: str) -> Frame:
     return found if _json.is_object(found) else {}
 
 
-def meaning_of(frame: Frame) -> Meaning:
+def line_key(frame: Frame) -> LineKey:
     """What a line of the host's is about."""
     match frame.get("type"):
         case "user":
@@ -60,7 +60,7 @@ def meaning_of(frame: Frame) -> Meaning:
             return "line", str(kind)
 
 
-def subject_of(frame: Frame) -> Frame:
+def comparable_part(frame: Frame) -> Frame:
     """What a line says, without the ids that are new on every run."""
     match frame.get("type"):
         case "user":
@@ -82,7 +82,7 @@ def _spoken(fields: Frame, without: frozenset[str] = frozenset()) -> Frame:
     }
 
 
-def question_of(request: Frame) -> str:
+def describe_request(request: Frame) -> str:
     """A question of the CLI's in words."""
     match request.get("subtype"):
         case "can_use_tool":
@@ -99,12 +99,12 @@ def question_of(request: Frame) -> str:
             return f"a question {subtype}"
 
 
-class Ids:
+class IdMap:
     """Ids of a tape and those that stand for them in this run."""
 
     def __init__(self) -> None:
-        self._to_live = _Exchange()
-        self._to_tape = _Exchange()
+        self._to_live = _Replacements()
+        self._to_tape = _Replacements()
         self._requests: dict[bytes, bytes] = {}
         self._recorded: dict[str, str] = {}
 
@@ -127,7 +127,7 @@ class Ids:
         self._to_live.add(old, new)
         self._to_tape.add(new, old)
 
-    def recorded(self, meaning: Meaning) -> Meaning:
+    def recorded(self, meaning: LineKey) -> LineKey:
         """What a meaning of this run is on the tape."""
         kind, word = meaning
         return (kind, self._recorded.get(word, word)) if kind == "cancel" else meaning
@@ -150,7 +150,7 @@ _ANSWER = b'"control_response"'
 _REQUEST_ID = re.compile(rb'("request_id":\s*)("(?:[^"\\]|\\.)*")')
 
 
-class _Exchange:
+class _Replacements:
     """Words, and the words to put in their place, all at once."""
 
     def __init__(self) -> None:
