@@ -23,6 +23,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PLACES = ("src", "tests", "docs", "examples", "benchmarks", "scripts", "packages")
 LOOSE = ("README.md", "CONTRIBUTING.md", "pyproject.toml", ".importlinter", "Makefile")
 SUFFIXES = frozenset({".py", ".md", ".toml", ".pyi"})
+MAPS = ROOT / "scripts" / "renames"
+"""Never changed: a map that is applied to itself loses its old names."""
 
 
 def main(arguments: list[str]) -> None:
@@ -51,7 +53,8 @@ def main(arguments: list[str]) -> None:
 def _files() -> Iterable[Path]:
     for place in PLACES:
         for file in sorted((ROOT / place).rglob("*")):
-            if file.suffix in SUFFIXES and "__pycache__" not in file.parts:
+            is_text = file.suffix in SUFFIXES and "__pycache__" not in file.parts
+            if is_text and MAPS not in file.parents:
                 yield file
     yield from (ROOT / name for name in LOOSE if (ROOT / name).exists())
 

@@ -128,7 +128,7 @@ def test_a_guard_whose_host_is_not_its_parent_starts_nothing(tmp_path: Path) -> 
     assert not mark.exists()
 
 
-@pytest.mark.parametrize("call", [guard.call_quickly, guard.call_by_ctypes])
+@pytest.mark.parametrize("call", [guard.call_by_dlsym, guard.call_by_ctypes])
 def test_both_ways_into_the_c_library_lead_to_the_same_place(
     call: Callable[[str, tuple[int, ...]], int],
 ) -> None:
@@ -136,7 +136,7 @@ def test_both_ways_into_the_c_library_lead_to_the_same_place(
     assert call("prctl", (PR_SET_NOTHING, 0, 0, 0, 0)) == -1
 
 
-@pytest.mark.parametrize("call", [guard.call_quickly, guard.call_by_ctypes])
+@pytest.mark.parametrize("call", [guard.call_by_dlsym, guard.call_by_ctypes])
 def test_a_library_without_the_function_is_an_error_that_is_expected(
     call: Callable[[str, tuple[int, ...]], int],
 ) -> None:

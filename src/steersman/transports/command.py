@@ -42,7 +42,7 @@ MACHINE_LOCAL = (
 
 CLOSE_GRACE = 0.5
 STDERR_TAIL = 4096
-PIECE = 8192
+PRINTF_SIZE = 8192
 """Bytes of a file per `printf`, for shells in which that is a program."""
 
 
@@ -80,36 +80,36 @@ class CommandTransport:
             raise UsageError("user", launch.user, "None: let the prefix change it (`sudo -u ...`)")
         word = os.urandom(12).hex()
         script = preamble(launch, self.program, self.env, word)
-        door = _BufferedReceiver(receiver, word.encode())
+        buffered = _BufferedReceiver(receiver, word.encode())
         # The prefix is the user's own command: it may need an agent's socket, a proxy, a context.
         command = Launch((*self.prefix, "sh"), env=dict(os.environ))
-        channel = await self.inner.open(command, door)
+        channel = await self.inner.open(command, buffered)
         try:
             channel.write(script)
-            await self._knock(door, launch)
+            await self._wait_until_ready(buffered, launch)
         except BaseException:
             # Time for the far shell to remove what it has written.
             channel.close(CLOSE_GRACE)
             raise
-        asyncio.get_running_loop().call_soon(door.open)
+        asyncio.get_running_loop().call_soon(buffered.release)
         return _RemoteChannel(channel)
 
-    async def _knock(self, door: _BufferedReceiver, launch: Launch) -> None:
+    async def _wait_until_ready(self, buffered: _BufferedReceiver, launch: Launch) -> None:
         place = shlex.join(self.prefix)
         try:
             async with asyncio.timeout(self.timeout):
-                said = await door.said
+                report = await buffered.report
         except TimeoutError:
-            said = f"not ready in {self.timeout:g} s"
-        if said == "cwd":
+            report = f"not ready in {self.timeout:g} s"
+        if report == "cwd":
             raise WorkingDirectoryMissing(launch.cwd or "", f"not there, behind `{place}`")
-        if said == "program":
+        if report == "program":
             raise CliNotFound((f"{self.program}, behind `{place}`",))
-        if said != "ready":
+        if report != "ready":
             raise LaunchError(
-                f"`{place}` did not bring up the far side: {said}",
+                f"`{place}` did not bring up the far side: {report}",
                 hint="run it by hand with `sh` behind it; it must need no password or terminal",
-                evidence=door.evidence((*self.prefix, "sh")),
+                evidence=buffered.evidence((*self.prefix, "sh")),
             )
 
 
@@ -118,13 +118,13 @@ def preamble(launch: Launch, program: str, env: Mapping[str, str], word: str) ->
 
     On stdout it says `word` and one of `ready`, `cwd`, `program`.
     """
-    names = {name: value for name, value in launch.env.items() if not _stays(name)}
+    names = {name: value for name, value in launch.env.items() if not _is_machine_local(name)}
     lines = [
         "{",
         f"steersman_word={word}",
         *_exports({**names, **env}),
         *_files(launch.files),
-        *_entry(launch.cwd),
+        *_change_directory(launch.cwd),
         f"steersman_program={_program(program)}",
         f"set -- {' '.join(_argument(part) for part in launch.argv[1:])}",
         RUN,
@@ -188,19 +188,19 @@ waits for whoever else is there, so the watch goes before.
 
 
 class _BufferedReceiver:
-    """Keeps what comes in until the far side has said the word, and the session has its channel."""
+    """Holds output until the far side has reported, and the session has its channel."""
 
     def __init__(self, receiver: Receiver, word: bytes) -> None:
-        self.said: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self.report: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._receiver = receiver
         self._pattern = re.compile(re.escape(word) + rb" (\w+)\n")
-        self._is_open = False
+        self._is_released = False
         self._out = b""
         self._err = b""
         self._status: int | None = None
 
-    def open(self) -> None:
-        self._is_open = True
+    def release(self) -> None:
+        self._is_released = True
         if self._err:
             self._receiver.stderr_received(self._err)
         if self._out:
@@ -213,28 +213,28 @@ class _BufferedReceiver:
         return Evidence("launch", self._status, tail, argv)
 
     def data_received(self, data: bytes) -> None:
-        if self._is_open:
+        if self._is_released:
             self._receiver.data_received(data)
             return
         self._out += data
-        if not self.said.done() and (found := self._pattern.search(self._out)):
+        if not self.report.done() and (found := self._pattern.search(self._out)):
             # What a login script printed is no part of the conversation, but is not lost either.
             self._err += self._out[: found.start()]
             self._out = self._out[found.end() :]
-            self.said.set_result(found[1].decode())
+            self.report.set_result(found[1].decode())
 
     def stderr_received(self, data: bytes) -> None:
-        if self._is_open:
+        if self._is_released:
             self._receiver.stderr_received(data)
         else:
             self._err += data
 
     def exited(self, status: int) -> None:
         self._status = status
-        if self._is_open:
+        if self._is_released:
             self._receiver.exited(status)
-        elif not self.said.done():
-            self.said.set_result("it ended")
+        elif not self.report.done():
+            self.report.set_result("it ended")
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +266,7 @@ class _RemoteChannel:
         self.inner.kill()
 
 
-def _stays(name: str) -> bool:
+def _is_machine_local(name: str) -> bool:
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in MACHINE_LOCAL)
 
 
@@ -284,13 +284,13 @@ def _files(files: Mapping[str, bytes]) -> Iterator[str]:
     yield 'steersman_files=$(mktemp -d "${TMPDIR:-/tmp}/steersman-XXXXXXXXXX") || exit 125'
     yield """trap 'rm -rf "$steersman_files"' EXIT"""
     for name, content in files.items():
-        pieces = [content[at : at + PIECE] for at in range(0, len(content), PIECE)]
-        printed = "\n".join(f"printf %b '{_octal(piece)}'" for piece in pieces)
+        chunks = [content[at : at + PRINTF_SIZE] for at in range(0, len(content), PRINTF_SIZE)]
+        printed = "\n".join(f"printf %b '{_octal(chunk)}'" for chunk in chunks)
         yield f'{{ :\n{printed}\n}} >"$steersman_files"/{shlex.quote(name)} || exit 125'
     yield 'umask "$steersman_mask"'
 
 
-def _entry(cwd: str | None) -> Iterator[str]:
+def _change_directory(cwd: str | None) -> Iterator[str]:
     if cwd is not None:
         yield f"CDPATH= cd -- {shlex.quote(cwd)} || {{ echo $steersman_word cwd; exit 126; }}"
 

@@ -86,11 +86,11 @@ class Guard:
 
     def prepare(self) -> None:
         """Become a session leader that hears of every death, also the host's."""
-        close_strangers()
+        close_inherited()
         os.setsid()
         os.set_inheritable(CONTROL, False)  # noqa: FBT003 - the signature is not ours
         os.set_inheritable(STATUS, False)  # noqa: FBT003
-        self.wake = listen_to_signals()
+        self.wake = wake_on_signals()
         prctl(PR_SET_PDEATHSIG, HOST_DIED)
         self.is_subreaper = prctl(PR_SET_CHILD_SUBREAPER, 1)
         if self.directory:
@@ -105,14 +105,14 @@ class Guard:
         while os.getppid() == self.host:
             waiting = [fd for fd in (CONTROL, self.wake, self.started) if fd >= 0]
             readable, _, _ = select.select(waiting, [], [])
-            if self.started in readable and not self.note_start():
+            if self.started in readable and not self.report_start():
                 return
-            if self.wake in readable and self.note_signals():
+            if self.wake in readable and self.handle_signals():
                 return
-            if CONTROL in readable and not self.obey(os.read(CONTROL, 64)):
+            if CONTROL in readable and not self.run_commands(os.read(CONTROL, 64)):
                 return
 
-    def obey(self, commands: bytes) -> bool:
+    def run_commands(self, commands: bytes) -> bool:
         if not commands or b"k" in commands:
             return False
         for command in commands:
@@ -140,7 +140,7 @@ class Guard:
         os.close(nowhere)
         os.chdir("/")
 
-    def note_start(self) -> bool:
+    def report_start(self) -> bool:
         """Tell how the start went; the far end closes by itself when exec succeeds."""
         failure = os.read(self.started, 64)
         os.close(self.started)
@@ -148,7 +148,7 @@ class Guard:
         self.report(f"failed {failure.decode()}" if failure else f"started {self.cli}")
         return not failure
 
-    def note_signals(self) -> bool:
+    def handle_signals(self) -> bool:
         """Take in what the signals said, and whether it means the end."""
         signals = os.read(self.wake, 512)
         reap(self)
@@ -177,7 +177,7 @@ class Guard:
         """End the tree, remove what was private, and say so."""
         self.kill_tree()
         if self.started >= 0:
-            self.note_start()
+            self.report_start()
         if self.directory:
             remove_directory(self.directory)
         self.report(f"exited {-9 if self.status is None else self.status}")
@@ -244,7 +244,7 @@ def restore_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
 
 
-def listen_to_signals() -> int:
+def wake_on_signals() -> int:
     """Leave the usual goodbyes to the host and the CLI; hear of deaths through a pipe."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
@@ -260,7 +260,7 @@ def ignore(_number: int, _frame: object) -> None:
     """Have a handler, so that the signal is written to the pipe."""
 
 
-def close_strangers() -> None:
+def close_inherited() -> None:
     """Close what the host's other libraries let us inherit."""
     try:
         inherited = [int(name) for name in os.listdir("/dev/fd")]
@@ -279,7 +279,7 @@ def prctl(option: int, value: int) -> bool:
     """Ask the Linux kernel; elsewhere, or without ctypes, the answer is no."""
     if sys.platform != "linux":
         return False
-    for call in (call_quickly, call_by_ctypes):
+    for call in (call_by_dlsym, call_by_ctypes):
         try:
             return call("prctl", (option, value, 0, 0, 0)) == 0
         except (ImportError, OSError, AttributeError):
@@ -287,7 +287,7 @@ def prctl(option: int, value: int) -> bool:
     return False
 
 
-def call_quickly(name: str, arguments: tuple[int, ...]) -> int:
+def call_by_dlsym(name: str, arguments: tuple[int, ...]) -> int:
     """Call a function of the C library by what `ctypes` stands on: that alone is a fifth of it."""
     import _ctypes  # noqa: PLC0415 - only where it is of use
 

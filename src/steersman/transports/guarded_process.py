@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 
 
 class ProcessObserver(Protocol):
-    """Learns what became of one order, in the supervisor's thread; must not block or raise."""
+    """Is notified about one spawned process. Called in the supervisor's thread; must not block."""
 
     def started(self, pid: int) -> None:
         """Learn that the CLI runs, under this pid."""
@@ -54,12 +54,12 @@ class ProcessObserver(Protocol):
         """Learn that it does not, and that nothing is left of the attempt."""
         ...
 
-    def gone(self, status: int) -> None:
-        """Learn that a CLI that ran is gone, with its whole tree."""
+    def exited(self, status: int) -> None:
+        """Learn that a CLI that had started has exited, with its whole process tree."""
         ...
 
     def is_lost(self) -> bool:
-        """Whether nobody can be told anything any more."""
+        """Whether notifications can no longer be delivered."""
         ...
 
 
@@ -98,13 +98,13 @@ class GuardedProcess:
     def __init__(
         self,
         post: Callable[[Callable[[], None]], None],
-        order: SpawnRequest,
-        watcher: ProcessObserver,
+        request: SpawnRequest,
+        observer: ProcessObserver,
     ) -> None:
         self._post = post
-        self._order = order
-        self._watcher = watcher
-        self._rung = StopStage.STARTING
+        self._request = request
+        self._observer = observer
+        self._stage = StopStage.STARTING
         self._deadline: float | None = time.monotonic() + START_PATIENCE
         self._grace = 0.0
         self._is_suspended = False
@@ -141,26 +141,26 @@ class GuardedProcess:
 
     @property
     def is_lost(self) -> bool:
-        return self._watcher.is_lost()
+        return self._observer.is_lost()
 
     def spawn(self) -> bool:
-        """Start the guard; False, and the watcher told, when that is not possible."""
+        """Start the guard. If that fails, notify the observer and return False."""
         try:
             control, self._control = pipe()
             self._status, status = pipe()
             os.set_blocking(self._control.number, False)
             os.set_blocking(self._status.number, False)
-            self._guard = _spawn_guard(self._order, control, status)
+            self._guard = _spawn_guard(self._request, control, status)
             control.close()
             status.close()
         except (OSError, ValueError) as error:
             self._close_ends()
-            self._watcher.failed("guard", error)
+            self._observer.failed("guard", error)
             return False
         finally:
-            for end in self._order.pipes:
+            for end in self._request.pipes:
                 end.close()
-        if not self._order.directory:
+        if not self._request.directory:
             self._send(b"g")
         return True
 
@@ -172,29 +172,29 @@ class GuardedProcess:
             return True
         *lines, self._unread = (self._unread + data).split(b"\n")
         for line in lines:
-            self._note(line.decode())
+            self._handle_report(line.decode())
         return bool(data)
 
     def escalate(self, now: float) -> None:
         """The deadline has passed: become less patient."""
-        if self._rung == StopStage.STARTING:
+        if self._stage == StopStage.STARTING:
             self._failure = ("guard", TimeoutError("the guard did not start the CLI in time"))
-        match self._rung:
+        match self._stage:
             case StopStage.INPUT_ENDED:
-                self._step(StopStage.TERMINATED, now + self._grace, b"t")
+                self._enter(StopStage.TERMINATED, now + self._grace, b"t")
             case StopStage.STARTING | StopStage.RUNNING | StopStage.TERMINATED:
-                self._step(StopStage.KILLED, now + KILL_PATIENCE, b"k")
+                self._enter(StopStage.KILLED, now + KILL_PATIENCE, b"k")
             case StopStage.KILLED:
                 self._kill_guard()
-                self._step(StopStage.GUARD_KILLED, now + LAST_PATIENCE)
+                self._enter(StopStage.GUARD_KILLED, now + LAST_PATIENCE)
             case StopStage.GUARD_KILLED | StopStage.GIVEN_UP:
                 # Not even SIGKILL ends it. Nobody shall wait for it; we go on watching.
-                self._tell_end()
-                self._step(StopStage.GIVEN_UP, None)
+                self._report_end()
+                self._enter(StopStage.GIVEN_UP, None)
 
     def kill_now(self) -> None:
-        if self._rung < StopStage.KILLED:
-            self._step(StopStage.KILLED, time.monotonic() + KILL_PATIENCE, b"k")
+        if self._stage < StopStage.KILLED:
+            self._enter(StopStage.KILLED, time.monotonic() + KILL_PATIENCE, b"k")
 
     def guard_exited(self) -> None:
         """The guard has ended: leave nothing of it, and tell."""
@@ -203,11 +203,11 @@ class GuardedProcess:
         # A host that reaps children of its own accord leaves us nothing to wait for.
         with contextlib.suppress(ChildProcessError):
             os.waitpid(self._guard, 0)
-        if self._order.directory:
-            guard.remove_directory(self._order.directory)
+        if self._request.directory:
+            guard.remove_directory(self._request.directory)
         self._close_ends()
-        if self._rung != StopStage.GIVEN_UP:
-            self._tell_end()
+        if self._stage != StopStage.GIVEN_UP:
+            self._report_end()
 
     def _suspend(self) -> None:
         self._is_suspended = True
@@ -219,18 +219,18 @@ class GuardedProcess:
 
     def _close(self, grace: float) -> None:
         now = time.monotonic()
-        if self._rung < StopStage.INPUT_ENDED:
+        if self._stage < StopStage.INPUT_ENDED:
             self._grace = grace
-            self._step(StopStage.INPUT_ENDED, now + grace)
+            self._enter(StopStage.INPUT_ENDED, now + grace)
             if self._is_suspended:
                 # It cannot see the end of its input, and must not run on to see it.
                 self.escalate(now)
-        elif self._rung < StopStage.KILLED and self._deadline is not None:
+        elif self._stage < StopStage.KILLED and self._deadline is not None:
             self._grace = min(self._grace, grace)
             self._deadline = min(self._deadline, now + grace)
 
-    def _step(self, rung: StopStage, deadline: float | None, command: bytes = b"") -> None:
-        self._rung = rung
+    def _enter(self, stage: StopStage, deadline: float | None, command: bytes = b"") -> None:
+        self._stage = stage
         self._deadline = deadline
         if command:
             self._send(command)
@@ -242,43 +242,43 @@ class GuardedProcess:
         with contextlib.suppress(OSError):
             os.write(self._control.number, command)
 
-    def _note(self, line: str) -> None:
-        word, _, rest = line.partition(" ")
-        match word:
+    def _handle_report(self, line: str) -> None:
+        kind, _, rest = line.partition(" ")
+        match kind:
             case "ready":
                 self._write_files()
             case "started":
                 self._cli = int(rest)
-                self._watcher.started(self._cli)
-                if self._rung == StopStage.STARTING:
-                    self._step(StopStage.RUNNING, None)
+                self._observer.started(self._cli)
+                if self._stage == StopStage.STARTING:
+                    self._enter(StopStage.RUNNING, None)
             case "failed":
                 stage, code = rest.split()
                 self._failure = (stage, OSError(int(code), os.strerror(int(code))))
             case "exited":
                 self._exit_status = int(rest)
             case _:
-                logger.error("guard of %s: %s", self._order.argv[0], line)
+                logger.error("guard of %s: %s", self._request.argv[0], line)
 
     def _write_files(self) -> None:
-        if not self._order.directory:
+        if not self._request.directory:
             return
         try:
-            for name, content in self._order.files.items():
-                _write_private(Path(self._order.directory, name), content, self._order.user)
+            for name, content in self._request.files.items():
+                _write_private(Path(self._request.directory, name), content, self._request.user)
         except OSError as error:
             self._failure = ("files", error)
             self.kill_now()
         else:
             self._send(b"g")
 
-    def _tell_end(self) -> None:
+    def _report_end(self) -> None:
         if self._cli:
             killed = -int(signal.SIGKILL)
-            self._watcher.gone(killed if self._exit_status is None else self._exit_status)
+            self._observer.exited(killed if self._exit_status is None else self._exit_status)
         else:
             stage, error = self._failure or ("guard", OSError("the guard ended"))
-            self._watcher.failed(stage, error)
+            self._observer.failed(stage, error)
 
     def _kill_guard(self) -> None:
         # While its end of the status pipe is open it lives, so the number is still its own.
@@ -291,16 +291,16 @@ class GuardedProcess:
                 end.close()
 
 
-def _spawn_guard(order: SpawnRequest, control: PipeEnd, status: PipeEnd) -> int:
-    ends = (*order.pipes, control, status)
+def _spawn_guard(request: SpawnRequest, control: PipeEnd, status: PipeEnd) -> int:
+    ends = (*request.pipes, control, status)
     own = {name: os.environ[name] for name in LOADER_NAMES if name in os.environ}
-    passed = {guard.ENV_PREFIX + name: value for name, value in order.env.items()}
-    script = (order.python, "-I", "-S", "-B", "-c", BOOT, guard.__file__)
-    user = " ".join(map(str, order.user))
-    told = (str(os.getpid()), order.directory or "", order.cwd or "", user, *order.argv)
+    passed = {guard.ENV_PREFIX + name: value for name, value in request.env.items()}
+    script = (request.python, "-I", "-S", "-B", "-c", BOOT, guard.__file__)
+    user = " ".join(map(str, request.user))
+    arguments = (str(os.getpid()), request.directory or "", request.cwd or "", user, *request.argv)
     return os.posix_spawn(
-        order.python,
-        [*script, *told],
+        request.python,
+        [*script, *arguments],
         {**own, **passed},
         file_actions=[(os.POSIX_SPAWN_DUP2, end.number, at) for at, end in enumerate(ends)],
         setsigmask=[],

@@ -51,12 +51,12 @@ class Wire:
     def write(self, data: bytes) -> None:
         """Say `data` on stdout."""
         if data:
-            self._channel.tell(lambda receiver: receiver.data_received(data))
+            self._channel.deliver(lambda receiver: receiver.data_received(data))
 
     def write_stderr(self, data: bytes) -> None:
         """Say `data` on stderr."""
         if data:
-            self._channel.tell(lambda receiver: receiver.stderr_received(data))
+            self._channel.deliver(lambda receiver: receiver.stderr_received(data))
 
     def exit(self, status: int) -> None:
         """End, once all that was said is heard; the first word counts."""
@@ -86,25 +86,25 @@ class _MemoryChannel:
         self._to_peer = _Pipe(self._loop, context)
         self._to_receiver = _Pipe(self._loop, context)
         self._reaper: asyncio.TimerHandle | None = None
-        self._input_is_over = False
+        self._input_has_ended = False
         self._is_suspended = False
         self._is_ending = False
         """Somebody ends it: it says nothing any more."""
-        self._is_over = False
+        self._has_exited = False
 
     # What the session does
 
     def write(self, data: bytes) -> None:
-        if not self._input_is_over:
+        if not self._input_has_ended:
             self._to_peer.put(lambda: self._peer.data_received(data))
 
     def end_input(self) -> None:
-        if not self._input_is_over:
-            self._input_is_over = True
+        if not self._input_has_ended:
+            self._input_has_ended = True
             self._to_peer.put(self._peer.input_ended)
 
     def suspend(self) -> None:
-        if self._is_over:
+        if self._has_exited:
             # What is gone cannot be stopped; its last words and its exit are on their way.
             return
         self._is_suspended = True
@@ -117,10 +117,10 @@ class _MemoryChannel:
         self._to_receiver.release()
 
     def close(self, grace: float) -> None:
-        if self._is_over:
+        if self._has_exited:
             # It ended where it stood, perhaps stopped: whoever ends it hears of it.
             self._to_receiver.release()
-        if self._is_over or self._is_ending or self._loop.is_closed():
+        if self._has_exited or self._is_ending or self._loop.is_closed():
             return
         self.end_input()
         deadline = self._loop.time() + grace
@@ -134,31 +134,31 @@ class _MemoryChannel:
 
     # What the peer does
 
-    def tell(self, say: Callable[[Receiver], None]) -> None:
-        if not self._is_over and not self._is_ending:
-            self._to_receiver.put(lambda: say(self._receiver))
+    def deliver(self, call: Callable[[Receiver], None]) -> None:
+        if not self._has_exited and not self._is_ending:
+            self._to_receiver.put(lambda: call(self._receiver))
 
     def finish(self, status: int) -> None:
         if not self._is_ending:
             self._finish(status)
 
     def _end(self, status: int) -> None:
-        if self._is_over:
+        if self._has_exited:
             self._to_receiver.release()
-        if self._is_over or self._is_ending:
+        if self._has_exited or self._is_ending:
             return
         self._is_ending = True
         self._to_peer.drop()
-        leaving = self._peer.killed()
-        if leaving is None:
+        ending = self._peer.killed()
+        if ending is None:
             self._finish(status)
         else:
-            leaving.add_done_callback(lambda _: self._finish(status))
+            ending.add_done_callback(lambda _: self._finish(status))
 
     def _finish(self, status: int) -> None:
-        if self._is_over:
+        if self._has_exited:
             return
-        self._is_over = self._input_is_over = True
+        self._has_exited = self._input_has_ended = True
         self._to_peer.drop()
         if self._reaper is not None:
             self._reaper.cancel()
@@ -178,9 +178,9 @@ class _Pipe:
         self._is_held = False
         self._is_due = False
 
-    def put(self, deed: Callable[[], object]) -> None:
-        self._waiting.append(deed)
-        self._arrange()
+    def put(self, action: Callable[[], object]) -> None:
+        self._waiting.append(action)
+        self._schedule()
 
     def drop(self) -> None:
         self._waiting.clear()
@@ -190,18 +190,18 @@ class _Pipe:
 
     def release(self) -> None:
         self._is_held = False
-        self._arrange()
+        self._schedule()
 
-    def _arrange(self) -> None:
+    def _schedule(self) -> None:
         if self._waiting and not (self._is_held or self._is_due or self._loop.is_closed()):
             self._is_due = True
-            self._loop.call_soon(self._flow, context=self._context)
+            self._loop.call_soon(self._run, context=self._context)
 
-    def _flow(self) -> None:
+    def _run(self) -> None:
         self._is_due = False
         # Only what is here now: what this brings about waits for the next round.
         for _ in range(len(self._waiting)):
             if self._is_held or not self._waiting:
                 break
             self._waiting.popleft()()
-        self._arrange()
+        self._schedule()

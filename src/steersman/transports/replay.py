@@ -28,11 +28,11 @@ PATIENCE = 5.0
 DRIFTED = 3
 """The exit status of a CLI whose host left the tape."""
 
-BREATHS = 5
+ROUNDS_BEFORE_CANCEL = 5
 """Rounds of the event loop in which a host can take up a question before it is taken back."""
 
 
-def _as_it_is(_launch: Launch) -> Clean:
+def _unchanged(_launch: Launch) -> Clean:
     return lambda line: line
 
 
@@ -56,7 +56,7 @@ class ReplayTransport:
     """How much of the time between two lines of the CLI's is really waited."""
     keep_going: bool = False
     """Collect what differs and play on, as if the recorded line had come."""
-    clean: Callable[[Launch], Clean] = _as_it_is
+    clean: Callable[[Launch], Clean] = _unchanged
     """Gives what takes secrets out of a line, as was done when it was recorded."""
     options_of: Callable[[Launch], tuple[str, ...]] = _no_options
     """Gives what a track's header would say about a launch; what is empty is not compared."""
@@ -72,7 +72,7 @@ class ReplayTransport:
 
     async def open(self, launch: Launch, receiver: Receiver) -> Channel:
         if self.drifts and not self.keep_going:
-            # Whoever starts a CLI again that has ended must hear why it has.
+            # A caller that restarts the CLI must learn why the last one exited.
             raise LaunchError(f"this replay has left its tape: {self.drifts[0]}")
         if self.started >= len(self.tracks):
             raise LaunchError(
@@ -114,10 +114,10 @@ class _Player:
         self._unfinished = b""
         self._pause: asyncio.Handle | None = None
         self._alarm: asyncio.Handle | None = None
-        self._breaths = 0
+        self._rounds = 0
         self._last_at: float | None = None
-        self._input_is_over = False
-        self._is_over = False
+        self._input_has_ended = False
+        self._has_exited = False
 
     # What the host does
 
@@ -130,14 +130,14 @@ class _Player:
     def data_received(self, data: bytes) -> None:
         *lines, self._unfinished = (self._unfinished + data).split(b"\n")
         for line in lines:
-            drift = self._tape.hear(line) if line.strip() and not self._is_over else None
+            drift = self._tape.receive(line) if line.strip() and not self._has_exited else None
             if drift is not None:
                 # A line that the tape does not have gets no answer from it.
                 self._report(drift, must_end=drift.recorded is Absent.NOTHING)
         self._play()
 
     def input_ended(self) -> None:
-        self._input_is_over = True
+        self._input_has_ended = True
         self._tape.end_input()
         self._play()
 
@@ -149,51 +149,51 @@ class _Player:
     def _play(self) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
-        while not self._is_over and self._pause is None:
-            said = self._tape.peek()
-            if said is None:
-                self._rest()
+        while not self._has_exited and self._pause is None:
+            output = self._tape.peek()
+            if output is None:
+                self._wait_for_host()
                 return
-            if not self._pauses_before(said):
+            if not self._pauses_before(output):
                 self._tape.pop()
-                self._say(said)
+                self._emit(output)
 
-    def _say(self, said: TapeOutput) -> None:
+    def _emit(self, output: TapeOutput) -> None:
         assert self._wire is not None
-        self._breaths = 0
-        self._last_at = said.at
-        self._wire.write(said.stdout)
-        self._wire.write_stderr(said.stderr)
-        if said.status is not None:
-            self._exit(said.status)
+        self._rounds = 0
+        self._last_at = output.at
+        self._wire.write(output.stdout)
+        self._wire.write_stderr(output.stderr)
+        if output.status is not None:
+            self._exit(output.status)
 
-    def _pauses_before(self, said: TapeOutput) -> bool:
+    def _pauses_before(self, output: TapeOutput) -> bool:
         loop = asyncio.get_running_loop()
-        passed = said.at - (said.at if self._last_at is None else self._last_at)
+        passed = output.at - (output.at if self._last_at is None else self._last_at)
         if self._settings.pace * passed > 0:
-            self._last_at = said.at
-            self._pause = loop.call_later(self._settings.pace * passed, self._go_on)
-        elif said.takes_back and self._breaths < BREATHS:
-            self._breaths += 1
-            self._pause = loop.call_soon(self._go_on)
+            self._last_at = output.at
+            self._pause = loop.call_later(self._settings.pace * passed, self._continue)
+        elif output.is_cancel and self._rounds < ROUNDS_BEFORE_CANCEL:
+            self._rounds += 1
+            self._pause = loop.call_soon(self._continue)
         return self._pause is not None
 
-    def _go_on(self) -> None:
+    def _continue(self) -> None:
         self._pause = None
         self._play()
 
-    def _rest(self) -> None:
+    def _wait_for_host(self) -> None:
         """Nothing to say until the host writes: it has so much time for it."""
         missing = self._tape.waits_for()
-        if self._input_is_over:
-            if missing is not None and self._settings.mode == "verify" and not self._tape.is_over:
+        if self._input_has_ended:
+            if missing is not None and self._settings.mode == "verify" and not self._tape.has_ended:
                 self._settings.drifts.append(missing)
             self._exit(0)
         elif missing is not None and self._settings.patience is not None:
             loop = asyncio.get_running_loop()
-            self._alarm = loop.call_later(self._settings.patience, self._lose_patience, missing)
+            self._alarm = loop.call_later(self._settings.patience, self._time_out, missing)
 
-    def _lose_patience(self, missing: Drift) -> None:
+    def _time_out(self, missing: Drift) -> None:
         what = f"{missing.what}, and nothing came for {self._settings.patience:g} s"
         self._report(replace(missing, what=what), must_end=True)
 
@@ -210,7 +210,7 @@ class _Player:
         self._wire.exit(status)
 
     def _end(self) -> None:
-        self._is_over = True
+        self._has_exited = True
         for timer in (self._pause, self._alarm):
             if timer is not None:
                 timer.cancel()

@@ -22,11 +22,11 @@ __all__ = [
 Frame = dict[str, Any]
 
 LineKey = tuple[str, str]
-"""A kind, and the word that tells one of a kind from another."""
+"""A kind of line, and the detail that distinguishes lines of that kind."""
 
 END: LineKey = ("end of input", "")
 
-OF_THE_RUN = frozenset({"type", "message", "uuid", "session_id"})
+RUN_FIELDS = frozenset({"type", "message", "uuid", "session_id"})
 """Fields of a prompt that are new on every run, or told otherwise."""
 
 
@@ -66,16 +66,16 @@ def comparable_part(frame: Frame) -> Frame:
         case "user":
             content = inside(frame, "message").get("content")
             blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-            return {"content": blocks, **_spoken(frame, OF_THE_RUN)}
+            return {"content": blocks, **_without(frame, RUN_FIELDS)}
         case "control_request":
-            return _spoken(inside(frame, "request"))
+            return _without(inside(frame, "request"))
         case "control_response":
-            return _spoken(inside(frame, "response"), frozenset({"request_id"}))
+            return _without(inside(frame, "response"), frozenset({"request_id"}))
         case _:
-            return _spoken(frame, frozenset({"request_id"}))
+            return _without(frame, frozenset({"request_id"}))
 
 
-def _spoken(fields: Frame, without: frozenset[str] = frozenset()) -> Frame:
+def _without(fields: Frame, without: frozenset[str] = frozenset()) -> Frame:
     """Without what is null, too: it says as little as what is missing."""
     return {
         name: value for name, value in fields.items() if value is not None and name not in without
@@ -100,7 +100,7 @@ def describe_request(request: Frame) -> str:
 
 
 class IdMap:
-    """Ids of a tape and those that stand for them in this run."""
+    """Maps the ids of a tape to the ids of this run, and back."""
 
     def __init__(self) -> None:
         self._to_live = _Replacements()
@@ -127,10 +127,10 @@ class IdMap:
         self._to_live.add(old, new)
         self._to_tape.add(new, old)
 
-    def recorded(self, meaning: LineKey) -> LineKey:
-        """What a meaning of this run is on the tape."""
-        kind, word = meaning
-        return (kind, self._recorded.get(word, word)) if kind == "cancel" else meaning
+    def recorded(self, key: LineKey) -> LineKey:
+        """Return the tape's key for a key of this run."""
+        kind, detail = key
+        return (kind, self._recorded.get(detail, detail)) if kind == "cancel" else key
 
     def to_live(self, line: bytes) -> bytes:
         """A line of the tape for this run."""

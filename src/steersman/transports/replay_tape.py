@@ -1,7 +1,7 @@
 """A recorded conversation that is played again, as a machine without I/O.
 
 The host's lines go in, and what the CLI said comes out, each line once the host has written what
-stands before it on the tape. Lines of the host are matched by meaning. Its ids are new on every
+stands before it on the tape. Lines of the host are matched by key. Its ids are new on every
 run: the tape's are exchanged for them on the way out, and back on the way in.
 """
 
@@ -50,7 +50,7 @@ class TapeOutput:
     stdout: bytes = b""
     stderr: bytes = b""
     status: int | None = None
-    takes_back: bool = False
+    is_cancel: bool = False
     """Whether it takes a question back, which the host should have heard by then."""
 
 
@@ -60,7 +60,7 @@ class _ExpectedLine:
 
     record: Record
     frame: Frame
-    meaning: LineKey
+    key: LineKey
     what: str
     is_optional: bool = False
     """An answer that nobody waited for any more: a host may leave it out."""
@@ -87,74 +87,76 @@ class Tape:
         self._clean = clean
         self._steps = list(_steps_of(track))
         self._at = 0
-        self._cues: dict[LineKey, list[_ExpectedLine]] = {}
+        self._expected: dict[LineKey, list[_ExpectedLine]] = {}
         for step in self._steps:
             if isinstance(step, _ExpectedLine):
-                self._cues.setdefault(step.meaning, []).append(step)
+                self._expected.setdefault(step.key, []).append(step)
         self._ids = IdMap()
         recorded = next(filter(None, map(_session_id, track.records)), None)
         if session_id and recorded:
             self._ids.pair_sessions(recorded, session_id)
 
     @property
-    def is_over(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether everything was said."""
         return self._at >= len(self._steps)
 
     # What the host does
 
-    def hear(self, line: bytes) -> Drift | None:
+    def receive(self, line: bytes) -> Drift | None:
         """Take a line of the host's; tells if it is another one than the tape has."""
         frame = object_of(self._ids.to_tape(self._clean(line)))
-        meaning = self._ids.recorded(line_key(frame))
-        cue = self._cue_for(meaning, frame)
-        if cue is None:
-            return self._unexpected(meaning, frame)
-        cue.is_met = True
-        self._cues[meaning].remove(cue)
-        self._ids.learn(cue.frame, frame)
-        return self._compare(cue, frame)
+        key = self._ids.recorded(line_key(frame))
+        expected = self._find_expected(key, frame)
+        if expected is None:
+            return self._unexpected(key, frame)
+        expected.is_met = True
+        self._expected[key].remove(expected)
+        self._ids.learn(expected.frame, frame)
+        return self._compare(expected, frame)
 
     def end_input(self) -> None:
         """The host writes nothing any more."""
-        for cue in self._cues.pop(END, []):
-            cue.is_met = True
+        for expected in self._expected.pop(END, []):
+            expected.is_met = True
 
-    def _cue_for(self, meaning: LineKey, frame: Frame) -> _ExpectedLine | None:
-        waiting = self._cues.get(meaning, [])
-        if meaning[0] == "request" and len(waiting) > 1:
+    def _find_expected(self, key: LineKey, frame: Frame) -> _ExpectedLine | None:
+        waiting = self._expected.get(key, [])
+        if key[0] == "request" and len(waiting) > 1:
             # Several of one kind may be under way: each finds its own, if there is one.
             wanted = comparable_part(frame)
-            waiting = [cue for cue in waiting if comparable_part(cue.frame) == wanted] or waiting
+            waiting = [
+                expected for expected in waiting if comparable_part(expected.frame) == wanted
+            ] or waiting
         return waiting[0] if waiting else None
 
-    def _unexpected(self, meaning: LineKey, frame: Frame) -> Drift | None:
-        if meaning[0] in ("answer", "cancel"):
+    def _unexpected(self, key: LineKey, frame: Frame) -> Drift | None:
+        if key[0] in ("answer", "cancel"):
             # Nobody waited for it then; a host that is quicker or slower may say it.
             return None
-        what = f"the tape has no such line: {_what(meaning)}"
+        what = f"the tape has no such line: {_describe(key)}"
         return Drift(what, came=comparable_part(frame), track=self._track.header.track)
 
-    def _compare(self, cue: _ExpectedLine, frame: Frame) -> Drift | None:
-        is_prompt = cue.meaning[0] == "prompt"
+    def _compare(self, expected: _ExpectedLine, frame: Frame) -> Drift | None:
+        is_prompt = expected.key[0] == "prompt"
         if not (is_prompt or self._compares_all):
             return None
-        recorded, came = comparable_part(cue.frame), comparable_part(frame)
+        recorded, came = comparable_part(expected.frame), comparable_part(frame)
         if not self._compares_all:
             recorded, came = _content(recorded), _content(came)
         if recorded == came:
             return None
-        what = f"{cue.what} differs from the tape"
-        return Drift(what, recorded, came, cue.record.seq, self._track.header.track)
+        what = f"{expected.what} differs from the tape"
+        return Drift(what, recorded, came, expected.record.seq, self._track.header.track)
 
     # What the CLI says
 
     def peek(self) -> TapeOutput | None:
         """What comes next; `None` when it is over, or waits for the host."""
-        while not self.is_over:
+        while not self.has_ended:
             step = self._steps[self._at]
             if isinstance(step, Record):
-                return self._said(step)
+                return self._output(step)
             if not (step.is_met or step.is_optional):
                 return None
             self._at += 1
@@ -170,24 +172,24 @@ class Tape:
         To wait for the end of input is what every CLI does, so that is no answer.
         """
         track = self._track.header.track
-        if self.is_over:
+        if self.has_ended:
             last = self._steps[-1] if self._steps else None
             is_whole = isinstance(last, Record) and last.kind == EXITED
             return None if is_whole else Drift("the recording ends in the middle", track=track)
-        cue = self._steps[self._at]
-        if not isinstance(cue, _ExpectedLine) or cue.meaning == END:
+        expected = self._steps[self._at]
+        if not isinstance(expected, _ExpectedLine) or expected.key == END:
             return None
-        what = f"the tape waits for {cue.what}"
-        return Drift(what, comparable_part(cue.frame), seq=cue.record.seq, track=track)
+        what = f"the tape waits for {expected.what}"
+        return Drift(what, comparable_part(expected.frame), seq=expected.record.seq, track=track)
 
-    def _said(self, step: Record) -> TapeOutput:
+    def _output(self, step: Record) -> TapeOutput:
         if step.kind == EXITED:
             return TapeOutput(step.at, status=int(step.details.get("status", 0)))
         if step.kind == STDERR:
             return TapeOutput(step.at, stderr=step.line)
         chunk = self._chunk()
         lines = [self._ids.to_live(_whole(record)) + b"\n" for record in chunk]
-        return TapeOutput(step.at, b"".join(lines), takes_back=any(map(_takes_back, chunk)))
+        return TapeOutput(step.at, b"".join(lines), is_cancel=any(map(_is_cancel, chunk)))
 
     def _chunk(self) -> list[Record]:
         """Lines that came at once: their host saw them together, and so should this one."""
@@ -207,29 +209,29 @@ class Tape:
 
 def _steps_of(track: Track) -> Iterator[_ExpectedLine | Record]:
     count: Counter[str] = Counter()
-    questions = _Questions()
+    requests = _CliRequests()
     for record in track.records:
         if record.kind == Kind.SENT.value:
             frame = object_of(record.line)
-            kind, word = line_key(frame)
+            kind, detail = line_key(frame)
             count[kind] += 1
-            what = questions.answer_in_words(word) if kind == "answer" else ""
-            what = what or _what((kind, word), count[kind])
-            is_optional = kind == "answer" and word in questions.withdrawn
-            yield _ExpectedLine(record, frame, (kind, word), what, is_optional)
+            what = requests.describe_answer(detail) if kind == "answer" else ""
+            what = what or _describe((kind, detail), count[kind])
+            is_optional = kind == "answer" and detail in requests.withdrawn
+            yield _ExpectedLine(record, frame, (kind, detail), what, is_optional)
         elif record.kind == INPUT_ENDED:
             yield _ExpectedLine(record, {}, END, "the end of input")
         elif record.kind in STDOUT or record.kind in (STDERR, EXITED):
-            questions.read(record)
+            requests.read(record)
             yield record
 
 
-class _Questions:
+class _CliRequests:
     """What the CLI asked so far, and what of it it took back."""
 
     def __init__(self) -> None:
         self.withdrawn: set[str] = set()
-        self._asked: dict[str, Frame] = {}
+        self._requests: dict[str, Frame] = {}
         self._calls: dict[tuple[Any, Any], str] = {}
 
     def read(self, record: Record) -> None:
@@ -240,22 +242,22 @@ class _Questions:
         if frame.get("type") == "control_cancel_request":
             self.withdrawn.add(request_id)
         elif frame.get("type") == "control_request":
-            self._asked[request_id] = request
+            self._requests[request_id] = request
             self._note_call(request_id, request)
 
     def _note_call(self, request_id: str, request: Frame) -> None:
         server, called = request.get("server_name"), inside(request, "message")
         if called.get("method") == "notifications/cancelled":
-            taken_back = (server, inside(called, "params").get("requestId"))
-            self.withdrawn |= {self._calls[taken_back]} if taken_back in self._calls else set()
+            cancelled = (server, inside(called, "params").get("requestId"))
+            self.withdrawn |= {self._calls[cancelled]} if cancelled in self._calls else set()
         elif "id" in called:
             self._calls[server, called["id"]] = request_id
 
-    def answer_in_words(self, request_id: str) -> str:
-        return f"the answer to {describe_request(self._asked.get(request_id, {}))}"
+    def describe_answer(self, request_id: str) -> str:
+        return f"the answer to {describe_request(self._requests.get(request_id, {}))}"
 
 
-def _takes_back(record: Record) -> bool:
+def _is_cancel(record: Record) -> bool:
     line = record.line
     return b'"control_cancel_request"' in line or b'"notifications/cancelled"' in line
 
@@ -278,8 +280,8 @@ def _content(subject: Frame) -> Frame:
     return {"content": subject.get("content")}
 
 
-def _what(meaning: LineKey, number: int = 0) -> str:
-    kind, word = meaning
+def _describe(key: LineKey, number: int = 0) -> str:
+    kind, detail = key
     if kind == "prompt":
         return f"prompt {number}" if number else "a prompt"
-    return "the cancelling of a request" if kind == "cancel" else f"the {kind} {word}"
+    return "the cancelling of a request" if kind == "cancel" else f"the {kind} {detail}"

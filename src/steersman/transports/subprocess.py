@@ -71,8 +71,8 @@ class SubprocessTransport:
         loop = asyncio.get_running_loop()
         directory = _private_path(self.files_in) if launch.files else None
         argv = resolve(launch, directory)
-        user = numbers_of(launch.user)
-        watcher = _LoopWatcher(loop, argv[0], launch.cwd)
+        user = user_ids(launch.user)
+        observer = _LoopObserver(loop, argv[0], launch.cwd)
         try:
             (stdin, ours), (out, stdout), (err, stderr) = pipe(), pipe(), pipe()
             supervisor = Supervisor.current()
@@ -80,34 +80,34 @@ class SubprocessTransport:
             raise launch_error("guard", error, argv[0], launch.cwd) from error
         _enlarge(out)
         ends = (stdin, stdout, stderr)
-        order = SpawnRequest(
+        request = SpawnRequest(
             argv, launch.env, launch.cwd, directory, launch.files, ends, self.python, user
         )
-        child = supervisor.spawn(order, watcher)
+        process = supervisor.spawn(request, observer)
         try:
-            pid = await watcher.start
+            pid = await observer.start
         except BaseException:
-            child.kill()
+            process.kill()
             for end in (ours, out, err):
                 end.close()
-            await asyncio.wait([watcher.end], timeout=KILL_PATIENCE)
+            await asyncio.wait([observer.end], timeout=KILL_PATIENCE)
             raise
         pump = _Pump(loop, receiver, ours, out, err)
-        watcher.when_gone(pump.gone)
-        return SubprocessChannel(pump, child, pid)
+        observer.on_exit(pump.process_exited)
+        return SubprocessChannel(pump, process, pid)
 
 
 class SubprocessChannel:
     """The way to one child process; kills its tree when nobody holds it any more."""
 
-    def __init__(self, pump: _Pump, child: GuardedProcess, pid: int) -> None:
+    def __init__(self, pump: _Pump, process: GuardedProcess, pid: int) -> None:
         self._pump = pump
         self.write = pump.write
-        self._child = child
+        self._process = process
         self._pid = pid
         self._is_suspended = False
         # At exit the supervisor kills everyone, in better order.
-        weakref.finalize(self, child.kill).atexit = False
+        weakref.finalize(self, process.kill).atexit = False
 
     @property
     def pid(self) -> int:
@@ -118,20 +118,20 @@ class SubprocessChannel:
 
     def suspend(self) -> None:
         self._is_suspended = True
-        self._child.suspend()
+        self._process.suspend()
 
     def resume(self) -> None:
         self._is_suspended = False
-        self._child.resume()
+        self._process.resume()
 
     def close(self, grace: float) -> None:
         # A tree that is being stopped must not run on at the sight of its input's end.
         if not self._is_suspended:
             self._pump.end_input()
-        self._child.close(grace)
+        self._process.close(grace)
 
     def kill(self) -> None:
-        self._child.kill()
+        self._process.kill()
 
 
 def resolve(launch: Launch, directory: str | None) -> tuple[str, ...]:
@@ -142,10 +142,10 @@ def resolve(launch: Launch, directory: str | None) -> tuple[str, ...]:
     for name in launch.files:
         if "/" in name or name in ("", ".", ".."):
             raise UsageError("files", name, "a plain file name")
-    return tuple(_word(part, launch.files, directory) for part in launch.argv)
+    return tuple(_argument(part, launch.files, directory) for part in launch.argv)
 
 
-def numbers_of(user: str | None) -> tuple[int, ...]:
+def user_ids(user: str | None) -> tuple[int, ...]:
     """The numbers under which a user runs: their own, their group's, and their further groups'."""
     if user is None:
         return ()
@@ -176,8 +176,8 @@ def launch_error(stage: str, error: Exception, program: str, cwd: str | None) ->
     return LaunchError(f"{program} could not be started: {reason}")
 
 
-class _LoopWatcher:
-    """Carries the supervisor's news into the event loop."""
+class _LoopObserver:
+    """Carries the supervisor's notifications into the event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, program: str, cwd: str | None) -> None:
         self.start: asyncio.Future[int] = loop.create_future()
@@ -187,23 +187,23 @@ class _LoopWatcher:
         self._program = program
         self._cwd = cwd
         self._status: int | None = None
-        self._when_gone: Callable[[int], None] | None = None
+        self._on_exit: Callable[[int], None] | None = None
 
     def started(self, pid: int) -> None:
         self._post(lambda: self._settle(lambda: self.start.set_result(pid)))
 
     def failed(self, stage: str, error: Exception) -> None:
-        told = launch_error(stage, error, self._program, self._cwd)
-        self._post(lambda: self._note_failure(told))
+        failure = launch_error(stage, error, self._program, self._cwd)
+        self._post(lambda: self._note_failure(failure))
 
-    def gone(self, status: int) -> None:
-        self._post(lambda: self._note_gone(status))
+    def exited(self, status: int) -> None:
+        self._post(lambda: self._note_exit(status))
 
     def is_lost(self) -> bool:
         return self._loop.is_closed()
 
-    def when_gone(self, callback: Callable[[int], None]) -> None:
-        self._when_gone = callback
+    def on_exit(self, callback: Callable[[int], None]) -> None:
+        self._on_exit = callback
         if self._status is not None:
             # Not before the caller has its channel.
             self._loop.call_soon(callback, self._status)
@@ -220,16 +220,16 @@ class _LoopWatcher:
         if not self.end.done():
             self.end.set_result(None)
 
-    def _note_gone(self, status: int) -> None:
+    def _note_exit(self, status: int) -> None:
         self._status = status
         self._note_end()
-        if self._when_gone is not None:
-            self._when_gone(status)
+        if self._on_exit is not None:
+            self._on_exit(status)
 
-    def _post(self, news: Callable[[], object]) -> None:
+    def _post(self, job: Callable[[], object]) -> None:
         # When the loop is closed, `is_lost` tells the supervisor.
         with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(news)
+            self._loop.call_soon_threadsafe(job)
 
 
 class _Pump:
@@ -280,7 +280,7 @@ class _Pump:
         if not self._queue:
             self._close_stdin()
 
-    def gone(self, status: int) -> None:
+    def process_exited(self, status: int) -> None:
         """Take what is left in the pipes: the tree is gone, so there will be no more."""
         self._status = status
         self._close_stdin()
@@ -293,7 +293,7 @@ class _Pump:
     def _flush(self) -> None:
         try:
             chunk = list(itertools.islice(self._queue, BUFFERS_PER_WRITE))
-            self._forget(os.writev(self._stdin.number, chunk))
+            self._drop_written(os.writev(self._stdin.number, chunk))
         except BlockingIOError:
             pass
         except OSError:
@@ -304,7 +304,7 @@ class _Pump:
         if self._is_ending and not self._queue:
             self._close_stdin()
 
-    def _forget(self, written: int) -> None:
+    def _drop_written(self, written: int) -> None:
         while self._queue and written >= len(self._queue[0]):
             written -= len(self._queue.popleft())
         if written:
@@ -387,7 +387,7 @@ class _Source:
         return True
 
 
-def _word(part: str | FileArgument, files: Mapping[str, bytes], directory: str | None) -> str:
+def _argument(part: str | FileArgument, files: Mapping[str, bytes], directory: str | None) -> str:
     if isinstance(part, str):
         return part
     if part.name not in files:

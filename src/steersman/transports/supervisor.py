@@ -24,7 +24,7 @@ __all__ = ["Supervisor"]
 
 EXIT_PATIENCE = 2.0
 LOST_INTERVAL = 0.5
-"""How often to look whether a watcher's event loop is still there."""
+"""How often to look whether an observer's event loop is still there."""
 
 logger = logging.getLogger(__name__)
 
@@ -68,9 +68,9 @@ class Supervisor:
         if cls._current is not None:
             cls._current.kill_all(EXIT_PATIENCE)
 
-    def spawn(self, order: SpawnRequest, watcher: ProcessObserver) -> GuardedProcess:
-        """Have a CLI started; the watcher learns how it went."""
-        child = GuardedProcess(self.post, order, watcher)
+    def spawn(self, request: SpawnRequest, observer: ProcessObserver) -> GuardedProcess:
+        """Have a CLI started; the observer learns how it went."""
+        child = GuardedProcess(self.post, request, observer)
         self.post(lambda: self._spawn(child))
         return child
 
