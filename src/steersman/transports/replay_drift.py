@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
 from steersman import _json
+from steersman._json import Json
 from steersman.errors import SteersmanError
 
 __all__ = ["Absent", "Drift", "Drifted", "first_difference"]
@@ -31,8 +31,8 @@ class Drift:
 
     what: str
     """The prompt, the request or the decision that is meant."""
-    recorded: Any = NOTHING
-    came: Any = NOTHING
+    recorded: Json = NOTHING
+    came: Json = NOTHING
     seq: int = 0
     """The number of the record on the tape; 0 where there is none."""
     track: int = 0
@@ -61,7 +61,7 @@ class Drifted(SteersmanError):
         )
 
 
-def first_difference(recorded: Any, came: Any, path: str = "") -> tuple[str, Any, Any] | None:
+def first_difference(recorded: Json, came: Json, path: str = "") -> tuple[str, Json, Json] | None:
     """The path to the first place where two values differ, and both sides of it."""
     if _json.is_object(recorded) and _json.is_object(came):
         for name in dict.fromkeys((*recorded, *came)):
@@ -81,7 +81,7 @@ def first_difference(recorded: Any, came: Any, path: str = "") -> tuple[str, Any
     return None if recorded == came else (path, recorded, came)
 
 
-def _shown(value: Any) -> str:
+def _shown(value: Json) -> str:
     if isinstance(value, Absent):
         return value.value
     text = str(_json.dumps(value), "utf-8", "replace")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from steersman import _json
+from steersman._json import JsonDict
 
 __all__ = [
     "END",
@@ -19,7 +19,7 @@ __all__ = [
     "object_of",
 ]
 
-Frame = dict[str, Any]
+Frame = JsonDict
 
 LineKey = tuple[str, str]
 """A kind of line, and the detail that distinguishes lines of that kind."""

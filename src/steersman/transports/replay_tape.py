@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
+from steersman._json import Json
 from steersman.journal import Kind
 from steersman.journal.files import EXITED, INPUT_ENDED, STDERR, Record, Track
 from steersman.transports.replay_drift import Drift
@@ -232,7 +232,7 @@ class _CliRequests:
     def __init__(self) -> None:
         self.withdrawn: set[str] = set()
         self._requests: dict[str, Frame] = {}
-        self._calls: dict[tuple[Any, Any], str] = {}
+        self._calls: dict[tuple[Json, Json], str] = {}
 
     def read(self, record: Record) -> None:
         if record.kind != Kind.CONTROL.value:
