@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from steersman.errors import CliNotFound, LaunchError, UsageError, WorkingDirectoryMissing
 from steersman.ports import Channel, FileArgument, Launch
+from steersman.testing.contracts.transports import RecordingReceiver
 from steersman.transports.command import CommandTransport, preamble
 
 GRACE = 1.0
@@ -46,28 +47,6 @@ print(json.dumps({
 }))
 sys.exit(3)
 """
-
-
-class Collector:
-    def __init__(self) -> None:
-        self.out = b""
-        self.err = b""
-        self.status: int | None = None
-
-    def data_received(self, data: bytes) -> None:
-        self.out += data
-
-    def stderr_received(self, data: bytes) -> None:
-        self.err += data
-
-    def exited(self, status: int) -> None:
-        assert self.status is None
-        self.status = status
-
-    async def end(self) -> int:
-        await eventually(lambda: self.status is not None)
-        assert self.status is not None
-        return self.status
 
 
 async def eventually(is_true: Callable[[], bool], seconds: float = 15) -> None:
@@ -107,15 +86,17 @@ def show(tmp_path: Path) -> str:
     return str(program)
 
 
-async def ask(transport: CommandTransport, launch: Launch) -> tuple[dict[str, object], Collector]:
-    told = Collector()
-    channel = await transport.open(launch, told)
+async def ask(
+    transport: CommandTransport, launch: Launch
+) -> tuple[dict[str, object], RecordingReceiver]:
+    receiver = RecordingReceiver()
+    channel = await transport.open(launch, receiver)
     channel.write(b"hel")
     channel.write(b"lo\n")
     channel.end_input()
-    assert await told.end() == 3, told.err
+    assert await receiver.exit() == 3, receiver.err
     assert channel.pid is None
-    return json.loads(told.out), told
+    return json.loads(receiver.out), receiver
 
 
 CONTENT = bytes(range(256)) * 300
@@ -157,10 +138,10 @@ async def test_everything_arrives_behind_any_shell(tmp_path: Path, show: str) ->
     for prefix in far_shells(tmp_path):
         transport = CommandTransport(prefix, program=show)
 
-        seen, told = await ask(transport, launch_of_everything(tmp_path))
+        seen, receiver = await ask(transport, launch_of_everything(tmp_path))
 
         check_everything(seen, tmp_path)
-        assert told.err == b""
+        assert receiver.err == b""
 
 
 @pytest.mark.parametrize(
@@ -179,9 +160,9 @@ async def test_everything_arrives_behind_any_prefix(
 async def test_what_a_login_script_prints_goes_to_stderr(show: str) -> None:
     prefix = ("sh", "-c", 'echo Welcome; printf "to the box"; exec "$@"', "sh")
 
-    _, told = await ask(CommandTransport(prefix, program=show), Launch(("x",)))
+    _, receiver = await ask(CommandTransport(prefix, program=show), Launch(("x",)))
 
-    assert told.err == b"Welcome\nto the box"
+    assert receiver.err == b"Welcome\nto the box"
 
 
 async def test_the_transports_own_variables_win(show: str) -> None:
@@ -195,7 +176,7 @@ async def test_the_transports_own_variables_win(show: str) -> None:
 
 
 async def test_a_local_prefix_only_stands_in_front(tmp_path: Path) -> None:
-    told = Collector()
+    receiver = RecordingReceiver()
     launch = Launch(
         ("/bin/sh", "-c", 'cat "$1"; echo "$1"; env', "sh", FileArgument("", "f")),
         env={"A": "1", "PATH": os.environ["PATH"]},
@@ -203,10 +184,10 @@ async def test_a_local_prefix_only_stands_in_front(tmp_path: Path) -> None:
         files={"f": b"private\n"},
     )
 
-    channel = await CommandTransport(("nice", "-n", "1"), local=True).open(launch, told)
+    channel = await CommandTransport(("nice", "-n", "1"), local=True).open(launch, receiver)
 
-    assert await told.end() == 0
-    private, path, *env = told.out.decode().splitlines()
+    assert await receiver.exit() == 0
+    private, path, *env = receiver.out.decode().splitlines()
     assert private == "private"
     assert not Path(path).parent.exists()
     assert {line.partition("=")[0] for line in env} <= {"A", "PATH", "PWD", "SHLVL", "_", "OLDPWD"}
@@ -227,33 +208,35 @@ async def test_a_program_may_live_in_the_far_home(tmp_path: Path, show: str) -> 
 async def test_a_far_directory_that_is_missing_is_told(show: str) -> None:
     with pytest.raises(WorkingDirectoryMissing, match="/no/where"):
         await CommandTransport(("env",), program=show).open(
-            Launch(("x",), cwd="/no/where"), Collector()
+            Launch(("x",), cwd="/no/where"), RecordingReceiver()
         )
 
 
 async def test_a_far_cli_that_is_missing_is_told() -> None:
     with pytest.raises(CliNotFound) as caught:
-        await CommandTransport(("env",), program="no-such-claude").open(Launch(("x",)), Collector())
+        await CommandTransport(("env",), program="no-such-claude").open(
+            Launch(("x",)), RecordingReceiver()
+        )
 
     assert caught.value.looked_in == ("no-such-claude, behind `env`",)
 
 
 async def test_a_prefix_that_fails_is_told_with_its_own_words() -> None:
-    told = Collector()
+    receiver = RecordingReceiver()
 
     with pytest.raises(LaunchError) as caught:
         await CommandTransport(("sh", "-c", "echo no such box >&2; exit 7", "sh")).open(
-            Launch(("x",)), told
+            Launch(("x",)), receiver
         )
 
     assert caught.value.evidence.status == 7
     assert caught.value.evidence.stderr_tail == "no such box\n"
-    assert (told.out, told.err, told.status) == (b"", b"", None)
+    assert receiver.received == (b"", b"", [])
 
 
 async def test_a_prefix_that_does_not_exist_is_not_found() -> None:
     with pytest.raises(CliNotFound):
-        await CommandTransport(("/no/such/ssh", "host")).open(Launch(("x",)), Collector())
+        await CommandTransport(("/no/such/ssh", "host")).open(Launch(("x",)), RecordingReceiver())
 
 
 async def test_a_far_side_that_says_nothing_is_given_up(tmp_path: Path) -> None:
@@ -261,7 +244,7 @@ async def test_a_far_side_that_says_nothing_is_given_up(tmp_path: Path) -> None:
     silent = ("sh", "-c", f"echo $$ >{pid}; exec sleep 60", "sh")
 
     with pytest.raises(LaunchError, match="not ready in"):
-        await CommandTransport(silent, timeout=0.3).open(Launch(("x",)), Collector())
+        await CommandTransport(silent, timeout=0.3).open(Launch(("x",)), RecordingReceiver())
 
     await eventually(lambda: not is_alive(int(read(pid))))
 
@@ -273,7 +256,9 @@ def read(path: Path) -> str:
 async def test_cancelling_leaves_nothing(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     silent = ("sh", "-c", f"echo $$ >{pid}.new; mv {pid}.new {pid}; exec sleep 60", "sh")
-    opening = asyncio.create_task(CommandTransport(silent).open(Launch(("x",)), Collector()))
+    opening = asyncio.create_task(
+        CommandTransport(silent).open(Launch(("x",)), RecordingReceiver())
+    )
     await eventually(pid.exists)
 
     opening.cancel()
@@ -305,22 +290,26 @@ def waits(tmp_path: Path) -> str:
     return str(program)
 
 
-async def start_waiting(transport: CommandTransport) -> tuple[Channel, Collector, int, Path]:
-    told = Collector()
-    channel = await transport.open(Launch(("x", FileArgument("", "f")), files={"f": b"x"}), told)
-    await eventually(lambda: b"\n" in told.out)
-    pid, path = told.out.decode().split()
-    return channel, told, int(pid), Path(path)
+async def start_waiting(
+    transport: CommandTransport,
+) -> tuple[Channel, RecordingReceiver, int, Path]:
+    receiver = RecordingReceiver()
+    channel = await transport.open(
+        Launch(("x", FileArgument("", "f")), files={"f": b"x"}), receiver
+    )
+    await eventually(lambda: b"\n" in receiver.out)
+    pid, path = receiver.out.decode().split()
+    return channel, receiver, int(pid), Path(path)
 
 
 async def test_a_terminated_far_cli_leaves_no_files(waits: str) -> None:
-    channel, told, pid, path = await start_waiting(CommandTransport(("env",), program=waits))
+    channel, receiver, pid, path = await start_waiting(CommandTransport(("env",), program=waits))
     assert path.exists()
 
     channel.close(GRACE)
 
-    assert await told.end() == 9
-    assert told.out.endswith(b"term\n")
+    assert await receiver.exit() == 9
+    assert receiver.out.endswith(b"term\n")
     assert not is_alive(pid)
     assert not path.parent.exists()
 
@@ -331,11 +320,11 @@ async def test_a_signal_to_the_far_shell_alone_reaches_the_cli(
 ) -> None:
     shell = tmp_path / "shell"
     prefix = ("sh", "-c", f'echo $$ >{shell}; exec "$@"', "sh")
-    _channel, told, _, path = await start_waiting(CommandTransport(prefix, program=waits))
+    _channel, receiver, _, path = await start_waiting(CommandTransport(prefix, program=waits))
 
     os.kill(int(read(shell)), number)
 
-    assert await told.end() == 9
+    assert await receiver.exit() == 9
     assert not path.parent.exists()
 
 
@@ -402,7 +391,7 @@ def test_any_value_argument_and_file_survive(
         "word",
     )
 
-    told = subprocess.run(
+    receiver = subprocess.run(
         [command, *(["sh"] if name == "busybox" else [])],
         input=script,
         capture_output=True,
@@ -410,8 +399,8 @@ def test_any_value_argument_and_file_survive(
         timeout=20,
     )
 
-    ready, _, rest = told.stdout.partition(b"\n")
-    assert (ready, told.stderr) == (b"word ready", b"")
+    ready, _, rest = receiver.stdout.partition(b"\n")
+    assert (ready, receiver.stderr) == (b"word ready", b"")
     assert rest == value.encode() + b"\0" + argument.encode() + b"\0" + content
 
 
@@ -489,11 +478,11 @@ async def test_a_second_command_behind_ssh_works_like_the_first(
 async def test_when_ssh_is_killed_the_far_cli_and_its_files_go(
     waits: str, ssh: tuple[str, ...]
 ) -> None:
-    channel, told, pid, path = await start_waiting(CommandTransport(ssh, program=waits))
+    channel, receiver, pid, path = await start_waiting(CommandTransport(ssh, program=waits))
 
     channel.kill()
 
-    assert await told.end() == -signal.SIGKILL
+    assert await receiver.exit() == -signal.SIGKILL
     await eventually(lambda: not is_alive(pid))
     await eventually(lambda: not path.parent.exists())
 
@@ -505,7 +494,7 @@ async def test_an_ssh_that_cannot_connect_says_why(tmp_path: Path) -> None:
         pytest.skip("no ssh on this machine")
 
     with pytest.raises(LaunchError) as caught:
-        await CommandTransport(ssh_prefix(tmp_path, port)).open(Launch(("x",)), Collector())
+        await CommandTransport(ssh_prefix(tmp_path, port)).open(Launch(("x",)), RecordingReceiver())
 
     assert caught.value.evidence.status == 255
     assert "refused" in caught.value.evidence.stderr_tail

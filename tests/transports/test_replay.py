@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from steersman import Agent, Session
 from steersman.errors import LaunchError, SteersmanError
 from steersman.journal import Entry
-from steersman.journal.files import EXITED, INPUT_ENDED, STDERR, Header, Record, Track
+from steersman.journal.files import EXITED, INPUT_ENDED, Header, Record, Track
 from steersman.ports import Channel, Launch
 from steersman.transports.replay import DRIFTED, ReplayTransport
 from steersman.transports.replay_drift import Drift, Drifted, first_difference
@@ -217,17 +217,6 @@ async def test_lines_that_came_at_once_come_at_once() -> None:
         await host.hears(3)
 
     assert [chunk.count(b"\n") for chunk in host.chunks] == [2, 1]
-
-
-async def test_stderr_and_the_exit_are_played_too() -> None:
-    track = tape(
-        Record(1, 1.0, STDERR, b"oh dear\n"), Record(2, 2.0, EXITED, details={"status": 7})
-    )
-
-    async with hosted(ReplayTransport([track])) as host:
-        status = await host.gone
-
-    assert (status, host.stderr) == (7, b"oh dear\n")
 
 
 async def test_what_comes_after_the_end_of_input_waits_for_it() -> None:

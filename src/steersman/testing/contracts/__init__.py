@@ -1,0 +1,1 @@
+"""Contract suites: the tests that every adapter of a port must pass."""
