@@ -432,7 +432,7 @@ async def test_each_start_plays_a_track_and_one_too_many_is_refused() -> None:
         async with hosted(replay) as host:
             heard += [json.loads(line)["text"] for line in await host.hears(1)]
 
-    with pytest.raises(LaunchError, match="holds 2 starts"):
+    with pytest.raises(LaunchError, match="has 2 starts"):
         await replay.open(LAUNCH, host)
     assert heard == ["a", "b"]
 
@@ -443,7 +443,7 @@ async def test_a_replay_that_has_drifted_is_not_started_again() -> None:
         host.write(prompt("surprise"))
         await host.gone
 
-    with pytest.raises(LaunchError, match="left its tape: the tape has no such line: a prompt"):
+    with pytest.raises(LaunchError, match="replay has drifted: the tape has no such line: a prompt"):
         await replay.open(LAUNCH, host)
 
 

@@ -1,4 +1,4 @@
-"""One guard and the CLI behind it: how it is started, how it is ended.
+"""One guard process and the CLI behind it: the start and the stop sequence.
 
 Controlled through the methods of `GuardedProcess`; reports what became of the CLI to a
 `ProcessObserver`. Knows the guard's commands and reports, the stop sequence and its deadlines.
@@ -25,63 +25,64 @@ from steersman.transports.pipes import PipeEnd, pipe
 __all__ = ["GuardedProcess", "ProcessObserver", "SpawnRequest", "StopStage"]
 
 START_PATIENCE = 30.0
-"""How long a guard may take to bring up a CLI."""
+"""Seconds that a guard may take to start a CLI."""
 KILL_PATIENCE = guard.KILL_PATIENCE + 1.0
-"""How long a guard may take to kill its tree before we do it ourselves."""
+"""Seconds that a guard may take to kill its tree before the supervisor kills it directly."""
 LAST_PATIENCE = 1.0
+"""Seconds to wait for a guard that was killed before its exit is reported anyway."""
 
 LOADER_NAMES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
-"""What our own interpreter may need from our environment to start once more."""
+"""Variables that this interpreter may need in order to start a second time, for the guard."""
 
 BOOT = """\
 import sys
 from _frozen_importlib_external import SourceFileLoader as Loader
 exec(Loader("__main__", sys.argv.pop(1)).get_code("__main__"))
 """
-"""Runs the guard like a script, but takes the compiled file where there is one: 4 of 15 ms."""
+"""Runs the guard like a script, but uses its compiled file if there is one: saves 4 of 15 ms."""
 
 logger = logging.getLogger(__name__)
 
 
 class ProcessObserver(Protocol):
-    """Is notified about one spawned process. Called in the supervisor's thread; must not block."""
+    """Is notified about one process, in the supervisor's thread. Must not block or raise."""
 
     def started(self, pid: int) -> None:
-        """Learn that the CLI runs, under this pid."""
+        """The CLI runs, with this pid."""
         ...
 
     def failed(self, stage: str, error: Exception) -> None:
-        """Learn that it does not, and that nothing is left of the attempt."""
+        """The CLI could not be started, and nothing is left of the attempt."""
         ...
 
     def exited(self, status: int) -> None:
-        """Learn that a CLI that had started has exited, with its whole process tree."""
+        """The CLI had started and has exited, with its whole process tree."""
         ...
 
     def is_lost(self) -> bool:
-        """Whether notifications can no longer be delivered."""
+        """Return True when notifications can no longer be delivered."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SpawnRequest:
-    """Everything it takes to start one CLI."""
+    """Everything that is needed to start one CLI."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(repr=False)
     cwd: str | None
     directory: str | None
-    """Where the guard is to make the private directory; None for no files."""
+    """The private directory that the guard creates; None if there are no files."""
     files: Mapping[str, bytes] = field(repr=False)
     pipes: tuple[PipeEnd, PipeEnd, PipeEnd]
-    """The CLI's ends of stdin, stdout and stderr; closed here once the guard has them."""
+    """The CLI's ends of stdin, stdout and stderr. Closed here once the guard has inherited them."""
     python: str = sys.executable
     user: tuple[int, ...] = ()
-    """Whom the CLI runs as: the numbers of the user, the group, and the further groups."""
+    """Ids to run the CLI as: user, group, supplementary groups. Empty for the current user."""
 
 
 class StopStage(enum.IntEnum):
-    """How far down the ladder a child is."""
+    """How far the stop sequence has come. Later stages are less patient."""
 
     STARTING = 0
     RUNNING = 1
@@ -93,7 +94,11 @@ class StopStage(enum.IntEnum):
 
 
 class GuardedProcess:
-    """One guard and its CLI. The methods may be called from any thread and return at once."""
+    """One guard and its CLI.
+
+    `suspend`, `resume`, `close` and `kill` may be called from any thread and return at once; the
+    other members are used by the supervisor, in its thread.
+    """
 
     def __init__(
         self,
@@ -123,13 +128,16 @@ class GuardedProcess:
         self._post(self._resume)
 
     def close(self, grace: float) -> None:
-        """Take it that stdin was ended; wait, terminate, wait, kill."""
+        """Begin the stop sequence: wait `grace` seconds, SIGTERM, wait again, SIGKILL.
+
+        The caller has closed stdin, unless the tree is suspended.
+        """
         self._post(lambda: self._close(grace))
 
     def kill(self) -> None:
         self._post(self.kill_now)
 
-    # From here on everything runs in the supervisor's thread.
+    # Everything below runs in the supervisor's thread.
 
     @property
     def deadline(self) -> float | None:
@@ -165,7 +173,7 @@ class GuardedProcess:
         return True
 
     def read_status(self) -> bool:
-        """Take in what the guard reports; False when it has nothing more to say."""
+        """Handle what the guard reports. Return False when the guard has closed the pipe."""
         try:
             data = os.read(self.status_number, 4096)
         except BlockingIOError:
@@ -176,7 +184,7 @@ class GuardedProcess:
         return bool(data)
 
     def escalate(self, now: float) -> None:
-        """The deadline has passed: become less patient."""
+        """Enter the next stage, because the deadline of the current one has passed."""
         if self._stage == StopStage.STARTING:
             self._failure = ("guard", TimeoutError("the guard did not start the CLI in time"))
         match self._stage:
@@ -188,7 +196,7 @@ class GuardedProcess:
                 self._kill_guard()
                 self._enter(StopStage.GUARD_KILLED, now + LAST_PATIENCE)
             case StopStage.GUARD_KILLED | StopStage.GIVEN_UP:
-                # Not even SIGKILL ends it. Nobody shall wait for it; we go on watching.
+                # SIGKILL did not end it. Report the exit so that no caller waits; keep watching.
                 self._report_end()
                 self._enter(StopStage.GIVEN_UP, None)
 
@@ -197,10 +205,10 @@ class GuardedProcess:
             self._enter(StopStage.KILLED, time.monotonic() + KILL_PATIENCE, b"k")
 
     def guard_exited(self) -> None:
-        """The guard has ended: leave nothing of it, and tell."""
+        """Clean up after a guard that has exited, and notify the observer."""
         if self._cli and self._exit_status is None:
             _kill_group(self._cli)
-        # A host that reaps children of its own accord leaves us nothing to wait for.
+        # A host program that reaps all its children has already waited for the guard.
         with contextlib.suppress(ChildProcessError):
             os.waitpid(self._guard, 0)
         if self._request.directory:
@@ -223,7 +231,7 @@ class GuardedProcess:
             self._grace = grace
             self._enter(StopStage.INPUT_ENDED, now + grace)
             if self._is_suspended:
-                # It cannot see the end of its input, and must not run on to see it.
+                # A suspended tree cannot read the end of its input, and must not be resumed for it.
                 self.escalate(now)
         elif self._stage < StopStage.KILLED and self._deadline is not None:
             self._grace = min(self._grace, grace)
@@ -238,7 +246,7 @@ class GuardedProcess:
     def _send(self, command: bytes) -> None:
         if self._control is None:
             return
-        # On failure the guard is ending already, or is stuck and the deadline will see to it.
+        # On failure the guard is exiting, or it is stuck and the deadline will pass.
         with contextlib.suppress(OSError):
             os.write(self._control.number, command)
 
@@ -277,11 +285,11 @@ class GuardedProcess:
             killed = -int(signal.SIGKILL)
             self._observer.exited(killed if self._exit_status is None else self._exit_status)
         else:
-            stage, error = self._failure or ("guard", OSError("the guard ended"))
+            stage, error = self._failure or ("guard", OSError("the guard exited"))
             self._observer.failed(stage, error)
 
     def _kill_guard(self) -> None:
-        # While its end of the status pipe is open it lives, so the number is still its own.
+        # The guard lives while its end of the status pipe is open, so the pid is still its own.
         guard.kill_below(self._guard, {self._cli} if self._cli else ())
         guard.send_signal(self._guard, signal.SIGKILL)
 
@@ -316,5 +324,5 @@ def _write_private(path: Path, content: bytes, user: tuple[int, ...]) -> None:
     number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     if user:
         os.fchown(number, user[0], user[1])
-    with open(number, "wb") as file:  # noqa: PTH123 - it is open already
+    with open(number, "wb") as file:  # noqa: PTH123 - takes a descriptor
         file.write(content)

@@ -1,7 +1,7 @@
-"""A CLI that lives in this process.
+"""A CLI that is an object in this process.
 
-A `Peer` gets what a session writes and answers through a `Wire`. Nothing is handed over inside the
-call that says it: both directions go through the event loop, as they would through pipes.
+A `Peer` receives what a session writes and answers through a `Wire`. Nothing is delivered inside
+the call that writes it: both directions go through the event loop, as they would through pipes.
 """
 
 from __future__ import annotations
@@ -20,46 +20,46 @@ __all__ = ["MemoryTransport", "Peer", "Wire"]
 
 
 class Peer(Protocol):
-    """Plays the CLI. Called by the event loop only, and never after its end."""
+    """Acts as the CLI. Called only by the event loop, and never after the exit."""
 
     def connected(self, launch: Launch, wire: Wire) -> None:
-        """Begin, as `launch` says; what is written to `wire` is heard a moment later."""
+        """Start, with the arguments of `launch`. Writes to `wire` are delivered later."""
         ...
 
     def data_received(self, data: bytes) -> None:
-        """Take the next chunk of stdin."""
+        """Handle the next chunk of stdin."""
         ...
 
     def input_ended(self) -> None:
-        """Learn that nothing more will come."""
+        """Handle the end of stdin."""
         ...
 
     def killed(self) -> asyncio.Future[Any] | None:
-        """Let go of everything: it is ended from outside, and no longer heard.
+        """Release everything: the session has killed this CLI and ignores its output.
 
-        Gives a future if its tasks need a moment to end; the exit is reported when it is done.
+        Return a future if tasks need time to end; the exit is reported when the future is done.
         """
         ...
 
 
 class Wire:
-    """A peer's stdout, stderr and exit."""
+    """The stdout, stderr and exit of a peer."""
 
     def __init__(self, channel: _MemoryChannel) -> None:
         self._channel = channel
 
     def write(self, data: bytes) -> None:
-        """Say `data` on stdout."""
+        """Write `data` to stdout."""
         if data:
             self._channel.deliver(lambda receiver: receiver.data_received(data))
 
     def write_stderr(self, data: bytes) -> None:
-        """Say `data` on stderr."""
+        """Write `data` to stderr."""
         if data:
             self._channel.deliver(lambda receiver: receiver.stderr_received(data))
 
     def exit(self, status: int) -> None:
-        """End, once all that was said is heard; the first word counts."""
+        """Exit, after everything written was delivered. Later calls are ignored."""
         self._channel.finish(status)
 
 
@@ -89,10 +89,10 @@ class _MemoryChannel:
         self._input_has_ended = False
         self._is_suspended = False
         self._is_ending = False
-        """Somebody ends it: it says nothing any more."""
+        """True when the session has killed the peer, whose output is dropped from then on."""
         self._has_exited = False
 
-    # What the session does
+    # Called by the session
 
     def write(self, data: bytes) -> None:
         if not self._input_has_ended:
@@ -105,7 +105,7 @@ class _MemoryChannel:
 
     def suspend(self) -> None:
         if self._has_exited:
-            # What is gone cannot be stopped; its last words and its exit are on their way.
+            # A CLI that has exited cannot be stopped; its last output and its exit are scheduled.
             return
         self._is_suspended = True
         self._to_peer.hold()
@@ -118,7 +118,7 @@ class _MemoryChannel:
 
     def close(self, grace: float) -> None:
         if self._has_exited:
-            # It ended where it stood, perhaps stopped: whoever ends it hears of it.
+            # The CLI exited while it was suspended: report the exit to the session that closes it.
             self._to_receiver.release()
         if self._has_exited or self._is_ending or self._loop.is_closed():
             return
@@ -132,7 +132,7 @@ class _MemoryChannel:
     def kill(self) -> None:
         self._end(-signal.SIGKILL)
 
-    # What the peer does
+    # Called by the peer
 
     def deliver(self, call: Callable[[Receiver], None]) -> None:
         if not self._has_exited and not self._is_ending:
@@ -163,13 +163,13 @@ class _MemoryChannel:
         if self._reaper is not None:
             self._reaper.cancel()
         self._to_receiver.put(lambda: self._receiver.exited(status))
-        # A stopped process that is killed is gone, however long it was stopped.
+        # A suspended process that is killed exits without being resumed.
         if self._is_ending or self._reaper is not None:
             self._to_receiver.release()
 
 
 class _Pipe:
-    """What is to be done in the loop's next round, in order."""
+    """Calls to make in the next round of the event loop, in order."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, context: contextvars.Context) -> None:
         self._loop = loop
@@ -199,7 +199,7 @@ class _Pipe:
 
     def _run(self) -> None:
         self._is_due = False
-        # Only what is here now: what this brings about waits for the next round.
+        # Calls that these calls add wait for the next round.
         for _ in range(len(self._waiting)):
             if self._is_held or not self._waiting:
                 break

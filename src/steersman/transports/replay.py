@@ -1,7 +1,7 @@
-"""A CLI that is played from a recording.
+"""A CLI that is replayed from a recording.
 
-Gets tracks of a journal file, one for each start. Where they come from, and what to do about a
-drift, is the caller's business.
+Takes tracks of a journal file, one for each start of the CLI. The caller loads them, and decides
+what to do about a drift (a difference from the recording).
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ from steersman.transports.replay_tape import Tape, TapeOutput
 __all__ = ["Clean", "ReplayTransport"]
 
 Clean = Callable[[bytes], bytes]
+"""Removes secrets from a line."""
 
 PATIENCE = 5.0
-"""Seconds that a tape waits for the next line of the host's."""
+"""Seconds that a tape waits for the next line from the host."""
 
 DRIFTED = 3
-"""The exit status of a CLI whose host left the tape."""
+"""The exit status after a drift."""
 
 ROUNDS_BEFORE_CANCEL = 5
-"""Rounds of the event loop in which a host can take up a question before it is taken back."""
+"""Rounds of the event loop in which a host can handle a request before it is cancelled."""
 
 
 def _unchanged(_launch: Launch) -> Clean:
@@ -42,26 +43,26 @@ def _no_options(_launch: Launch) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class ReplayTransport:
-    """Plays one track after the other, a new one for each start.
+    """Replays one track for each start of the CLI, in order.
 
-    In mode `stub` only prompts are compared with the tape; in mode `verify` everything that the
-    host says is. At the first drift the CLI ends, saying so on stderr.
+    Mode `stub` compares only prompts with the tape; mode `verify` compares every line from the
+    host. At the first drift the CLI writes it to stderr and exits.
     """
 
     tracks: Sequence[Track]
     mode: Literal["stub", "verify"] = "stub"
     patience: float | None = PATIENCE
-    """How long to wait for a line of the host's that the tape goes on with; `None` is for ever."""
+    """Seconds to wait for the next expected line from the host; `None` for no limit."""
     pace: float = 0.0
-    """How much of the time between two lines of the CLI's is really waited."""
+    """Factor for the recorded time between two lines of the CLI; 0 replays without waiting."""
     keep_going: bool = False
-    """Collect what differs and play on, as if the recorded line had come."""
+    """Whether to collect drifts and continue as if the recorded line had come."""
     clean: Callable[[Launch], Clean] = _unchanged
-    """Gives what takes secrets out of a line, as was done when it was recorded."""
+    """Returns what removes secrets from a line, as was done during the recording."""
     options_of: Callable[[Launch], tuple[str, ...]] = _no_options
-    """Gives what a track's header would say about a launch; what is empty is not compared."""
+    """Returns the options of a launch as in a track's header. Empty options are not compared."""
     drifts: list[Drift] = field(default_factory=list[Drift], init=False)
-    """What came otherwise, so far."""
+    """The drifts so far."""
     started: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
@@ -73,10 +74,10 @@ class ReplayTransport:
     async def open(self, launch: Launch, receiver: Receiver) -> Channel:
         if self.drifts and not self.keep_going:
             # A caller that restarts the CLI must learn why the last one exited.
-            raise LaunchError(f"this replay has left its tape: {self.drifts[0]}")
+            raise LaunchError(f"this replay has drifted: {self.drifts[0]}")
         if self.started >= len(self.tracks):
             raise LaunchError(
-                f"this recording holds {len(self.tracks)} starts of a CLI, and here is one more",
+                f"this recording has {len(self.tracks)} starts of a CLI; this is one more",
                 hint="record it again",
             )
         track = self.tracks[self.started]
@@ -91,7 +92,7 @@ class ReplayTransport:
         return await MemoryTransport(player).open(launch, receiver)
 
     def check(self) -> None:
-        """Raise `Drifted` if something came otherwise than it was recorded."""
+        """Raise `Drifted` if there was any drift."""
         if self.drifts:
             raise Drifted(self.drifts)
 
@@ -104,7 +105,7 @@ class ReplayTransport:
 
 
 class _Player:
-    """Says what the tape has, as fast as the host writes what it needs."""
+    """Writes the output of a tape, and gives the tape what the host writes."""
 
     def __init__(self, tape: Tape, settings: ReplayTransport, drift: Drift | None) -> None:
         self._tape = tape
@@ -119,9 +120,9 @@ class _Player:
         self._input_has_ended = False
         self._has_exited = False
 
-    # What the host does
+    # Called when the host writes
 
-    def connected(self, launch: Launch, wire: Wire) -> None:  # noqa: ARG002 - the peer's shape
+    def connected(self, launch: Launch, wire: Wire) -> None:  # noqa: ARG002 - as in Peer
         self._wire = wire
         if self._drift is not None:
             self._report(self._drift)
@@ -132,7 +133,7 @@ class _Player:
         for line in lines:
             drift = self._tape.receive(line) if line.strip() and not self._has_exited else None
             if drift is not None:
-                # A line that the tape does not have gets no answer from it.
+                # The tape has no answer to a line that it does not contain.
                 self._report(drift, must_end=drift.recorded is Absent.NOTHING)
         self._play()
 
@@ -144,7 +145,7 @@ class _Player:
     def killed(self) -> None:
         self._end()
 
-    # What the tape does
+    # Output of the tape
 
     def _play(self) -> None:
         if self._alarm is not None:
@@ -183,7 +184,7 @@ class _Player:
         self._play()
 
     def _wait_for_host(self) -> None:
-        """Nothing to say until the host writes: it has so much time for it."""
+        """Wait for the host, for at most `patience` seconds."""
         missing = self._tape.waits_for()
         if self._input_has_ended:
             if missing is not None and self._settings.mode == "verify" and not self._tape.has_ended:
@@ -226,7 +227,7 @@ def _flags(options: Iterable[str]) -> dict[str, str]:
 
 
 def _session_id(launch: Launch) -> str | None:
-    """The conversation that the host means to have, as far as it says so."""
+    """Return the session id that the host asks for, if it does."""
     for flag in ("--session-id=", "--resume="):
         for token in launch.argv:
             if isinstance(token, str) and token.startswith(flag):

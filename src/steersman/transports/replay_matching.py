@@ -1,4 +1,4 @@
-"""What a host says to a CLI, whatever ids it uses for it: how two runs are compared."""
+"""Matches lines from a host with recorded lines, although each run uses other ids."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ LineKey = tuple[str, str]
 END: LineKey = ("end of input", "")
 
 RUN_FIELDS = frozenset({"type", "message", "uuid", "session_id"})
-"""Fields of a prompt that are new on every run, or told otherwise."""
+"""Fields of a prompt that differ in every run, or that are compared separately."""
 
 
 def object_of(line: bytes) -> Frame:
-    """The object on a line; empty when there is none."""
+    """Return the JSON object on a line; empty if there is none."""
     try:
         found = _json.loads(line)
     except ValueError:
@@ -40,13 +40,13 @@ def object_of(line: bytes) -> Frame:
 
 
 def inside(frame: Frame, name: str) -> Frame:
-    """The object under a name; empty when there is none."""
+    """Return the object in the field `name`; empty if there is none."""
     found = frame.get(name)
     return found if _json.is_object(found) else {}
 
 
 def line_key(frame: Frame) -> LineKey:
-    """What a line of the host's is about."""
+    """Return the key under which a line from the host is matched."""
     match frame.get("type"):
         case "user":
             return "prompt", ""
@@ -61,7 +61,7 @@ def line_key(frame: Frame) -> LineKey:
 
 
 def comparable_part(frame: Frame) -> Frame:
-    """What a line says, without the ids that are new on every run."""
+    """Return the content of a line, without the ids that differ in every run."""
     match frame.get("type"):
         case "user":
             content = inside(frame, "message").get("content")
@@ -76,14 +76,14 @@ def comparable_part(frame: Frame) -> Frame:
 
 
 def _without(fields: Frame, without: frozenset[str] = frozenset()) -> Frame:
-    """Without what is null, too: it says as little as what is missing."""
+    """Return `fields` without null values, which mean the same as missing fields."""
     return {
         name: value for name, value in fields.items() if value is not None and name not in without
     }
 
 
 def describe_request(request: Frame) -> str:
-    """A question of the CLI's in words."""
+    """Return a description of a control request from the CLI."""
     match request.get("subtype"):
         case "can_use_tool":
             return f"the permission for {request.get('tool_name')} ({request.get('tool_use_id')})"
@@ -94,9 +94,9 @@ def describe_request(request: Frame) -> str:
         case "mcp_message":
             called = inside(request, "message")
             name = f"{called.get('method')} {inside(called, 'params').get('name', '')}".strip()
-            return f"{name} at the tool server {request.get('server_name')}"
+            return f"{name} of the MCP server {request.get('server_name')}"
         case subtype:
-            return f"a question {subtype}"
+            return f"the control request {subtype}"
 
 
 class IdMap:
@@ -109,7 +109,7 @@ class IdMap:
         self._recorded: dict[str, str] = {}
 
     def learn(self, recorded: Frame, came: Frame) -> None:
-        """Two lines mean the same: so do their ids."""
+        """Pair the ids of a recorded line and the line of this run that matches it."""
         match recorded, came:
             case {"type": "user", "uuid": str(old)}, {"uuid": str(new)}:
                 self._pair(_json.dumps(old), _json.dumps(new))
@@ -120,7 +120,7 @@ class IdMap:
                 pass
 
     def pair_sessions(self, old: str, new: str) -> None:
-        """The conversation's id, which is also part of paths."""
+        """Pair two session ids. They are replaced everywhere, because paths contain them."""
         self._pair(old.encode(), new.encode())
 
     def _pair(self, old: bytes, new: bytes) -> None:
@@ -133,13 +133,13 @@ class IdMap:
         return (kind, self._recorded.get(detail, detail)) if kind == "cancel" else key
 
     def to_live(self, line: bytes) -> bytes:
-        """A line of the tape for this run."""
+        """Return a line of the tape with the ids of this run."""
         line = self._to_live.apply(line)
-        # Some hosts count 1, 2, 3: the id of a request means something only in its place.
+        # Some hosts use 1, 2, 3 as request ids, so these are replaced only in `request_id`.
         return _REQUEST_ID.sub(self._name_request, line) if _ANSWER in line else line
 
     def to_tape(self, line: bytes) -> bytes:
-        """A line of this run as the tape would have it."""
+        """Return a line of this run with the ids of the tape."""
         return self._to_tape.apply(line)
 
     def _name_request(self, found: re.Match[bytes]) -> bytes:
@@ -151,7 +151,7 @@ _REQUEST_ID = re.compile(rb'("request_id":\s*)("(?:[^"\\]|\\.)*")')
 
 
 class _Replacements:
-    """Words, and the words to put in their place, all at once."""
+    """Byte strings and their replacements, applied in one pass."""
 
     def __init__(self) -> None:
         self._table: dict[bytes, bytes] = {}

@@ -1,8 +1,8 @@
-"""A recorded conversation that is played again, as a machine without I/O.
+"""A recorded conversation, replayed without I/O.
 
-The host's lines go in, and what the CLI said comes out, each line once the host has written what
-stands before it on the tape. Lines of the host are matched by key. Its ids are new on every
-run: the tape's are exchanged for them on the way out, and back on the way in.
+Takes lines from the host and returns the recorded output of the CLI. Each output waits until the
+host has written all lines that precede it on the tape. Lines are matched by key, because the host
+uses new ids in every run: ids of the tape are replaced in the output, and back in the input.
 """
 
 from __future__ import annotations
@@ -44,31 +44,31 @@ STDOUT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class TapeOutput:
-    """What the CLI says next: a chunk of stdout or stderr, or its exit."""
+    """The next output of the CLI: a chunk of stdout or stderr, or its exit."""
 
     at: float
     stdout: bytes = b""
     stderr: bytes = b""
     status: int | None = None
     is_cancel: bool = False
-    """Whether it takes a question back, which the host should have heard by then."""
+    """Whether the chunk cancels a request. The host should have handled the request by then."""
 
 
 @dataclass(slots=True)
 class _ExpectedLine:
-    """A line that the host wrote then, and has to write again."""
+    """A line that the host wrote during the recording and must write again."""
 
     record: Record
     frame: Frame
     key: LineKey
     what: str
     is_optional: bool = False
-    """An answer that nobody waited for any more: a host may leave it out."""
+    """True for the answer to a cancelled request, which a host need not write."""
     is_met: bool = False
 
 
 class Tape:
-    """One track, from its first line to its exit."""
+    """The replay of one track, from its first line to the exit."""
 
     def __init__(
         self,
@@ -78,9 +78,10 @@ class Tape:
         compares_all: bool = False,
         clean: Callable[[bytes], bytes] = lambda line: line,
     ) -> None:
-        """`compares_all` is for answers and requests too, not only for prompts.
+        """Prepare `track`. `session_id` replaces the recorded one.
 
-        `clean` takes out of a line of the host's what was taken out of the recorded ones.
+        `compares_all` compares answers and requests as well as prompts. `clean` removes from lines
+        of the host what was removed from the recorded ones.
         """
         self._track = track
         self._compares_all = compares_all
@@ -98,13 +99,13 @@ class Tape:
 
     @property
     def has_ended(self) -> bool:
-        """Whether everything was said."""
+        """Whether all output was written."""
         return self._at >= len(self._steps)
 
-    # What the host does
+    # Input from the host
 
     def receive(self, line: bytes) -> Drift | None:
-        """Take a line of the host's; tells if it is another one than the tape has."""
+        """Handle a line from the host. Return a drift if it differs from the tape."""
         frame = object_of(self._ids.to_tape(self._clean(line)))
         key = self._ids.recorded(line_key(frame))
         expected = self._find_expected(key, frame)
@@ -116,14 +117,14 @@ class Tape:
         return self._compare(expected, frame)
 
     def end_input(self) -> None:
-        """The host writes nothing any more."""
+        """Handle the end of the host's input."""
         for expected in self._expected.pop(END, []):
             expected.is_met = True
 
     def _find_expected(self, key: LineKey, frame: Frame) -> _ExpectedLine | None:
         waiting = self._expected.get(key, [])
         if key[0] == "request" and len(waiting) > 1:
-            # Several of one kind may be under way: each finds its own, if there is one.
+            # Several requests of one kind may be open: prefer the one with the same content.
             wanted = comparable_part(frame)
             waiting = [
                 expected for expected in waiting if comparable_part(expected.frame) == wanted
@@ -132,7 +133,7 @@ class Tape:
 
     def _unexpected(self, key: LineKey, frame: Frame) -> Drift | None:
         if key[0] in ("answer", "cancel"):
-            # Nobody waited for it then; a host that is quicker or slower may say it.
+            # A host that is faster or slower than the recorded one may answer or cancel this.
             return None
         what = f"the tape has no such line: {_describe(key)}"
         return Drift(what, came=comparable_part(frame), track=self._track.header.track)
@@ -149,10 +150,10 @@ class Tape:
         what = f"{expected.what} differs from the tape"
         return Drift(what, recorded, came, expected.record.seq, self._track.header.track)
 
-    # What the CLI says
+    # Output of the CLI
 
     def peek(self) -> TapeOutput | None:
-        """What comes next; `None` when it is over, or waits for the host."""
+        """Return the next output; `None` at the end, or while waiting for the host."""
         while not self.has_ended:
             step = self._steps[self._at]
             if isinstance(step, Record):
@@ -163,13 +164,13 @@ class Tape:
         return None
 
     def pop(self) -> None:
-        """Go on behind what comes next."""
+        """Drop the next output."""
         self._at += len(self._chunk()) or 1
 
     def waits_for(self) -> Drift | None:
-        """The line of the host's without which it does not go on; `None` if it is not waiting.
+        """Return the line from the host that the tape waits for, as a drift; else `None`.
 
-        To wait for the end of input is what every CLI does, so that is no answer.
+        Every CLI waits for the end of input, so that does not count.
         """
         track = self._track.header.track
         if self.has_ended:
@@ -192,7 +193,7 @@ class Tape:
         return TapeOutput(step.at, b"".join(lines), is_cancel=any(map(_is_cancel, chunk)))
 
     def _chunk(self) -> list[Record]:
-        """Lines that came at once: their host saw them together, and so should this one."""
+        """Return lines that were received at once, so that this host receives them at once too."""
         chunk: list[Record] = []
         for at in range(self._at, len(self._steps)):
             step = self._steps[at]
@@ -227,7 +228,7 @@ def _steps_of(track: Track) -> Iterator[_ExpectedLine | Record]:
 
 
 class _CliRequests:
-    """What the CLI asked so far, and what of it it took back."""
+    """The requests of the CLI so far, and which of them it cancelled."""
 
     def __init__(self) -> None:
         self.withdrawn: set[str] = set()
@@ -270,13 +271,13 @@ def _session_id(record: Record) -> str | None:
 
 
 def _whole(record: Record) -> bytes:
-    """The line, or one as long as that which was too long to be kept."""
+    """Return the line. One that was too long to record is padded to its size."""
     missing = int(record.details.get("size", 0)) - len(record.line)
     return record.line + b" " * max(0, missing)
 
 
 def _content(subject: Frame) -> Frame:
-    """Of a prompt only what was asked."""
+    """Return only the content of a prompt."""
     return {"content": subject.get("content")}
 
 
@@ -284,4 +285,4 @@ def _describe(key: LineKey, number: int = 0) -> str:
     kind, detail = key
     if kind == "prompt":
         return f"prompt {number}" if number else "a prompt"
-    return "the cancelling of a request" if kind == "cancel" else f"the {kind} {detail}"
+    return "the cancellation of a request" if kind == "cancel" else f"the {kind} {detail}"
