@@ -45,19 +45,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return compare(earlier, run) if earlier else 0
 
 
-def measured(words: str, rounds: int | None) -> Run:
-    """One run of the rows that `words` names."""
-    rows, started = chosen(words), time.monotonic()
+def measured(keys: str, rounds: int | None) -> Run:
+    """One run of the rows that `keys` names."""
+    rows, started = chosen(keys), time.monotonic()
     program = stand_in()
-    people = entrants()
+    contestants = entrants()
     made = "compiled C" if is_compiled(program) else "Python"
-    run = Run(machine.describe(people, made))
+    run = Run(machine.describe(contestants, made))
     run.machine["load before"] = machine.load()
 
-    def say(title: str) -> None:
+    def log(title: str) -> None:
         sys.stderr.write(f"{time.monotonic() - started:5.0f} s  {title}\n")
 
-    run.rows = measure(rows, people, program, say, rounds)
+    run.rows = measure(rows, contestants, program, log, rounds)
     for each in run.rows:
         each.date = run.machine["date"]
     run.machine["load after"] = machine.load()

@@ -90,15 +90,15 @@ def count_all(valgrind: str, work: Sequence[str]) -> dict[str, int]:
 
 def _count(valgrind: str, work: str, items: int) -> int:
     tool = [valgrind, "--tool=callgrind", "--callgrind-out-file=/dev/null"]
-    said = _run([*tool, sys.executable], work, items)
-    found = re.search(r"Collected : (\d+)", said)
+    output = _run([*tool, sys.executable], work, items)
+    found = re.search(r"Collected : (\d+)", output)
     if found is None:
-        raise RuntimeError(f"{work} could not be counted:\n{said[-2000:]}")
+        raise RuntimeError(f"{work} could not be counted:\n{output[-2000:]}")
     return int(found[1])
 
 
 def _run(python: Sequence[str], work: str, items: int) -> str:
-    """Do `work`, and give what is said about it on stderr."""
+    """Do `work`, and give what is output about it on stderr."""
     command = [*python, "-m", "benchmarks.workloads", work, str(items)]
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "PYTHONPATH") if name in os.environ}
     done = subprocess.run(  # noqa: S603 - our own program
@@ -110,10 +110,10 @@ def _run(python: Sequence[str], work: str, items: int) -> str:
         timeout=PATIENCE,
         check=False,
     )
-    said = done.stderr.decode("utf-8", "replace")
+    output = done.stderr.decode("utf-8", "replace")
     if done.returncode:
-        raise RuntimeError(f"{work} could not be done:\n{said[-2000:]}")
-    return said
+        raise RuntimeError(f"{work} could not be done:\n{output[-2000:]}")
+    return output
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ class Row:
         if self.order.get("size", 0) >= LARGE or self.order.get("shape") in (
             "connect",
             "import",
-            "revival",
+            "restart",
         ):
             return 1e3, "ms"
         return 1e6, "µs"
@@ -78,7 +78,7 @@ MESSAGES = (
     ),
 )
 
-QUESTIONS = (
+REQUESTS = (
     _turn("permission", "permission, one after the other", 0.50, kind="permission", count=2_000),
     _turn("hook", "hook, one after the other", 0.50, kind="hook", count=2_000),
     _turn("tool", "tool call, one after the other", 0.05, kind="tool", count=500),
@@ -130,7 +130,7 @@ LIFE = (
     Row(
         "revival",
         "from a dead CLI to the next one",
-        {"shape": "revival", "count": 2, "kind": "assistant"},
+        {"shape": "restart", "count": 2, "kind": "assistant"},
         "wall",
         who=(OURS,),
         rounds=3,
@@ -177,7 +177,7 @@ SIZES = tuple(
 
 GROUPS: Mapping[str, tuple[Row, ...]] = {
     "Messages": MESSAGES,
-    "Questions": QUESTIONS,
+    "Questions": REQUESTS,
     "Life": LIFE,
     "Number of sessions": SESSIONS,
     "Number of messages": COUNTS,
@@ -187,9 +187,9 @@ GROUPS: Mapping[str, tuple[Row, ...]] = {
 ROWS: Mapping[str, Row] = {row.key: row for rows in GROUPS.values() for row in rows}
 
 
-def chosen(words: str) -> list[Row]:
-    """The rows that `words` names, by key or by the part before a number; all when it is empty."""
-    wanted = {word.strip() for word in words.split(",") if word.strip()}
+def chosen(keys: str) -> list[Row]:
+    """The rows that `keys` names, by key or by the part before a number; all when it is empty."""
+    wanted = {word.strip() for word in keys.split(",") if word.strip()}
     known = set(ROWS) | {key.rsplit("-", 1)[0] for key in ROWS}
     if strange := wanted - known:
         raise SystemExit(f"no such rows: {', '.join(sorted(strange))}; known: {', '.join(ROWS)}")

@@ -12,20 +12,20 @@ from benchmarks.rows import OURS, Row
 
 __all__ = ["measure"]
 
-Say = Callable[[str], None]
+Log = Callable[[str], None]
 
 
 def measure(
     rows: Iterable[Row],
     entrants: Mapping[str, Entrant],
     program: Path,
-    say: Say,
+    log: Log,
     rounds: int | None = None,
 ) -> list[Measured]:
     """Every row, in order; `rounds` overrides how often each is repeated."""
     found: list[Measured] = []
     for row in rows:
-        say(row.title)
+        log(row.title)
         found.append(_measure(row, entrants, program, rounds or row.rounds))
     return found
 

@@ -21,7 +21,7 @@ class Note:
     """What was done about it, and what is left."""
 
 
-_questions = Note(
+_requests = Note(
     "one after the other: half of it is the system's (the wake-up, one read, one write), and the "
     "floor has that too; the rest are Python's own steps: a task and a context for each question, "
     "and the entries of the journal (question, change of state, decision, answer)",
@@ -58,8 +58,8 @@ NOTES: Mapping[str, Note] = {
         "asyncio and msgspec are most of it",
         "rooms are read by name when they are first used",
     ),
-    **dict.fromkeys(("permission", "hook", "tool", "permissions", "hooks", "tools"), _questions),
-    "mixed": _questions,
+    **dict.fromkeys(("permission", "hook", "tool", "permissions", "hooks", "tools"), _requests),
+    "mixed": _requests,
     **dict.fromkeys(("connect", "connect-wall", "idle", "idle-beside"), _connecting),
 }
 """By the key of a row. Kept by hand, from profiles; shown where the row falls short."""

@@ -21,17 +21,17 @@ from steersman.transports.memory import MemoryTransport, Wire
 
 CHUNK = 64 * 1024
 SESSION = "00000000-0000-4000-8000-0000000000aa"
-ASKED = ("permission", "hook", "tool")
+REQUESTS = ("permission", "hook", "tool")
 
 
-class Recital:
+class FixedPeer:
     """A CLI that says the same lines whatever it is asked, one question at a time."""
 
     def __init__(self, work: str, count: int) -> None:
         self._work, self._count = work, count
         self._frames = load_frames()
-        self._questions: Iterator[bytes] = iter(())
-        self._ending = b""
+        self._requests: Iterator[bytes] = iter(())
+        self._last_lines = b""
         self._wire: Wire | None = None
 
     def connected(self, launch: Launch, wire: Wire) -> None:  # noqa: ARG002 - the port's shape
@@ -42,13 +42,13 @@ class Recital:
         """Greet, recite, or go on after an answer."""
         line = data.decode()
         if '"initialize"' in line:
-            self._say(self._line("initialize", R=value_of(line, "request_id")))
+            self._write(self._line("initialize", R=value_of(line, "request_id")))
         elif '"control_request"' in line:
-            self._say(self._line("success", R=value_of(line, "request_id")))
+            self._write(self._line("success", R=value_of(line, "request_id")))
         elif '"control_response"' in line:
-            self._say(next(self._questions, self._ending))
+            self._write(next(self._requests, self._last_lines))
         else:
-            self._recite(value_of(line, "uuid"))
+            self._run_turn(value_of(line, "uuid"))
 
     def input_ended(self) -> None:
         """Leave."""
@@ -58,25 +58,25 @@ class Recital:
     def killed(self) -> None:
         """Nothing is held that must be let go."""
 
-    def _recite(self, uuid: str) -> None:
+    def _run_turn(self, uuid: str) -> None:
         named = self._frames["named"].replace("@P", uuid)
-        self._say(self._line("queued", P=uuid) + self._line("started", P=uuid))
-        self._say(self._line("running") + self._line("init", N=named))
-        self._ending = self._line("result", X="done", N=named) + self._line("completed", P=uuid)
-        self._ending += self._line("idle")
-        if self._work == "questions":
-            self._questions = self._asking()
-            self._say(next(self._questions))
+        self._write(self._line("queued", P=uuid) + self._line("started", P=uuid))
+        self._write(self._line("running") + self._line("init", N=named))
+        self._last_lines = self._line("result", X="done", N=named) + self._line("completed", P=uuid)
+        self._last_lines += self._line("idle")
+        if self._work == "requests":
+            self._requests = self._request_lines()
+            self._write(next(self._requests))
             return
         text = "x" * (40 if self._work == "partial" else 1024)
         frame = self._line(self._work, X=text, I="%08d").decode()
         lines = [frame % number for number in range(self._count)]
-        self._say("".join(lines).encode() + self._ending)
+        self._write("".join(lines).encode() + self._last_lines)
 
-    def _asking(self) -> Iterator[bytes]:
-        frames = [self._line(kind, U="%08d", I="%08d", H="hook_0", M="bench") for kind in ASKED]
+    def _request_lines(self) -> Iterator[bytes]:
+        frames = [self._line(kind, U="%08d", I="%08d", H="hook_0", M="bench") for kind in REQUESTS]
         for number in range(1, self._count + 1):
-            frame = frames[number % len(ASKED)].decode()
+            frame = frames[number % len(REQUESTS)].decode()
             yield (frame % ((number,) * frame.count("%08d"))).encode()
 
     def _line(self, name: str, **marks: str) -> bytes:
@@ -86,7 +86,7 @@ class Recital:
         # A number may begin with zeros in an id, not in JSON.
         return text.replace('"id":%08d', '"id":1%08d').replace(":%08d", ":1%08d").encode() + b"\n"
 
-    def _say(self, data: bytes) -> None:
+    def _write(self, data: bytes) -> None:
         assert self._wire is not None
         for start in range(0, len(data), CHUNK):
             self._wire.write(data[start : start + CHUNK])
@@ -123,7 +123,7 @@ async def run(work: str, count: int) -> None:
     hooks = Hooks()
     hooks.on(PreToolUse)(on_tool)
     agent = Agent(
-        transport=MemoryTransport(Recital(work, count)),
+        transport=MemoryTransport(FixedPeer(work, count)),
         include_partial_messages=True,
         can_use_tool=allow,
         hooks=hooks,
@@ -133,10 +133,10 @@ async def run(work: str, count: int) -> None:
         turn = await session.send("bench")
         seen = await read(turn)
         assert (await turn).outcome == "completed"
-        assert seen == (0 if work == "questions" else count), seen
+        assert seen == (0 if work == "requests" else count), seen
 
 
-WORK: tuple[str, ...] = ("partial", "assistant", "questions")
+WORK: tuple[str, ...] = ("partial", "assistant", "requests")
 
 if __name__ == "__main__":
     # What was imported is not walked by every collection, as it is not in a program of some age.

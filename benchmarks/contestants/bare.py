@@ -88,7 +88,7 @@ class Bare(asyncio.SubprocessProtocol):
         self._weight = 0
         self._done: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.ready = asyncio.get_running_loop().create_future()
-        self.gone = asyncio.get_running_loop().create_future()
+        self.exited = asyncio.get_running_loop().create_future()
         self.transport: asyncio.SubprocessTransport | None = None
         self.stdin: asyncio.WriteTransport | None = None
 
@@ -105,8 +105,8 @@ class Bare(asyncio.SubprocessProtocol):
 
     def process_exited(self) -> None:
         """Say that it is over."""
-        if not self.gone.done():
-            self.gone.set_result(None)
+        if not self.exited.done():
+            self.exited.set_result(None)
 
     def _on_line(self, line: bytes) -> None:
         # The commonest kinds first; `type` stands at the beginning of both.
@@ -149,7 +149,7 @@ class Bare(asyncio.SubprocessProtocol):
         """Send a prompt."""
         self.write({"type": "user", "message": {"role": "user", "content": prompt}})
 
-    async def revive(self) -> None:
+    async def restart(self) -> None:
         """Not to be had."""
         raise NotImplementedError
 
@@ -158,7 +158,7 @@ class Bare(asyncio.SubprocessProtocol):
         assert self.stdin is not None
         assert self.transport is not None
         self.stdin.close()
-        await self.gone
+        await self.exited
         self.transport.close()
 
 
@@ -178,19 +178,19 @@ def serve(message: Rpc) -> Any:
 async def open_bare(order: Order, asked: asyncio.Event) -> Bare:
     """A process and its greeting."""
     environment = {"PATH": os.environ["PATH"], "CLAUDE_CODE_SDK_READS_SESSION_STATE": "1"}
-    transport, talk = await asyncio.get_running_loop().subprocess_exec(
+    transport, conversation = await asyncio.get_running_loop().subprocess_exec(
         lambda: Bare(asked), order.program, env=environment
     )
-    talk.transport = transport
-    talk.stdin = cast("asyncio.WriteTransport", transport.get_pipe_transport(0))
-    hello: dict[str, Any] = {"subtype": "initialize"}
+    conversation.transport = transport
+    conversation.stdin = cast("asyncio.WriteTransport", transport.get_pipe_transport(0))
+    initialize: dict[str, Any] = {"subtype": "initialize"}
     if order.asks("hook"):
-        hello["hooks"] = {"PreToolUse": [{"hookCallbackIds": ["hook_0"]}]}
+        initialize["hooks"] = {"PreToolUse": [{"hookCallbackIds": ["hook_0"]}]}
     if order.asks("tool"):
-        hello["sdkMcpServers"] = ["bench"]
-    talk.write({"type": "control_request", "request_id": "1", "request": hello})
-    await talk.ready
-    return talk
+        initialize["sdkMcpServers"] = ["bench"]
+    conversation.write({"type": "control_request", "request_id": "1", "request": initialize})
+    await conversation.ready
+    return conversation
 
 
 if __name__ == "__main__":

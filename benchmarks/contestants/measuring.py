@@ -32,7 +32,7 @@ class Order:
     program: str
     """The stand-in CLI."""
     shape: str = "turn"
-    """`turn`, `connect`, `idle`, `backlog` or `revival`: see `SHAPES`."""
+    """`turn`, `connect`, `idle`, `backlog` or `restart`: see `SHAPES`."""
     kind: str = "partial"
     count: int = 100
     size: int = 40
@@ -45,12 +45,12 @@ class Order:
     journal: bool = False
     """Whether the journal goes to a file as well."""
     patience: float = 10.0
-    """How long a backlog may keep a question waiting before it counts as never."""
+    """How long a backlog may keep a request waiting before it counts as never."""
 
-    def asks(self, question: str) -> bool:
+    def asks(self, request: str) -> bool:
         """Whether there will be questions of this kind: `permission`, `hook` or `tool`."""
-        also = {"permission": "backlog"}.get(question)
-        return self.kind in (question, "mixed", also)
+        also = {"permission": "backlog"}.get(request)
+        return self.kind in (request, "mixed", also)
 
     @property
     def prompt(self) -> str:
@@ -94,7 +94,7 @@ class Conversation(Protocol):
         """Send `prompt` and read nothing."""
         ...
 
-    async def revive(self) -> None:
+    async def restart(self) -> None:
         """Kill the CLI and return once the session has another; only for those who can."""
         ...
 
@@ -138,14 +138,16 @@ def cpu_time() -> float:
 async def measure_turn(order: Order, open_one: Open) -> Report:
     """One turn in each of the sessions, all at the same time."""
     report = Report(items=order.count * order.sessions)
-    talks = await open_many(order, open_one)
+    conversations = await open_many(order, open_one)
     async with asyncio.timeout(SETTING_UP):
-        await asyncio.gather(*(each.turn(order.warm_prompt) for each in talks))
+        await asyncio.gather(*(each.turn(order.warm_prompt) for each in conversations))
     watch = Stopwatch()
     async with asyncio.timeout(MEASURED):
-        report.weight = sum(await asyncio.gather(*(each.turn(order.prompt) for each in talks)))
+        report.weight = sum(
+            await asyncio.gather(*(each.turn(order.prompt) for each in conversations))
+        )
     watch.read(report)
-    await close_all(talks)
+    await close_all(conversations)
     return report
 
 
@@ -155,10 +157,10 @@ async def measure_connect(order: Order, open_one: Open) -> Report:
     for number in range(order.count + 1):
         watch = Stopwatch()
         async with asyncio.timeout(SETTING_UP):
-            talk = await open_one(order, asyncio.Event())
+            conversation = await open_one(order, asyncio.Event())
         if number:
             watch.read(report)
-        await close_all([talk])
+        await close_all([conversation])
     return report
 
 
@@ -167,44 +169,44 @@ async def measure_idle(order: Order, open_one: Open) -> Report:
     first = await open_one(order, asyncio.Event())
     await first.turn(order.warm_prompt)
     before = resident()
-    talks = await open_many(order, open_one)
-    for each in talks:
+    conversations = await open_many(order, open_one)
+    for each in conversations:
         await each.turn(order.warm_prompt)
     report = Report(items=order.sessions, held=(resident() - before) / order.sessions)
     report.beside = sum(map(proportional, helpers(order))) / (order.sessions + 1)
-    await close_all([first, *talks])
+    await close_all([first, *conversations])
     return report
 
 
 async def measure_backlog(order: Order, open_one: Open) -> Report:
-    """From the prompt to the question behind messages that nobody reads."""
+    """From the prompt to the request behind messages that nobody reads."""
     report, asked = Report(items=order.count), asyncio.Event()
-    talk = await open_one(order, asked)
-    await talk.turn("bench assistant 10 100 1")
+    conversation = await open_one(order, asked)
+    await conversation.turn("bench assistant 10 100 1")
     watch = Stopwatch()
-    await talk.send(order.prompt)
+    await conversation.send(order.prompt)
     try:
         async with asyncio.timeout(order.patience):
             await asked.wait()
     except TimeoutError:
         report.note = "never"
     watch.read(report)
-    await close_all([talk])
+    await close_all([conversation])
     return report
 
 
-async def measure_revival(order: Order, open_one: Open) -> Report:
+async def measure_restart(order: Order, open_one: Open) -> Report:
     """From the CLI's death until another stands in its place, which then does a turn."""
     report = Report(items=order.count)
-    talk = await open_one(order, asyncio.Event())
-    await talk.turn(order.warm_prompt)
+    conversation = await open_one(order, asyncio.Event())
+    await conversation.turn(order.warm_prompt)
     for _ in range(order.count):
         watch = Stopwatch()
         async with asyncio.timeout(SETTING_UP):
-            await talk.revive()
+            await conversation.restart()
         watch.read(report)
-        await talk.turn(order.warm_prompt)
-    await close_all([talk])
+        await conversation.turn(order.warm_prompt)
+    await close_all([conversation])
     return report
 
 
@@ -213,25 +215,25 @@ SHAPES = {
     "connect": measure_connect,
     "idle": measure_idle,
     "backlog": measure_backlog,
-    "revival": measure_revival,
+    "restart": measure_restart,
 }
 
 
 async def open_many(order: Order, open_one: Open) -> list[Conversation]:
     """All sessions of the order, a few at a time."""
-    talks: list[Conversation] = []
+    conversations: list[Conversation] = []
     async with asyncio.timeout(SETTING_UP):
-        while missing := min(OPENED_AT_ONCE, order.sessions - len(talks)):
+        while missing := min(OPENED_AT_ONCE, order.sessions - len(conversations)):
             opening = (open_one(order, asyncio.Event()) for _ in range(missing))
-            talks += await asyncio.gather(*opening)
-    return talks
+            conversations += await asyncio.gather(*opening)
+    return conversations
 
 
-async def close_all(talks: list[Conversation]) -> None:
+async def close_all(conversations: list[Conversation]) -> None:
     """End them all; one that hangs is not waited for."""
     try:
         async with asyncio.timeout(CLOSING):
-            for each in talks:
+            for each in conversations:
                 await each.close()
     except TimeoutError:
         sys.stderr.write("closing took too long\n")

@@ -47,7 +47,7 @@ class Official:
         """Send and read nothing."""
         await self._client.query(prompt)
 
-    async def revive(self) -> None:
+    async def restart(self) -> None:
         """Not to be had."""
         raise NotImplementedError
 

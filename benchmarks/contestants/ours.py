@@ -40,7 +40,7 @@ class Ours:
         """Send and read nothing."""
         await self._session.send(prompt)
 
-    async def revive(self) -> None:
+    async def restart(self) -> None:
         """Kill the CLI and wait until the session rests again, with the next one."""
         before, is_lost = self._session.last_seq, False
         assert self._session.pid is not None
@@ -82,8 +82,8 @@ async def read_raw(turn: Turn) -> int:
 async def read_text(turn: Turn) -> int:
     """The text alone, as it is written."""
     weight = 0
-    async for piece in turn.text():
-        weight += len(piece)
+    async for chunk in turn.text():
+        weight += len(chunk)
     return weight
 
 

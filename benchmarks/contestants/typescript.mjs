@@ -16,7 +16,7 @@ const report = { cpu: 0, wall: 0, items: order.count * order.sessions, peak: 0, 
 const prompt = `bench ${order.kind} ${order.count} ${order.size} ${order.window}`;
 const warmPrompt = `bench ${order.kind} ${order.warm} ${Math.min(order.size, 65536)} ${Math.min(order.window, order.warm)}`;
 
-const asks = (question) => order.kind === question || order.kind === "mixed";
+const asks = (request) => order.kind === request || order.kind === "mixed";
 
 class Conversation {
   constructor() {

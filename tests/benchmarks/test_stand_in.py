@@ -14,7 +14,7 @@ from benchmarks.entrants import pythons, run_order
 from benchmarks.rows import BARE, OFFICIAL, OURS
 from benchmarks.stand_in.build import stand_in
 
-HELLO = (
+INITIALIZE = (
     '{"type":"control_request","request_id":"r1","request":{"subtype":"initialize",'
     '"hooks":{"PreToolUse":[{"hookCallbackIds":["hook_0"]}]},"sdkMcpServers":["bench"]}}'
 )
@@ -55,7 +55,7 @@ async def conversation(program: Path, kind: str) -> list[str]:
     )
     assert process.stdin is not None
     assert process.stdout is not None
-    process.stdin.write(f"{HELLO}\n".encode())
+    process.stdin.write(f"{INITIALIZE}\n".encode())
     said: list[str] = []
     async with asyncio.timeout(30):
         while not said or '"state":"idle"' not in said[-1]:
@@ -107,9 +107,9 @@ async def test_typed_messages_and_text_bring_the_same_words(reading: str) -> Non
     ("kind", "answer", "complaint"),
     [
         ("permission", '{"type":"control_response","response":{"error":"no"}}', "an error for"),
-        ("permission", ANSWERS["hook_callback"], "nobody asked for this answer"),
-        ("tool", ANSWERS["can_use_tool"], "nobody asked for this answer"),
-        ("mixed", "\n".join([ANSWERS["mcp_message"]] * 2), "nobody asked for this answer"),
+        ("permission", ANSWERS["hook_callback"], "no request is open for this answer"),
+        ("tool", ANSWERS["can_use_tool"], "no request is open for this answer"),
+        ("mixed", "\n".join([ANSWERS["mcp_message"]] * 2), "no request is open for this answer"),
     ],
 )
 async def test_an_answer_to_nothing_ends_it(
@@ -122,8 +122,8 @@ async def test_an_answer_to_nothing_ends_it(
         stderr=asyncio.subprocess.PIPE,
     )
 
-    hello = HELLO.replace(',"sdkMcpServers":["bench"]', "")
-    lines = "\n".join([hello, prompt(kind), answer, ""])
+    initialize = INITIALIZE.replace(',"sdkMcpServers":["bench"]', "")
+    lines = "\n".join([initialize, prompt(kind), answer, ""])
     async with asyncio.timeout(30):
         _, stderr = await process.communicate(lines.encode())
 
