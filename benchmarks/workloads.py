@@ -1,7 +1,7 @@
-"""Three fixed pieces of work, without pipes and without chance, for counting instructions.
+"""Three deterministic workloads without pipes, for counting instructions.
 
-`python -m benchmarks.workloads partial 1000` does one. The CLI is a list of lines in memory, so
-that what is counted is steersman, asyncio and msgspec, and nothing that depends on the load.
+`python -m benchmarks.workloads partial 1000` runs one. The CLI is a list of lines in memory, so
+that only steersman, asyncio and msgspec are counted, independent of the load of the machine.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REQUESTS = ("permission", "hook", "tool")
 
 
 class FixedPeer:
-    """A CLI that says the same lines whatever it is asked, one question at a time."""
+    """A CLI that writes fixed lines, with one open request at a time."""
 
     def __init__(self, work: str, count: int) -> None:
         self._work, self._count = work, count
@@ -34,12 +34,12 @@ class FixedPeer:
         self._last_lines = b""
         self._wire: Wire | None = None
 
-    def connected(self, launch: Launch, wire: Wire) -> None:  # noqa: ARG002 - the port's shape
-        """Keep the way back."""
+    def connected(self, launch: Launch, wire: Wire) -> None:  # noqa: ARG002 - as in Peer
+        """Keep the wire."""
         self._wire = wire
 
     def data_received(self, data: bytes) -> None:
-        """Greet, recite, or go on after an answer."""
+        """Answer a request, begin a turn, or write the next request after an answer."""
         line = data.decode()
         if '"initialize"' in line:
             self._write(self._line("initialize", R=value_of(line, "request_id")))
@@ -51,12 +51,12 @@ class FixedPeer:
             self._run_turn(value_of(line, "uuid"))
 
     def input_ended(self) -> None:
-        """Leave."""
+        """Exit."""
         assert self._wire is not None
         self._wire.exit(0)
 
     def killed(self) -> None:
-        """Nothing is held that must be let go."""
+        """Release nothing: this peer holds nothing."""
 
     def _run_turn(self, uuid: str) -> None:
         named = self._frames["named"].replace("@P", uuid)
@@ -83,7 +83,7 @@ class FixedPeer:
         text = self._frames[name]
         for mark, value in {"U": SESSION, "S": SESSION, "I": "10000000", **marks}.items():
             text = text.replace(f"@{mark}", value)
-        # A number may begin with zeros in an id, not in JSON.
+        # A number may have leading zeros in an id, but not in JSON.
         return text.replace('"id":%08d', '"id":1%08d').replace(":%08d", ":1%08d").encode() + b"\n"
 
     def _write(self, data: bytes) -> None:
@@ -93,7 +93,7 @@ class FixedPeer:
 
 
 async def read(turn: Turn) -> int:
-    """Look at every message once."""
+    """Read every message once. Return how many had content."""
     seen = 0
     async for message in turn:
         if isinstance(message, StreamEvent):
@@ -115,11 +115,11 @@ async def allow(*_: Any) -> Allow:
 
 
 async def on_tool(_event: PreToolUse) -> None:
-    """Have no opinion."""
+    """Return no decision."""
 
 
 async def run(work: str, count: int) -> None:
-    """Do `work` with `count` items, and see that all of them came."""
+    """Run a workload with `count` items, and check that all of them arrived."""
     hooks = Hooks()
     hooks.on(PreToolUse)(on_tool)
     agent = Agent(
@@ -139,7 +139,7 @@ async def run(work: str, count: int) -> None:
 WORK: tuple[str, ...] = ("partial", "assistant", "requests")
 
 if __name__ == "__main__":
-    # What was imported is not walked by every collection, as it is not in a program of some age.
+    # As in a long-running program, imported modules are not part of every garbage collection.
     gc.collect()
     gc.freeze()
     asyncio.run(run(sys.argv[1], int(sys.argv[2])))

@@ -1,4 +1,4 @@
-// The official TypeScript SDK, by its public names only; the same orders and reports as measuring.py.
+// The official TypeScript SDK, used through its public names only. Orders and reports are those of measuring.py.
 
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";

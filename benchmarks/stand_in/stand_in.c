@@ -1,13 +1,13 @@
-/* A CLI that only talks, as fast as pipes allow.
+/* A stand-in for the CLI that writes as fast as pipes allow.
  *
- * Says what the stock CLI says (frames.txt has its template), as much of it as the prompt asks for:
+ * Writes lines of the stock CLI (from frames.txt), as many as the prompt asks for:
  *
  *     bench KIND COUNT SIZE WINDOW
  *
  * KIND is partial, assistant, permission, hook, tool, mixed (those three in turn), or backlog: COUNT
- * messages that nobody may be reading, with a permission behind them. SIZE is the length of each text, WINDOW how many requests
- * may be open at once. Exits with status 3 when an answer is not what was asked for.
- * stand_in.py does the same, byte for byte, where there is no compiler.
+ * messages, then a permission request. SIZE is the length of each text, WINDOW how many requests may
+ * be open at once. Exits with status 3 after a wrong answer.
+ * stand_in.py writes the same bytes, for machines without a compiler.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -168,7 +168,7 @@ static void ask_next(void) {
     ask(which);
 }
 
-/* Say as much as may be sent now. */
+/* Write as much as possible now. */
 static void advance(void) {
     if (must_run && is_ready) begin();
     if (!job.running) return;
@@ -186,7 +186,7 @@ static void advance(void) {
     if (asks ? job.answered == job.count : job.answered == job.sent - job.count) end();
 }
 
-/* What the host says. Words are found by eye: nothing a host sends here has them elsewhere. */
+/* Lines from the host, matched by substrings, which is unambiguous for these hosts. */
 
 static int value_of(const char *line, const char *key, char *into, size_t room) {
     const char *at = strstr(line, key);
@@ -214,7 +214,7 @@ static void on_answer(const char *line) {
         is_ready = ++step == 3;
         return;
     }
-    /* The answer to a hook, which has no opinion, is empty. */
+    /* The answer to a hook is empty. */
     int answered = strstr(line, "\"allow\"") ? PERMISSION : strstr(line, "\"content\"") ? TOOL : HOOK;
     if (!open_requests[answered]) refuse("no request is open for this answer", line);
     open_requests[answered]--;
@@ -231,7 +231,7 @@ static void on_request(const char *line) {
         has_server = 1;
         snprintf(server, sizeof server, "%s", given);
     }
-    /* With a manifest the CLI needs no handshake with the server. */
+    /* With a manifest the CLI needs no MCP handshake. */
     is_ready = !has_server || strstr(line, "\"sdkMcpServerManifests\"") != NULL;
     if (!is_ready) write_frame("mcp_initialize");
     write_frame("initialize");

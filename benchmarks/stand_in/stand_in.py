@@ -1,7 +1,7 @@
-"""A CLI that only talks: what `stand_in.c` does, byte for byte, where there is no compiler.
+"""A stand-in for the CLI: the same bytes as `stand_in.c`, for machines without a compiler.
 
-The words come from `frames.txt`, the orders from the prompt: `bench KIND COUNT SIZE WINDOW`.
-Runs as a program of its own and knows nothing of the SDKs that it is put before.
+The lines come from `frames.txt`; the prompt selects them: `bench KIND COUNT SIZE WINDOW`.
+Runs as a program and knows nothing of the SDKs.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ FULL = 256 * 1024
 CHUNK = 1024 * 1024
 REQUESTS = ("permission", "hook", "tool")
 MIXED = "mixed"
-"""All of them, in turn."""
+"""A kind of turn with all kinds of requests in alternation."""
 STATES = ("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS", "CLAUDE_CODE_SDK_READS_SESSION_STATE")
 HANDSHAKE = ("mcp_initialized", "mcp_list")
 BAD_ANSWER = 3
 
 
 def load_frames() -> dict[str, str]:
-    """The CLI's words, with marks where something is filled in."""
+    """Return the CLI's lines by name, with placeholders."""
     lines = FRAMES.read_text(encoding="utf-8").splitlines()
     return dict(line.split(" ", 1) for line in lines)
 
 
 class StandIn:
-    """Lines of the host go in, lines of the CLI come out."""
+    """Takes lines from the host, and writes the CLI's lines to `pending`."""
 
     def __init__(self, arguments: list[str]) -> None:
         self._frames = load_frames()
@@ -55,7 +55,7 @@ class StandIn:
         self.weight = 0
 
     def advance(self) -> None:
-        """Say as much as may be said now."""
+        """Write as much as possible now."""
         if self._turn is None and self._order is not None and self._is_ready:
             order, self._order = self._order, None
             self._turn = self._run(*order)
@@ -64,11 +64,11 @@ class StandIn:
 
     @property
     def is_busy(self) -> bool:
-        """Whether there is more to say without an answer."""
+        """Whether a turn is running."""
         return self._turn is not None
 
     def _run(self, kind: str, count: int, size: int, window: int) -> Iterator[None]:
-        """One turn; stops wherever the host, or the pipe, must do something first."""
+        """Run one turn. Yields while the host must answer or the pipe is full."""
         self._answered, asks = 0, kind in (*REQUESTS, MIXED)
         self._marks.update(I="1", X="x" * size)
         self._begin(kind)
@@ -101,7 +101,7 @@ class StandIn:
         self._write(*(["idle"] if self._reports_states else []))
 
     def _write_item(self, kind: str) -> None:
-        """Say one item; an answer to it may come if it is a question."""
+        """Write one item, and count it as open if it is a request."""
         if kind in self._open:
             self._open[kind] += 1
         self._write("assistant" if kind == "backlog" else kind)
@@ -121,10 +121,10 @@ class StandIn:
         self._uuids += 1
         return f"00000000-0000-4000-8000-{self._uuids:012x}"
 
-    # What the host says. Words are found by eye: nothing a host sends here has them elsewhere.
+    # Lines from the host are matched by substrings, which is unambiguous for these hosts.
 
     def receive(self, line: str) -> None:
-        """Take one line of the host's."""
+        """Handle one line from the host."""
         if '"control_response"' in line:
             self._on_answer(line)
         elif '"control_request"' in line:
@@ -141,7 +141,7 @@ class StandIn:
         self._marks["H"] = value_of(line, "hookCallbackIds")
         if server := value_of(line, "sdkMcpServers"):
             self._has_server, self._marks["M"] = True, server
-        # With a manifest the CLI needs no handshake with the server.
+        # With a manifest the CLI needs no MCP handshake.
         self._is_ready = not self._has_server or '"sdkMcpServerManifests"' in line
         self._write(*([] if self._is_ready else ["mcp_initialize"]), "initialize")
 
@@ -161,20 +161,20 @@ class StandIn:
 
 
 def answered_by(line: str) -> str:
-    """Which question an answer is for; that to a hook, which has no opinion, is empty."""
+    """Return the kind of request that an answer is for. The answer to a hook is empty."""
     if '"allow"' in line:
         return "permission"
     return "tool" if '"content"' in line else "hook"
 
 
 def value_of(line: str, key: str) -> str:
-    """The string behind a key, or the first of a list of strings."""
+    """Return the string value of a key, or the first of a list of strings."""
     found = re.search(rf'"{key}"[ :\[]*"([^"]*)"', line)
     return found[1] if found else ""
 
 
 def refuse(why: str, line: str) -> None:
-    """End: the host has not done what it was asked for."""
+    """Exit, because the host sent a wrong answer."""
     sys.stderr.write(f"stand-in: {why}: {line[:300]}\n")
     sys.exit(BAD_ANSWER)
 
@@ -200,7 +200,7 @@ def talk(stand_in: StandIn) -> None:
 
 
 def write(out: bytes) -> int:
-    """How much of `out` the pipe took."""
+    """Write to stdout. Return how many bytes of `out` were written."""
     try:
         return os.write(1, out) if out else 0
     except BlockingIOError:
@@ -210,7 +210,7 @@ def write(out: bytes) -> int:
 
 
 def wait(*, reads: bool, writes: bool) -> set[int]:
-    """The pipes that can be used; returns at once when there is something to say."""
+    """Wait for the pipes. Return those that are ready."""
     with selectors.SelectSelector() as selector:
         if reads:
             selector.register(0, selectors.EVENT_READ)
