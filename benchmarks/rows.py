@@ -95,7 +95,7 @@ REQUESTS = (
     _turn("mixed", "3,000 of the three kinds at once", kind="mixed", count=3_000, window=3_000),
 )
 
-LIFE = (
+LIFECYCLE = (
     Row("import", "`import`, over a bare interpreter", {"shape": "import"}, target=0.12, rounds=7),
     Row("connect", "connect, CPU of the host", {"shape": "connect", "count": 10}),
     Row("connect-wall", "connect, until it can be used", {"shape": "connect", "count": 10}, "wall"),
@@ -177,8 +177,8 @@ SIZES = tuple(
 
 GROUPS: Mapping[str, tuple[Row, ...]] = {
     "Messages": MESSAGES,
-    "Requests of the CLI": REQUESTS,
-    "Life": LIFE,
+    "Requests from the CLI": REQUESTS,
+    "Lifecycle": LIFECYCLE,
     "Number of sessions": SESSIONS,
     "Number of messages": COUNTS,
     "Size of a message": SIZES,

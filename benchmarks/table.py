@@ -17,7 +17,7 @@ HEAD = (
     "steersman",
     "ratio",
     "TypeScript's",
-    "floor's",
+    "bare loop's",
     "target",
     "",
 )
