@@ -50,9 +50,9 @@ def event_claim(cls: type | None) -> Claim | None:
     return None if cls in SILENT else class_claim(cls)
 
 
-def verb_claim(cls: type, word: str) -> Claim:
+def verb_claim(cls: type, subtype: str) -> Claim:
     """A verb is exercised by its class or by the method of a session that puts it."""
-    methods = ours.methods_that_call(cls, word)
+    methods = ours.methods_that_call(cls, subtype)
     names = [ours.dotted_name(cls), *(f"steersman.Session.{each}" for each in methods)]
     marks = (mark_of(cls), f"each:{mark_of(cls)}", *(f".{each}" for each in methods))
     return Claim(", ".join(f"`{each}`" for each in names), marks)
@@ -84,9 +84,9 @@ def resolved_claim(dotted: str) -> Claim | None:
     return Claim(f"`{dotted}`", (mark_of(thing),))
 
 
-def elsewhere_claim(key: str, word: str) -> Claim | None:
+def elsewhere_claim(section: str, key: str) -> Claim | None:
     """What the hand-kept table names instead."""
-    found = ELSEWHERE.get(key, {}).get(word)
+    found = ELSEWHERE.get(section, {}).get(key)
     claim = None if found is None else resolved_claim(found.ours)
     if found is None or claim is None:
         return None

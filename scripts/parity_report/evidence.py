@@ -10,7 +10,6 @@ import ast
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from scripts.parity_report.marks import (
     TAKE_OPTIONS,
@@ -24,6 +23,8 @@ __all__ = ["Evidence", "Test"]
 
 ONLY_CHECKED = "tests/options/"
 """That a value is accepted or refused does not show what an option does."""
+
+Rank = tuple[bool, bool, bool, int, bool, str, int]
 
 Spot = tuple[str, str]
 """The path of a module and a name that it defines."""
@@ -59,7 +60,7 @@ class Evidence:
             if may_be_live or not test.is_live
         ]
 
-        def rank(each: tuple[str, bool, Test]) -> tuple[Any, ...]:
+        def rank(each: tuple[str, bool, Test]) -> Rank:
             mark, is_direct, test = each
             own = self._marks((test.path, test.name))
             # An option that is refused may never have reached a CLI.
@@ -85,7 +86,7 @@ class Evidence:
                 own = self._marks((module.path, function.name))
                 found[f"test:{test}"] = [(True, test)]
                 for mark in self._reached((module.path, function.name)):
-                    found.setdefault(_told(mark, test), []).append((mark in own, test))
+                    found.setdefault(_effective(mark, test), []).append((mark in own, test))
         return found
 
     def _reached(self, start: Spot) -> set[str]:
@@ -149,7 +150,7 @@ class Evidence:
         }
 
 
-def _told(mark: str, test: Test) -> str:
+def _effective(mark: str, test: Test) -> str:
     """What a mark is worth in this test.
 
     On the real CLI, a test that goes through a table of ours may meet only some of it.

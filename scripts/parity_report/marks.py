@@ -43,7 +43,7 @@ NO_EVIDENCE = ("tests/house/", "tests/samples/")
 
 OPTIONS = frozenset(each.name for each in dataclasses.fields(Options))
 TAKE_OPTIONS = frozenset({"Agent", "Options", "query", "replace", "run", "session", "start"})
-GO_THROUGH = frozenset({"get_args", "items", "list", "parametrize", "sorted", "values"})
+ITERATING = frozenset({"get_args", "items", "list", "parametrize", "sorted", "values"})
 UNPACKS = "unpacks options"
 """The mark of code that gives a mapping to something that takes options."""
 
@@ -102,13 +102,13 @@ class Module:
                 case ast.Call():
                     yield from self._called(node, takers)
                 case ast.For(iter=table) | ast.comprehension(iter=table):
-                    yield from self._gone_through([table] if isinstance(table, ast.Name) else [])
+                    yield from self._iterated([table] if isinstance(table, ast.Name) else [])
                     yield from _rows_in(table)
                 case ast.Assign(value=table) | ast.AnnAssign(value=ast.expr() as table):
                     yield from _rows_in(table)
                 case ast.Constant(value=str() as text):
                     yield f"text:{text}"
-                    yield from (f"text:{word}" for word in VARIABLE.findall(text))
+                    yield from (f"text:{name}" for name in VARIABLE.findall(text))
                 case _:
                     pass
 
@@ -130,11 +130,11 @@ class Module:
                 yield from [] if each.arg else [UNPACKS]
         if name == "parametrize":
             yield from _rows_in(node)
-        if name in GO_THROUGH:
+        if name in ITERATING:
             receiver = node.func.value if isinstance(node.func, ast.Attribute) else node
-            yield from self._gone_through([receiver, *node.args])
+            yield from self._iterated([receiver, *node.args])
 
-    def _gone_through(self, nodes: Iterable[ast.expr]) -> Iterator[str]:
+    def _iterated(self, nodes: Iterable[ast.expr]) -> Iterator[str]:
         """A test that goes through a union, or a table of classes, exercises each of them."""
         parts = [part for node in nodes for part in ast.walk(node)]
         single = [id(part.value) for part in parts if isinstance(part, ast.Subscript)]
@@ -192,12 +192,12 @@ def _options_in(*tables: ast.expr) -> Iterator[str]:
     for table in tables:
         match table:
             case ast.Dict(keys=keys, values=values):
-                words = {str(each.value) for each in keys if isinstance(each, ast.Constant)}
+                names = {str(each.value) for each in keys if isinstance(each, ast.Constant)}
                 unpacked = [each for key, each in zip(keys, values, strict=True) if key is None]
-                if words <= OPTIONS:
-                    yield from (f"option:{each}" for each in words)
+                if names <= OPTIONS:
+                    yield from (f"option:{each}" for each in names)
                 # Other keys are labels.
-                yield from _options_in(*(unpacked if words <= OPTIONS else values))
+                yield from _options_in(*(unpacked if names <= OPTIONS else values))
             case ast.List(elts=rows) | ast.Tuple(elts=rows) | ast.Set(elts=rows):
                 firsts = [row.elts[0] for row in rows if isinstance(row, ast.Tuple) and row.elts]
                 yield from _option_marks(firsts)

@@ -14,7 +14,6 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from functools import cache
 from types import ModuleType
-from typing import Any
 
 import steersman
 from scripts.parity_report.marks import union_members
@@ -24,7 +23,7 @@ from steersman.agent import Agent, Session, Turn
 from steersman.options import Options
 
 __all__ = [
-    "PEOPLE",
+    "METHOD_OWNERS",
     "blocks",
     "dotted_name",
     "events",
@@ -41,7 +40,7 @@ __all__ = [
 ]
 
 NOT_SURFACE = ("steersman.cli", "steersman.testing")
-PEOPLE = (Session, Agent, Turn)
+METHOD_OWNERS = (Session, Agent, Turn)
 """Whose methods are verbs."""
 
 
@@ -107,9 +106,9 @@ def public() -> dict[str, list[object]]:
     return found
 
 
-def dotted_name(thing: Any) -> str:
+def dotted_name(thing: object) -> str:
     """The shortest public path under which `thing` can be imported."""
-    module, name = str(thing.__module__), str(thing.__qualname__)
+    module, name = (str(getattr(thing, each)) for each in ("__module__", "__qualname__"))
     parts = module.split(".")
     homes = (".".join(parts[:size]) for size in range(1, len(parts)))
     found = [each for each in homes if getattr(importlib.import_module(each), name, None) is thing]
@@ -121,11 +120,11 @@ def field_names(cls: type) -> set[str]:
     return set(getattr(cls, "__struct_encode_fields__", ()))
 
 
-def methods_that_call(verb: type, word: str) -> list[str]:
+def methods_that_call(verb: type, subtype: str) -> list[str]:
     """The method of a session that is named for this verb, or else those that put it."""
     own = [name for name in dir(Session) if not name.startswith("_")]
-    if word in own:
-        return [word]
+    if subtype in own:
+        return [subtype]
     return [name for name in own if verb.__name__ in _names_in(Session, name)]
 
 
@@ -167,7 +166,7 @@ def _public_classes() -> list[type]:
     return [each for things in public().values() for each in things if isinstance(each, type)]
 
 
-def _descendants(cls: Any) -> Iterator[type]:
+def _descendants(cls: type) -> Iterator[type]:
     below: list[type] = cls.__subclasses__()
     for each in below:
         if each.__module__.startswith("steersman."):

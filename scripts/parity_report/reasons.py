@@ -14,8 +14,8 @@ from steersman.hooks.registry import SILENT
 
 __all__ = ["ALSO_SHOWN_BY", "ELSEWHERE", "NOT_LIVE", "REASONS", "WHOLE_SECTION"]
 
-GREETING = "steersman.Session.initialized"
-REVIVED = (
+INITIALIZED = "steersman.Session.initialized"
+RESTARTED = (
     "tests/live/test_revival.py::test_killed_at_any_point_of_a_turn_each_prompt_is_answered_once"
 )
 
@@ -35,11 +35,11 @@ ELSEWHERE: Mapping[str, Mapping[str, Elsewhere]] = {
         "receive_response": Elsewhere("steersman.Turn.messages"),
         "disconnect": Elsewhere("steersman.Session.aclose"),
         "__aenter__ / __aexit__": Elsewhere("steersman.Agent.session"),
-        "get_server_info": Elsewhere(GREETING),
-        "supportedCommands": Elsewhere(GREETING, (".commands",)),
-        "supportedModels": Elsewhere(GREETING, (".models",)),
-        "supportedAgents": Elsewhere(GREETING, (".agents",)),
-        "accountInfo": Elsewhere(GREETING, (".account",)),
+        "get_server_info": Elsewhere(INITIALIZED),
+        "supportedCommands": Elsewhere(INITIALIZED, (".commands",)),
+        "supportedModels": Elsewhere(INITIALIZED, (".models",)),
+        "supportedAgents": Elsewhere(INITIALIZED, (".agents",)),
+        "accountInfo": Elsewhere(INITIALIZED, (".account",)),
         "reinitialize": Elsewhere("steersman.control.Initialize"),
         "streamInput": Elsewhere(
             "steersman.Agent.query",
@@ -103,7 +103,7 @@ ALSO_SHOWN_BY: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "can_use_tool": ("option:can_use_tool",),
         "initialize": (".initialized",),
     },
-    "env": {"CLAUDE_CODE_RESUME_INTERRUPTED_TURN": (f"test:{REVIVED}",)},
+    "env": {"CLAUDE_CODE_RESUME_INTERRUPTED_TURN": (f"test:{RESTARTED}",)},
 }
 """Marks beside a thing's own. `test:` names a test by hand, which must exist."""
 
