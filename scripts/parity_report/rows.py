@@ -1,6 +1,6 @@
-"""The catalogue, row by row: what is declared, what is ours, which test shows it.
+"""The rows of the report: what is declared, what is ours, which test shows it.
 
-Pure but for looking at our own classes. To add a section, write its function and name it in
+Pure, except that it inspects our classes. To add a section, write a function and add it to
 `SECTIONS`.
 """
 
@@ -36,10 +36,10 @@ Status = Literal["live", "offline", "not", "untested", "unaccounted"]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One declared thing."""
+    """One thing that an official SDK declares."""
 
     names: tuple[str, ...]
-    """What the official SDKs call it, in the columns of the section."""
+    """The official names, in the columns of the section."""
     ours: str = ""
     test: Test | None = None
     reason: str = ""
@@ -47,7 +47,7 @@ class Row:
 
     @property
     def status(self) -> Status:
-        """Where it stands; the last two are faults."""
+        """The status of the row. `untested` and `unaccounted` are faults."""
         if self.ours:
             return "untested" if self.test is None else "live" if self.test.is_live else "offline"
         return "not" if self.reason else "unaccounted"
@@ -55,20 +55,20 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One table."""
+    """One table of the report."""
 
     key: str
     title: str
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
     beside: tuple[str, ...] = ()
-    """What we have and nobody else declares."""
+    """What only steersman has."""
     has_fields: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _RowBuilder:
-    """Fills in a row of one section."""
+    """Builds the rows of one section. Tests below `near` are preferred."""
 
     section: str
     evidence: Evidence
@@ -77,7 +77,7 @@ class _RowBuilder:
     def row(
         self, key: str, names: Iterable[str | None], claim: Claim | None, fields: str = ""
     ) -> Row:
-        """The row of `key`, which is its name in the hand-kept tables."""
+        """Return a row. `key` is its name in the hand-kept tables."""
         shown = tuple(each or "" for each in names)
         claim = claim or elsewhere_claim(self.section, key)
         if claim is not None:
@@ -90,7 +90,7 @@ class _RowBuilder:
 
 
 def sections(catalogue: Catalogue, evidence: Evidence) -> list[Section]:
-    """Every table of the report."""
+    """Return all tables of the report."""
     made = [make(catalogue, evidence) for make in SECTIONS]
     return [_sorted(each) for each in (*made, _ts_exports(catalogue, evidence, made))]
 
@@ -126,7 +126,7 @@ def _methods(catalogue: Catalogue, evidence: Evidence) -> Section:
 
 
 def _method(each: JsonObject) -> Claim | None:
-    """What our own table says, the verb that carries it, or a method of the same name."""
+    """Return the claim for a method: the verb that it sends, or a method of the same name."""
     key = each["py"] or each["ts"]
     if key in ELSEWHERE["methods"]:
         return None
@@ -229,7 +229,7 @@ def _tool_row(each: JsonObject, kind: str, evidence: Evidence) -> Row:
     cls = _tool_class(name or "", f"{tool}{kind.title()}")
     claim = class_claim(cls)
     if claim is not None and kind == "input" and each["schema_seen_live"]:
-        # A live test that goes through the tools on offer meets this one.
+        # A live test that iterates over the tools of the CLI reaches this one.
         claim = claim.shown_also_by(f"live {claim.marks[-1]}")
     declared = each["fields" if kind == "input" else "output_fields"] or ()
     return builder.row(name or tool, (tool, name), claim, _fields(cls, declared))
@@ -253,7 +253,7 @@ def _session_functions(catalogue: Catalogue, evidence: Evidence) -> Section:
 
 
 def _functions(text: str) -> list[str]:
-    """The names in `a(x, y) / b`."""
+    """Return the names in a text like `a(x, y) / b`."""
     bare = re.sub(r"\([^)]*\)", "", text.replace("—", ""))
     return [each.strip().removeprefix("testing.") for each in bare.split(" / ") if each.strip()]
 
@@ -282,7 +282,7 @@ def _capabilities(catalogue: Catalogue, evidence: Evidence) -> Section:
     builder = _RowBuilder("capabilities_live", evidence)
     used = ours.texts_in_source()
     rows = [
-        builder.row(name, (name,), Claim("asked for", (f"text:{name}",)) if name in used else None)
+        builder.row(name, (name,), Claim("requested", (f"text:{name}",)) if name in used else None)
         for name in catalogue["capabilities_live"]
     ]
     return Section("capabilities_live", "Capabilities", ("capability",), tuple(rows))
@@ -301,7 +301,7 @@ def _python_names(catalogue: Catalogue, evidence: Evidence) -> Section:
 
 
 def _ts_exports(catalogue: Catalogue, evidence: Evidence, made: Iterable[Section]) -> Section:
-    """Names that stand in another table too have their answer there."""
+    """Return the section of exported names. A name in another table repeats that row."""
     builder = _RowBuilder("ts_exports", evidence)
     answered = _answered(made)
     rows: list[Row] = []
@@ -311,7 +311,7 @@ def _ts_exports(catalogue: Catalogue, evidence: Evidence, made: Iterable[Section
         if row is not None:
             rows.append(Row(names, row.ours, row.test, row.reason))
         else:
-            # A type that only rides along in a bigger one counts where a test names it.
+            # A type of ours with the same name counts only if a test names it.
             row = builder.row(name, names, _ts_claim(name))
             is_by_chance = row.status == "untested" and name not in ELSEWHERE["ts_exports"]
             rows.append(builder.row(name, names, None) if is_by_chance else row)
@@ -320,14 +320,14 @@ def _ts_exports(catalogue: Catalogue, evidence: Evidence, made: Iterable[Section
 
 
 def _answered(made: Iterable[Section]) -> dict[str, Row]:
-    """Rows by the names in them; that a name of Python's is missing answers nothing here."""
+    """Return rows by name, without those that only list names of the Python SDK."""
     rows = [row for section in made if section.key != "python_all" for row in section.rows]
     events = {f"{row.names[0]}HookInput": row for row in _rows_of(made, "hooks")}
     return {**{name: row for row in rows for name in row.names if name}, **events}
 
 
 def _ts_claim(name: str) -> Claim | None:
-    """The output of an event, or what is called the same, unless our own table says otherwise."""
+    """Return the claim for an event output, or for a public name that is equal."""
     if name in ELSEWHERE["ts_exports"]:
         return None
     if name.endswith("HookSpecificOutput"):
@@ -358,7 +358,7 @@ SECTIONS: tuple[Callable[[Catalogue, Evidence], Section], ...] = (
 
 
 def _fields(cls: type | None, declared: Iterable[str]) -> str:
-    """How many of the declared fields have a name here; the others are in `raw`."""
+    """Return how many of the declared fields have a name in `cls`, as text."""
     wanted = {each.rstrip("?") for each in declared if re.fullmatch(r"[\w-]+\??", each)}
     if cls is None or not wanted:
         return ""
