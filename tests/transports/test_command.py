@@ -24,7 +24,7 @@ from steersman.testing.contracts.transports import RecordingReceiver
 from steersman.transports.command import CommandTransport, preamble
 
 GRACE = 1.0
-"""Seconds that a far side has to end by itself: ample on a busy machine."""
+"""Seconds that a far side may take to exit by itself; enough on a busy machine."""
 
 ODD = "a'b\"c$d`e\\ f\n\n é日\x81\x88 %s \\n *\n"
 
@@ -64,7 +64,7 @@ def is_alive(pid: int) -> bool:
 
 
 def far_shells(tmp_path: Path) -> list[tuple[str, ...]]:
-    """Prefixes under which `sh` is each of the shells this machine has."""
+    """Return prefixes that make `sh` one of the shells of this machine."""
     found: list[tuple[str, ...]] = []
     for name in ("dash", "bash", "busybox"):
         if place := shutil.which(name):
@@ -76,9 +76,9 @@ def far_shells(tmp_path: Path) -> list[tuple[str, ...]]:
 
 @pytest.fixture
 def show(tmp_path: Path) -> str:
-    """A far CLI that tells everything it finds."""
+    """A far CLI that prints its arguments, environment, files and input."""
     program = tmp_path / "far claude"
-    # By way of a shell: the first line of a script cannot hold a path with spaces.
+    # A shell script, because the first line of a script cannot hold a path with spaces.
     source = tmp_path / "show.py"
     source.write_text(SHOW)
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{source}" "$@"\n')
@@ -157,7 +157,7 @@ async def test_everything_arrives_behind_any_prefix(
     check_everything(seen, tmp_path)
 
 
-async def test_what_a_login_script_prints_goes_to_stderr(show: str) -> None:
+async def test_output_of_a_login_script_goes_to_stderr(show: str) -> None:
     prefix = ("sh", "-c", 'echo Welcome; printf "to the box"; exec "$@"', "sh")
 
     _, receiver = await ask(CommandTransport(prefix, program=show), Launch(("x",)))
@@ -175,7 +175,7 @@ async def test_the_transports_own_variables_win(show: str) -> None:
     assert (env["HOME"], env["A"]) == ("/far", "far")
 
 
-async def test_a_local_prefix_only_stands_in_front(tmp_path: Path) -> None:
+async def test_a_local_prefix_is_only_put_before_the_command(tmp_path: Path) -> None:
     receiver = RecordingReceiver()
     launch = Launch(
         ("/bin/sh", "-c", 'cat "$1"; echo "$1"; env', "sh", FileArgument("", "f")),
@@ -205,14 +205,14 @@ async def test_a_program_may_live_in_the_far_home(tmp_path: Path, show: str) -> 
 # --- failing --------------------------------------------------------------------------------------
 
 
-async def test_a_far_directory_that_is_missing_is_told(show: str) -> None:
+async def test_a_missing_far_directory_is_an_error(show: str) -> None:
     with pytest.raises(WorkingDirectoryMissing, match="/no/where"):
         await CommandTransport(("env",), program=show).open(
             Launch(("x",), cwd="/no/where"), RecordingReceiver()
         )
 
 
-async def test_a_far_cli_that_is_missing_is_told() -> None:
+async def test_a_missing_far_cli_is_an_error() -> None:
     with pytest.raises(CliNotFound) as caught:
         await CommandTransport(("env",), program="no-such-claude").open(
             Launch(("x",)), RecordingReceiver()
@@ -221,7 +221,7 @@ async def test_a_far_cli_that_is_missing_is_told() -> None:
     assert caught.value.looked_in == ("no-such-claude, behind `env`",)
 
 
-async def test_a_prefix_that_fails_is_told_with_its_own_words() -> None:
+async def test_a_prefix_that_fails_is_an_error_with_its_stderr() -> None:
     receiver = RecordingReceiver()
 
     with pytest.raises(LaunchError) as caught:
@@ -239,7 +239,7 @@ async def test_a_prefix_that_does_not_exist_is_not_found() -> None:
         await CommandTransport(("/no/such/ssh", "host")).open(Launch(("x",)), RecordingReceiver())
 
 
-async def test_a_far_side_that_says_nothing_is_given_up(tmp_path: Path) -> None:
+async def test_a_silent_far_side_is_ended_after_the_timeout(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     silent = ("sh", "-c", f"echo $$ >{pid}; exec sleep 60", "sh")
 
@@ -268,7 +268,7 @@ async def test_cancelling_leaves_nothing(tmp_path: Path) -> None:
     await eventually(lambda: not is_alive(int(read(pid))))
 
 
-def test_a_name_no_shell_can_export_is_refused() -> None:
+def test_a_name_that_no_shell_can_export_is_refused() -> None:
     with pytest.raises(UsageError, match=r"npm\.config"):
         preamble(Launch(("x",), env={"npm.config": ""}), "claude", {}, "word")
 
@@ -332,7 +332,7 @@ async def test_a_signal_to_the_far_shell_alone_reaches_the_cli(
 def test_signals_to_shell_and_cli_at_once_end_both_with_the_status_of_the_cli(
     tmp_path: Path, waits: str, shell: str
 ) -> None:
-    """The shell may have reaped the CLI by the time it takes its own signal."""
+    """The shell may have reaped the CLI before it handles its own signal."""
     place = shutil.which(shell)
     if place is None:
         pytest.skip(f"no {shell} on this machine")
@@ -341,7 +341,7 @@ def test_signals_to_shell_and_cli_at_once_end_both_with_the_status_of_the_cli(
 
     statuses = {terminated_at_once(str(tmp_path / "sh"), script) for _ in range(12)}
 
-    # A signal that comes while bash reaps the CLI makes it lose the status, but not hang.
+    # bash loses the status if a signal comes while it reaps the CLI, but it does not hang.
     lost = {128 + signal.SIGTERM, 255} if shell == "bash" else set()
     assert statuses - lost == {9}
 
@@ -413,7 +413,7 @@ def find_sshd() -> str | None:
 
 @pytest.fixture
 def ssh(tmp_path: Path) -> Iterator[tuple[str, ...]]:
-    """An ssh daemon on loopback, with keys of its own; the prefix that reaches it."""
+    """The prefix for an ssh daemon on the loopback interface, with its own keys."""
     sshd = find_sshd()
     if sshd is None:
         assert "CI" not in os.environ, "CI must have an sshd: see .ci/run"
@@ -475,7 +475,7 @@ async def test_a_second_command_behind_ssh_works_like_the_first(
     check_everything(seen, tmp_path)
 
 
-async def test_when_ssh_is_killed_the_far_cli_and_its_files_go(
+async def test_when_ssh_is_killed_the_far_cli_and_its_files_are_removed(
     waits: str, ssh: tuple[str, ...]
 ) -> None:
     channel, receiver, pid, path = await start_waiting(CommandTransport(ssh, program=waits))
@@ -487,7 +487,7 @@ async def test_when_ssh_is_killed_the_far_cli_and_its_files_go(
     await eventually(lambda: not path.parent.exists())
 
 
-async def test_an_ssh_that_cannot_connect_says_why(tmp_path: Path) -> None:
+async def test_an_ssh_that_cannot_connect_is_an_error_with_its_reason(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     if shutil.which("ssh") is None:

@@ -1,4 +1,4 @@
-"""How `MemoryTransport` treats its peer; the rest is in the contract."""
+"""How `MemoryTransport` calls its peer. The contract test covers the rest."""
 
 from __future__ import annotations
 
@@ -11,35 +11,31 @@ from steersman.transports.memory import MemoryTransport, Wire
 LAUNCH = Launch(("claude",))
 
 
-class Ear:
-    """A receiver that remembers, and may talk back."""
+class Receiver:
+    """A receiver that keeps what it receives."""
 
     def __init__(self) -> None:
-        self.heard: list[bytes | tuple[str, bytes] | int] = []
-        self.channel: Channel | None = None
-        self.replies: list[bytes] = []
-        self.gone = asyncio.Event()
+        self.received: list[bytes | tuple[str, bytes] | int] = []
+        self.exit_seen = asyncio.Event()
 
     def data_received(self, data: bytes) -> None:
-        self.heard.append(data)
-        if self.replies and self.channel is not None:
-            self.channel.write(self.replies.pop(0))
+        self.received.append(data)
 
     def stderr_received(self, data: bytes) -> None:
-        self.heard.append(("stderr", data))
+        self.received.append(("stderr", data))
 
     def exited(self, status: int) -> None:
-        self.heard.append(status)
-        self.gone.set()
+        self.received.append(status)
+        self.exit_seen.set()
 
 
-class Mouth:
-    """A peer that echoes, and leaves at the end of its input."""
+class EchoPeer:
+    """A peer that echoes its input, and exits at the end of it."""
 
-    leaves = True
+    exits = True
 
     def __init__(self) -> None:
-        self.heard: list[bytes] = []
+        self.received: list[bytes] = []
         self.was_killed = 0
         self.wire: Wire | None = None
 
@@ -48,14 +44,14 @@ class Mouth:
         wire.write(b"ready")
 
     def data_received(self, data: bytes) -> None:
-        self.heard.append(data)
+        self.received.append(data)
         assert self.wire is not None
         self.wire.write(b"echo " + data)
 
     def input_ended(self) -> None:
-        self.heard.append(b"<end>")
+        self.received.append(b"<end>")
         assert self.wire is not None
-        if self.leaves:
+        if self.exits:
             self.wire.exit(0)
 
     def killed(self) -> asyncio.Future[Any] | None:
@@ -63,14 +59,14 @@ class Mouth:
         return None
 
 
-class Deaf(Mouth):
-    leaves = False
+class StubbornPeer(EchoPeer):
+    exits = False
 
 
-async def connect(peer: Mouth) -> tuple[Ear, Channel]:
-    ear = Ear()
-    channel = ear.channel = await MemoryTransport(peer).open(LAUNCH, ear)
-    return ear, channel
+async def connect(peer: EchoPeer) -> tuple[Receiver, Channel]:
+    receiver = Receiver()
+    channel = await MemoryTransport(peer).open(LAUNCH, receiver)
+    return receiver, channel
 
 
 async def rounds(count: int = 4) -> None:
@@ -78,94 +74,94 @@ async def rounds(count: int = 4) -> None:
         await asyncio.sleep(0)
 
 
-async def test_nothing_is_handed_over_inside_a_call() -> None:
-    peer = Mouth()
-    ear, channel = await connect(peer)
+async def test_nothing_is_delivered_inside_a_call() -> None:
+    peer = EchoPeer()
+    receiver, channel = await connect(peer)
 
     channel.write(b"a")
-    said_at_once = (list(ear.heard), list(peer.heard))
+    at_once = (list(receiver.received), list(peer.received))
     await rounds()
 
-    assert said_at_once == ([], [])
-    assert ear.heard == [b"ready", b"echo a"]
+    assert at_once == ([], [])
+    assert receiver.received == [b"ready", b"echo a"]
     channel.kill()
-    await ear.gone.wait()
+    await receiver.exit_seen.wait()
 
 
 async def test_the_exit_comes_once_and_last() -> None:
-    peer = Mouth()
-    ear, channel = await connect(peer)
+    peer = EchoPeer()
+    receiver, channel = await connect(peer)
     assert peer.wire is not None
 
-    peer.wire.write(b"last words")
+    peer.wire.write(b"last line")
     peer.wire.write_stderr(b"oops")
     peer.wire.exit(3)
     peer.wire.exit(4)
-    peer.wire.write(b"from the grave")
+    peer.wire.write(b"too late")
     channel.kill()
-    channel.write(b"anyone?")
+    channel.write(b"too late")
     await rounds()
 
-    assert ear.heard == [b"ready", b"last words", ("stderr", b"oops"), 3]
-    assert peer.heard == []
+    assert receiver.received == [b"ready", b"last line", ("stderr", b"oops"), 3]
+    assert peer.received == []
     assert peer.was_killed == 0
 
 
-async def test_a_deaf_peer_is_ended_after_the_grace() -> None:
-    peer = Deaf()
-    ear, channel = await connect(peer)
+async def test_a_peer_that_ignores_the_end_of_input_is_ended_after_the_grace() -> None:
+    peer = StubbornPeer()
+    receiver, channel = await connect(peer)
 
     channel.close(60)
     channel.close(0.01)
     channel.close(60)
     async with asyncio.timeout(5):
-        await ear.gone.wait()
+        await receiver.exit_seen.wait()
 
-    assert ear.heard == [b"ready", -15]
-    assert (peer.heard, peer.was_killed) == ([b"<end>"], 1)
+    assert receiver.received == [b"ready", -15]
+    assert (peer.received, peer.was_killed) == ([b"<end>"], 1)
 
 
-async def test_a_peer_that_leaves_by_itself_is_not_ended() -> None:
-    peer = Mouth()
-    ear, channel = await connect(peer)
+async def test_a_peer_that_exits_by_itself_is_not_ended() -> None:
+    peer = EchoPeer()
+    receiver, channel = await connect(peer)
 
     channel.close(0)
-    await ear.gone.wait()
+    await receiver.exit_seen.wait()
     await rounds()
 
-    assert ear.heard == [b"ready", 0]
+    assert receiver.received == [b"ready", 0]
     assert peer.was_killed == 0
 
 
 async def test_a_kill_ends_it_now() -> None:
-    peer = Deaf()
-    ear, channel = await connect(peer)
+    peer = StubbornPeer()
+    receiver, channel = await connect(peer)
 
     channel.write(b"never read")
     channel.kill()
     channel.kill()
-    await ear.gone.wait()
+    await receiver.exit_seen.wait()
 
-    assert ear.heard == [b"ready", -9]
-    assert (peer.heard, peer.was_killed) == ([], 1)
+    assert receiver.received == [b"ready", -9]
+    assert (peer.received, peer.was_killed) == ([], 1)
 
 
 async def test_the_exit_waits_for_the_tasks_of_a_killed_peer() -> None:
-    class Slow(Mouth):
+    class Slow(EchoPeer):
         def killed(self) -> asyncio.Future[Any]:
             return asyncio.ensure_future(rounds(20))
 
-    ear, channel = await connect(Slow())
+    receiver, channel = await connect(Slow())
 
     channel.kill()
-    await ear.gone.wait()
+    await receiver.exit_seen.wait()
 
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-async def test_a_suspended_peer_neither_hears_nor_is_heard() -> None:
-    peer = Mouth()
-    ear, channel = await connect(peer)
+async def test_a_suspended_peer_neither_receives_nor_sends() -> None:
+    peer = EchoPeer()
+    receiver, channel = await connect(peer)
     await rounds()
 
     channel.suspend()
@@ -173,20 +169,20 @@ async def test_a_suspended_peer_neither_hears_nor_is_heard() -> None:
     assert peer.wire is not None
     peer.wire.write(b"b")
     await rounds()
-    while_suspended = (list(ear.heard), list(peer.heard))
+    while_suspended = (list(receiver.received), list(peer.received))
     channel.resume()
     await rounds()
 
     assert while_suspended == ([b"ready"], [])
-    assert peer.heard == [b"a"]
-    assert ear.heard == [b"ready", b"b", b"echo a"]
+    assert peer.received == [b"a"]
+    assert receiver.received == [b"ready", b"b", b"echo a"]
     channel.close(5)
-    await ear.gone.wait()
+    await receiver.exit_seen.wait()
 
 
 async def test_it_has_no_process_id() -> None:
-    ear, channel = await connect(Mouth())
+    receiver, channel = await connect(EchoPeer())
 
     assert channel.pid is None
     channel.kill()
-    await ear.gone.wait()
+    await receiver.exit_seen.wait()

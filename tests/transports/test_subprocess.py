@@ -60,7 +60,7 @@ def python(code: str, *arguments: str | FileArgument) -> Launch:
 
 
 HUNDRED_INTERVALS = 0.2
-"""Of a child that counts every two milliseconds: long enough to see that it does not."""
+"""Seconds: a child that counts every two milliseconds would count a hundred times."""
 
 
 def shell(code: str, *arguments: str | FileArgument) -> Launch:
@@ -101,7 +101,7 @@ def command_lines() -> list[bytes]:
     return [command_line(place.name) for place in Path("/proc").glob("[0-9]*")]
 
 
-# --- talking -------------------------------------------------------------------------------------
+# --- output and input ----------------------------------------------------------------------------
 
 
 async def test_64_megabytes_survive_the_way_there_and_back() -> None:
@@ -138,7 +138,7 @@ async def test_writing_to_a_cli_that_does_not_read_is_no_error() -> None:
     assert await receiver.exit() == -signal.SIGKILL
 
 
-async def test_everything_said_before_the_end_arrives_before_exited() -> None:
+async def test_all_output_arrives_before_the_exit() -> None:
     channel, receiver = await start(
         python("import os; os.write(1, b'x' * 60000); os.write(2, b'y' * 60000)")
     )
@@ -156,7 +156,7 @@ async def test_the_pid_is_the_clis_own() -> None:
     await receiver.exit()
 
 
-# --- what the CLI finds ---------------------------------------------------------------------------
+# --- environment ---------------------------------------------------------------------------
 
 
 async def test_the_environment_is_exactly_the_launchs() -> None:
@@ -170,14 +170,16 @@ async def test_the_environment_is_exactly_the_launchs() -> None:
 
 
 async def test_the_arguments_arrive_unchanged() -> None:
-    words = ("", "two words", "a\nb", "ü\udcff", "--", "-c", "$HOME")
-    _, receiver = await start(shell('for word in "$@"; do printf "%s\\0" "$word"; done', *words))
+    arguments = ("", "two words", "a\nb", "ü\udcff", "--", "-c", "$HOME")
+    _, receiver = await start(
+        shell('for word in "$@"; do printf "%s\\0" "$word"; done', *arguments)
+    )
 
     await receiver.exit()
-    assert bytes(receiver.out) == b"".join(os.fsencode(word) + b"\0" for word in words)
+    assert bytes(receiver.out) == b"".join(os.fsencode(each) + b"\0" for each in arguments)
 
 
-async def test_it_runs_in_the_directory_asked_for(tmp_path: Path) -> None:
+async def test_it_runs_in_the_working_directory_of_the_launch(tmp_path: Path) -> None:
     _, receiver = await start(Launch(("/bin/pwd",), env=ENV, cwd=str(tmp_path)))
 
     await receiver.exit()
@@ -200,7 +202,7 @@ async def test_it_gets_only_the_three_pipes_and_no_strange_signals() -> None:
     os.set_inheritable(leaked, True)  # noqa: FBT003
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
     try:
-        # Both channels are held: one that nobody holds is killed.
+        # Keep both channels: a channel without references is killed.
         one, files = await start(shell("ls /proc/$$/fd; exit"))
         two, masks = await start(Launch(("grep", "^Sig", "/proc/self/status"), env=ENV))
         await asyncio.gather(files.exit(), masks.exit())
@@ -212,7 +214,7 @@ async def test_it_gets_only_the_three_pipes_and_no_strange_signals() -> None:
     kept = dict(line.split(":\t") for line in masks.out.decode().splitlines())
     assert files.out.split() == [b"0", b"1", b"2"]
     assert int(kept["SigBlk"], 16) == 0
-    # 32 and 33 are the C library's own; its posix_spawn leaves them ignored, nobody can undo it.
+    # Signals 32 and 33 belong to the C library, whose posix_spawn leaves them ignored.
     assert int(kept["SigIgn"], 16) & ~(0b11 << 31) == 0
 
 
@@ -232,7 +234,7 @@ async def test_it_can_run_as_another_user_who_alone_can_read_the_files() -> None
     del channel
 
 
-async def test_a_user_that_nobody_knows_is_refused() -> None:
+async def test_an_unknown_user_is_refused() -> None:
     with pytest.raises(UsageError, match="user: got 'no-such-user'"):
         await start(replace(shell("true"), user="no-such-user"))
 
@@ -327,7 +329,7 @@ async def test_a_failed_start_leaves_nothing_behind(tmp_path: Path) -> None:
     assert not receiver.statuses
 
 
-def test_errors_of_the_start_are_told_apart() -> None:
+def test_errors_of_the_start_have_their_own_classes() -> None:
     def name(stage: str, code: int) -> str:
         return type(launch_error(stage, OSError(code, ""), "/x/claude", None)).__name__
 
@@ -353,7 +355,7 @@ def is_there(path: Path) -> bool:
     return path.exists()
 
 
-async def test_files_are_private_while_it_runs_and_gone_when_it_ends() -> None:
+async def test_files_are_private_while_it_runs_and_removed_when_it_ends() -> None:
     launch = shell(
         'echo "$1"; cat "${1#--settings=}"; cat', FileArgument("--settings=", "settings.json")
     )
@@ -372,7 +374,7 @@ async def test_files_are_private_while_it_runs_and_gone_when_it_ends() -> None:
 
 
 @pytest.mark.parametrize("end", [SubprocessChannel.kill, lambda channel: channel.close(0.01)])
-async def test_files_are_gone_after_a_kill(end: Callable[[SubprocessChannel], None]) -> None:
+async def test_files_are_removed_after_a_kill(end: Callable[[SubprocessChannel], None]) -> None:
     launch = shell("trap '' TERM; echo $1; while :; do sleep 60; done", FileArgument("", "f"))
     channel, receiver = await start(Launch(launch.argv, env=ENV, files={"f": b"x"}))
     path = Path(await receiver.line())
@@ -402,7 +404,7 @@ def test_a_file_name_may_not_lead_elsewhere(name: str) -> None:
 
 
 @pytest.mark.skipif(not IS_LINUX, reason="/proc")
-async def test_no_secret_stands_on_any_command_line() -> None:
+async def test_no_secret_is_on_any_command_line() -> None:
     secret = "s3cr3t-" + os.urandom(8).hex()
     launch = shell("echo; cat", FileArgument("", "f"))
     channel, receiver = await start(
@@ -463,7 +465,7 @@ async def test_close_and_kill_from_many_places_end_it_once() -> None:
     assert await receiver.exit() == -signal.SIGKILL
 
 
-async def test_input_that_nobody_reads_does_not_hold_up_the_end() -> None:
+async def test_unread_input_does_not_delay_the_end() -> None:
     channel, receiver = await start(shell("echo; exec sleep 60"))
     await receiver.line()
     channel.write(b"x" * 1_000_000)
@@ -544,7 +546,7 @@ async def test_a_tool_in_a_session_of_its_own_is_killed_before_its_effect(tmp_pa
     assert not mark.exists()
 
 
-@pytest.mark.skipif(not IS_LINUX, reason="elsewhere nobody adopts orphans for us")
+@pytest.mark.skipif(not IS_LINUX, reason="only Linux has subreapers")
 @pytest.mark.parametrize("code", ["", "sys.stdin.read()"], ids=["exits", "killed"])
 async def test_a_daemon_ends_with_the_cli(tmp_path: Path, code: str) -> None:
     pids = tmp_path / "pids"
@@ -564,7 +566,7 @@ async def test_orphans_that_keep_the_pipes_do_not_hold_up_the_end() -> None:
     assert await receiver.exit() == 4
 
 
-@pytest.mark.skipif(not IS_LINUX, reason="elsewhere nobody adopts orphans for us")
+@pytest.mark.skipif(not IS_LINUX, reason="only Linux has subreapers")
 async def test_processes_that_keep_forking_are_all_killed() -> None:
     token = os.urandom(8).hex()
     channel, receiver = await start(python(FORKER, token))
@@ -583,7 +585,7 @@ async def test_processes_that_keep_forking_are_all_killed() -> None:
     assert alive() == 0
 
 
-async def test_suspend_stops_a_tool_in_its_own_session_and_resume_lets_it_run_on(
+async def test_suspend_stops_a_tool_in_its_own_session_and_resume_continues_it(
     tmp_path: Path,
 ) -> None:
     count = tmp_path / "count"
@@ -617,12 +619,12 @@ sys.stdin.read()
 
 
 def states(pid: int) -> set[str]:
-    """The states of a CLI and all below it, without the guard's help."""
+    """Return the states of a CLI and its descendants, without asking the guard."""
     rows = [row_of(pid), *below(pid)]
     return {row[3] for row in rows if row is not None} if IS_LINUX else {"T"}
 
 
-async def test_a_suspended_tree_is_closed_without_running_on(tmp_path: Path) -> None:
+async def test_a_suspended_tree_is_closed_without_being_resumed(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     channel, receiver = await start(shell('echo; read line; touch "$1"', str(mark)))
     await receiver.line()
@@ -685,7 +687,7 @@ async def test_cancelling_open_at_any_point_leaves_nothing(tmp_path: Path) -> No
     await eventually(lambda: not any(tmp_path.iterdir()))
 
 
-async def test_a_channel_that_nobody_holds_any_more_is_killed() -> None:
+async def test_a_channel_without_references_is_killed() -> None:
     channel, receiver = await start(shell("echo; sleep 60"))
     await receiver.line()
 
@@ -713,20 +715,20 @@ async def test_thirty_runs_leave_no_descriptor_open() -> None:
         await run()
     gc.collect()
 
-    # Not at once: the test runner has descriptors of its own that come and go.
+    # Wait: the test runner opens and closes descriptors too.
     await eventually(lambda: open_descriptors() <= before)
 
 
 async def test_two_loops_in_two_threads_do_not_disturb_each_other() -> None:
     async def talk() -> list[bytes]:
-        said: list[bytes] = []
+        outputs: list[bytes] = []
         for number in range(5):
             channel, receiver = await start(shell("cat"))
             channel.write(b"%d" % number)
             channel.close(5)
             assert await receiver.exit() == 0
-            said.append(bytes(receiver.out))
-        return said
+            outputs.append(bytes(receiver.out))
+        return outputs
 
     both = await asyncio.gather(*(asyncio.to_thread(asyncio.run, talk()) for _ in range(2)))
 
