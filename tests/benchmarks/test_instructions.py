@@ -17,7 +17,9 @@ async def test_a_workload_does_all_its_items(work: str) -> None:
     ("count", "is_fine", "expected"),
     [(1_000, True, "fine"), (1_029, True, "fine"), (1_040, False, "MORE"), (500, True, "fine")],
 )
-def test_a_count_that_has_grown_fails_the_check(count: int, expected: str, *, is_fine: bool) -> None:
+def test_a_count_that_has_grown_fails_the_check(
+    count: int, expected: str, *, is_fine: bool
+) -> None:
     (line,), verdict = check({"partial": count}, {"partial": 1_000})
 
     assert (verdict, expected in line) == (is_fine, True)

@@ -142,7 +142,7 @@ class Guard:
         os.chdir("/")
 
     def report_start(self) -> bool:
-        """Report whether the CLI started, and return it. A successful exec closes the pipe."""
+        """Report and return whether the CLI started. A successful exec closes the pipe."""
         failure = os.read(self.started, 64)
         os.close(self.started)
         self.started = -1

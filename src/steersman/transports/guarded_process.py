@@ -60,7 +60,7 @@ class ProcessObserver(Protocol):
         ...
 
     def is_lost(self) -> bool:
-        """Return True when notifications can no longer be delivered."""
+        """Return whether notifications can no longer be delivered."""
         ...
 
 

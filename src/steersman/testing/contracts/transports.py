@@ -44,11 +44,11 @@ SHORT = 0.05
 STATUS = 7
 """An exit status that no shell and no signal produces."""
 
+# Valid lines of the CLI's protocol, because a replay matches lines by their content.
 ONE = b'{"type":"user","message":{"role":"user","content":"one"},"uuid":"u1"}\n'
 TWO = b'{"type":"user","message":{"role":"user","content":"two"},"uuid":"u2"}\n'
 READY = b'{"type":"system","subtype":"ready"}\n'
 DONE = b'{"type":"system","subtype":"done"}\n'
-"""Lines are valid lines of the CLI's protocol, because a recording matches lines by content."""
 
 
 @dataclass(frozen=True, slots=True)
