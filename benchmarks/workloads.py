@@ -118,8 +118,8 @@ async def on_tool(_event: PreToolUse) -> None:
     """Return no decision."""
 
 
-async def run(work: str, count: int) -> None:
-    """Run a workload with `count` items, and check that all of them arrived."""
+async def run(work: str, count: int) -> int:
+    """Run a workload with `count` items. Return how many of them were read as messages."""
     hooks = Hooks()
     hooks.on(PreToolUse)(on_tool)
     agent = Agent(
@@ -134,6 +134,7 @@ async def run(work: str, count: int) -> None:
         seen = await read(turn)
         assert (await turn).outcome == "completed"
         assert seen == (0 if work == "requests" else count), seen
+        return seen
 
 
 WORK: tuple[str, ...] = ("partial", "assistant", "requests")

@@ -1,1 +1,1 @@
-"""Contract suites: the tests that every adapter of a port must pass."""
+"""Contract tests for adapters: one suite for each port, to run against an implementation of it."""
