@@ -53,9 +53,9 @@ from steersman.hooks import (
     deny,
 )
 from steersman.permissions import Allow, ElicitationAnswer
-from steersman.testing.conformance.stage import Stage
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import Script, call, fail, say, when
+from steersman_conformance.stage import Stage
 from tests.live.staging import LIMIT, MakeScripted
 
 pytestmark = pytest.mark.live

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from steersman.hooks import matches
-from steersman.testing.conformance.hosting import tool_server
-from steersman.testing.conformance.stage import Stage
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import call, calls, say, when
+from steersman_conformance.hosting import tool_server
+from steersman_conformance.stage import Stage
 from tests.hooks.test_matchers import NAMES, TABLE
 from tests.live.staging import LIMIT
 

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from steersman.testing.scripted.memory import CONTINUE
+from steersman.testing.scripted.conversation import CONTINUE
 from tests.simulation.invariants import INVARIANTS, broken
 from tests.simulation.playing import play
 from tests.simulation.reports import digest, report

@@ -28,8 +28,8 @@ from steersman.testing.script import (
     think,
     when,
 )
+from steersman.testing.scripted.script_json import read_script, written
 from steersman.testing.scripted.source import load
-from steersman.testing.scripted.written import read_script, written
 from steersman.transports.command import CommandTransport
 
 LIMIT = 20.0

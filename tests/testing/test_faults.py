@@ -31,10 +31,10 @@ from steersman.testing.faults import (
     JumpingClock,
     Kill,
     Noise,
+    NothingScheduled,
     SlowReader,
     Split,
     SplitInput,
-    Standstill,
     StderrFlood,
     Suspend,
     Truncate,
@@ -584,7 +584,7 @@ def test_a_deadlock_in_virtual_time_is_told_at_once() -> None:
     async def main() -> None:
         await asyncio.Event().wait()
 
-    with pytest.raises(Standstill):
+    with pytest.raises(NothingScheduled):
         in_virtual_time(main)
 
 

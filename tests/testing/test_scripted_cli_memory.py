@@ -6,7 +6,7 @@ from steersman.options import Revival
 from steersman.testing.faults import FaultPlan, FaultyTransport, Kill
 from steersman.testing.script import Script, say, stall
 from steersman.testing.scripted.cli import ScriptedCLI
-from steersman.testing.scripted.memory import CONTINUE
+from steersman.testing.scripted.conversation import CONTINUE
 from tests._session.peers import opened
 
 

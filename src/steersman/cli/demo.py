@@ -1,23 +1,27 @@
-"""`steersman demo`: one conversation, with all that a host program takes part in."""
+"""`steersman demo`: one conversation that uses a tool, a hook, permissions and streamed text."""
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TextIO
 
 from steersman.agent import Agent, Session
-from steersman.cli import stage
-from steersman.cli.screen import Screen
-from steersman.cli.story import PROMPT, story
-from steersman.errors import CliNotFound, LaunchError, StartupError
+from steersman.cli import demo_stage as stage
+from steersman.cli.commands import Commands
+from steersman.cli.demo_screen import Screen, screen_for
+from steersman.cli.demo_script import PROMPT, demo_script
+from steersman.errors import CliNotFound, LaunchError, StartupError, SteersmanError
 from steersman.hooks import Hooks, PreToolUse, Reply, deny
 from steersman.journal import TurnResult
 from steersman.permissions import Allow, Decision, Deny, PermissionContext
+from steersman.testing.sandbox import find_any_cli
 
-__all__ = ["REAL_BUDGET_USD", "Demo", "StageName", "show"]
+__all__ = ["REAL_BUDGET_USD", "Demo", "StageName", "add_command", "show"]
 
 StageName = Literal["any", "embedded", "real"]
 
@@ -28,13 +32,67 @@ PAUSE = 0.25
 
 REST_LIMIT = 5.0
 
+INTERRUPTED = 130
+"""The exit status that a shell reports for a program that Ctrl-C ended."""
+
+REAL_WARNING = (
+    "This uses your own Claude login and a real model. It may cost a few cents; it stops at"
+    f" ${REAL_BUDGET_USD:.2f}. The agent works in a temporary folder."
+)
+
+
+def add_command(commands: Commands) -> None:
+    """Add `steersman demo` and its arguments."""
+    shown = commands.add_parser(
+        "demo", help="a conversation in the terminal, offline and at no cost"
+    )
+    where = shown.add_mutually_exclusive_group()
+    where.add_argument(
+        "--embedded", action="store_true", help="use the embedded scripted CLI, not the stock one"
+    )
+    where.add_argument(
+        "--real", action="store_true", help="use your own login and a real model; costs money"
+    )
+    shown.add_argument("--yes", action="store_true", help="with --real: do not ask first")
+    shown.set_defaults(run=_run)
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    screen = screen_for(sys.stdout)
+    if chosen.real and not (chosen.yes or _confirms(screen, chosen.stdin)):
+        return 1
+    try:
+        return asyncio.run(show(screen, _stage_name(chosen)))
+    except SteersmanError as error:
+        screen.end()
+        print(f"steersman: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        screen.end()
+        return INTERRUPTED
+
+
+def _stage_name(chosen: argparse.Namespace) -> StageName:
+    if chosen.real:
+        return "real"
+    return "embedded" if chosen.embedded else "any"
+
+
+def _confirms(screen: Screen, stdin: TextIO) -> bool:
+    screen.line("real", REAL_WARNING)
+    if not stdin.isatty():
+        screen.line("real", "There is no terminal to ask on; pass --yes to agree beforehand.")
+        return False
+    screen.line("real", "Continue? [y/N]")
+    return stdin.readline().strip().lower() in ("y", "yes")
+
 
 async def show(
     screen: Screen,
     where: StageName = "any",
     *,
     pause: float = PAUSE,
-    find: Callable[[], str] = stage.find_program,
+    find: Callable[[], str] = find_any_cli,
 ) -> int:
     """Play the demo; gives an exit status."""
     if where == "real":
@@ -42,12 +100,12 @@ async def show(
     why = "as you asked"
     if where == "any":
         try:
-            return await _play(screen, stage.stock(story, find()), pause)
+            return await _play(screen, stage.stock(demo_script, find()), pause)
         except CliNotFound:
             why = "no stock CLI was found"
         except (LaunchError, StartupError) as error:
             why = f"the stock one did not start: {error.what.splitlines()[0]}"
-    return await _play(screen, stage.embedded(story, why), pause)
+    return await _play(screen, stage.embedded(demo_script, why), pause)
 
 
 async def _play(screen: Screen, place: AbstractContextManager[stage.Stage], pause: float) -> int:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from steersman.errors import UsageError
 from steersman.testing.scripted.control import VERSION
-from steersman.testing.scripted.minutes import Minutes
+from steersman.testing.scripted.shared_log import SharedLog
 from steersman.testing.scripted.source import load
 from steersman.testing.scripted.stdio import SharedStage, launch_of, serve
 
@@ -43,7 +43,7 @@ def main(words: list[str]) -> int:
         return MISUSED
     stage = cli.stage  # pyright: ignore[reportPrivateUsage] - a friend in the same room
     if "--minutes" in own:
-        stage = SharedStage(stage, Minutes(Path(own["--minutes"])))
+        stage = SharedStage(stage, SharedLog(Path(own["--minutes"])))
     return asyncio.run(serve(stage, launch_of(flags, os.environ)))
 
 

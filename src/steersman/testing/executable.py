@@ -15,9 +15,9 @@ from pathlib import Path, PosixPath
 from steersman import _json
 from steersman.testing.request import ModelRequest
 from steersman.testing.script import Answer, Scene, Script, Step
-from steersman.testing.scripted.minutes import Minutes
+from steersman.testing.scripted.script_json import written
+from steersman.testing.scripted.shared_log import SharedLog
 from steersman.testing.scripted.source import anchored, load, rewound
-from steersman.testing.scripted.written import written
 
 __all__ = ["Executable", "executable"]
 
@@ -50,7 +50,7 @@ class Executable(PosixPath):
     @property
     def asked(self) -> list[ModelRequest]:
         """The requests to the model so far, of all processes."""
-        return Minutes(self.minutes).asked
+        return SharedLog(self.minutes).asked
 
     async def wait_for_request(self, count: int = 1, timeout: float = PATIENCE) -> ModelRequest:
         """Wait for the request number `count` to the model. Raises `TimeoutError`."""
@@ -59,14 +59,14 @@ class Executable(PosixPath):
 
     async def release(self, timeout: float = PATIENCE) -> None:
         """Wait until the model stalls, then let all that stalls go on. Raises `TimeoutError`."""
-        minutes = Minutes(self.minutes)
+        minutes = SharedLog(self.minutes)
         await _until(lambda: minutes.stalled > 0, timeout, "a stall")
         minutes.write({"release": True})
 
     def assert_complete(self) -> None:
         """Raise `AssertionError` naming the steps not reached and what went wrong."""
         script = rewound(load(self.script).script)
-        minutes = Minutes(self.minutes)
+        minutes = SharedLog(self.minutes)
         for request in minutes.asked:
             script.pass_over(request)
         if complaints := [*minutes.surprises, *script.not_reached]:

@@ -23,9 +23,7 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from steersman.testing.request import Kind, ModelRequest, kind_of
-from steersman.testing.script import Cut, Fail, Script, Stall, Step
-from steersman.testing.stream import (
+from steersman.testing.api_stream import (
     Event,
     error_body,
     estimated_tokens,
@@ -33,6 +31,8 @@ from steersman.testing.stream import (
     whole_message,
     with_ids,
 )
+from steersman.testing.request import Kind, ModelRequest, kind_of
+from steersman.testing.script import Cut, Fail, Script, Stall, Step
 
 __all__ = ["RecordedRequest", "ScriptedModel"]
 

@@ -126,7 +126,7 @@ def live_cli(request: pytest.FixtureRequest) -> Iterator[MakeAgent]:
 @pytest.fixture
 def no_real_cli(request: pytest.FixtureRequest) -> Iterator[None]:
     """Let no process be started but scripted CLIs; a test that tries fails, and says so."""
-    from steersman.testing.guard import refusing_real_clis  # noqa: PLC0415
+    from steersman.testing.no_real_cli import refusing_real_clis  # noqa: PLC0415
 
     attempts = request.node.stash.setdefault(ATTEMPTS, [])
 

@@ -16,8 +16,9 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from steersman.errors import CliNotFound
+from steersman.transports.locate import locate
 
-__all__ = ["SCRIPTED_API_KEY", "CliSandbox", "find_stock_cli"]
+__all__ = ["SCRIPTED_API_KEY", "CliSandbox", "find_any_cli", "find_stock_cli"]
 
 SCRIPTED_API_KEY = "sk-ant-scripted-0000"
 """A key that opens nothing; the scripted model takes any."""
@@ -131,3 +132,14 @@ def find_stock_cli(wheel: str = OFFICIAL_WHEEL) -> Path:
         if binary.is_file():
             return binary
     raise CliNotFound([str(binary) for binary in binaries] or [f"the package {wheel}"])
+
+
+def find_any_cli() -> str:
+    """Find the CLI of the official wheel, or the one that a session would run without it.
+
+    Raises `CliNotFound`.
+    """
+    try:
+        return str(find_stock_cli())
+    except CliNotFound:
+        return locate()

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from steersman.testing.scripted.hooks import HookRunner, read_hooks
-from steersman.testing.scripted.ledger import Model, resolve_model
 from steersman.testing.scripted.mcp import McpServers
 from steersman.testing.scripted.output import Output
 from steersman.testing.scripted.permissions import MODES, Permissions
 from steersman.testing.scripted.tasks import Tasks
 from steersman.testing.scripted.tools import ToolRunner
-from steersman.testing.scripted.turns import TurnLoop
+from steersman.testing.scripted.turn_loop import TurnLoop
+from steersman.testing.scripted.usage import Model, resolve_model
 
 __all__ = ["AGENTS", "CAPABILITIES", "COMMANDS", "VERSION", "Control", "Reach"]
 

@@ -22,7 +22,6 @@ from steersman.testing.scripted.control import (
 from steersman.testing.scripted.hooks import HookRunner
 from steersman.testing.scripted.host import Host
 from steersman.testing.scripted.launch import read_launch
-from steersman.testing.scripted.ledger import Ledger, Model, resolve_model
 from steersman.testing.scripted.mcp import McpServers
 from steersman.testing.scripted.output import Output, uuid_fields
 from steersman.testing.scripted.permissions import Permissions
@@ -32,7 +31,8 @@ from steersman.testing.scripted.stage import Stage, StartPhase
 from steersman.testing.scripted.tasks import Tasks
 from steersman.testing.scripted.tools import ToolRunner
 from steersman.testing.scripted.turn import Shared
-from steersman.testing.scripted.turns import TurnLoop
+from steersman.testing.scripted.turn_loop import TurnLoop
+from steersman.testing.scripted.usage import Ledger, Model, resolve_model
 from steersman.transports.memory import Wire
 
 __all__ = ["ScriptedProcess"]

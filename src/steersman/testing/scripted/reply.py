@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
+from steersman.testing.api_stream import ERROR_TYPES, stream_of, usage_of, whole_message
 from steersman.testing.request import ModelRequest
 from steersman.testing.script import Cut, Fail, Stall, Step
-from steersman.testing.scripted.ledger import Ledger, whole_usage
 from steersman.testing.scripted.output import Frame, Output, new_id
 from steersman.testing.scripted.stage import Stage
-from steersman.testing.stream import ERROR_TYPES, stream_of, usage_of, whole_message
+from steersman.testing.scripted.usage import Ledger, whole_usage
 
 __all__ = ["ApiFailure", "Block", "Reply", "Said"]
 

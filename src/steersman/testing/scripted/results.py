@@ -1,13 +1,17 @@
-"""The results of a scripted CLI: one per turn."""
+"""The results of a scripted CLI: one for each turn, however it ends."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from steersman.testing.scripted.output import Output
+from steersman.testing.scripted.output import Frame, Output, new_id, uuid_fields
+from steersman.testing.scripted.queue import Prompt
+from steersman.testing.scripted.reply import ApiFailure
+from steersman.testing.scripted.tools import ToolCall
+from steersman.testing.scripted.usage import Ledger, whole_usage
 
-__all__ = ["Results"]
+__all__ = ["Ending", "Results"]
 
 NO_SUBAGENTS: Mapping[str, Any] = {
     "spawned": 0,
@@ -20,6 +24,23 @@ NO_SUBAGENTS: Mapping[str, Any] = {
     "killed": {"parent": 0, "user": 0, "system": 0},
     "refused": {"depth_limit": 0, "concurrency_limit": 0, "budget": 0},
     "by_type": {},
+}
+
+NOTHING_USED: Mapping[str, Any] = {
+    **whole_usage(
+        dict.fromkeys(
+            (
+                "input_tokens",
+                "output_tokens",
+                "cache_creation_input_tokens",
+                "cache_read_input_tokens",
+            ),
+            0,
+        )
+    ),
+    **dict.fromkeys(
+        ("inference_geo", "iterations", "output_tokens_details", "service_tier", "speed")
+    ),
 }
 
 
@@ -50,3 +71,104 @@ class Results:
             }
         )
         self._count += 1
+
+
+class Ending:
+    """Gathers what the result will tell, and tells it once."""
+
+    def __init__(
+        self, output: Output, ledger: Ledger, results: Results, prompts: list[Prompt]
+    ) -> None:
+        self.is_told = False
+        self.is_broken_off = False
+        """It did not come to an end of its own: its prompts count as cancelled."""
+        self.safety_stops = 0
+        self.folded: list[Prompt] = []
+        self._output = output
+        self._ledger = ledger
+        self._results = results
+        self._uuids = [each.uuid for each in prompts if each.uuid is not None]
+        self._main_uuid = prompts[-1].uuid
+        self._denials: list[Frame] = []
+        self._frames_before = output.user_frames
+
+    @property
+    def own_fields(self) -> Frame:
+        """How the first frames of the turn name its prompts."""
+        return uuid_fields(self._uuids, self._main_uuid)
+
+    @property
+    def uuids(self) -> list[str]:
+        """All prompts of the turn, those that were folded in included."""
+        return [*self._uuids, *(each.uuid for each in self.folded if each.uuid is not None)]
+
+    def deny(self, call: ToolCall) -> None:
+        """Remember that a tool was not allowed to run."""
+        named = {"tool_name": call.name, "tool_use_id": call.id}
+        self._denials.append({**named, "tool_input": call.input})
+
+    def complete(self, *, terminal_reason: str = "completed", **fields: Any) -> None:
+        """End as a success, which the CLI also calls what somebody cut short."""
+        usual = {"is_error": False, "api_error_status": None, "result": ""}
+        self._tell("success", {**usual, "terminal_reason": terminal_reason, **fields})
+
+    def skip_model(self, text: str) -> None:
+        """End without having asked the model."""
+        fields = {"is_error": False, "stop_reason": None, "num_turns": 0, "result": text}
+        self._tell("success", fields)
+
+    def interrupt(self, reason: str, stop_reason: str | None) -> None:
+        """End because somebody said so."""
+        self.is_broken_off = True
+        shown = "null" if stop_reason is None else stop_reason
+        diagnostic = f"[ede_diagnostic] result_type=user last_content_type=n/a stop_reason={shown}"
+        self._fail("error_during_execution", reason, stop_reason, diagnostic)
+
+    def exceed(self, limit: str, reason: str, stop_reason: str | None, problem: str) -> None:
+        """End at a limit."""
+        self._fail(f"error_{limit}", reason, stop_reason, problem)
+
+    def fail(self, failure: ApiFailure) -> None:
+        """End because the API did not answer."""
+        self.is_broken_off = True
+        message = {
+            "id": new_id(),
+            "type": "message",
+            "role": "assistant",
+            "model": "<synthetic>",
+            "content": [{"type": "text", "text": failure.text}],
+            "stop_reason": "stop_sequence",
+            "stop_sequence": "",
+            "usage": NOTHING_USED,
+            **dict.fromkeys(("container", "context_management", "diagnostics", "stop_details")),
+        }
+        marks = {"error": failure.error, "is_api_error_message": True, **failure.fields}
+        self._output.assistant(message, **marks, **self.own_fields)
+        self.complete(
+            result=failure.text,
+            is_error=True,
+            terminal_reason="api_error",
+            stop_reason="stop_sequence",
+            **failure.fields,
+        )
+
+    def _fail(self, subtype: str, reason: str, stop_reason: str | None, problem: str) -> None:
+        fields = {"is_error": True, "terminal_reason": reason, "stop_reason": stop_reason}
+        self._tell(subtype, {**fields, "errors": [problem]})
+
+    def _tell(self, subtype: str, fields: Mapping[str, Any]) -> None:
+        self.is_told = True
+        for prompt in self.folded:
+            self._output.lifecycle(prompt.uuid, "completed")
+        turns = 1 + self._output.user_frames - self._frames_before
+        self._results.tell(
+            subtype,
+            {
+                "num_turns": turns,
+                **fields,
+                "permission_denials": self._denials,
+                **self._ledger.settle(is_success=subtype == "success"),
+                "safety_stops": self.safety_stops,
+                **uuid_fields(self.uuids, self._main_uuid),
+            },
+        )

@@ -7,10 +7,10 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from steersman.testing.request import ModelRequest
-from steersman.testing.scripted.ending import Ending
-from steersman.testing.scripted.history import History
+from steersman.testing.scripted.conversation import History
 from steersman.testing.scripted.output import Frame, Output
 from steersman.testing.scripted.reply import ApiFailure, Block, Reply, Said
+from steersman.testing.scripted.results import Ending
 from steersman.testing.scripted.tools import ToolCall, ToolOutcome, ToolRunner, rejected
 
 __all__ = ["Round"]

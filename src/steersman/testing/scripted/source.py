@@ -15,7 +15,7 @@ from steersman import _json
 from steersman.errors import UsageError
 from steersman.testing.script import Answer, Scene, Script, Step
 from steersman.testing.scripted.cli import ScriptedCLI
-from steersman.testing.scripted.written import read_script
+from steersman.testing.scripted.script_json import read_script
 
 __all__ = ["Performance", "anchored", "load", "rewound"]
 

@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from steersman.testing.api_stream import with_ids
 from steersman.testing.request import ModelRequest
 from steersman.testing.script import Script, Stall, Step
-from steersman.testing.scripted.memory import Memory
+from steersman.testing.scripted.conversation import Memory
 from steersman.testing.scripted.output import new_id
-from steersman.testing.stream import with_ids
 
 __all__ = ["FakeTool", "Faults", "Stage", "StartPhase"]
 

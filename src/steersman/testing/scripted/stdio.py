@@ -10,8 +10,8 @@ from pathlib import Path
 from steersman.ports import FileArgument, Launch
 from steersman.testing.request import ModelRequest
 from steersman.testing.script import Stall, Step
-from steersman.testing.scripted.minutes import Minutes
 from steersman.testing.scripted.process import ScriptedProcess
+from steersman.testing.scripted.shared_log import SharedLog
 from steersman.testing.scripted.stage import Stage
 from steersman.transports.memory import Wire
 
@@ -28,7 +28,7 @@ FILES = ("--mcp-config", "--settings")
 class SharedStage(Stage):
     """A stage whose script several processes play together, by the minutes they keep."""
 
-    def __init__(self, own: Stage, minutes: Minutes) -> None:
+    def __init__(self, own: Stage, minutes: SharedLog) -> None:
         super().__init__(
             own.script,
             own.tools,

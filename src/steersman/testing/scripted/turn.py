@@ -8,17 +8,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from steersman.testing.scripted.ending import Ending
-from steersman.testing.scripted.history import History
+from steersman.testing.scripted.conversation import History
 from steersman.testing.scripted.hooks import HookReply, HookRunner
-from steersman.testing.scripted.ledger import Ledger, Model, shown_model
 from steersman.testing.scripted.output import Frame, Output, new_id, uuid_fields
 from steersman.testing.scripted.queue import Prompt, PromptQueue, joined_content
 from steersman.testing.scripted.reply import ApiFailure, Block, Reply, Said
-from steersman.testing.scripted.results import Results
+from steersman.testing.scripted.results import Ending, Results
 from steersman.testing.scripted.round import Round
 from steersman.testing.scripted.stage import Stage
 from steersman.testing.scripted.tools import ToolRunner
+from steersman.testing.scripted.usage import Ledger, Model, shown_model
 
 __all__ = ["Shared", "Turn"]
 

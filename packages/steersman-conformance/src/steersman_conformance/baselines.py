@@ -1,0 +1,52 @@
+"""What was observed of each version, kept as files: one JSON object of names and values."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from steersman import _json
+from steersman.errors import UsageError
+from steersman_conformance.verdicts import Baseline
+
+__all__ = ["SHIPPED", "load", "nearest", "save"]
+
+SHIPPED = Path(__file__).parent / "baselines"
+"""The baselines that come with the package, one file per version."""
+
+
+def nearest(version: str, folder: Path = SHIPPED) -> Baseline | None:
+    """The baseline of this version, else of the newest before it, else of the oldest there is."""
+    known = {_numbers(path.stem): path for path in folder.glob("*.json")}
+    if not known:
+        return None
+    before = [numbers for numbers in known if numbers <= _numbers(version)]
+    return load(known[max(before) if before else min(known)])
+
+
+def load(path: Path) -> Baseline:
+    """Read a baseline. Raises `UsageError` for a file that is none."""
+    try:
+        found = _json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise UsageError("baseline", str(path), f"a baseline that can be read ({error})") from None
+    if not _json.is_object(found) or not _json.is_object(found.get("observed")):
+        raise UsageError("baseline", str(path), "a file that `--record` has written")
+    return Baseline(str(found.get("version")), found["observed"])
+
+
+def save(path: Path, version: str, observed: Mapping[str, Any]) -> None:
+    """Write a baseline, the same bytes for the same observations. Raises `UsageError`."""
+    baseline = {"version": version, "observed": dict(sorted(observed.items()))}
+    text = json.dumps(baseline, indent=1, ensure_ascii=True)
+    try:
+        path.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise UsageError("baseline", str(path), f"a file that can be written ({error})") from None
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])

@@ -1,0 +1,94 @@
+"""What a scene's host answers when the CLI asks: permissions, hooks, tools.
+
+A function per kind of request; it gives the answer, a `Refusal`, or `HOLD` to leave it open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from steersman import _json
+from steersman_conformance.frames import part
+
+__all__ = ["HOLD", "Answers", "Refusal", "allow", "hold", "standard_answers", "tool_server"]
+
+Answers = Mapping[str, Callable[[dict[str, Any]], Any]]
+"""By the subtype of the request."""
+
+HOLD: Final = object()
+"""The scene will answer later, or never."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An error response."""
+
+    reason: str
+
+
+def allow(request: dict[str, Any]) -> dict[str, Any]:
+    """Let the tool run; older CLIs want the input back."""
+    return {"behavior": "allow", "updatedInput": request.get("input")}
+
+
+def hold(_request: dict[str, Any]) -> object:
+    """Leave a request open."""
+    return HOLD
+
+
+def standard_answers() -> Answers:
+    """A host that allows everything, has no opinion, and serves one tool."""
+    return {
+        "can_use_tool": allow,
+        "hook_callback": lambda _: {},
+        "mcp_message": tool_server(),
+    }
+
+
+def tool_server(
+    call: Callable[[dict[str, Any]], Any] = lambda _: "done",
+    *,
+    names: tuple[str, ...] = ("work",),
+    read_only: bool = False,
+) -> Callable[[dict[str, Any]], Any]:
+    """An MCP server whose tools all do `call`, which gets the parameters of `tools/call`."""
+
+    def serve(request: dict[str, Any]) -> Any:
+        message: dict[str, Any] = part(request, "message")
+        answers: dict[str, Callable[[], Any]] = {
+            "initialize": lambda: _greeting(message),
+            "tools/list": lambda: {"tools": [_tool(name, read_only=read_only) for name in names]},
+            "tools/call": lambda: _content(call(part(message, "params"))),
+        }
+        result = answers.get(str(message.get("method")), dict[str, Any])()
+        return HOLD if result is HOLD else rpc(message, result)
+
+    return serve
+
+
+def rpc(message: dict[str, Any], result: Any) -> dict[str, Any]:
+    """The control answer that carries a JSON-RPC result."""
+    response: dict[str, Any] = {"jsonrpc": "2.0", "result": result}
+    if "id" in message:
+        response["id"] = message["id"]
+    return {"mcp_response": response}
+
+
+def _greeting(message: dict[str, Any]) -> dict[str, Any]:
+    version = part(message, "params").get("protocolVersion")
+    info = {"name": "conform", "version": "1"}
+    return {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}
+
+
+def _tool(name: str, *, read_only: bool) -> dict[str, Any]:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    tool: dict[str, Any] = {"name": name, "description": "Works.", "inputSchema": schema}
+    return {**tool, "annotations": {"readOnlyHint": True}} if read_only else tool
+
+
+def _content(answer: Any) -> Any:
+    if answer is HOLD or _json.is_object(answer):
+        return answer
+    return {"content": [{"type": "text", "text": str(answer)}]}

@@ -1,0 +1,80 @@
+"""Plays scenes, a few at a time, and lets their checks look. Every scene ends in time."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from steersman.errors import StartupError
+from steersman.testing.sandbox import CliSandbox
+from steersman_conformance.checks import Check, Scene
+from steersman_conformance.stage import Stage
+
+__all__ = ["PATIENCE", "Heard", "play", "version_of"]
+
+PATIENCE = 30.0
+"""Seconds for anything that should happen at once; a busy machine needs some of them."""
+
+SCENE_LIMIT = 90.0
+
+Heard = Callable[[Scene[Any]], None]
+"""Told when a scene is over."""
+
+
+async def play(
+    scenes: Sequence[Scene[Any]],
+    program: str,
+    *,
+    jobs: int = 2,
+    patience: float = PATIENCE,
+    heard: Heard = lambda _: None,
+) -> dict[str, Any]:
+    """What each check observes, by its name. Raises `LaunchError` if `program` cannot be run."""
+    turnstile = asyncio.Semaphore(jobs)
+
+    async def in_turn(scene: Scene[Any]) -> dict[str, Any]:
+        async with turnstile:
+            seen = await _play(scene, program, patience)
+        heard(scene)
+        return seen
+
+    async with asyncio.TaskGroup() as group:
+        playing = [group.create_task(in_turn(scene)) for scene in scenes]
+    return {name: observed for each in playing for name, observed in each.result().items()}
+
+
+async def _play(scene: Scene[Any], program: str, patience: float) -> dict[str, Any]:
+    with CliSandbox() as box:
+        try:
+            async with asyncio.timeout(SCENE_LIMIT):
+                seen = await scene.play(Stage(program, box, patience))
+        except Exception as error:  # noqa: BLE001 - whatever a broken CLI makes of a scene
+            return dict.fromkeys((check.name for check in scene.checks), _fault(error))
+        return {check.name: _look(check, seen) for check in scene.checks}
+
+
+def _look(check: Check[Any], seen: Any) -> Any:
+    try:
+        return check.look(seen)
+    except Exception as error:  # noqa: BLE001 - it looked for something that is not there
+        return _fault(error)
+
+
+def _fault(error: Exception) -> dict[str, str]:
+    return {"fault": f"{type(error).__name__}: {error}"}
+
+
+async def version_of(program: str, patience: float = PATIENCE) -> str:
+    """The version that a CLI claims to be. Raises `LaunchError`, or `StartupError` without one."""
+    with CliSandbox() as box:
+        async with Stage(program, box, patience).cli(argv=["--version"]) as cli:
+            await cli.gone()
+    found = re.search(r"\d+\.\d+\.\d+", "\n".join(cli.noise))
+    if found is None:
+        raise StartupError(
+            f"{program} does not tell its version",
+            hint="name a Claude Code CLI with --cli PATH",
+        )
+    return found[0]

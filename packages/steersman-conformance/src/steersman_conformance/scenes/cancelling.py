@@ -1,0 +1,236 @@
+"""Section 9: what an interrupt takes back, and in which order it is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steersman.testing.script import call, say, stall
+from steersman_conformance.checks import scene
+from steersman_conformance.frames import Frame, asks, calls_tool_server, is_result, part
+from steersman_conformance.hosting import HOLD, allow, hold, rpc, tool_server
+from steersman_conformance.raw import RawCli
+from steersman_conformance.stage import Stage
+
+__all__ = ["SCENES"]
+
+
+def _at(cli: RawCli, word: str) -> int:
+    """Where the first frame of a kind stands."""
+    words = [str(frame.get("type")) for frame in cli.frames]
+    return words.index(word) if word in words else -1
+
+
+# --- With nothing to stop ---------------------------------------------------------------
+
+
+@scene
+async def interrupted_while_idle(stage: Stage) -> tuple[RawCli, Frame, int]:
+    async with stage.cli(say("fine")) as cli:
+        await cli.greet()
+        answer = await cli.ask("interrupt")
+        await cli.settle()
+        results = len(cli.results)
+        await cli.prompt("still there?")
+    return cli, answer, results
+
+
+@interrupted_while_idle.must("7", sees=["success", 0, "fine"])
+def an_idle_interrupt_changes_nothing(seen: tuple[RawCli, Frame, int]) -> list[Any]:
+    """With no turn under way an interrupt succeeds, gives no result, and spares the next turn."""
+    cli, answer, results = seen
+    return [answer.get("subtype"), results, cli.result.get("result")]
+
+
+@interrupted_while_idle.feature(
+    "7", sees={"still_queued": []}, absent=None, without="an empty receipt"
+)
+def an_idle_interrupt_has_a_receipt(seen: tuple[RawCli, Frame, int]) -> Any:
+    """An interrupt is answered with a receipt, even an empty one."""
+    return seen[1].get("response")
+
+
+# --- While text streams -----------------------------------------------------------------
+
+
+@scene
+async def interrupted_in_the_text(stage: Stage) -> RawCli:
+    flags = ["--include-partial-messages"]
+    async with stage.cli(say("half a") + stall() + say(" thought"), flags=flags) as cli:
+        await cli.greet()
+        cli.post("go")
+        await cli.wait(lambda frame: "half a" in str(frame.get("event")))
+        await cli.ask("interrupt")
+        await cli.wait(is_result)
+        await cli.prompt("next")
+    return cli
+
+
+@interrupted_in_the_text.must("9", sees=["error_during_execution", True])
+def an_interrupt_ends_the_turn_with_an_error(cli: RawCli) -> list[Any]:
+    """A stopped turn ends in `error_during_execution`."""
+    return [cli.results[0].get("subtype"), cli.results[0].get("is_error")]
+
+
+@interrupted_in_the_text.feature(
+    "5", sees="aborted_streaming", absent=None, without="an error after our own interrupt is one"
+)
+def a_stopped_text_tells_its_reason(cli: RawCli) -> Any:
+    """`terminal_reason` tells that a text was stopped."""
+    return cli.results[0].get("terminal_reason")
+
+
+@interrupted_in_the_text.must("9", sees="Echo: next")
+def the_cli_stays_usable_after_an_interrupt(cli: RawCli) -> Any:
+    """The next prompt gets a turn of its own."""
+    return cli.result.get("result")
+
+
+@interrupted_in_the_text.must("9")
+def the_interrupt_is_answered_before_the_result(cli: RawCli) -> bool:
+    """The answer to an interrupt comes before the result of the stopped turn."""
+    answers = [at for at, f in enumerate(cli.frames) if f.get("type") == "control_response"]
+    return answers[1] < _at(cli, "result")
+
+
+@interrupted_in_the_text.must("5", sees="half a")
+def what_was_said_before_a_stop_is_kept(cli: RawCli) -> Any:
+    """The half of a text that had come is told in an assistant frame."""
+    blocks = [block for f in cli.of("assistant") for block in f["message"]["content"]]
+    return blocks[0].get("text")
+
+
+@interrupted_in_the_text.must("9", sees=True)
+def a_stop_is_noted_in_the_conversation(cli: RawCli) -> bool:
+    """A user frame says that the request was interrupted."""
+    return any("[Request interrupted by user" in str(frame) for frame in cli.of("user"))
+
+
+# --- While a question is open -----------------------------------------------------------
+
+
+@scene
+async def interrupted_at_a_question(stage: Stage) -> RawCli:
+    written = str(stage.box.project / "never")
+    async with stage.cli(
+        call("Write", file_path=written, content="x"), answers={"can_use_tool": hold}
+    ) as cli:
+        await cli.greet()
+        cli.post("go")
+        asked = await cli.wait(asks("can_use_tool"))
+        await cli.ask("interrupt")
+        await cli.wait(is_result)
+        cli.answer(asked, allow(part(asked, "request")))
+        await cli.prompt("next")
+    return cli
+
+
+@interrupted_at_a_question.must("9", sees=True)
+def an_open_question_is_cancelled(cli: RawCli) -> bool:
+    """An interrupt takes an open question back with `control_cancel_request`."""
+    cancelled = [frame["request_id"] for frame in cli.of("control_cancel_request")]
+    return cli.asked("can_use_tool")[0]["request_id"] in cancelled
+
+
+@interrupted_at_a_question.must("9", sees=[False, "Echo: next"])
+def a_late_answer_is_ignored(cli: RawCli) -> list[Any]:
+    """An answer that comes after the interrupt runs nothing and breaks nothing."""
+    return [(cli.project / "never").exists(), cli.result.get("result")]
+
+
+@interrupted_at_a_question.must("9")
+def an_open_tool_gets_a_result_that_is_an_error(cli: RawCli) -> bool:
+    """A tool that was stopped has a result, marked as an error."""
+    return bool(cli.tool_results[0].get("is_error"))
+
+
+# --- While a hook is open ---------------------------------------------------------------
+
+
+@scene
+async def interrupted_at_a_hook(stage: Stage) -> RawCli:
+    hooks = {"PreToolUse": [{"hookCallbackIds": ["guard"]}]}
+    async with stage.cli(call("Bash", command="true"), answers={"hook_callback": hold}) as cli:
+        await cli.greet(hooks=hooks)
+        cli.post("go")
+        await cli.wait(asks("hook_callback"))
+        await cli.ask("interrupt")
+        await cli.wait(is_result)
+    return cli
+
+
+@interrupted_at_a_hook.must("9", sees=True)
+def an_open_hook_is_cancelled(cli: RawCli) -> bool:
+    """An interrupt takes an open hook back with `control_cancel_request`."""
+    cancelled = [frame["request_id"] for frame in cli.of("control_cancel_request")]
+    return cli.asked("hook_callback")[0]["request_id"] in cancelled
+
+
+# --- While a tool of ours runs ----------------------------------------------------------
+
+
+@scene
+async def interrupted_in_a_tool(stage: Stage) -> RawCli:
+    async with stage.cli(
+        call("mcp__key__work"),
+        flags=["--allowedTools=mcp__key"],
+        answers={"mcp_message": tool_server(lambda _: HOLD)},
+    ) as cli:
+        await cli.greet(sdkMcpServers=["key"])
+        cli.post("go")
+        asked = await cli.wait(calls_tool_server("tools/call"))
+        await cli.ask("interrupt")
+        await cli.wait(is_result)
+        await cli.wait(calls_tool_server("notifications/cancelled"))
+        cli.answer(asked, rpc(asked["request"]["message"], {"content": []}))
+        await cli.prompt("next")
+    return cli
+
+
+@interrupted_in_a_tool.must("9", sees=[True, 0])
+def a_tool_of_ours_is_cancelled_by_a_notification(cli: RawCli) -> list[Any]:
+    """A tool call is taken back by `notifications/cancelled`, not by a cancel of the request."""
+    (called,) = [frame for frame in cli.frames if calls_tool_server("tools/call")(frame)]
+    notes = [frame for frame in cli.frames if calls_tool_server("notifications/cancelled")(frame)]
+    number = called["request"]["message"]["id"]
+    meant = [note["request"]["message"]["params"]["requestId"] for note in notes]
+    return [number in meant, len(cli.of("control_cancel_request"))]
+
+
+@interrupted_in_a_tool.must("9", sees="Echo: next")
+def a_late_tool_result_is_ignored(cli: RawCli) -> Any:
+    """What a tool says after the interrupt is not heard."""
+    return cli.result.get("result")
+
+
+# --- Requests of ours -------------------------------------------------------------------
+
+
+@scene
+async def cancelled_request(stage: Stage) -> Frame:
+    async with stage.cli(say("main")) as cli:
+        await cli.greet()
+        await cli.prompt("hello")
+        # A CLI that does not listen gets its answer in the end, and so do we.
+        cli.script.branch(lambda _: True, stall(2) + say("too late"))
+        request_id = cli.request("side_question", question="what?")
+        await cli.settle()
+        cli.send({"type": "control_cancel_request", "request_id": request_id})
+        return await cli.answered(request_id)
+
+
+@cancelled_request.feature(
+    "9", sees="error", absent="success", without="the answer is no longer waited for"
+)
+def a_request_of_ours_can_be_cancelled(answer: Frame) -> Any:
+    """`control_cancel_request` from us ends a slow request with an error."""
+    return answer.get("subtype")
+
+
+SCENES = (
+    interrupted_while_idle,
+    interrupted_in_the_text,
+    interrupted_at_a_question,
+    interrupted_at_a_hook,
+    interrupted_in_a_tool,
+    cancelled_request,
+)

@@ -1,0 +1,452 @@
+"""Section 5: what a turn looks like, from its prompt to its result."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from steersman.testing.script import call, calls, say, think
+from steersman_conformance.checks import scene
+from steersman_conformance.frames import Fits, Frame, calls_tool_server, is_result, part
+from steersman_conformance.hosting import HOLD, rpc, tool_server
+from steersman_conformance.raw import RawCli
+from steersman_conformance.stage import Stage, uuid_of
+
+__all__ = ["SCENES"]
+
+SESSION = uuid_of(7)
+FIRST, SECOND = uuid_of(1), uuid_of(2)
+CHUNKS = ["Once ", "upon ", "a time"]
+
+RESULT_FIELDS = (
+    *("duration_ms", "is_error", "modelUsage", "num_turns", "permission_denials", "result"),
+    *("session_id", "stop_reason", "subtype", "total_cost_usd", "usage", "uuid"),
+)
+INIT_FIELDS = (
+    *("agents", "apiKeySource", "claude_code_version", "cwd", "mcp_servers", "model"),
+    *("permissionMode", "session_id", "slash_commands", "tools"),
+)
+
+
+@scene
+async def two_turns(stage: Stage) -> RawCli:
+    flags = ["--include-partial-messages", f"--session-id={SESSION}", "--allowedTools=Bash"]
+    async with stage.cli(
+        think("hm") + say("I look.") + call("Bash", command="echo seen", id_="toolu_echo"),
+        say("".join(CHUNKS), chunks=CHUNKS),
+        say("Bye."),
+        flags=flags,
+    ) as cli:
+        await cli.greet()
+        await cli.prompt("first", uuid=FIRST)
+        await cli.prompt([{"type": "text", "text": "second"}], uuid=SECOND)
+    return cli
+
+
+@two_turns.must("5", sees=["Once upon a time", "Bye."])
+def one_result_ends_each_turn(cli: RawCli) -> list[Any]:
+    """Prompts sent one after the other get one result each."""
+    return [each.get("result") for each in cli.results]
+
+
+@two_turns.must("1.4", sees=2)
+def one_init_opens_each_turn(cli: RawCli) -> int:
+    """`system/init` opens every turn."""
+    return len(cli.of("system", "init"))
+
+
+@two_turns.must("5", sees=[])
+def results_have_the_fields_we_read(cli: RawCli) -> list[str]:
+    """A result has the fields that a `TurnResult` is made of."""
+    return [name for name in RESULT_FIELDS if any(name not in each for each in cli.results)]
+
+
+@two_turns.must("5", sees=[])
+def init_has_the_fields_we_read(cli: RawCli) -> list[str]:
+    """`system/init` tells the session, the model, the tools and the mode."""
+    return [name for name in INIT_FIELDS if name not in cli.of("system", "init")[0]]
+
+
+@two_turns.must("14", sees=[SESSION])
+def the_chosen_session_id_is_used(cli: RawCli) -> list[Any]:
+    """`--session-id` is the id on every frame."""
+    return sorted({frame["session_id"] for frame in cli.frames if "session_id" in frame})
+
+
+@two_turns.must("5")
+def cost_is_summed_over_the_process(cli: RawCli) -> bool:
+    """`total_cost_usd` grows from result to result."""
+    first, second = (float(each["total_cost_usd"]) for each in cli.results)
+    return 0 < first < second
+
+
+@two_turns.feature(
+    "5",
+    sees=["queued", "started", "completed"],
+    absent=[],
+    without="replayed prompts tell the start",
+)
+def lifecycle_follows_a_prompt(cli: RawCli) -> list[Any]:
+    """`command_lifecycle` tells what becomes of a prompt with a uuid."""
+    return [f.get("state") for f in cli.of("command_lifecycle") if f.get("command_uuid") == FIRST]
+
+
+@two_turns.feature(
+    "6", sees=[[FIRST], [SECOND]], absent=[None, None], without="a result settles what was replayed"
+)
+def results_name_their_prompts(cli: RawCli) -> list[Any]:
+    """`user_message_uuids` on a result names the prompts that it settles."""
+    return [each.get("user_message_uuids") for each in cli.results]
+
+
+@two_turns.feature("6", sees=FIRST, absent=None, without="frames go to the prompt at work")
+def the_first_answer_names_its_prompt(cli: RawCli) -> Any:
+    """The first assistant frame of a turn names the prompt."""
+    return cli.of("assistant")[0].get("user_message_uuid")
+
+
+@two_turns.feature("5", sees=[0, 1], absent=[None, None], without="results are counted by us")
+def results_are_numbered(cli: RawCli) -> list[Any]:
+    """`result_index` counts the results of a process."""
+    return [each.get("result_index") for each in cli.results]
+
+
+@two_turns.feature(
+    "5", sees="completed", absent=None, without="the outcome is read from the subtype"
+)
+def results_tell_why_the_turn_ended(cli: RawCli) -> Any:
+    """`terminal_reason` says why a turn ended."""
+    return cli.results[0].get("terminal_reason")
+
+
+@two_turns.feature("C1", absent=False, without="lifecycle frames are used when they come")
+def init_announces_the_lifecycle(cli: RawCli) -> bool:
+    """`system/init` lists the capability `msg_lifecycle_v1`."""
+    return "msg_lifecycle_v1" in cli.of("system", "init")[0].get("capabilities", [])
+
+
+@two_turns.feature("C1", absent=False, without="an empty receipt is given")
+def init_announces_the_interrupt_receipt(cli: RawCli) -> bool:
+    """`system/init` lists the capability `interrupt_receipt_v1`."""
+    return "interrupt_receipt_v1" in cli.of("system", "init")[0].get("capabilities", [])
+
+
+@two_turns.must("5", sees=["running", "idle"] * 2)
+def states_bracket_each_turn(cli: RawCli) -> list[Any]:
+    """With the switch, `session_state_changed` says running and idle around each turn."""
+    return [each.get("state") for each in cli.of("system", "session_state_changed")]
+
+
+@two_turns.must("5")
+def idle_comes_after_the_result(cli: RawCli) -> bool:
+    """The last frame but bookkeeping is `idle`, after the result."""
+    last = max(at for at, frame in enumerate(cli.frames) if is_result(frame))
+    return any(frame.get("state") == "idle" for frame in cli.frames[last:])
+
+
+@two_turns.must("5", sees=["thinking", "text", "tool_use", "text", "text"])
+def one_frame_per_content_block(cli: RawCli) -> list[Any]:
+    """Each finished block comes in an assistant frame of its own."""
+    return [block["type"] for frame in cli.of("assistant") for block in frame["message"]["content"]]
+
+
+@two_turns.must("5", sees=[3, 1, 1])
+def blocks_of_one_answer_share_its_id(cli: RawCli) -> list[int]:
+    """The frames of one answer have the same `message.id`."""
+    ids = [frame["message"]["id"] for frame in cli.of("assistant")]
+    return [ids.count(each) for each in dict.fromkeys(ids)]
+
+
+@two_turns.must("5", sees=CHUNKS)
+def partial_text_comes_as_the_model_sends_it(cli: RawCli) -> list[Any]:
+    """`stream_event` frames carry the API's own events, piece by piece."""
+    return [text for text in _deltas(cli) if text in CHUNKS]
+
+
+@two_turns.must("5")
+def a_whole_block_comes_before_its_stop_event(cli: RawCli) -> bool:
+    """The assistant frame of a block comes before its `content_block_stop`."""
+    words = [str((frame.get("event") or frame).get("type")) for frame in cli.frames]
+    return words.index("assistant") < words.index("content_block_stop")
+
+
+@two_turns.must("5", sees=["toolu_echo", "seen", False])
+def tool_results_come_in_user_frames(cli: RawCli) -> list[Any]:
+    """What a tool gave comes as a block of a user frame."""
+    block = cli.tool_results[0]
+    return [block["tool_use_id"], block["content"], bool(block.get("is_error"))]
+
+
+@two_turns.must("6", sees="second")
+def content_may_be_blocks(cli: RawCli) -> str:
+    """A prompt's content may be a list of blocks."""
+    return cli.model.asked[-1].last_text
+
+
+@two_turns.must("14", sees=[f"{SESSION}.jsonl"])
+def the_transcript_is_named_for_the_session(cli: RawCli) -> list[str]:
+    """A transcript lies below `projects` in the config folder, under the session's id."""
+    config = cli.project.parent / "config"
+    return [path.name for path in (config / "projects").glob("*/*.jsonl")]
+
+
+def _deltas(cli: RawCli) -> list[Any]:
+    events: list[Frame] = [frame["event"] for frame in cli.of("stream_event")]
+    return [part(event, "delta").get("text") for event in events]
+
+
+# --- Replayed prompts -------------------------------------------------------------------
+
+
+@scene
+async def replayed_prompts(stage: Stage) -> RawCli:
+    flags = ["--replay-user-messages", "--allowedTools=mcp__key"]
+    async with stage.cli(call("mcp__key__work"), say("ok"), flags=flags) as cli:
+        await cli.greet(sdkMcpServers=["key"])
+        await cli.prompt("hello", uuid=FIRST)
+    return cli
+
+
+@replayed_prompts.must("6", sees=[FIRST])
+def replays_carry_the_uuid(cli: RawCli) -> list[Any]:
+    """`--replay-user-messages` echoes a prompt with its uuid: the sign of old that it began."""
+    return [frame.get("uuid") for frame in cli.of("user") if frame.get("isReplay")]
+
+
+@replayed_prompts.canary("6", so="control responses that answer nothing of ours are put aside")
+def replays_echo_our_control_responses(cli: RawCli) -> bool:
+    """With `--replay-user-messages` our own control responses come back to us."""
+    asked = {frame["request_id"] for frame in cli.of("control_request")}
+    answered = {frame["response"].get("request_id") for frame in cli.of("control_response")}
+    return bool(asked & answered)
+
+
+# --- Several tools ----------------------------------------------------------------------
+
+
+async def _most_open_at_once(stage: Stage, *, read_only: bool) -> tuple[RawCli, int]:
+    """Call three tools that each wait for us; tell how many were open at the same time."""
+    serve = tool_server(lambda _: HOLD, read_only=read_only)
+    async with stage.cli(
+        calls(*(call("mcp__key__work", n=n, id_=f"toolu_{n}") for n in (1, 2, 3))),
+        say("done"),
+        flags=["--allowedTools=mcp__key"],
+        answers={"mcp_message": serve},
+    ) as cli:
+        await cli.greet(sdkMcpServers=["key"])
+        cli.post("go")
+        most = 0
+        for number in (1, 2, 3):
+            await cli.wait(_call_number(3 if read_only else number))
+            await cli.settle()
+            opened = [frame for frame in cli.frames if calls_tool_server("tools/call")(frame)]
+            most = max(most, len(opened) - number + 1)
+            asked = await cli.wait(_call_number(number))
+            cli.answer(asked, rpc(asked["request"]["message"], {"content": []}))
+        await cli.wait(is_result)
+    return cli, most
+
+
+def _call_number(number: int) -> Fits:
+    return lambda frame: (
+        calls_tool_server("tools/call")(frame)
+        and frame["request"]["message"]["params"]["arguments"] == {"n": number}
+    )
+
+
+@scene
+async def tools_in_a_row(stage: Stage) -> tuple[RawCli, int]:
+    return await _most_open_at_once(stage, read_only=False)
+
+
+@tools_in_a_row.must("10", sees=1)
+def plain_tools_run_one_at_a_time(seen: tuple[RawCli, int]) -> int:
+    """Tools without `readOnlyHint` are called one after the other."""
+    return seen[1]
+
+
+@scene
+async def tools_side_by_side(stage: Stage) -> tuple[RawCli, int]:
+    return await _most_open_at_once(stage, read_only=True)
+
+
+@tools_side_by_side.must("10", sees=3)
+def read_only_tools_run_side_by_side(seen: tuple[RawCli, int]) -> int:
+    """Tools with `readOnlyHint` are called at once."""
+    return seen[1]
+
+
+@tools_side_by_side.must("18", sees=[["toolu_1", "toolu_2", "toolu_3"]] * 2)
+def tool_use_ids_are_unique(seen: tuple[RawCli, int]) -> list[Any]:
+    """Every tool use id comes once in a call and once in a result (an old fault doubled them)."""
+    cli, _ = seen
+    called = [
+        block["id"]
+        for frame in cli.of("assistant")
+        for block in frame["message"]["content"]
+        if block["type"] == "tool_use"
+    ]
+    return [sorted(called), sorted(block["tool_use_id"] for block in cli.tool_results)]
+
+
+# --- Limits and shapes ------------------------------------------------------------------
+
+
+@scene
+async def too_many_rounds(stage: Stage) -> RawCli:
+    async with stage.cli(
+        call("Bash", command="true"),
+        call("Bash", command="true"),
+        say("again"),
+        flags=["--max-turns=1", "--allowedTools=Bash"],
+    ) as cli:
+        await cli.greet()
+        await cli.prompt("loop")
+        await cli.prompt("and now?")
+    return cli
+
+
+@too_many_rounds.must("5", sees=["error_max_turns", True])
+def max_turns_ends_the_turn_with_an_error(cli: RawCli) -> list[Any]:
+    """`--max-turns` gives `error_max_turns`."""
+    return [cli.results[0].get("subtype"), cli.results[0].get("is_error")]
+
+
+@too_many_rounds.must("5", sees=2)
+def the_session_goes_on_after_max_turns(cli: RawCli) -> int:
+    """After `error_max_turns` the next prompt gets a turn of its own."""
+    return len(cli.results)
+
+
+SCHEMA = '{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}'
+
+
+@scene
+async def shaped_output(stage: Stage) -> RawCli:
+    async with stage.cli(
+        call("StructuredOutput", n=4), say("Four."), flags=[f"--json-schema={SCHEMA}"]
+    ) as cli:
+        await cli.greet()
+        await cli.prompt("how many?")
+    return cli
+
+
+@shaped_output.must("14", sees={"n": 4})
+def structured_output_is_in_the_result(cli: RawCli) -> Any:
+    """With a schema the result holds `structured_output`."""
+    return cli.result.get("structured_output")
+
+
+@scene
+async def shape_never_given(stage: Stage) -> RawCli:
+    async with stage.cli(say("No."), say("Never."), say("No!")) as cli:
+        await cli.greet(jsonSchema=json.loads(SCHEMA))
+        await cli.prompt("how many?")
+    return cli
+
+
+@shape_never_given.canary(
+    "14", sees=["success", False, False], so="`run(output=T)` raises `NoOutput` by itself"
+)
+def a_missing_shape_counts_as_success(cli: RawCli) -> list[Any]:
+    """A model that never gives the structured output ends in a plain success."""
+    result = cli.result
+    return [result.get("subtype"), result.get("is_error"), "structured_output" in result]
+
+
+# --- What text may hold -----------------------------------------------------------------
+
+ODD_TEXT = "line\u2028para\u2029next\u0085bell\u0007 ünï 🚢"
+LARGE = 2 * 1024 * 1024
+
+
+@scene
+async def odd_text(stage: Stage) -> RawCli:
+    async with stage.cli(say(ODD_TEXT), say("half \ud83d pair"), say("x" * LARGE)) as cli:
+        await cli.greet()
+        await cli.prompt("odd")
+        await cli.prompt("half")
+        await cli.prompt("y" * LARGE)
+    return cli
+
+
+@odd_text.must("3", sees=[])
+def line_separators_are_escaped(cli: RawCli) -> list[str]:
+    """U+2028, U+2029 and control characters never stand bare in the output."""
+    return _bare(cli, "\u2028\u2029\u0007")
+
+
+@odd_text.feature("3", sees=[], absent=["U+0085"], without="lines are split at U+000A only")
+def the_next_line_character_is_escaped(cli: RawCli) -> list[str]:
+    """U+0085, which some take for the end of a line, never stands bare in the output."""
+    return _bare(cli, "\u0085")
+
+
+def _bare(cli: RawCli, characters: str) -> list[str]:
+    told = b"".join(cli.lines).decode(errors="replace")
+    return [f"U+{ord(each):04X}" for each in characters if each in told]
+
+
+@odd_text.must("3", sees=ODD_TEXT)
+def text_comes_through_unchanged(cli: RawCli) -> Any:
+    """What the model says comes through to the last character."""
+    return cli.results[0].get("result")
+
+
+@odd_text.canary("C4", so="lines that msgspec refuses are read by the standard library")
+def half_a_surrogate_pair_is_passed_on(cli: RawCli) -> bool:
+    """A lone surrogate of the model's is forwarded as it is."""
+    return b"\\ud83d pair" in b"".join(cli.lines)
+
+
+@odd_text.must("3", sees=[LARGE, LARGE])
+def long_lines_pass_both_ways(cli: RawCli) -> list[int]:
+    """Lines of megabytes are read and written whole."""
+    asked, told = cli.model.asked[2].last_text, str(cli.results[2].get("result"))
+    return [len(asked), len(told)]
+
+
+# --- Work in the background -------------------------------------------------------------
+
+
+@scene
+async def background_agent(stage: Stage) -> RawCli:
+    task = {"description": "d", "prompt": "dig", "run_in_background": True}
+    async with stage.cli(
+        call("Agent", task, subagent_type="general-purpose"), say("started"), say("it is done")
+    ) as cli:
+        await cli.greet()
+        await cli.prompt("go", uuid=FIRST)
+        await cli.wait(lambda f: is_result(f) and "origin" in f)
+    return cli
+
+
+@background_agent.must("13", sees=["started", "it is done"])
+def background_work_starts_a_turn_of_its_own(cli: RawCli) -> list[Any]:
+    """A background agent ends in a turn that nobody asked for, with a result."""
+    return [each.get("result") for each in cli.results]
+
+
+@background_agent.must("13", sees="task-notification")
+def an_unasked_turn_tells_its_origin(cli: RawCli) -> Any:
+    """The result of a turn that nobody asked for has an `origin`."""
+    return part(cli.result, "origin").get("kind")
+
+
+@background_agent.must("13", sees=[True])
+def subagents_are_announced(cli: RawCli) -> list[bool]:
+    """`task_started` announces a subagent with its tool use."""
+    return [bool(each.get("tool_use_id")) for each in cli.of("system", "task_started")]
+
+
+SCENES = (
+    two_turns,
+    replayed_prompts,
+    tools_in_a_row,
+    tools_side_by_side,
+    too_many_rounds,
+    shaped_output,
+    shape_never_given,
+    odd_text,
+    background_agent,
+)

@@ -1,0 +1,70 @@
+"""Where the demo can play: the stock CLI offline, the embedded scripted CLI, or the real thing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from steersman.testing.model import ScriptedModel
+from steersman.testing.sandbox import CliSandbox
+from steersman.testing.script import Script
+from steersman.testing.scripted.cli import ScriptedCLI
+
+__all__ = ["Stage", "embedded", "real", "stock"]
+
+MakeScript = Callable[[Path], Script]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A place for one conversation."""
+
+    title: str
+    """Says which CLI it is; `{version}` is filled in once it runs."""
+    project: Path
+    """The folder that the agent works in."""
+    fields: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What an `Agent` needs to run here."""
+    is_free: bool = True
+
+
+@contextmanager
+def stock(make_script: MakeScript, program: str) -> Generator[Stage, None, None]:
+    """The stock CLI on a scripted model: no login, no network but loopback."""
+    with CliSandbox() as box, ScriptedModel(make_script(box.project)) as model:
+        yield Stage(
+            "stock Claude Code CLI {version} on a scripted model, offline",
+            box.project,
+            {"cli_path": program, "inherit_env": False, "env": box.env(model.url)},
+        )
+
+
+@contextmanager
+def embedded(make_script: MakeScript, why: str) -> Generator[Stage, None, None]:
+    """The scripted CLI in this process: nothing is run at all."""
+    with TemporaryDirectory(prefix="steersman-") as folder:
+        project = Path(folder).resolve()
+        transport = ScriptedCLI(make_script(project), tools={"Write": _write})
+        yield Stage(f"the embedded scripted CLI ({why})", project, {"transport": transport})
+
+
+@contextmanager
+def real(budget_usd: float) -> Generator[Stage, None, None]:
+    """The user's own CLI and login, in a folder of its own, up to a budget."""
+    with TemporaryDirectory(prefix="steersman-") as folder:
+        yield Stage(
+            "stock Claude Code CLI {version} with your own login",
+            Path(folder).resolve(),
+            {"max_turns": 12, "max_budget_usd": budget_usd},
+            is_free=False,
+        )
+
+
+def _write(given: dict[str, Any]) -> str:
+    """Play the tool of that name; the approver has seen that the file lies in the project."""
+    Path(given["file_path"]).write_text(given["content"], encoding="utf-8")
+    return "Written."

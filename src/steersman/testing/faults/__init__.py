@@ -1,0 +1,308 @@
+"""Faults for any stage: a transport that makes another one's CLI misbehave, by plan.
+
+`FaultyTransport(inner, plan)` stands between a session and a CLI in memory, a scripted one or the
+stock one, and does what a `FaultPlan` says. Knows lines and the ports; nothing of the protocol.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections.abc import Callable
+from typing import TypeVar
+
+from steersman.ports import Channel, Launch, Receiver, Transport
+from steersman.testing.faults.clock import (
+    JumpingClock,
+    NothingScheduled,
+    Standstill,
+    VirtualClockLoop,
+)
+from steersman.testing.faults.flow import Flow
+from steersman.testing.faults.host import FullDisk, SlowReader, cancelled_after, rounds
+from steersman.testing.faults.kinds import (
+    CloseOutput,
+    Corrupt,
+    Delay,
+    DelayInput,
+    Drop,
+    Duplicate,
+    Exit,
+    Fault,
+    InputFault,
+    Join,
+    Kill,
+    LineFault,
+    Noise,
+    Piece,
+    ProcessFault,
+    Split,
+    SplitInput,
+    StderrFlood,
+    Suspend,
+    Truncate,
+    Wait,
+)
+from steersman.testing.faults.plan import HARMLESS, KINDS, FaultPlan
+
+__all__ = [
+    "HARMLESS",
+    "KINDS",
+    "CloseOutput",
+    "Corrupt",
+    "Delay",
+    "DelayInput",
+    "Drop",
+    "Duplicate",
+    "Exit",
+    "Fault",
+    "FaultPlan",
+    "FaultyTransport",
+    "FullDisk",
+    "Join",
+    "JumpingClock",
+    "Kill",
+    "Noise",
+    "NothingScheduled",
+    "SlowReader",
+    "Split",
+    "SplitInput",
+    "Standstill",
+    "StderrFlood",
+    "Suspend",
+    "Truncate",
+    "VirtualClockLoop",
+    "cancelled_after",
+    "rounds",
+]
+
+FaultT = TypeVar("FaultT", bound=Fault)
+
+STDERR_CHUNK = 64 * 1024
+
+
+class FaultyTransport:
+    """Runs a CLI on another transport, and makes it misbehave.
+
+    The first process meets the first plan, the second one the second, and so on; those that come
+    after the last plan run undisturbed.
+    """
+
+    def __init__(self, inner: Transport, *plans: FaultPlan) -> None:
+        self.happened: list[Fault] = []
+        """The faults so far, in the order in which they struck."""
+        self.running = 0
+        """How many CLIs the session has not heard the end of."""
+        self._inner = inner
+        self._plans = list(plans)
+
+    async def open(self, launch: Launch, receiver: Receiver) -> Channel:
+        """Start the CLI; its faults begin with its first line."""
+        faults = self._plans.pop(0).faults if self._plans else ()
+        tap = _Tap(receiver, _Schedule(faults, self.happened), self._ended)
+        channel = FaultyChannel(await self._inner.open(launch, tap), tap)
+        self.running += 1
+        tap.attach(channel)
+        return channel
+
+    def _ended(self) -> None:
+        self.running -= 1
+
+
+class FaultyChannel:
+    """The way to a CLI that misbehaves; what is written may take its time."""
+
+    def __init__(self, inner: Channel, tap: _Tap) -> None:
+        self._inner = inner
+        self._tap = tap
+        self._input = Flow(inner.write)
+        self._written = 0
+
+    @property
+    def pid(self) -> int | None:
+        """The CLI's process id."""
+        return self._inner.pid
+
+    def write(self, data: bytes) -> None:
+        """Hand it over, by way of the faults that wait for it."""
+        self._written += 1
+        pieces: list[Piece] = [data]
+        for fault in self._tap.schedule.at_write(self._written, data):
+            pieces = _changed(pieces, fault)
+        self._input.put(*pieces)
+
+    def end_input(self) -> None:
+        """Close stdin behind what is on its way."""
+        self._input.put(self._inner.end_input)
+
+    def suspend(self) -> None:
+        """Stop the tree."""
+        self._inner.suspend()
+
+    def resume(self) -> None:
+        """Let the tree run on, whoever has stopped it."""
+        self._inner.resume()
+        self._tap.resumed()
+
+    def close(self, grace: float) -> None:
+        """End it in order; what is on its way is written first."""
+        self._input.flush()
+        self._tap.ending()
+        self._inner.close(grace)
+
+    def kill(self) -> None:
+        """End it."""
+        self._input.drop()
+        self._tap.ending()
+        self._inner.kill()
+
+
+class _Schedule:
+    """The faults that have not struck yet."""
+
+    def __init__(self, faults: tuple[Fault, ...], happened: list[Fault]) -> None:
+        self._lines = [each for each in faults if not isinstance(each, InputFault)]
+        self._writes = [each for each in faults if isinstance(each, InputFault)]
+        self._happened = happened
+
+    def at_line(self, number: int, line: bytes) -> list[LineFault | ProcessFault]:
+        """Those that strike at a line from the CLI; each strikes once."""
+        return self._take(self._lines, number, line)
+
+    def at_write(self, number: int, data: bytes) -> list[InputFault]:
+        """Those that strike at a write to the CLI."""
+        return self._take(self._writes, number, data)
+
+    def _take(self, ahead: list[FaultT], number: int, data: bytes) -> list[FaultT]:
+        found = [each for each in ahead if _is_at(each, number, data)]
+        for fault in found:
+            ahead.remove(fault)
+        self._happened += found
+        return found
+
+
+class _Tap:
+    """Stands where the receiver would: counts lines, and lets faults strike."""
+
+    def __init__(self, receiver: Receiver, schedule: _Schedule, on_end: Callable[[], None]) -> None:
+        self.schedule = schedule
+        self._on_end = on_end
+        self._receiver = receiver
+        self._output = Flow(receiver.data_received)
+        self._tail = b""
+        self._lines = 0
+        self._is_mute = False
+        self._is_stopped = False
+        self._is_being_ended = False
+        self._status: int | None = None
+        self._executions: list[asyncio.TimerHandle] = []
+        # Weak, so that a channel that nobody holds can still end its tree.
+        self._channel: weakref.ref[FaultyChannel] | None = None
+        self._owed: list[_Deed] = []
+
+    def attach(self, channel: FaultyChannel) -> None:
+        """Learn how to reach the process; some faults may be due already."""
+        self._channel = weakref.ref(channel)
+        for deed in self._owed:
+            deed(channel)
+
+    # The receiver
+
+    def data_received(self, data: bytes) -> None:
+        *lines, self._tail = (self._tail + data).split(b"\n")
+        untouched = b""
+        for bare in lines:
+            line = bare + b"\n"
+            self._lines += 1
+            faults = self.schedule.at_line(self._lines, line)
+            if faults:
+                self._say(untouched)
+                self._say(*self._struck(line, faults))
+                untouched = b""
+            else:
+                untouched += line
+        self._say(untouched)
+
+    def stderr_received(self, data: bytes) -> None:
+        self._receiver.stderr_received(data)
+
+    def exited(self, status: int) -> None:
+        for timer in self._executions:
+            timer.cancel()
+        if self._is_stopped and self._is_being_ended:
+            # It was ended where it stood: what is behind that, it has not said.
+            self._output.drop()
+        elif self._is_stopped:
+            # It had ended by itself before it could be stopped.
+            self._output.flush()
+        self._say(self._tail)
+        told = status if self._status is None else self._status
+        self._output.put(lambda: self._receiver.exited(told), self._on_end)
+
+    def _say(self, *pieces: Piece) -> None:
+        if not self._is_mute:
+            self._output.put(*pieces)
+
+    def _struck(self, line: bytes, faults: list[LineFault | ProcessFault]) -> list[Piece]:
+        pieces: list[Piece] = [line]
+        for fault in faults:
+            if isinstance(fault, ProcessFault):
+                fault.strike(self)
+            else:
+                pieces = _changed(pieces, fault)
+        return pieces
+
+    # The target
+
+    def kill(self, status: int, later: float) -> None:
+        if later:
+            loop = asyncio.get_running_loop()
+            self._executions.append(loop.call_later(later, self.kill, status, 0.0))
+            return
+        self._is_mute = True
+        self._status = status
+        self._do(lambda channel: channel.kill())
+
+    def suspend(self, wait: Wait) -> None:
+        self._is_stopped = True
+        self._do(lambda channel: channel.suspend())
+        self._output.put(wait, lambda: self._do(lambda channel: channel.resume()))
+
+    def flood(self, size: int) -> None:
+        for start in range(0, size, STDERR_CHUNK):
+            self._receiver.stderr_received(b"!" * min(STDERR_CHUNK, size - start))
+
+    def mute(self) -> None:
+        self._is_mute = True
+
+    def ending(self) -> None:
+        """Somebody ends it."""
+        self._is_being_ended = True
+
+    def resumed(self) -> None:
+        """Somebody let it run on."""
+        if self._is_stopped:
+            self._is_stopped = False
+            self._output.release()
+
+    def _do(self, deed: _Deed) -> None:
+        if self._channel is None:
+            self._owed.append(deed)
+        elif (channel := self._channel()) is not None:
+            deed(channel)
+
+
+_Deed = Callable[[FaultyChannel], None]
+
+
+def _is_at(fault: Fault, number: int, data: bytes) -> bool:
+    return fault.at == number or (isinstance(fault.at, str) and fault.at.encode() in data)
+
+
+def _changed(pieces: list[Piece], fault: LineFault | InputFault) -> list[Piece]:
+    """What a fault leaves of the bytes that another one left."""
+    return [
+        changed
+        for piece in pieces
+        for changed in (fault.change(piece) if isinstance(piece, bytes) else (piece,))
+    ]

@@ -1,0 +1,88 @@
+"""Chunks that go on in order, however long some of them wait."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import deque
+from collections.abc import Callable
+
+from steersman.testing.faults.kinds import Piece, Wait
+
+__all__ = ["Flow"]
+
+
+class Flow:
+    """A pipe that can be slow. What need not wait goes on at once, inside `put`."""
+
+    def __init__(self, deliver: Callable[[bytes], None]) -> None:
+        self._deliver = deliver
+        self._waiting: deque[Piece | Callable[[], None]] = deque()
+        self._is_held = False
+        self._is_flowing = False
+        self._timer: asyncio.Handle | None = None
+
+    def put(self, *pieces: Piece | Callable[[], None]) -> None:
+        """Hand these on, or do them, when those before them are through."""
+        self._waiting.extend(piece for piece in pieces if piece != b"")
+        self._flow()
+
+    def release(self) -> None:
+        """End the wait under way."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._is_held = False
+        self._flow()
+
+    def drop(self) -> None:
+        """Forget what has not come through, and wait for nothing."""
+        self._waiting.clear()
+        self.release()
+
+    def flush(self) -> None:
+        """Let everything through now."""
+        kept = [piece for piece in self._waiting if not isinstance(piece, Wait)]
+        self._waiting = deque(kept)
+        self.release()
+
+    def _flow(self) -> None:
+        # What is delivered may put more here: that goes behind, by the loop that runs already.
+        if self._is_flowing:
+            return
+        self._is_flowing = True
+        try:
+            while self._waiting and not self._is_held:
+                self._pass(self._waiting.popleft())
+        finally:
+            self._is_flowing = False
+
+    def _pass(self, piece: Piece | Callable[[], None]) -> None:
+        if isinstance(piece, bytes):
+            self._deliver(piece)
+        elif isinstance(piece, Wait):
+            self._is_held = True
+            self._after(piece.rounds, piece)
+        else:
+            piece()
+
+    def _after(self, rounds: int, wait: Wait) -> None:
+        loop = asyncio.get_running_loop()
+        if rounds > 0:
+            self._timer = loop.call_soon(self._after, rounds - 1, wait)
+        elif wait.seconds == math.inf:
+            self._timer = None
+        elif wait.seconds:
+            over = Wait(joins=wait.joins)
+            self._timer = loop.call_later(wait.seconds, self._after, 0, over)
+        else:
+            if wait.joins:
+                self._join()
+            self.release()
+
+    def _join(self) -> None:
+        chunks: list[bytes] = []
+        while self._waiting and isinstance(first := self._waiting[0], bytes):
+            chunks.append(first)
+            self._waiting.popleft()
+        if chunks:
+            self._waiting.appendleft(b"".join(chunks))

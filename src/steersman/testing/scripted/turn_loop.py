@@ -1,0 +1,139 @@
+"""Which turn a scripted CLI plays when: prompts in, one turn at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from steersman.testing.scripted.conversation import Conversation
+from steersman.testing.scripted.host import Host
+from steersman.testing.scripted.output import new_id
+from steersman.testing.scripted.queue import Prompt
+from steersman.testing.scripted.tasks import Tasks
+from steersman.testing.scripted.turn import Shared, Turn
+
+__all__ = ["TurnLoop"]
+
+
+class TurnLoop:
+    """Runs while there are prompts; in between the CLI is idle."""
+
+    def __init__(
+        self,
+        shared: Shared,
+        conversation: Conversation,
+        host: Host,
+        tasks: Tasks,
+        ready: Sequence[asyncio.Task[None]],
+        on_idle: Callable[[], None],
+    ) -> None:
+        self._shared = shared
+        self._conversation = conversation
+        self._output = shared.output
+        self._queue = shared.queue
+        self._host = host
+        self._tasks = tasks
+        self._ready = ready
+        self._on_idle = on_idle
+        self._turn: Turn | None = None
+        self._playing: asyncio.Task[None] | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no turn is under way."""
+        return self._turn is None
+
+    def submit(self, prompt: Prompt) -> None:
+        """Begin with a prompt, or queue it behind the turn under way."""
+        if not self._queue.add(prompt):
+            if prompt.uuid in self._queue.known:
+                self._output.replay(prompt.content, prompt.uuid)
+                self._output.lifecycle(prompt.uuid, "completed")
+            if self.is_idle:
+                self._output.state("idle")
+            return
+        if self._turn is None:
+            self._output.state("running")
+            self._output.lifecycle(prompt.uuid, "queued")
+            self._begin_next()
+            return
+        self._output.lifecycle(prompt.uuid, "queued")
+        if prompt.priority == "now":
+            self._cut_in(self._turn)
+
+    def take_up(self, prompts: list[Prompt]) -> None:
+        """Go on with a turn that another process was lost in."""
+        self._output.state("running")
+        self._output.lifecycle(new_id(), "started")
+        self._play_next(prompts)
+
+    def interrupt(self, *, cancel_queued: bool) -> dict[str, Any]:
+        """Stop the turn under way; gives the receipt. Its end is told afterwards."""
+        receipt: dict[str, Any] = {}
+        if cancel_queued:
+            receipt["cancelled"] = self._queue.uuids
+            for uuid in receipt["cancelled"]:
+                self.withdraw(uuid)
+        if self._turn is not None and not self._turn.is_over:
+            self._stop(self._turn)
+        return {"still_queued": self._queue.uuids, **receipt}
+
+    def withdraw(self, uuid: str) -> bool:
+        """Take back a prompt that waits."""
+        was_waiting = self._queue.withdraw(uuid)
+        if was_waiting:
+            self._output.lifecycle(uuid, "cancelled")
+        return was_waiting
+
+    def _cut_in(self, turn: Turn) -> None:
+        turn.is_cut_in = True
+        # A tool that runs is let finish; words are not.
+        if not (turn.is_in_tools or turn.is_over):
+            self._stop(turn)
+
+    def _stop(self, turn: Turn) -> None:
+        assert self._playing is not None
+        turn.is_stopped = True
+        self._host.withdraw_all()
+        self._tasks.stop(self._playing)
+
+    async def _play(self, turn: Turn) -> None:
+        await turn.play()
+        self._finish(turn)
+
+    def _ended(self, turn: Turn, playing: asyncio.Task[None]) -> None:
+        # Else the whole process is being ended, and says nothing any more.
+        if playing.cancelled() and turn.is_stopped:
+            turn.abort()
+            self._finish(turn)
+
+    def _finish(self, turn: Turn) -> None:
+        """Tell the end in one go with the result: no prompt can come in between."""
+        self._conversation.end()
+        for prompt in turn.prompts:
+            state = "cancelled" if turn.is_broken_off else "completed"
+            self._output.lifecycle(prompt.uuid, state)
+        if not self._begin_next():
+            self._output.state("idle")
+            self._on_idle()
+
+    def _begin_next(self) -> bool:
+        """Play what waits; tells whether something does."""
+        prompts = self._queue.take()
+        self._turn = self._playing = None
+        if not prompts:
+            return False
+        for merged in prompts[:-1]:
+            self._output.replay(merged.content, merged.uuid)
+        for prompt in prompts:
+            self._output.lifecycle(prompt.uuid, "started")
+        self._play_next(prompts)
+        return True
+
+    def _play_next(self, prompts: list[Prompt]) -> None:
+        self._conversation.begin(prompts)
+        turn = self._turn = Turn(self._shared, prompts, self._ready)
+        self._playing = self._tasks.start(self._play(turn))
+        self._playing.add_done_callback(functools.partial(self._ended, turn))
