@@ -14,7 +14,7 @@ from steersman.testing.scripted.host import Host, HostGone, HostRefused
 from steersman.testing.scripted.mcp import McpServers
 from steersman.testing.scripted.output import Output
 from steersman.testing.scripted.permissions import Permissions
-from steersman.testing.scripted.schema import misfits
+from steersman.testing.scripted.schema import schema_errors
 from steersman.testing.scripted.stage import FakeTool, Stage
 
 __all__ = ["BUILT_IN", "STRUCTURED_OUTPUT", "ToolCall", "ToolOutcome", "ToolRunner", "rejected"]
@@ -343,7 +343,7 @@ class ToolRunner:
 
     def _take_structured_output(self, call: ToolCall) -> ToolOutcome:
         assert self.json_schema is not None
-        problems = misfits(call.input, self.json_schema) if self._stage.checks_output else []
+        problems = schema_errors(call.input, self.json_schema) if self._stage.checks_output else []
         if problems:
             text = f"Output does not match required schema: {', '.join(problems)}"
             value = f"Error: {text}"
