@@ -88,7 +88,7 @@ class Rehearsal:
         self._scripts: dict[int, Iterator[Step]] = {}
 
     async def play(self) -> list[tuple[str, ...]]:
-        head = json.loads((TRACES / f"{self._trace}.jsonl").read_text().splitlines()[0])
+        head = json.loads((TRACES / f"{self._trace}.jsonl").read_text().split("\n")[0])
         launch = Launch(("claude", *head["argv"]), env=head["env"], cwd="/workspace/project")
         channel = await self._cli.open(launch, self)
         heard = 0

@@ -8,8 +8,9 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Literal, TextIO
+from typing import Literal, TextIO
 
+from steersman._json import JsonDict
 from steersman.agent import Agent, Session
 from steersman.cli import demo_stage as stage
 from steersman.cli.commands import Commands
@@ -171,9 +172,7 @@ class Demo:
         self._screen.line("denied", "by the hook: nothing is deleted here")
         return deny("Nothing is deleted here.")
 
-    async def decide(
-        self, tool_name: str, tool_input: dict[str, Any], _: PermissionContext
-    ) -> Decision:
+    async def decide(self, tool_name: str, tool_input: JsonDict, _: PermissionContext) -> Decision:
         """Answer for the person: files in the project may be written, the rest may not run."""
         await self._moment()
         if tool_name == "Write":

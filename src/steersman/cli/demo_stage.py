@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
+from steersman._json import JsonDict
 from steersman.testing.model import ScriptedModel
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import Script
@@ -27,7 +27,7 @@ class Stage:
     """Says which CLI it is; `{version}` is filled in once it runs."""
     project: Path
     """The folder that the agent works in."""
-    fields: dict[str, Any] = field(default_factory=dict[str, Any])
+    fields: JsonDict = field(default_factory=JsonDict)
     """What an `Agent` needs to run here."""
     is_free: bool = True
 
@@ -64,7 +64,7 @@ def real(budget_usd: float) -> Generator[Stage, None, None]:
         )
 
 
-def _write(given: dict[str, Any]) -> str:
+def _write(given: JsonDict) -> str:
     """Play the tool of that name; the approver has seen that the file lies in the project."""
     Path(given["file_path"]).write_text(given["content"], encoding="utf-8")
     return "Written."

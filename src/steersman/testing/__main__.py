@@ -17,17 +17,17 @@ from steersman.testing.scripted.shared_log import SharedLog
 from steersman.testing.scripted.source import load
 from steersman.testing.scripted.stdio import SharedStage, launch_of, serve
 
-USAGE = "usage: python -m steersman.testing --script PLACE [--minutes FILE] [-- FLAGS OF THE CLI]"
+USAGE = "usage: python -m steersman.testing --script PLACE [--log FILE] [-- FLAGS OF THE CLI]"
 MISUSED = 2
 
 
-def main(words: list[str]) -> int:
+def main(arguments: list[str]) -> int:
     """Play the CLI; gives its exit status."""
     own: dict[str, str] = {}
-    while len(words) > 1 and words[0] in ("--script", "--minutes"):
-        name, value, *words = words
+    while len(arguments) > 1 and arguments[0] in ("--script", "--log"):
+        name, value, *arguments = arguments
         own[name] = value
-    flags = words[1:] if words[:1] == ["--"] else words
+    flags = arguments[1:] if arguments[:1] == ["--"] else arguments
     if flags in (["--version"], ["-v"]):
         sys.stdout.write(f"{VERSION} (Claude Code)\n")
         return 0
@@ -42,8 +42,8 @@ def main(words: list[str]) -> int:
         sys.stderr.write(f"{error}\n")
         return MISUSED
     stage = cli.stage  # pyright: ignore[reportPrivateUsage] - a friend in the same room
-    if "--minutes" in own:
-        stage = SharedStage(stage, SharedLog(Path(own["--minutes"])))
+    if "--log" in own:
+        stage = SharedStage(stage, SharedLog(Path(own["--log"])))
     return asyncio.run(serve(stage, launch_of(flags, os.environ)))
 
 

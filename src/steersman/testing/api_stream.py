@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
+from steersman._json import JsonDict, JsonObject
 from steersman.testing.script import (
     Cut,
     Fail,
@@ -33,7 +33,7 @@ __all__ = [
     "with_ids",
 ]
 
-Event = Mapping[str, Any]
+Event = JsonObject
 
 ERROR_TYPES: Mapping[int, str] = {
     400: "invalid_request_error",
@@ -72,7 +72,7 @@ def stream_of(step: Step, model: str, message_id: str) -> Iterator[Event | Stall
     yield {"type": "message_stop"}
 
 
-def whole_message(step: Step, model: str, message_id: str) -> dict[str, Any]:
+def whole_message(step: Step, model: str, message_id: str) -> JsonDict:
     """Tell a step as one message, to a client that does not stream."""
     return {
         **empty_message(step, model, message_id),
@@ -82,7 +82,7 @@ def whole_message(step: Step, model: str, message_id: str) -> dict[str, Any]:
     }
 
 
-def error_body(failure: Fail) -> dict[str, Any]:
+def error_body(failure: Fail) -> JsonDict:
     """Tell a failure, as a body or as an event."""
     error = {"type": ERROR_TYPES.get(failure.status, "api_error"), "message": failure.message}
     return {"type": "error", "error": error}
@@ -166,7 +166,7 @@ def joined(parts: Iterable[Part]) -> Iterator[Text | Thinking | ToolUse]:
         yield waiting
 
 
-def empty_message(step: Step, model: str, message_id: str) -> dict[str, Any]:
+def empty_message(step: Step, model: str, message_id: str) -> JsonDict:
     return {
         "id": message_id,
         "type": "message",
@@ -179,7 +179,7 @@ def empty_message(step: Step, model: str, message_id: str) -> dict[str, Any]:
     }
 
 
-def ending_of(step: Step) -> dict[str, Any]:
+def ending_of(step: Step) -> JsonDict:
     calls_a_tool = any(isinstance(part, ToolUse) for part in step.parts)
     usual = "tool_use" if calls_a_tool else "end_turn"
     return {"stop_reason": step.stop_reason or usual, "stop_sequence": None}

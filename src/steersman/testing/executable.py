@@ -15,7 +15,7 @@ from pathlib import Path, PosixPath
 from steersman import _json
 from steersman.testing.request import ModelRequest
 from steersman.testing.script import Answer, Scene, Script, Step
-from steersman.testing.scripted.script_json import written
+from steersman.testing.scripted.script_json import script_to_json
 from steersman.testing.scripted.shared_log import SharedLog
 from steersman.testing.scripted.source import anchored, load, rewound
 
@@ -24,13 +24,13 @@ __all__ = ["Executable", "executable"]
 PATIENCE = 10.0
 """How long its waits last, unless told otherwise."""
 POLL = 0.005
-"""How often a wait looks into the minutes."""
+"""How often a wait looks into the shared_log."""
 
 LAUNCHER = """\
 #!/bin/sh
 # A scripted Claude Code CLI, made by steersman.testing.
 PYTHONPATH={path} exec {python} -P -m steersman.testing \\
-    --script {script} --minutes {minutes} -- "$@"
+    --script {script} --log {shared_log} -- "$@"
 """
 
 
@@ -38,9 +38,9 @@ class Executable(PosixPath):
     """The path of a scripted CLI. Any number of processes may run it; they share its script."""
 
     @property
-    def minutes(self) -> Path:
+    def shared_log(self) -> Path:
         """What its processes write down."""
-        return Path(f"{self}.minutes")
+        return Path(f"{self}.shared_log")
 
     @property
     def script(self) -> str:
@@ -50,7 +50,7 @@ class Executable(PosixPath):
     @property
     def asked(self) -> list[ModelRequest]:
         """The requests to the model so far, of all processes."""
-        return SharedLog(self.minutes).asked
+        return SharedLog(self.shared_log).asked
 
     async def wait_for_request(self, count: int = 1, timeout: float = PATIENCE) -> ModelRequest:
         """Wait for the request number `count` to the model. Raises `TimeoutError`."""
@@ -59,17 +59,17 @@ class Executable(PosixPath):
 
     async def release(self, timeout: float = PATIENCE) -> None:
         """Wait until the model stalls, then let all that stalls go on. Raises `TimeoutError`."""
-        minutes = SharedLog(self.minutes)
-        await _until(lambda: minutes.stalled > 0, timeout, "a stall")
-        minutes.write({"release": True})
+        shared_log = SharedLog(self.shared_log)
+        await _until(lambda: shared_log.stalled > 0, timeout, "a stall")
+        shared_log.write({"release": True})
 
     def assert_complete(self) -> None:
         """Raise `AssertionError` naming the steps not reached and what went wrong."""
         script = rewound(load(self.script).script)
-        minutes = SharedLog(self.minutes)
-        for request in minutes.asked:
+        shared_log = SharedLog(self.shared_log)
+        for request in shared_log.asked:
             script.pass_over(request)
-        if complaints := [*minutes.surprises, *script.not_reached]:
+        if complaints := [*shared_log.surprises, *script.not_reached]:
             raise AssertionError("; ".join(complaints))
 
 
@@ -90,8 +90,8 @@ def executable(
     place = anchored(script) if isinstance(script, str) else _write_steps(script, program)
     load(place)
     Path(f"{program}.script").write_text(place, encoding="utf-8")
-    program.minutes.write_bytes(b"")
-    program.write_text(_launcher(place, program.minutes, python), encoding="utf-8")
+    program.shared_log.write_bytes(b"")
+    program.write_text(_launcher(place, program.shared_log, python), encoding="utf-8")
     program.chmod(0o755)
     return program
 
@@ -102,20 +102,20 @@ def _write_steps(script: Script | Answer | Scene | list[Answer | Scene], program
     if not isinstance(script, Script):
         script = Script(*script, strict=True)
     place = f"{program}.json"
-    Path(place).write_bytes(_json.dumps({"strict": script.strict, "steps": written(script)}))
+    Path(place).write_bytes(_json.dumps({"strict": script.strict, "steps": script_to_json(script)}))
     return place
 
 
-def _launcher(place: str, minutes: Path, python: str) -> str:
+def _launcher(place: str, shared_log: Path, python: str) -> str:
     path = ":".join(str(Path(each).absolute()) for each in sys.path)
-    words = {"path": path, "python": python, "script": place, "minutes": str(minutes)}
-    return LAUNCHER.format_map({name: shlex.quote(word) for name, word in words.items()})
+    fields = {"path": path, "python": python, "script": place, "shared_log": str(shared_log)}
+    return LAUNCHER.format_map({name: shlex.quote(text) for name, text in fields.items()})
 
 
 async def _until(is_so: Callable[[], bool], timeout: float, what: str) -> None:
     try:
         async with asyncio.timeout(timeout):
-            # Another process writes the minutes, and sets no event here.
+            # Another process writes the shared_log, and sets no event here.
             while not is_so():  # noqa: ASYNC110
                 await asyncio.sleep(POLL)
     except TimeoutError:

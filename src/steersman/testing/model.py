@@ -20,9 +20,10 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 from urllib.parse import urlsplit
 
+from steersman._json import Json, JsonObject, is_object
 from steersman.testing.api_stream import (
     Event,
     error_body,
@@ -65,7 +66,7 @@ class RecordedRequest:
     """Without the query."""
     headers: Mapping[str, str]
     """Names in lower case."""
-    body: Any
+    body: Json
     """Decoded JSON; None where there was none."""
     at: float
     """Seconds since the model was opened."""
@@ -167,7 +168,7 @@ class _Stage:
             if request.model_request and request.kind != "auxiliary"
         ]
 
-    def record(self, method: str, path: str, headers: Mapping[str, str], body: Any) -> None:
+    def record(self, method: str, path: str, headers: Mapping[str, str], body: Json) -> None:
         at = time.monotonic() - self._opened
         with self._arrived:
             self._requests.append(RecordedRequest(method, path, headers, body, at))
@@ -252,7 +253,7 @@ class _Server(ThreadingHTTPServer):
         TCPServer.server_bind(self)
         self.server_name, self.server_port = "127.0.0.1", self.socket.getsockname()[1]
 
-    def process_request(self, request: Any, client_address: Any) -> None:
+    def process_request(self, request: Json, client_address: Json) -> None:
         thread = threading.Thread(
             target=self.process_request_thread, args=(request, client_address), daemon=True
         )
@@ -260,14 +261,14 @@ class _Server(ThreadingHTTPServer):
             self._connections[thread] = request
         thread.start()
 
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
+    def process_request_thread(self, request: Json, client_address: Json) -> None:
         try:
             super().process_request_thread(request, client_address)
         finally:
             with self._lock:
                 self._connections.pop(threading.current_thread(), None)
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
+    def handle_error(self, request: Json, client_address: Json) -> None:
         # A client that goes away in the middle is a thing that tests do.
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
@@ -289,9 +290,9 @@ class _Handler(BaseHTTPRequestHandler):
         path = urlsplit(self.path).path
         body = decoded(self.rfile.read(int(self.headers.get("content-length") or 0)))
         self._stage.record(self.command, path, redacted(self.headers.items()), body)
-        routes: dict[tuple[str, str], Callable[[Any], None]] = {
-            ("HEAD", "/"): self._greet,
-            ("GET", "/"): self._greet,
+        routes: dict[tuple[str, str], Callable[[Json], None]] = {
+            ("HEAD", "/"): self._send_root,
+            ("GET", "/"): self._send_root,
             ("GET", MODELS): self._list_models,
             ("POST", COUNT_TOKENS): self._count_tokens,
             ("POST", MESSAGES): self._answer,
@@ -300,19 +301,19 @@ class _Handler(BaseHTTPRequestHandler):
 
     do_GET = do_HEAD = do_PUT = do_PATCH = do_DELETE = do_POST  # noqa: N815 - http.server's names
 
-    def _greet(self, _body: Any) -> None:
+    def _send_root(self, _body: Json) -> None:
         self._send(200, {"status": "scripted"})
 
-    def _list_models(self, _body: Any) -> None:
+    def _list_models(self, _body: Json) -> None:
         self._send(200, {"data": [MODEL], "has_more": False})
 
-    def _count_tokens(self, body: Any) -> None:
+    def _count_tokens(self, body: Json) -> None:
         self._send(200, {"input_tokens": estimated_tokens(json.dumps(body))})
 
-    def _not_found(self, _body: Any) -> None:
+    def _not_found(self, _body: Json) -> None:
         self._fail(Fail(404, f"no such path: {self.path}"))
 
-    def _answer(self, body: Any) -> None:
+    def _answer(self, body: Json) -> None:
         if not is_object(body):
             self._fail(Fail(400, "the body is not a JSON object"))
             return
@@ -368,7 +369,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(failure.status, error_body(failure), headers)
 
     def _send(
-        self, status: int, body: Mapping[str, Any], headers: Mapping[str, str] | None = None
+        self, status: int, body: JsonObject, headers: Mapping[str, str] | None = None
     ) -> None:
         data = json.dumps(body).encode()
         own = {"content-type": "application/json", "content-length": str(len(data))}
@@ -382,11 +383,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the parent's name
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the parent's name
         """Say nothing: `requests` is the log."""
 
 
-def decoded(data: bytes) -> Any:
+def decoded(data: bytes) -> Json:
     try:
         return json.loads(data) if data else None
     except ValueError:
@@ -396,10 +397,6 @@ def decoded(data: bytes) -> Any:
 def redacted(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
     lowered = ((name.lower(), value) for name, value in headers)
     return {name: REDACTED if name in SECRET_HEADERS else value for name, value in lowered}
-
-
-def is_object(body: Any) -> bool:
-    return isinstance(body, dict)
 
 
 def has_left(client: socket.socket) -> bool:

@@ -18,7 +18,7 @@ __all__ = ["is_scripted", "refusing_real_clis"]
 
 def is_scripted(program: str) -> bool:
     """Whether `executable` has made it."""
-    return Path(f"{program}.minutes").is_file()
+    return Path(f"{program}.shared_log").is_file()
 
 
 @contextmanager

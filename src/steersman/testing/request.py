@@ -7,9 +7,11 @@ tells who asks: the conversation, a subagent, or the CLI for needs of its own.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
+
+from steersman._json import Json, JsonDict, JsonObject
 
 __all__ = ["Kind", "ModelRequest", "Purpose", "auxiliary_purpose", "kind_of"]
 
@@ -23,7 +25,7 @@ Purpose = Literal["json", "classifier", "side question", "summary", "probe"]
 class ModelRequest:
     """One request to the Messages API."""
 
-    body: Mapping[str, Any]
+    body: JsonObject
 
     @classmethod
     def of_prompt(cls, text: str) -> ModelRequest:
@@ -84,10 +86,10 @@ class ModelRequest:
         spoken = [each for each in self._messages() if each.get("role") != "system"]
         return str(self.body.get("metadata")), len(spoken), self.latest
 
-    def _messages(self) -> list[dict[str, Any]]:
+    def _messages(self) -> list[JsonDict]:
         return list(self.body.get("messages") or ())
 
-    def _last_user_content(self) -> Any:
+    def _last_user_content(self) -> Json:
         contents = [each["content"] for each in self._messages() if each.get("role") == "user"]
         return contents[-1] if contents else None
 
@@ -125,7 +127,7 @@ def auxiliary_purpose(request: ModelRequest) -> Purpose | None:
     marks: tuple[tuple[bool, Purpose], ...] = (
         (wants_json and not request.tools, "json"),
         (CLASSIFIER_MARK in request.system, "classifier"),
-        (SIDE_QUESTION_MARK in request.latest, "side question"),
+        (SIDE_REQUEST_MARK in request.latest, "side question"),
         (SUMMARY_MARK in request.latest, "summary"),
         (request.body.get("max_tokens") == 1, "probe"),
     )
@@ -136,7 +138,7 @@ SUBAGENT_MARK = "cc_is_subagent=true"
 """In the billing line that opens every system prompt, whatever prompt the caller gave."""
 
 CLASSIFIER_MARK = "You are a security monitor for autonomous AI coding agents"
-SIDE_QUESTION_MARK = "<system-reminder>This is a side question from the user."
+SIDE_REQUEST_MARK = "<system-reminder>This is a side question from the user."
 SUMMARY_MARK = "Your task is to create a detailed summary of "
 
 REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
@@ -154,12 +156,12 @@ FOLDED_PROMPT = re.compile(
 )
 
 
-def blocks_of(content: Any) -> list[dict[str, Any]]:
+def blocks_of(content: Json) -> list[JsonDict]:
     """Give the blocks of a content, which is a string or a list of them."""
     return [{"type": "text", "text": content}] if isinstance(content, str) else list(content or ())
 
 
-def texts_of(content: Any) -> list[str]:
+def texts_of(content: Json) -> list[str]:
     """Give the texts among the blocks of a content."""
     return [str(block["text"]) for block in blocks_of(content) if block.get("type") == "text"]
 

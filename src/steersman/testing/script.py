@@ -10,8 +10,8 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any
 
+from steersman._json import Json, JsonDict, JsonObject
 from steersman.testing.request import Kind, ModelRequest, Purpose, auxiliary_purpose, kind_of
 
 __all__ = [
@@ -81,7 +81,7 @@ class ToolUse:
     """A tool call; a `str` as input is sent as it is, to be broken on purpose."""
 
     name: str
-    input: Mapping[str, Any] | str = field(default_factory=dict[str, Any])
+    input: JsonObject | str = field(default_factory=JsonDict)
     id: str | None = None
     """None: whoever plays the step makes one."""
 
@@ -201,11 +201,11 @@ def think(text: str, signature: str = "scripted-signature") -> Step:
 
 def call(
     name: str,
-    input_: Mapping[str, Any] | str | None = None,
+    input_: JsonObject | str | None = None,
     /,
     *,
     id_: str | None = None,
-    **arguments: Any,
+    **arguments: Json,
 ) -> Step:
     """Call the tool `name`; arguments that are no Python names go in a mapping."""
     if isinstance(input_, str):
@@ -304,7 +304,7 @@ class Script:
         """What went wrong in the script itself: steps that raised, requests with no step."""
         self._main = _Track("step", [each for each in steps if not isinstance(each, Scene)])
         self._scenes = [
-            _Track(f"when({label(each.match)}) step", list(each.steps), said_last(each.match))
+            _Track(f"when({label(each.match)}) step", list(each.steps), in_last_text(each.match))
             for each in steps
             if isinstance(each, Scene)
         ]
@@ -319,7 +319,7 @@ class Script:
         """
         name = f"branch({label(match)}) step"
         self.branches.append(Scene(match, steps))
-        self._branches.append(_Track(name, list(steps), asked_first(match)))
+        self._branches.append(_Track(name, list(steps), in_first_text(match)))
         return self
 
     def answer(self, request: ModelRequest) -> Step:
@@ -385,12 +385,12 @@ def answer_auxiliary(request: ModelRequest) -> Step:
 
 def example_of(request: ModelRequest) -> Step:
     """Make the JSON that the request's schema wants: yes, and a word."""
-    properties: dict[str, Any] = request.body["output_config"]["format"]["schema"]["properties"]
+    properties: JsonDict = request.body["output_config"]["format"]["schema"]["properties"]
     example = {name: EXAMPLES.get(each["type"], "scripted") for name, each in properties.items()}
     return say(json.dumps(example))
 
 
-EXAMPLES: Mapping[str, Any] = {"boolean": True, "integer": 0, "number": 0, "array": []}
+EXAMPLES: JsonObject = {"boolean": True, "integer": 0, "number": 0, "array": []}
 
 AUXILIARY_ANSWERS: Mapping[Purpose, Callable[[ModelRequest], Step]] = {
     "json": example_of,
@@ -426,13 +426,13 @@ def matching(tracks: Iterable[_Track], request: ModelRequest) -> list[_Track]:
     return [track for track in tracks if track.matches(request)]
 
 
-def said_last(match: Match) -> Callable[[ModelRequest], bool]:
+def in_last_text(match: Match) -> Callable[[ModelRequest], bool]:
     if isinstance(match, str):
         return lambda request: match in request.last_text
     return match
 
 
-def asked_first(match: Match) -> Callable[[ModelRequest], bool]:
+def in_first_text(match: Match) -> Callable[[ModelRequest], bool]:
     if isinstance(match, str):
         return lambda request: (
             kind_of(request) == "subagent"
@@ -445,5 +445,5 @@ def label(match: Match) -> str:
     return repr(match) if isinstance(match, str) else describe(match)
 
 
-def describe(thing: Step | Callable[..., Any]) -> str:
+def describe(thing: Step | Callable[..., object]) -> str:
     return str(thing) if isinstance(thing, Step) else getattr(thing, "__name__", repr(thing))

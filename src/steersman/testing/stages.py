@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from steersman._json import JsonDict
 from steersman.agent import Agent
 from steersman.ports import Transport
 from steersman.testing.executable import executable
@@ -109,7 +110,7 @@ class ExecutableStage:
         return self.program.asked
 
     def agent(self, *, env: Mapping[str, str] | None = None, **options: Any) -> StagedAgent:
-        usual: dict[str, Any] = {"cwd": self.project, "inherit_env": False, "env": dict(env or {})}
+        usual: JsonDict = {"cwd": self.project, "inherit_env": False, "env": dict(env or {})}
         usual["cli_path"] = self.program
         return StagedAgent(self, **{**usual, **options})
 
@@ -159,7 +160,7 @@ class StockStage:
         return self.model.asked
 
     def agent(self, *, env: Mapping[str, str] | None = None, **options: Any) -> StagedAgent:
-        safe: dict[str, Any] = {
+        safe: JsonDict = {
             "inherit_env": False,
             "cwd": self.project,
             "cli_path": self._cli,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from steersman import _json
+from steersman._json import JsonObject
 from steersman.errors import UsageError
 from steersman_conformance.verdicts import Baseline
 
@@ -38,7 +37,7 @@ def load(path: Path) -> Baseline:
     return Baseline(str(found.get("version")), found["observed"])
 
 
-def save(path: Path, version: str, observed: Mapping[str, Any]) -> None:
+def save(path: Path, version: str, observed: JsonObject) -> None:
     """Write a baseline, the same bytes for the same observations. Raises `UsageError`."""
     baseline = {"version": version, "observed": dict(sorted(observed.items()))}
     text = json.dumps(baseline, indent=1, ensure_ascii=True)

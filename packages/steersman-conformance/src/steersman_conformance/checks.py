@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
+from steersman._json import Json
 from steersman_conformance.stage import Stage
 
 __all__ = ["Check", "Kind", "Scene", "scene"]
@@ -39,9 +40,9 @@ class Check(Generic[T]):
     kind: Kind
     section: str
     """Of the protocol's description."""
-    expected: Any
+    expected: Json
     look: Look[T]
-    absent: Any = False
+    absent: Json = False
     """What a CLI shows that does not have this feature."""
     remedy: str = ""
     """How we do without a feature, or what we do about a fault."""
@@ -60,19 +61,19 @@ class Scene(Generic[T]):
         """The names of its checks."""
         return [check.name for check in self.checks]
 
-    def must(self, section: str, *, sees: Any = True) -> Callable[[Look[T]], Look[T]]:
+    def must(self, section: str, *, sees: Json = True) -> Callable[[Look[T]], Look[T]]:
         """State something that we depend on: what the check `sees`."""
         return lambda look: self._add(look, Kind.MUST, section, sees)
 
     def feature(
-        self, section: str, *, sees: Any = True, absent: Any = False, without: str
+        self, section: str, *, sees: Json = True, absent: Json = False, without: str
     ) -> Callable[[Look[T]], Look[T]]:
         """State something that older CLIs lack, and what we do `without` it."""
         return lambda look: self._add(
             look, Kind.FEATURE, section, sees, absent=absent, remedy=without
         )
 
-    def canary(self, section: str, *, sees: Any = True, so: str) -> Callable[[Look[T]], Look[T]]:
+    def canary(self, section: str, *, sees: Json = True, so: str) -> Callable[[Look[T]], Look[T]]:
         """State a fault, and what we do about it."""
         return lambda look: self._add(look, Kind.CANARY, section, sees, remedy=so)
 
@@ -81,9 +82,9 @@ class Scene(Generic[T]):
         look: Look[T],
         kind: Kind,
         section: str,
-        expected: Any,
+        expected: Json,
         *,
-        absent: Any = False,
+        absent: Json = False,
         remedy: str = "",
     ) -> Look[T]:
         states = (look.__doc__ or "").strip().splitlines()[0]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
+from steersman._json import JsonDict
 from steersman.cli.commands import Commands
 from steersman.errors import SteersmanError
 from steersman.testing.sandbox import find_any_cli
@@ -67,7 +68,7 @@ def _count(text: str) -> int:
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    fields: dict[str, Any] = {name: getattr(chosen, name) for name in ConformArguments.__slots__}
+    fields: JsonDict = {name: getattr(chosen, name) for name in ConformArguments.__slots__}
     try:
         return asyncio.run(conform(ConformArguments(**fields)))
     except SteersmanError as error:
@@ -124,12 +125,10 @@ def _baseline(arguments: ConformArguments, version: str) -> Baseline | None:
     )
 
 
-def _record(
-    arguments: ConformArguments, version: str, observed: dict[str, Any], out: TextIO
-) -> int:
+def _record(arguments: ConformArguments, version: str, observed: JsonDict, out: TextIO) -> int:
     path = arguments.baseline or baselines.SHIPPED / f"{version}.json"
     is_partial = arguments.only and path.exists()
-    kept = dict(baselines.load(path).observed) if is_partial else dict[str, Any]()
+    kept = dict(baselines.load(path).observed) if is_partial else JsonDict()
     baselines.save(path, version, {**kept, **observed})
     print(f"recorded {len(observed)} observations of {version} in {path}", file=out)
     return GOOD

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from steersman import _json
+from steersman._json import JsonDict
 
 __all__ = [
     "Fits",
@@ -18,7 +18,7 @@ __all__ = [
     "part",
 ]
 
-Frame = dict[str, Any]
+Frame = JsonDict
 Fits = Callable[[Frame], bool]
 
 

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from steersman import _json
+from steersman._json import Json, JsonDict
 from steersman_conformance.frames import part
 
 __all__ = ["HOLD", "Answers", "Refusal", "allow", "hold", "standard_answers", "tool_server"]
 
-Answers = Mapping[str, Callable[[dict[str, Any]], Any]]
+Answers = Mapping[str, Callable[[JsonDict], Any]]
 """By the subtype of the request."""
 
 HOLD: Final = object()
@@ -28,12 +29,12 @@ class Refusal:
     reason: str
 
 
-def allow(request: dict[str, Any]) -> dict[str, Any]:
+def allow(request: JsonDict) -> JsonDict:
     """Let the tool run; older CLIs want the input back."""
     return {"behavior": "allow", "updatedInput": request.get("input")}
 
 
-def hold(_request: dict[str, Any]) -> object:
+def hold(_request: JsonDict) -> object:
     """Leave a request open."""
     return HOLD
 
@@ -48,47 +49,47 @@ def standard_answers() -> Answers:
 
 
 def tool_server(
-    call: Callable[[dict[str, Any]], Any] = lambda _: "done",
+    call: Callable[[JsonDict], Any] = lambda _: "done",
     *,
     names: tuple[str, ...] = ("work",),
     read_only: bool = False,
-) -> Callable[[dict[str, Any]], Any]:
+) -> Callable[[JsonDict], Any]:
     """An MCP server whose tools all do `call`, which gets the parameters of `tools/call`."""
 
-    def serve(request: dict[str, Any]) -> Any:
-        message: dict[str, Any] = part(request, "message")
+    def serve(request: JsonDict) -> Json:
+        message: JsonDict = part(request, "message")
         answers: dict[str, Callable[[], Any]] = {
             "initialize": lambda: _greeting(message),
             "tools/list": lambda: {"tools": [_tool(name, read_only=read_only) for name in names]},
             "tools/call": lambda: _content(call(part(message, "params"))),
         }
-        result = answers.get(str(message.get("method")), dict[str, Any])()
+        result = answers.get(str(message.get("method")), JsonDict)()
         return HOLD if result is HOLD else rpc(message, result)
 
     return serve
 
 
-def rpc(message: dict[str, Any], result: Any) -> dict[str, Any]:
+def rpc(message: JsonDict, result: Json) -> JsonDict:
     """The control answer that carries a JSON-RPC result."""
-    response: dict[str, Any] = {"jsonrpc": "2.0", "result": result}
+    response: JsonDict = {"jsonrpc": "2.0", "result": result}
     if "id" in message:
         response["id"] = message["id"]
     return {"mcp_response": response}
 
 
-def _greeting(message: dict[str, Any]) -> dict[str, Any]:
+def _greeting(message: JsonDict) -> JsonDict:
     version = part(message, "params").get("protocolVersion")
     info = {"name": "conform", "version": "1"}
     return {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}
 
 
-def _tool(name: str, *, read_only: bool) -> dict[str, Any]:
+def _tool(name: str, *, read_only: bool) -> JsonDict:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
-    tool: dict[str, Any] = {"name": name, "description": "Works.", "inputSchema": schema}
+    tool: JsonDict = {"name": name, "description": "Works.", "inputSchema": schema}
     return {**tool, "annotations": {"readOnlyHint": True}} if read_only else tool
 
 
-def _content(answer: Any) -> Any:
+def _content(answer: Json) -> Json:
     if answer is HOLD or _json.is_object(answer):
         return answer
     return {"content": [{"type": "text", "text": str(answer)}]}

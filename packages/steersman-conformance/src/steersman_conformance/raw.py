@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from steersman import _json
+from steersman._json import Json, JsonObject
 from steersman._wire.framing import LineFramer, Oversize
 from steersman.ports import Channel
 from steersman.testing.model import ScriptedModel
@@ -116,15 +115,15 @@ class RawCli:
         if self._channel is not None:
             self._channel.write(data)
 
-    def send(self, frame: Mapping[str, Any]) -> None:
+    def send(self, frame: JsonObject) -> None:
         """Send one frame."""
         self.write(_json.dumps(frame) + b"\n")
 
-    def post(self, content: Any, **fields: Any) -> None:
+    def post(self, content: Json, **fields: Json) -> None:
         """Send a prompt."""
         self.send({"type": "user", "message": {"role": "user", "content": content}, **fields})
 
-    def answer(self, asked: Frame, response: Any) -> None:
+    def answer(self, asked: Frame, response: Json) -> None:
         """Answer a request of the CLI's."""
         body: Frame = {"subtype": "success", "response": response}
         if isinstance(response, Refusal):
@@ -132,7 +131,7 @@ class RawCli:
         body["request_id"] = asked.get("request_id", "")
         self.send({"type": "control_response", "response": body})
 
-    def request(self, subtype: str, **fields: Any) -> str:
+    def request(self, subtype: str, **fields: Json) -> str:
         """Send a control request; gives its id."""
         request_id = f"conform_{next(self._numbers)}"
         request = {"subtype": subtype, **fields}
@@ -169,11 +168,11 @@ class RawCli:
         frame = await self.wait(lambda frame: _answers_to(frame) == request_id)
         return part(frame, "response")
 
-    async def ask(self, subtype: str, **fields: Any) -> Frame:
+    async def ask(self, subtype: str, **fields: Json) -> Frame:
         """Put a control request and wait for its answer."""
         return await self.answered(self.request(subtype, **fields))
 
-    async def greet(self, **fields: Any) -> Frame:
+    async def greet(self, **fields: Json) -> Frame:
         """Make the handshake; gives what the CLI tells about itself."""
         return part(await self.ask("initialize", **fields), "response")
 
@@ -181,7 +180,7 @@ class RawCli:
         """Return once the CLI has read all that was written before."""
         await self.ask("mcp_status")
 
-    async def prompt(self, content: Any, **fields: Any) -> Frame:
+    async def prompt(self, content: Json, **fields: Json) -> Frame:
         """Send a prompt and wait for the next result."""
         start = self.here
         self.post(content, **fields)

@@ -6,8 +6,8 @@ import json
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from steersman._json import Json, JsonDict
 from steersman_conformance.checks import Kind
 from steersman_conformance.verdicts import NEVER, Finding, Verdict, is_good
 
@@ -121,12 +121,12 @@ def _wrapped(text: str, width: int) -> Iterator[str]:
     yield from textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent)
 
 
-def _short(value: Any) -> str:
+def _short(value: Json) -> str:
     told = json.dumps(value)
     return told if len(told) <= LONGEST_VALUE else f"{told[:LONGEST_VALUE]}…"
 
 
-def _entry(finding: Finding) -> dict[str, Any]:
+def _entry(finding: Finding) -> JsonDict:
     check = finding.check
     entry = {
         "name": check.name,

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from steersman._json import Json, JsonDict
 from steersman.errors import StartupError
 from steersman.testing.sandbox import CliSandbox
 from steersman_conformance.checks import Check, Scene
@@ -30,11 +31,11 @@ async def play(
     jobs: int = 2,
     patience: float = PATIENCE,
     heard: Heard = lambda _: None,
-) -> dict[str, Any]:
+) -> JsonDict:
     """What each check observes, by its name. Raises `LaunchError` if `program` cannot be run."""
     turnstile = asyncio.Semaphore(jobs)
 
-    async def in_turn(scene: Scene[Any]) -> dict[str, Any]:
+    async def in_turn(scene: Scene[Any]) -> JsonDict:
         async with turnstile:
             seen = await _play(scene, program, patience)
         heard(scene)
@@ -45,7 +46,7 @@ async def play(
     return {name: observed for each in playing for name, observed in each.result().items()}
 
 
-async def _play(scene: Scene[Any], program: str, patience: float) -> dict[str, Any]:
+async def _play(scene: Scene[Any], program: str, patience: float) -> JsonDict:
     with CliSandbox() as box:
         try:
             async with asyncio.timeout(SCENE_LIMIT):
@@ -55,7 +56,7 @@ async def _play(scene: Scene[Any], program: str, patience: float) -> dict[str, A
         return {check.name: _look(check, seen) for check in scene.checks}
 
 
-def _look(check: Check[Any], seen: Any) -> Any:
+def _look(check: Check[Any], seen: Json) -> Json:
     try:
         return check.look(seen)
     except Exception as error:  # noqa: BLE001 - it looked for something that is not there

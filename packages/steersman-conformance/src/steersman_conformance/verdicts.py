@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from steersman._json import Json, JsonObject
 from steersman_conformance.checks import Check, Kind
 
 __all__ = ["NEVER", "Baseline", "Finding", "Verdict", "is_good", "judge"]
@@ -37,7 +38,7 @@ class Baseline:
     """What was observed of one version, by the names of the checks."""
 
     version: str
-    observed: Mapping[str, Any]
+    observed: JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +46,13 @@ class Finding:
     """A check, what it saw, and what that means."""
 
     check: Check[Any]
-    observed: Any
-    recorded: Any
+    observed: Json
+    recorded: Json
     """`NEVER` if nothing was."""
     verdict: Verdict
 
 
-def judge(check: Check[Any], observed: Any, baseline: Baseline | None, *, version: str) -> Finding:
+def judge(check: Check[Any], observed: Json, baseline: Baseline | None, *, version: str) -> Finding:
     """Compare an observation with the expectation and with the record.
 
     The record of another version tells what has changed since; only that of this very version
@@ -63,7 +64,7 @@ def judge(check: Check[Any], observed: Any, baseline: Baseline | None, *, versio
     return Finding(check, observed, recorded, verdict)
 
 
-def _verdict(check: Check[Any], observed: Any, recorded: Any, *, is_own: bool) -> Verdict:
+def _verdict(check: Check[Any], observed: Json, recorded: Json, *, is_own: bool) -> Verdict:
     is_as_recorded = observed == recorded
     if observed == check.expected:
         if recorded is NEVER or is_as_recorded or not is_own:

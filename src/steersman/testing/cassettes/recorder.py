@@ -16,9 +16,9 @@ from contextlib import suppress
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 from steersman import _json
+from steersman._json import Json, JsonDict
 from steersman._protocol.connection import Connection
 from steersman._protocol.events import Event, LineDropped, MessageArrived, NoiseHeard
 from steersman.errors import UsageError
@@ -27,7 +27,7 @@ from steersman.journal.files import EXITED, INPUT_ENDED, STDERR, Header, Record,
 from steersman.journal.redaction import secrets_in
 from steersman.ports import Channel, Launch, Receiver, Transport
 from steersman.testing.cassettes.scrubbing import BY_LOOKS, RULES, Rule, Scrubber
-from steersman.testing.cassettes.split_text import mended
+from steersman.testing.cassettes.split_text import scrub_split_text
 from steersman.transports.locate import locate
 from steersman.transports.subprocess import SubprocessTransport
 
@@ -35,7 +35,7 @@ __all__ = ["Recorder", "options_of", "scrubber_for"]
 
 log = logging.getLogger("steersman.testing")
 
-TELLING = frozenset(
+BEHAVIOUR_FLAGS = frozenset(
     {
         "--allowedTools",
         "--disallowedTools",
@@ -77,16 +77,16 @@ class Recorder:
     async def open(self, launch: Launch, receiver: Receiver) -> Channel:
         """Run the CLI, and write down what it and its host say."""
         number, self._started = self._started, self._started + 1
-        taping = _Taping(self, number, launch, receiver)
+        recording = _RecordingReceiver(self, number, launch, receiver)
         inner = SubprocessTransport() if self._inner is None else self._inner
         wanted = _located(launch) if self._inner is None else launch
-        return _TapedChannel(await inner.open(wanted, taping), taping)
+        return _RecordingChannel(await inner.open(wanted, recording), recording)
 
     def finish(self, number: int, launch: Launch, records: list[Record]) -> None:
         """Write the file anew, with a track that has come to its end."""
         found = _random_values((record.line for record in records), self._rules)
         scrubber = scrubber_for(launch, self._rules, found)
-        lines = mended((record.line for record in records), scrubber)
+        lines = scrub_split_text((record.line for record in records), scrubber)
         header = Header(_version(), _cli_version(records), options_of(launch), number)
         cleaned = (
             replace(record, line=scrubber.line(line)) if record.line else record
@@ -104,18 +104,19 @@ def scrubber_for(
     launch: Launch, rules: Sequence[Rule], more_secrets: Iterable[str] = ()
 ) -> Scrubber:
     """Takes out what the rules say, and the secrets that this CLI was started with."""
-    # Names such as XDG_SESSION_TYPE look secret, and their values are everyday words.
+    # Names such as XDG_SESSION_TYPE look secret, and their values are ordinary text.
     env = {name: value for name, value in launch.env.items() if not name.startswith("XDG_")}
     return Scrubber(rules, (*secrets_in(env, *_configurations(launch)), *more_secrets))
 
 
 def options_of(launch: Launch) -> tuple[str, ...]:
     """What a header says about a launch: no path, no secret, no id."""
-    words = (each for each in launch.argv if isinstance(each, str))
-    return tuple(sorted(_digested(each) for each in words if each.partition("=")[0] in TELLING))
+    flags = (each for each in launch.argv if isinstance(each, str))
+    chosen = (each for each in flags if each.partition("=")[0] in BEHAVIOUR_FLAGS)
+    return tuple(sorted(map(_digested, chosen)))
 
 
-class _Taping:
+class _RecordingReceiver:
     """The receiver between a CLI and its host."""
 
     def __init__(self, recorder: Recorder, number: int, launch: Launch, receiver: Receiver) -> None:
@@ -160,7 +161,7 @@ class _Taping:
 
     # What the host does
 
-    def wrote(self, data: bytes) -> None:
+    def written(self, data: bytes) -> None:
         *lines, self._unfinished = (self._unfinished + data).split(b"\n")
         for line in lines:
             self._add(Kind.SENT.value, line, self._prompts_in(line))
@@ -184,19 +185,19 @@ class _Taping:
         kind: str,
         line: bytes = b"",
         turns: tuple[str, ...] = (),
-        details: dict[str, Any] | None = None,
+        details: JsonDict | None = None,
         at: float | None = None,
     ) -> None:
         now = time.time() if at is None else at
         self._records.append(Record(len(self._records) + 1, now, kind, line, turns, details or {}))
 
 
-class _TapedChannel:
+class _RecordingChannel:
     """The channel of a CLI, with a look at what the host writes."""
 
-    def __init__(self, inner: Channel, taping: _Taping) -> None:
+    def __init__(self, inner: Channel, recording: _RecordingReceiver) -> None:
         self._inner = inner
-        self._taping = taping
+        self._recording = recording
         self.suspend = inner.suspend
         self.resume = inner.resume
 
@@ -205,20 +206,20 @@ class _TapedChannel:
         return self._inner.pid
 
     def write(self, data: bytes) -> None:
-        self._taping.wrote(data)
+        self._recording.written(data)
         self._inner.write(data)
 
     def end_input(self) -> None:
-        self._taping.ended_input()
+        self._recording.ended_input()
         self._inner.end_input()
 
     def close(self, grace: float) -> None:
-        self._taping.ended_input()
+        self._recording.ended_input()
         self._inner.close(grace)
 
     def kill(self) -> None:
         # The end that follows is the host's will: a replay waits for it.
-        self._taping.ended_input()
+        self._recording.ended_input()
         self._inner.kill()
 
 
@@ -228,7 +229,7 @@ def _located(launch: Launch) -> Launch:
     return replace(launch, argv=(locate(None), *rest)) if program == "claude" else launch
 
 
-def _configurations(launch: Launch) -> Iterator[Any]:
+def _configurations(launch: Launch) -> Iterator[Json]:
     for content in launch.files.values():
         with suppress(ValueError):
             yield _json.loads(content)
@@ -244,10 +245,10 @@ def _random_values(lines: Iterable[bytes], rules: Sequence[Rule]) -> set[str]:
     return found
 
 
-def _digested(word: str) -> str:
-    flag, equals, value = word.partition("=")
+def _digested(flag_text: str) -> str:
+    flag, equals, value = flag_text.partition("=")
     if "/" not in value:
-        return word
+        return flag_text
     return f"{flag}{equals}sha256:{hashlib.sha256(value.encode()).hexdigest()[:12]}"
 
 

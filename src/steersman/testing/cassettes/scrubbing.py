@@ -12,9 +12,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from steersman import _json
+from steersman._json import Json
 from steersman.errors import UsageError
 from steersman.journal.redaction import MARK, SHORTEST
 
@@ -137,7 +137,7 @@ class Scrubber:
         cleaned = self.value(value)
         return line if cleaned == value else _json.dumps(cleaned)
 
-    def value(self, value: Any, place: str = "", *, is_held: bool = False) -> Any:
+    def value(self, value: Json, place: str = "", *, is_held: bool = False) -> Json:
         """A decoded value without secrets; `place` is the name that it stands under."""
         if isinstance(value, str):
             return replaced(value, self._spans_at(value, place, is_held=is_held))
@@ -160,7 +160,7 @@ class Scrubber:
         found = [span for rule in self._rules for span in rule.spans(text)]
         return _apart(found)
 
-    def found_in(self, value: Any, place: str = "", *, is_held: bool = False) -> Iterator[Found]:
+    def found_in(self, value: Json, place: str = "", *, is_held: bool = False) -> Iterator[Found]:
         """The secrets inside a decoded value, each with the rule that found it."""
         if isinstance(value, str):
             for span in self._spans_at(value, place, is_held=is_held):

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from steersman import _json
+from steersman._json import JsonDict
 from steersman.testing.cassettes.scrubbing import Found, Scrubber, Span
 
-__all__ = ["mended", "split_secrets"]
+__all__ = ["scrub_split_text", "split_secrets"]
 
 TEXT_OF = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
 """Kinds of pieces, and the field that holds the text."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class _TextDelta:
     at: int
     """The place of its line among the others."""
-    frame: dict[str, Any]
-    delta: dict[str, Any]
+    frame: JsonDict
+    delta: JsonDict
     field: str
 
     @property
@@ -28,7 +28,7 @@ class _Piece:
         return str(self.delta[self.field])
 
 
-def mended(lines: Iterable[bytes], scrubber: Scrubber) -> list[bytes]:
+def scrub_split_text(lines: Iterable[bytes], scrubber: Scrubber) -> list[bytes]:
     """The lines, where no secret stands in several pieces of one text.
 
     Put together, the pieces give the same text as the complete message without its secrets.
@@ -57,22 +57,22 @@ def split_secrets(lines: Iterable[bytes], scrubber: Scrubber) -> Iterator[tuple[
                 begin = end
 
 
-def _blocks(lines: list[bytes]) -> Iterator[list[_Piece]]:
+def _blocks(lines: list[bytes]) -> Iterator[list[_TextDelta]]:
     """The pieces of each text that was streamed."""
-    under_way: dict[tuple[Any, Any], list[_Piece]] = {}
+    unfinished: dict[tuple[object, object], list[_TextDelta]] = {}
     for at, line in enumerate(lines):
         frame = _event_frame(line)
         event = frame.get("event", {})
         key = (frame.get("parent_tool_use_id"), event.get("index"))
-        piece = _piece(at, frame)
+        piece = _text_delta(at, frame)
         if piece is not None:
-            under_way.setdefault(key, []).append(piece)
+            unfinished.setdefault(key, []).append(piece)
         elif event.get("type") == "content_block_start":
-            yield under_way.pop(key, [])
-    yield from under_way.values()
+            yield unfinished.pop(key, [])
+    yield from unfinished.values()
 
 
-def _event_frame(line: bytes) -> dict[str, Any]:
+def _event_frame(line: bytes) -> JsonDict:
     if b'"stream_event"' not in line:
         return {}
     try:
@@ -83,15 +83,15 @@ def _event_frame(line: bytes) -> dict[str, Any]:
     return found if is_event else {}
 
 
-def _piece(at: int, frame: dict[str, Any]) -> _Piece | None:
+def _text_delta(at: int, frame: JsonDict) -> _TextDelta | None:
     delta = frame.get("event", {}).get("delta")
     if not _json.is_object(delta):
         return None
     field = TEXT_OF.get(str(delta.get("type")), "")
-    return _Piece(at, frame, delta, field) if isinstance(delta.get(field), str) else None
+    return _TextDelta(at, frame, delta, field) if isinstance(delta.get(field), str) else None
 
 
-def _cut(block: list[_Piece], spans: list[Span]) -> Iterator[str]:
+def _cut(block: list[_TextDelta], spans: list[Span]) -> Iterator[str]:
     """The new text of each piece: a span is replaced in the piece that it begins in."""
     begin = 0
     for piece in block:

@@ -34,8 +34,8 @@ from steersman.testing.faults.kinds import (
     Kill,
     LineFault,
     Noise,
-    Piece,
     ProcessFault,
+    Segment,
     Split,
     SplitInput,
     StderrFlood,
@@ -99,10 +99,10 @@ class FaultyTransport:
     async def open(self, launch: Launch, receiver: Receiver) -> Channel:
         """Start the CLI; its faults begin with its first line."""
         faults = self._plans.pop(0).faults if self._plans else ()
-        tap = _Tap(receiver, _Schedule(faults, self.happened), self._ended)
-        channel = FaultyChannel(await self._inner.open(launch, tap), tap)
+        faulty = _FaultyReceiver(receiver, _Schedule(faults, self.happened), self._ended)
+        channel = FaultyChannel(await self._inner.open(launch, faulty), faulty)
         self.running += 1
-        tap.attach(channel)
+        faulty.attach(channel)
         return channel
 
     def _ended(self) -> None:
@@ -112,9 +112,9 @@ class FaultyTransport:
 class FaultyChannel:
     """The way to a CLI that misbehaves; what is written may take its time."""
 
-    def __init__(self, inner: Channel, tap: _Tap) -> None:
+    def __init__(self, inner: Channel, receiver: _FaultyReceiver) -> None:
         self._inner = inner
-        self._tap = tap
+        self._receiver = receiver
         self._input = Flow(inner.write)
         self._written = 0
 
@@ -126,10 +126,10 @@ class FaultyChannel:
     def write(self, data: bytes) -> None:
         """Hand it over, by way of the faults that wait for it."""
         self._written += 1
-        pieces: list[Piece] = [data]
-        for fault in self._tap.schedule.at_write(self._written, data):
-            pieces = _changed(pieces, fault)
-        self._input.put(*pieces)
+        segments: list[Segment] = [data]
+        for fault in self._receiver.schedule.at_write(self._written, data):
+            segments = _changed(segments, fault)
+        self._input.put(*segments)
 
     def end_input(self) -> None:
         """Close stdin behind what is on its way."""
@@ -142,18 +142,18 @@ class FaultyChannel:
     def resume(self) -> None:
         """Let the tree run on, whoever has stopped it."""
         self._inner.resume()
-        self._tap.resumed()
+        self._receiver.resumed()
 
     def close(self, grace: float) -> None:
         """End it in order; what is on its way is written first."""
         self._input.flush()
-        self._tap.ending()
+        self._receiver.ending()
         self._inner.close(grace)
 
     def kill(self) -> None:
         """End it."""
         self._input.drop()
-        self._tap.ending()
+        self._receiver.ending()
         self._inner.kill()
 
 
@@ -181,7 +181,7 @@ class _Schedule:
         return found
 
 
-class _Tap:
+class _FaultyReceiver:
     """Stands where the receiver would: counts lines, and lets faults strike."""
 
     def __init__(self, receiver: Receiver, schedule: _Schedule, on_end: Callable[[], None]) -> None:
@@ -198,13 +198,13 @@ class _Tap:
         self._executions: list[asyncio.TimerHandle] = []
         # Weak, so that a channel that nobody holds can still end its tree.
         self._channel: weakref.ref[FaultyChannel] | None = None
-        self._owed: list[_Deed] = []
+        self._owed: list[_Action] = []
 
     def attach(self, channel: FaultyChannel) -> None:
         """Learn how to reach the process; some faults may be due already."""
         self._channel = weakref.ref(channel)
-        for deed in self._owed:
-            deed(channel)
+        for action in self._owed:
+            action(channel)
 
     # The receiver
 
@@ -216,12 +216,12 @@ class _Tap:
             self._lines += 1
             faults = self.schedule.at_line(self._lines, line)
             if faults:
-                self._say(untouched)
-                self._say(*self._struck(line, faults))
+                self._forward(untouched)
+                self._forward(*self._struck(line, faults))
                 untouched = b""
             else:
                 untouched += line
-        self._say(untouched)
+        self._forward(untouched)
 
     def stderr_received(self, data: bytes) -> None:
         self._receiver.stderr_received(data)
@@ -235,22 +235,22 @@ class _Tap:
         elif self._is_stopped:
             # It had ended by itself before it could be stopped.
             self._output.flush()
-        self._say(self._tail)
+        self._forward(self._tail)
         told = status if self._status is None else self._status
         self._output.put(lambda: self._receiver.exited(told), self._on_end)
 
-    def _say(self, *pieces: Piece) -> None:
+    def _forward(self, *segments: Segment) -> None:
         if not self._is_mute:
-            self._output.put(*pieces)
+            self._output.put(*segments)
 
-    def _struck(self, line: bytes, faults: list[LineFault | ProcessFault]) -> list[Piece]:
-        pieces: list[Piece] = [line]
+    def _struck(self, line: bytes, faults: list[LineFault | ProcessFault]) -> list[Segment]:
+        segments: list[Segment] = [line]
         for fault in faults:
             if isinstance(fault, ProcessFault):
                 fault.strike(self)
             else:
-                pieces = _changed(pieces, fault)
-        return pieces
+                segments = _changed(segments, fault)
+        return segments
 
     # The target
 
@@ -285,24 +285,24 @@ class _Tap:
             self._is_stopped = False
             self._output.release()
 
-    def _do(self, deed: _Deed) -> None:
+    def _do(self, action: _Action) -> None:
         if self._channel is None:
-            self._owed.append(deed)
+            self._owed.append(action)
         elif (channel := self._channel()) is not None:
-            deed(channel)
+            action(channel)
 
 
-_Deed = Callable[[FaultyChannel], None]
+_Action = Callable[[FaultyChannel], None]
 
 
 def _is_at(fault: Fault, number: int, data: bytes) -> bool:
     return fault.at == number or (isinstance(fault.at, str) and fault.at.encode() in data)
 
 
-def _changed(pieces: list[Piece], fault: LineFault | InputFault) -> list[Piece]:
+def _changed(segments: list[Segment], fault: LineFault | InputFault) -> list[Segment]:
     """What a fault leaves of the bytes that another one left."""
     return [
         changed
-        for piece in pieces
-        for changed in (fault.change(piece) if isinstance(piece, bytes) else (piece,))
+        for segment in segments
+        for changed in (fault.change(segment) if isinstance(segment, bytes) else (segment,))
     ]

@@ -7,7 +7,7 @@ import math
 from collections import deque
 from collections.abc import Callable
 
-from steersman.testing.faults.kinds import Piece, Wait
+from steersman.testing.faults.kinds import Segment, Wait
 
 __all__ = ["Flow"]
 
@@ -17,14 +17,14 @@ class Flow:
 
     def __init__(self, deliver: Callable[[bytes], None]) -> None:
         self._deliver = deliver
-        self._waiting: deque[Piece | Callable[[], None]] = deque()
+        self._waiting: deque[Segment | Callable[[], None]] = deque()
         self._is_held = False
         self._is_flowing = False
         self._timer: asyncio.Handle | None = None
 
-    def put(self, *pieces: Piece | Callable[[], None]) -> None:
+    def put(self, *segments: Segment | Callable[[], None]) -> None:
         """Hand these on, or do them, when those before them are through."""
-        self._waiting.extend(piece for piece in pieces if piece != b"")
+        self._waiting.extend(segment for segment in segments if segment != b"")
         self._flow()
 
     def release(self) -> None:
@@ -41,7 +41,7 @@ class Flow:
 
     def flush(self) -> None:
         """Let everything through now."""
-        kept = [piece for piece in self._waiting if not isinstance(piece, Wait)]
+        kept = [segment for segment in self._waiting if not isinstance(segment, Wait)]
         self._waiting = deque(kept)
         self.release()
 
@@ -56,14 +56,14 @@ class Flow:
         finally:
             self._is_flowing = False
 
-    def _pass(self, piece: Piece | Callable[[], None]) -> None:
-        if isinstance(piece, bytes):
-            self._deliver(piece)
-        elif isinstance(piece, Wait):
+    def _pass(self, segment: Segment | Callable[[], None]) -> None:
+        if isinstance(segment, bytes):
+            self._deliver(segment)
+        elif isinstance(segment, Wait):
             self._is_held = True
-            self._after(piece.rounds, piece)
+            self._after(segment.rounds, segment)
         else:
-            piece()
+            segment()
 
     def _after(self, rounds: int, wait: Wait) -> None:
         loop = asyncio.get_running_loop()
@@ -72,8 +72,8 @@ class Flow:
         elif wait.seconds == math.inf:
             self._timer = None
         elif wait.seconds:
-            over = Wait(joins=wait.joins)
-            self._timer = loop.call_later(wait.seconds, self._after, 0, over)
+            elapsed = Wait(joins=wait.joins)
+            self._timer = loop.call_later(wait.seconds, self._after, 0, elapsed)
         else:
             if wait.joins:
                 self._join()

@@ -25,8 +25,8 @@ __all__ = [
     "Kill",
     "LineFault",
     "Noise",
-    "Piece",
     "ProcessFault",
+    "Segment",
     "Split",
     "SplitInput",
     "StderrFlood",
@@ -57,7 +57,7 @@ class Wait:
 
 FOR_EVER = Wait(seconds=math.inf)
 
-Piece = bytes | Wait
+Segment = bytes | Wait
 
 
 class Target(Protocol):
@@ -92,7 +92,7 @@ class LineFault:
 
     at: At
 
-    def change(self, line: bytes) -> tuple[Piece, ...]:
+    def change(self, line: bytes) -> tuple[Segment, ...]:
         """What becomes of `line`, its newline included."""
         raise NotImplementedError
 
@@ -104,7 +104,7 @@ class Delay(LineFault):
     rounds: int = 3
     seconds: float = 0.0
 
-    def change(self, line: bytes) -> tuple[Piece, ...]:
+    def change(self, line: bytes) -> tuple[Segment, ...]:
         """Wait first."""
         return Wait(self.rounds, self.seconds), line
 
@@ -118,7 +118,7 @@ class Join(LineFault):
 
     rounds: int = 5
 
-    def change(self, line: bytes) -> tuple[Piece, ...]:
+    def change(self, line: bytes) -> tuple[Segment, ...]:
         """Wait for the others."""
         return Wait(self.rounds, joins=True), line
 
@@ -128,13 +128,13 @@ class Join(LineFault):
 
 @dataclass(frozen=True, slots=True)
 class Split(LineFault):
-    """The line comes in two pieces, with a pause between them."""
+    """The line comes in two segments, with a pause between them."""
 
     where: float = 0.5
-    """How much of it is in the first piece; from 0 to 1."""
+    """How much of it is in the first segment; from 0 to 1."""
     rounds: int = 1
 
-    def change(self, line: bytes) -> tuple[Piece, ...]:
+    def change(self, line: bytes) -> tuple[Segment, ...]:
         """Break it."""
         edge = cut_at(line, self.where)
         return line[:edge], Wait(self.rounds), line[edge:]
@@ -147,7 +147,7 @@ class Split(LineFault):
 class Duplicate(LineFault):
     """The line comes twice."""
 
-    def change(self, line: bytes) -> tuple[Piece, ...]:
+    def change(self, line: bytes) -> tuple[Segment, ...]:
         """Say it again."""
         return line, line
 
@@ -161,7 +161,7 @@ class Drop(LineFault):
 
     loses: ClassVar[bool] = True
 
-    def change(self, line: bytes) -> tuple[Piece, ...]:  # noqa: ARG002 - whatever it says
+    def change(self, line: bytes) -> tuple[Segment, ...]:  # noqa: ARG002 - whatever it says
         """Nothing is left."""
         return ()
 
@@ -178,7 +178,7 @@ class Corrupt(LineFault):
     where: float = 0.5
     byte: int = 0xFF
 
-    def change(self, line: bytes) -> tuple[Piece, ...]:
+    def change(self, line: bytes) -> tuple[Segment, ...]:
         """Put the byte in; the newline stays."""
         edge = min(cut_at(line, self.where), max(0, len(line) - 2))
         return (line[:edge] + bytes([self.byte]) + line[edge + 1 :],)
@@ -195,7 +195,7 @@ class Truncate(LineFault):
 
     where: float = 0.5
 
-    def change(self, line: bytes) -> tuple[Piece, ...]:
+    def change(self, line: bytes) -> tuple[Segment, ...]:
         """Keep its beginning."""
         return (line[: cut_at(line, self.where)] + b"\n",)
 
@@ -209,7 +209,7 @@ class Noise(LineFault):
 
     text: bytes = b"warning: something is not as it should be"
 
-    def change(self, line: bytes) -> tuple[Piece, ...]:
+    def change(self, line: bytes) -> tuple[Segment, ...]:
         """Say it as a line of its own."""
         return self.text + b"\n", line
 
@@ -229,7 +229,7 @@ class InputFault:
     at: At
     """The number of the write, or a text that it contains."""
 
-    def change(self, data: bytes) -> tuple[Piece, ...]:
+    def change(self, data: bytes) -> tuple[Segment, ...]:
         """What becomes of the write."""
         raise NotImplementedError
 
@@ -241,7 +241,7 @@ class DelayInput(InputFault):
     rounds: int = 3
     seconds: float = 0.0
 
-    def change(self, data: bytes) -> tuple[Piece, ...]:
+    def change(self, data: bytes) -> tuple[Segment, ...]:
         """Wait first."""
         return Wait(self.rounds, self.seconds), data
 
@@ -251,12 +251,12 @@ class DelayInput(InputFault):
 
 @dataclass(frozen=True, slots=True)
 class SplitInput(InputFault):
-    """The write reaches the CLI in two pieces, with a pause between them."""
+    """The write reaches the CLI in two segments, with a pause between them."""
 
     where: float = 0.5
     rounds: int = 1
 
-    def change(self, data: bytes) -> tuple[Piece, ...]:
+    def change(self, data: bytes) -> tuple[Segment, ...]:
         """Break it."""
         edge = cut_at(data, self.where)
         return data[:edge], Wait(self.rounds), data[edge:]

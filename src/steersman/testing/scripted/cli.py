@@ -7,8 +7,8 @@ milliseconds. It is a transport: `Agent(transport=ScriptedCLI(script))`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from steersman._json import JsonDict
 from steersman.ports import Channel, Launch, Receiver
 from steersman.testing.request import ModelRequest
 from steersman.testing.script import Script
@@ -74,14 +74,14 @@ class ScriptedCLI:
         return self._stage.asked
 
     @property
-    def received(self) -> list[dict[str, Any]]:
+    def received(self) -> list[JsonDict]:
         """The frames that hosts wrote so far."""
         return self._stage.received
 
     @property
     def running(self) -> int:
         """How many of its processes are still there."""
-        return sum(not process.is_gone for process in self._processes)
+        return sum(not process.has_exited for process in self._processes)
 
     async def wait_for_request(self, count: int = 1, timeout: float = PATIENCE) -> ModelRequest:
         """Wait for the request number `count` to the model. Raises `TimeoutError`."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
+from steersman._json import Json, JsonDict
 from steersman.testing.request import ModelRequest
 from steersman.testing.scripted.queue import Prompt
 
@@ -21,9 +21,9 @@ class History:
 
     def __init__(self, session_id: str) -> None:
         self._session_id = session_id
-        self._messages: list[dict[str, Any]] = []
+        self._messages: list[JsonDict] = []
 
-    def add_prompt(self, content: Any) -> None:
+    def add_prompt(self, content: Json) -> None:
         """Something that the person said."""
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
         self._add("user", blocks)
@@ -46,11 +46,11 @@ class History:
         """A prompt that came while the model was at work."""
         self._add("system", [{"type": "text", "text": FOLDED + text}])
 
-    def add_answer(self, blocks: Sequence[dict[str, Any]]) -> None:
+    def add_answer(self, blocks: Sequence[JsonDict]) -> None:
         """What the model said."""
         self._add("assistant", blocks)
 
-    def add_results(self, blocks: Sequence[dict[str, Any]]) -> None:
+    def add_results(self, blocks: Sequence[JsonDict]) -> None:
         """What its tools gave."""
         self._add("user", blocks)
 
@@ -68,7 +68,7 @@ class History:
             }
         )
 
-    def _add(self, role: str, blocks: Sequence[dict[str, Any]]) -> None:
+    def _add(self, role: str, blocks: Sequence[JsonDict]) -> None:
         if not blocks:
             return
         if self._messages and self._messages[-1]["role"] == role:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
-from steersman._json import is_array, is_object
+from steersman._json import Json, JsonDict, JsonObject, is_array, is_object
 from steersman.hooks import matches
-from steersman.testing.scripted.host import Host, HostBeaten, HostGone, HostRefused
+from steersman.testing.scripted.host import Host, HostClosed, HostPreempted, HostRefused
 from steersman.testing.scripted.output import Output, new_id
 
 __all__ = ["HookReply", "HookRunner", "Registration", "Verdict", "read_hooks", "verdict_of"]
@@ -41,17 +41,17 @@ class Registration:
 class HookReply:
     """What came back from one callback."""
 
-    output: Mapping[str, Any]
+    output: JsonObject
     failure: str | None = None
     blocks: bool = False
     """It failed, and that must stop the action."""
     timed_out: bool = False
 
     @property
-    def specific(self) -> Mapping[str, Any]:
+    def specific(self) -> JsonObject:
         """The part of the answer that is about this event."""
         found = self.output.get("hookSpecificOutput")
-        return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
+        return cast("JsonObject", found) if isinstance(found, Mapping) else {}
 
     @property
     def stops(self) -> bool:
@@ -77,7 +77,7 @@ class Verdict:
 
     decision: str | None = None
     reason: str = ""
-    updated_input: dict[str, Any] | None = None
+    updated_input: JsonDict | None = None
     timed_out: bool = False
 
 
@@ -94,7 +94,7 @@ class HookRunner:
     async def fire(
         self,
         event: str,
-        fields: Mapping[str, Any],
+        fields: JsonObject,
         *,
         tool_name: str = "",
         tool_use_id: str | None = None,
@@ -115,29 +115,29 @@ class HookRunner:
                 self._output.system("informational", content=content, level="notice")
         return replies
 
-    async def permit(self, question: Mapping[str, Any]) -> Any:
-        """What the host says to a permission question, or a hook, if that decides first."""
+    async def permit(self, request: JsonObject) -> Json:
+        """What the host says to a permission request, or a hook, if that decides first."""
         if not any(
-            each.fits("PermissionRequest", question["tool_name"]) for each in self.registered
+            each.fits("PermissionRequest", request["tool_name"]) for each in self.registered
         ):
-            return await self._host.ask(question)
-        decided: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        looking = asyncio.ensure_future(self._look(question, decided))
+            return await self._host.ask(request)
+        decided: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
+        looking = asyncio.ensure_future(self._look(request, decided))
         try:
-            return await self._host.ask(question, until=decided)
-        except HostBeaten:
+            return await self._host.ask(request, until=decided)
+        except HostPreempted:
             return decided.result()
         finally:
             looking.cancel()
 
-    async def _look(self, question: Mapping[str, Any], decided: asyncio.Future[Any]) -> None:
+    async def _look(self, request: JsonObject, decided: asyncio.Future[Json]) -> None:
         names = ("tool_name", "permission_suggestions", "mcp_server")
-        given = {name: question[name] for name in names if name in question}
+        given = {name: request[name] for name in names if name in request}
         replies = await self.fire(
             "PermissionRequest",
-            {**given, "tool_input": question["input"]},
-            tool_name=question["tool_name"],
-            tool_use_id=question["tool_use_id"],
+            {**given, "tool_input": request["input"]},
+            tool_name=request["tool_name"],
+            tool_use_id=request["tool_use_id"],
         )
         for reply in replies:
             decision = reply.specific.get("decision")
@@ -148,9 +148,7 @@ class HookRunner:
                 decided.set_result({"message": "Permission denied by hook", **decision})
                 return
 
-    async def _call(
-        self, hook: Registration, given: Mapping[str, Any], tool_use_id: str
-    ) -> HookReply:
+    async def _call(self, hook: Registration, given: JsonObject, tool_use_id: str) -> HookReply:
         request = {"subtype": "hook_callback", "callback_id": hook.callback_id, "input": given}
         try:
             output = await self._host.ask(
@@ -158,7 +156,7 @@ class HookRunner:
             )
         except TimeoutError:
             return HookReply({}, "did not respond before its timeout", timed_out=True)
-        except (HostRefused, HostGone):
+        except (HostRefused, HostClosed):
             return self._failed(hook)
         if not _is_valid(hook.event, output):
             return self._failed(hook)
@@ -177,7 +175,7 @@ class HookRunner:
         reason = '[callback]: failed; blocking because onFailure is "block"'
         return HookReply({}, reason, blocks=hook.blocks_on_failure)
 
-    def _common(self, event: str) -> dict[str, Any]:
+    def _common(self, event: str) -> JsonDict:
         settings = self._output.settings
         return {
             "session_id": settings.session_id,
@@ -191,7 +189,7 @@ class HookRunner:
         }
 
 
-def read_hooks(given: Any) -> tuple[Registration, ...]:
+def read_hooks(given: Json) -> tuple[Registration, ...]:
     """The callbacks that an initialize request registers. Raises `ValueError` if malformed."""
     if given is None:
         return ()
@@ -233,7 +231,7 @@ def _verdict_of_one(tool_name: str, reply: HookReply) -> Verdict:
     return Verdict(decision, shown, specific.get("updatedInput"))
 
 
-def _read_matchers(event: str, matchers: Any) -> Iterable[Registration]:
+def _read_matchers(event: str, matchers: Json) -> Iterable[Registration]:
     if not is_array(matchers):
         raise ValueError(MALFORMED)
     for fields in matchers:
@@ -249,7 +247,7 @@ def _read_matchers(event: str, matchers: Any) -> Iterable[Registration]:
             )
 
 
-def _is_valid(event: str, output: Any) -> bool:
+def _is_valid(event: str, output: Json) -> bool:
     """Whether the CLI would read it; a null is as wrong as a strange value."""
     match output:
         case dict() if None in output.values():
@@ -266,7 +264,7 @@ def _is_valid(event: str, output: Any) -> bool:
             return False
 
 
-def _is_specific(event: str, specific: Any) -> bool:
+def _is_specific(event: str, specific: Json) -> bool:
     match specific:
         case {"hookEventName": name} if name != event:
             return False

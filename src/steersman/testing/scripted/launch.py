@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from steersman._json import JsonDict, JsonObject
 from steersman.ports import FileArgument, Launch
 
 __all__ = ["Settings", "read_launch"]
@@ -38,13 +37,13 @@ class Settings:
     can_ask: bool
     shows_partials: bool
     replays: bool
-    tells_state: bool
+    reports_state: bool
     max_turns: int | None
     max_budget_usd: float | None
     max_retries: int
     tool_timeout: float | None
     connect_timeout: float
-    json_schema: Mapping[str, Any] | None
+    json_schema: JsonObject | None
     sdk_servers: tuple[str, ...]
     """Servers of the host that stand in `--mcp-config`; others are named by `initialize`."""
 
@@ -70,7 +69,7 @@ def read_launch(launch: Launch) -> Settings:
         can_ask=flags.get("--permission-prompt-tool") == "stdio",
         shows_partials="--include-partial-messages" in flags,
         replays="--replay-user-messages" in flags,
-        tells_state=any(launch.env.get(name) for name in STATE_SWITCHES),
+        reports_state=any(launch.env.get(name) for name in STATE_SWITCHES),
         max_turns=int(flags["--max-turns"]) if "--max-turns" in flags else None,
         max_budget_usd=float(flags["--max-budget-usd"]) if "--max-budget-usd" in flags else None,
         max_retries=int(launch.env.get("CLAUDE_CODE_MAX_RETRIES", DEFAULT_RETRIES)),
@@ -114,14 +113,14 @@ def _sdk_servers(config: str | None) -> tuple[str, ...]:
     """The host's own servers; one without a name is dropped without a word."""
     if config is None or not config.lstrip().startswith("{"):
         return ()
-    servers: dict[str, Any] = json.loads(config).get("mcpServers", {})
+    servers: JsonDict = json.loads(config).get("mcpServers", {})
     return tuple(
         key for key, server in servers.items() if server.get("type") == "sdk" and server.get("name")
     )
 
 
-def _permissions(settings: str | None) -> Mapping[str, Any]:
+def _permissions(settings: str | None) -> JsonObject:
     if settings is None or not settings.lstrip().startswith("{"):
         return {}
-    found: Mapping[str, Any] = json.loads(settings).get("permissions", {})
+    found: JsonObject = json.loads(settings).get("permissions", {})
     return found

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 from steersman import _json
+from steersman._json import Json, JsonDict, JsonObject
 from steersman.testing.scripted.launch import Settings
 from steersman.transports.memory import Wire
 
 __all__ = ["Frame", "Output", "new_id"]
 
-Frame = dict[str, Any]
+Frame = JsonDict
 
 
 def new_id(prefix: str = "") -> str:
@@ -30,7 +30,7 @@ class Output:
         self.user_frames = 0
         """How many `user` frames were said that are not replays."""
 
-    def line(self, value: Mapping[str, Any]) -> None:
+    def line(self, value: JsonObject) -> None:
         """Say one object as it is."""
         self.wire.write(_json.dumps(value) + b"\n")
 
@@ -40,13 +40,13 @@ class Output:
         frame["session_id"] = self.settings.session_id
         self.line(frame)
 
-    def system(self, subtype: str, **fields: Any) -> None:
+    def system(self, subtype: str, **fields: Json) -> None:
         """Speak about itself."""
         self.frame({"type": "system", "subtype": subtype, **fields})
 
     def state(self, state: str) -> None:
         """Tell the state, to a host that wants to know."""
-        if self.settings.tells_state:
+        if self.settings.reports_state:
             self.system("session_state_changed", state=state)
 
     def lifecycle(self, command_uuid: str | None, state: str) -> None:
@@ -55,12 +55,12 @@ class Output:
             fields = {"command_uuid": command_uuid, "state": state}
             self.frame({"type": "command_lifecycle", **fields})
 
-    def user(self, content: Any, **fields: Any) -> None:
+    def user(self, content: Json, **fields: Json) -> None:
         """Say what goes to the model in the person's place: tool results, notes."""
         self.user_frames += 1
         self._user(content, timestamp=_now(), **fields)
 
-    def replay(self, content: Any, command_uuid: str | None) -> None:
+    def replay(self, content: Json, command_uuid: str | None) -> None:
         """Echo a prompt, to a host that wants it."""
         if self.settings.replays:
             self._user(content, uuid=command_uuid or new_id(), timestamp=_now(), isReplay=True)
@@ -70,7 +70,7 @@ class Output:
         content = f"<local-command-stdout>{text}</local-command-stdout>"
         self._user(content, timestamp=_now(), isReplay=True)
 
-    def partial(self, event: Mapping[str, Any], message_id: str, **fields: Any) -> None:
+    def partial(self, event: JsonObject, message_id: str, **fields: Json) -> None:
         """Pass an event of the API on, to a host that wants them."""
         if self.settings.shows_partials:
             self.frame(
@@ -83,26 +83,26 @@ class Output:
                 }
             )
 
-    def assistant(self, message: Mapping[str, Any], **fields: Any) -> None:
+    def assistant(self, message: JsonObject, **fields: Json) -> None:
         """Say one finished block of a message."""
         frame = {"type": "assistant", "message": message, "parent_tool_use_id": None}
         self.frame({**frame, "timestamp": _now(), "request_id": new_id("req"), **fields})
 
-    def succeed(self, request_id: Any, response: Any = None, **fields: Any) -> None:
+    def succeed(self, request_id: Json, response: Json = None, **fields: Json) -> None:
         """Answer a control request; many answers are empty."""
         inside = {} if response is None else {"response": response}
         self._respond(request_id, {"subtype": "success", **inside}, fields)
 
-    def refuse(self, request_id: Any, error: str, **fields: Any) -> None:
+    def refuse(self, request_id: Json, error: str, **fields: Json) -> None:
         """Answer a control request with an error."""
         self._respond(request_id, {"subtype": "error", "error": error, **fields}, {})
 
-    def _respond(self, request_id: Any, body: Frame, fields: Frame) -> None:
+    def _respond(self, request_id: Json, body: Frame, fields: Frame) -> None:
         identity = {} if request_id is None else {"request_id": request_id}
         response = {**body, **identity, **fields}
         self.line({"type": "control_response", "response": response})
 
-    def _user(self, content: Any, **fields: Any) -> None:
+    def _user(self, content: Json, **fields: Json) -> None:
         message = {"role": "user", "content": content}
         self.frame({"type": "user", "message": message, "parent_tool_use_id": None, **fields})
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
+from steersman._json import JsonObject
 from steersman.testing.scripted.launch import Settings
 
 __all__ = ["MODES", "Permissions", "is_harmless"]
@@ -33,7 +33,7 @@ class Permissions:
         """Whether a rule without content takes the whole tool away."""
         return any(_covers(rule, tool_name, None) for rule in self._denied if "(" not in rule)
 
-    def allows(self, tool_name: str, given: Mapping[str, Any]) -> bool:
+    def allows(self, tool_name: str, given: JsonObject) -> bool:
         """Whether it runs without asking."""
         return (
             self.mode == "bypassPermissions"
@@ -42,11 +42,11 @@ class Permissions:
             or is_harmless(tool_name, given)
         )
 
-    def denies(self, tool_name: str, given: Mapping[str, Any]) -> bool:
+    def denies(self, tool_name: str, given: JsonObject) -> bool:
         """Whether a rule forbids this use of it."""
         return any(_covers(rule, tool_name, given) for rule in self._denied)
 
-    def apply(self, updates: Iterable[Mapping[str, Any]]) -> bool:
+    def apply(self, updates: Iterable[JsonObject]) -> bool:
         """Do what the host asks for this session; tells whether the mode changed."""
         before = self.mode
         for update in updates:
@@ -59,7 +59,7 @@ class Permissions:
         return self.mode != before
 
 
-def is_harmless(tool_name: str, given: Mapping[str, Any]) -> bool:
+def is_harmless(tool_name: str, given: JsonObject) -> bool:
     """Whether the CLI never asks about it: it reads, or it is a command that changes nothing."""
     if tool_name != "Bash":
         return tool_name in HARMLESS
@@ -70,7 +70,7 @@ def is_harmless(tool_name: str, given: Mapping[str, Any]) -> bool:
     return all(part and part[0] in HARMLESS_COMMANDS for part in words)
 
 
-def _covers(rule: str, tool_name: str, given: Mapping[str, Any] | None) -> bool:
+def _covers(rule: str, tool_name: str, given: JsonObject | None) -> bool:
     """A name, a server's name, a name that ends in `*`, or a name with content."""
     match = RULE.fullmatch(rule)
     if match is None or not _names(match["name"], tool_name):
@@ -91,6 +91,6 @@ def _names(pattern: str, tool_name: str) -> bool:
     return tool_name == pattern or (is_server and tool_name.startswith(f"{pattern}__"))
 
 
-def _rule_text(rule: Mapping[str, Any]) -> str:
+def _rule_text(rule: JsonObject) -> str:
     content = rule.get("ruleContent")
     return rule["toolName"] if content is None else f"{rule['toolName']}({content})"

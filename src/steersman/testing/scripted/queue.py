@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
+from steersman._json import Json
 from steersman.testing.request import texts_of
 
 __all__ = ["Prompt", "PromptQueue", "joined_content"]
@@ -17,7 +17,7 @@ PRIORITIES = ("now", "next", "later")
 class Prompt:
     """One user message."""
 
-    content: Any
+    content: Json
     uuid: str | None = None
     priority: str = "next"
     should_query: bool = True
@@ -75,7 +75,7 @@ class PromptQueue:
         return prompts
 
 
-def joined_content(prompts: Iterable[Prompt]) -> Any:
+def joined_content(prompts: Iterable[Prompt]) -> Json:
     """The content of prompts that were merged: texts joined by a newline, else all blocks."""
     contents = [each.content for each in prompts]
     if all(isinstance(content, str) for content in contents):
@@ -90,5 +90,5 @@ def _one_turn(candidates: list[Prompt]) -> list[Prompt]:
     return candidates[:silent]
 
 
-def _blocks(content: Any) -> list[Any]:
+def _blocks(content: Json) -> list[Json]:
     return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)

@@ -6,18 +6,19 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import cast
 
+from steersman._json import JsonDict, JsonObject
 from steersman.testing.api_stream import ERROR_TYPES, stream_of, usage_of, whole_message
 from steersman.testing.request import ModelRequest
 from steersman.testing.script import Cut, Fail, Stall, Step
 from steersman.testing.scripted.output import Frame, Output, new_id
 from steersman.testing.scripted.stage import Stage
-from steersman.testing.scripted.usage import Ledger, whole_usage
+from steersman.testing.scripted.usage import UsageTracker, whole_usage
 
-__all__ = ["ApiFailure", "Block", "Reply", "Said"]
+__all__ = ["ApiFailure", "Block", "ModelAnswer", "Reply"]
 
-Block = dict[str, Any]
+Block = JsonDict
 
 FINAL_STATUSES = frozenset({400, 403, 404, 413, 422})
 """Refusals that the CLI does not try again."""
@@ -44,7 +45,7 @@ BROKEN_STREAMS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ModelAnswer:
     """The model has answered."""
 
     blocks: list[Block]
@@ -120,7 +121,7 @@ class _Message:
 
     id: str
     model: str
-    usage: Mapping[str, Any]
+    usage: JsonObject
     """As far as it is known when it begins."""
     finished: list[Block] = field(default_factory=list[Block])
     request_id: str = field(default_factory=lambda: new_id("req"))
@@ -128,10 +129,10 @@ class _Message:
     written: str = ""
     """The tool input of the current block, as far as it has come."""
 
-    def start(self, block: Mapping[str, Any]) -> None:
+    def start(self, block: JsonObject) -> None:
         self.current, self.written = dict(block), ""
 
-    def grow(self, delta: Mapping[str, Any]) -> None:
+    def grow(self, delta: JsonObject) -> None:
         assert self.current is not None
         match delta:
             case {"partial_json": str(piece)}:
@@ -174,14 +175,14 @@ class Reply:
         self,
         stage: Stage,
         output: Output,
-        ledger: Ledger,
+        usage: UsageTracker,
         *,
         on_begin: Callable[[], Frame],
         on_block: Callable[[Block], Frame],
     ) -> None:
         self._stage = stage
         self._output = output
-        self._ledger = ledger
+        self._usage = usage
         self._on_begin = on_begin
         """Called before the first frame; gives what the first one tells about its prompts."""
         self._on_block = on_block
@@ -190,7 +191,7 @@ class Reply:
         self._opening: Frame | None = None
         self._is_opened = False
 
-    async def play(self, request: ModelRequest) -> Said | ApiFailure:
+    async def play(self, request: ModelRequest) -> ModelAnswer | ApiFailure:
         """The model's answer, after as many tries as the CLI makes."""
         tries, broken = 0, 0
         most = self._output.settings.max_retries
@@ -198,7 +199,7 @@ class Reply:
             step = self._stage.answer(request)
             play = self._stream if broken < BROKEN_STREAMS else self._take_whole
             played = await play(step, request.model)
-            if isinstance(played, Said):
+            if isinstance(played, ModelAnswer):
                 return played
             if played.is_midway:
                 # An error in the stream is not tried again as a stream; a mere cut is, once.
@@ -250,7 +251,7 @@ class Reply:
         self._output.partial(event, message.id)
         self._abandon(message, told)
 
-    async def _stream(self, step: Step, model: str) -> Said | ApiFailure:
+    async def _stream(self, step: Step, model: str) -> ModelAnswer | ApiFailure:
         message = _Message(new_id("msg"), model, {**usage_of(step), "output_tokens": 1})
         stop_reason: str | None = None
         for happening in stream_of(step, model, message.id):
@@ -265,9 +266,9 @@ class Reply:
                     ended = self._pass_on(message, happening)
                     stop_reason = ended or stop_reason
         self._message = None
-        return Said(message.finished, stop_reason, message.id)
+        return ModelAnswer(message.finished, stop_reason, message.id)
 
-    def _pass_on(self, message: _Message, event: Mapping[str, Any]) -> str | None:
+    def _pass_on(self, message: _Message, event: JsonObject) -> str | None:
         """One event of the API; gives the reason, when it tells why the message ends."""
         match event:
             case {"type": "ping"}:
@@ -284,9 +285,9 @@ class Reply:
                 message.grow(cast("Block", delta))
             case {"type": "content_block_stop"}:
                 # The whole block is told before the event that ends it.
-                self._tell(message, message.finish())
+                self._send_block(message, message.finish())
             case {"type": "message_delta", "delta": delta, "usage": usage}:
-                self._ledger.add(message.model, usage)
+                self._usage.add(message.model, usage)
                 self._output.partial(event, message.id)
                 return str(delta["stop_reason"])
             case _:
@@ -294,7 +295,7 @@ class Reply:
         self._output.partial(event, message.id)
         return None
 
-    async def _take_whole(self, step: Step, model: str) -> Said | ApiFailure:
+    async def _take_whole(self, step: Step, model: str) -> ModelAnswer | ApiFailure:
         for part in step.parts:
             match part:
                 case Stall():
@@ -309,11 +310,11 @@ class Reply:
         message = _Message(whole["id"], model, whole_usage(whole["usage"]))
         for block in whole["content"]:
             message.finished.append(block)
-            self._tell(message, block, whole["stop_reason"])
-        self._ledger.add(model, whole["usage"])
-        return Said(message.finished, whole["stop_reason"], message.id)
+            self._send_block(message, block, whole["stop_reason"])
+        self._usage.add(model, whole["usage"])
+        return ModelAnswer(message.finished, whole["stop_reason"], message.id)
 
-    def _tell(self, message: _Message, block: Block, stop_reason: str | None = None) -> None:
+    def _send_block(self, message: _Message, block: Block, stop_reason: str | None = None) -> None:
         if block.get("text") == "":
             # The CLI passes over what cannot be seen.
             return
@@ -332,9 +333,9 @@ class Reply:
     def _break(self, message: _Message, failure: ApiFailure) -> ApiFailure:
         if failure.is_midway:
             if failure.status is None:
-                self._ledger.add(message.model, message.usage)
+                self._usage.add(message.model, message.usage)
             else:
-                self._ledger.add_unpaid(message.usage)
+                self._usage.add_unpaid(message.usage)
             if message.current is not None:
                 index = len(message.finished)
                 self._output.partial({"type": "content_block_stop", "index": index}, message.id)
@@ -359,11 +360,11 @@ class Reply:
         await asyncio.sleep(delay * self._stage.retry_pace)
 
 
-def _parsed(written: str) -> dict[str, Any]:
+def _parsed(written: str) -> JsonDict:
     try:
         found = json.loads(written or "{}")
     except ValueError:
         found = None
     if isinstance(found, dict):
-        return cast("dict[str, Any]", found)
+        return cast("JsonDict", found)
     return {"__unparsedToolInput": {"raw": written, "len": len(written)}}

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from steersman._json import Json, JsonObject
 from steersman.testing.scripted.output import Frame, Output, new_id, uuid_fields
 from steersman.testing.scripted.queue import Prompt
 from steersman.testing.scripted.reply import ApiFailure
 from steersman.testing.scripted.tools import ToolCall
-from steersman.testing.scripted.usage import Ledger, whole_usage
+from steersman.testing.scripted.usage import UsageTracker, whole_usage
 
 __all__ = ["Ending", "Results"]
 
-NO_SUBAGENTS: Mapping[str, Any] = {
+NO_SUBAGENTS: JsonObject = {
     "spawned": 0,
     "requested": {"background": 0, "foreground": 0, "unset": 0},
     "started_in_background": 0,
@@ -26,7 +24,7 @@ NO_SUBAGENTS: Mapping[str, Any] = {
     "by_type": {},
 }
 
-NOTHING_USED: Mapping[str, Any] = {
+NOTHING_USED: JsonObject = {
     **whole_usage(
         dict.fromkeys(
             (
@@ -52,7 +50,7 @@ class Results:
         self._count = 0
         self.last_was_error = False
 
-    def tell(self, subtype: str, fields: Mapping[str, Any]) -> None:
+    def send(self, subtype: str, fields: JsonObject) -> None:
         """Say how a turn ended."""
         self.last_was_error = bool(fields["is_error"])
         # The CLI's own order: `type` stands near the end.
@@ -77,15 +75,15 @@ class Ending:
     """Gathers what the result will tell, and tells it once."""
 
     def __init__(
-        self, output: Output, ledger: Ledger, results: Results, prompts: list[Prompt]
+        self, output: Output, usage: UsageTracker, results: Results, prompts: list[Prompt]
     ) -> None:
-        self.is_told = False
+        self.is_sent = False
         self.is_broken_off = False
         """It did not come to an end of its own: its prompts count as cancelled."""
         self.safety_stops = 0
         self.folded: list[Prompt] = []
         self._output = output
-        self._ledger = ledger
+        self._usage = usage
         self._results = results
         self._uuids = [each.uuid for each in prompts if each.uuid is not None]
         self._main_uuid = prompts[-1].uuid
@@ -107,15 +105,15 @@ class Ending:
         named = {"tool_name": call.name, "tool_use_id": call.id}
         self._denials.append({**named, "tool_input": call.input})
 
-    def complete(self, *, terminal_reason: str = "completed", **fields: Any) -> None:
+    def complete(self, *, terminal_reason: str = "completed", **fields: Json) -> None:
         """End as a success, which the CLI also calls what somebody cut short."""
         usual = {"is_error": False, "api_error_status": None, "result": ""}
-        self._tell("success", {**usual, "terminal_reason": terminal_reason, **fields})
+        self._send("success", {**usual, "terminal_reason": terminal_reason, **fields})
 
     def skip_model(self, text: str) -> None:
         """End without having asked the model."""
         fields = {"is_error": False, "stop_reason": None, "num_turns": 0, "result": text}
-        self._tell("success", fields)
+        self._send("success", fields)
 
     def interrupt(self, reason: str, stop_reason: str | None) -> None:
         """End because somebody said so."""
@@ -154,20 +152,20 @@ class Ending:
 
     def _fail(self, subtype: str, reason: str, stop_reason: str | None, problem: str) -> None:
         fields = {"is_error": True, "terminal_reason": reason, "stop_reason": stop_reason}
-        self._tell(subtype, {**fields, "errors": [problem]})
+        self._send(subtype, {**fields, "errors": [problem]})
 
-    def _tell(self, subtype: str, fields: Mapping[str, Any]) -> None:
-        self.is_told = True
+    def _send(self, subtype: str, fields: JsonObject) -> None:
+        self.is_sent = True
         for prompt in self.folded:
             self._output.lifecycle(prompt.uuid, "completed")
         turns = 1 + self._output.user_frames - self._frames_before
-        self._results.tell(
+        self._results.send(
             subtype,
             {
                 "num_turns": turns,
                 **fields,
                 "permission_denials": self._denials,
-                **self._ledger.settle(is_success=subtype == "success"),
+                **self._usage.settle(is_success=subtype == "success"),
                 "safety_stops": self.safety_stops,
                 **uuid_fields(self.uuids, self._main_uuid),
             },

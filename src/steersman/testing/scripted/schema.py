@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from steersman._json import Json, JsonObject
 from steersman.errors import UsageError
@@ -63,7 +63,7 @@ def _type(error: SchemaError) -> str:
 
 def _required(error: SchemaError) -> str:
     # One error for each missing property; only the message has its name.
-    names: Sequence[Any] = error.validator_value
+    names: Sequence[Json] = error.validator_value
     name = next((each for each in names if error.message.startswith(repr(each))), "")
     return f"must have required property '{name}'"
 

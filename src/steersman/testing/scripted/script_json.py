@@ -7,11 +7,11 @@ and `{"branch": "word", "steps": [...]}` a branch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
-from typing import Any, cast
+from typing import cast
 
-from steersman._json import is_array, is_object
+from steersman._json import Json, JsonDict, JsonObject, is_array, is_object
 from steersman.errors import UsageError
 from steersman.testing.script import (
     Answer,
@@ -29,21 +29,21 @@ from steersman.testing.script import (
     chunked,
 )
 
-__all__ = ["read_script", "written"]
+__all__ = ["script_from_json", "script_to_json"]
 
 FORMS = "steps such as {'say': 'Hello.'}, arrays of them, or {'when': 'word', 'steps': [...]}"
 
 
-def written(script: Script) -> list[Any]:
-    """What can be read again. Raises `UsageError` for a function: it cannot be written down."""
+def script_to_json(script: Script) -> list[Json]:
+    """What can be read again. Raises `UsageError` for a function: it cannot be written as JSON."""
     scenes = [
         _scene("when", each) if isinstance(each, Scene) else _step(each) for each in script.steps
     ]
     return [*scenes, *(_scene("branch", each) for each in script.branches)]
 
 
-def read_script(found: Any, *, strict: bool) -> Script:
-    """The script that was written. Raises `UsageError`."""
+def script_from_json(found: Json, *, strict: bool) -> Script:
+    """Return the script that `script_to_json` wrote. Raises `UsageError`."""
     if not is_array(found):
         raise UsageError("script", found, f"an array of {FORMS}")
     branches = [each for each in found if is_object(each) and "branch" in each]
@@ -57,17 +57,17 @@ def read_script(found: Any, *, strict: bool) -> Script:
 # Writing
 
 
-def _scene(kind: str, scene: Scene) -> dict[str, Any]:
+def _scene(kind: str, scene: Scene) -> JsonDict:
     if not isinstance(scene.match, str):
         raise _unwritable(scene.match)
     return {kind: scene.match, "steps": [_step(each) for each in scene.steps]}
 
 
-def _step(answer: Answer) -> Any:
+def _step(answer: Answer) -> Json:
     if not isinstance(answer, Step):
         raise _unwritable(answer)
     parts = [_part(each) for each in answer.parts]
-    more: dict[str, Any] = {}
+    more: JsonDict = {}
     if answer.usage is not None:
         more["usage"] = asdict(answer.usage)
     if answer.stop_reason is not None:
@@ -75,7 +75,7 @@ def _step(answer: Answer) -> Any:
     return {"step": parts, **more} if more else parts
 
 
-def _part(part: Part) -> dict[str, Any]:
+def _part(part: Part) -> JsonDict:
     match part:
         case Text(chunks):
             return {"say": "".join(chunks), "chunks": list(chunks)}
@@ -94,7 +94,7 @@ def _part(part: Part) -> dict[str, Any]:
 FAILURE = ("message", "retry_after", "once")
 
 
-def _unwritable(function: Callable[..., Any]) -> UsageError:
+def _unwritable(function: Callable[..., object]) -> UsageError:
     return UsageError(
         "script",
         function,
@@ -106,37 +106,39 @@ def _unwritable(function: Callable[..., Any]) -> UsageError:
 # Reading
 
 
-def _read(found: Any) -> Answer | Scene:
+def _read(found: Json) -> Answer | Scene:
     if is_object(found) and "when" in found:
         return Scene(str(found["when"]), tuple(_read_steps(found)))
     return _read_step(found)
 
 
-def _read_steps(found: Mapping[str, Any]) -> Iterable[Step]:
+def _read_steps(found: JsonObject) -> Iterable[Step]:
     return [_read_step(each) for each in found.get("steps", ())]
 
 
-def _read_step(found: Any) -> Step:
+def _read_step(found: Json) -> Step:
     if is_array(found):
         return Step(tuple(map(_read_part, found)))
     if is_object(found) and "step" in found:
-        parts = cast("list[Any]", found["step"])
+        parts = cast("list[Json]", found["step"])
         usage = Usage(**found["usage"]) if found.get("usage") else None
         return Step(tuple(map(_read_part, parts)), usage, found.get("stop_reason"))
     return Step((_read_part(found),))
 
 
-def _read_part(found: Any) -> Part:
+def _read_part(found: Json) -> Part:
     match found:
         case {"say": str(text), **more}:
-            return Text(chunked(text, cast("Any", more.get("chunks"))))
+            return Text(chunked(text, cast("Json", more.get("chunks"))))
         case {"think": str(text), **more}:
             return Thinking(text, str(more.get("signature", "scripted-signature")))
         case {"call": str(name), **more}:
-            return ToolUse(name, cast("Any", more.get("input") or {}), cast("Any", more.get("id")))
+            return ToolUse(
+                name, cast("Json", more.get("input") or {}), cast("Json", more.get("id"))
+            )
         case {"fail": int(status), **more}:
-            given: dict[str, Any] = {"message": "scripted failure"}
-            return Fail(status, **{**given, **cast("dict[str, Any]", more)})
+            given: JsonDict = {"message": "scripted failure"}
+            return Fail(status, **{**given, **cast("JsonDict", more)})
         case {"stall": seconds}:
             return Stall(None if seconds is None else float(cast("float", seconds)))
         case {"cut": True}:

@@ -11,14 +11,14 @@ import os
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from steersman import _json
+from steersman._json import JsonDict
 from steersman.testing.request import ModelRequest
 
 __all__ = ["Note", "SharedLog"]
 
-Note = dict[str, Any]
+Note = JsonDict
 
 
 class SharedLog:

@@ -12,10 +12,11 @@ from types import ModuleType
 from typing import Any, cast
 
 from steersman import _json
+from steersman._json import JsonDict
 from steersman.errors import UsageError
 from steersman.testing.script import Answer, Scene, Script, Step
 from steersman.testing.scripted.cli import ScriptedCLI
-from steersman.testing.scripted.script_json import read_script
+from steersman.testing.scripted.script_json import script_from_json
 
 __all__ = ["Performance", "anchored", "load", "rewound"]
 
@@ -42,9 +43,9 @@ def load(place: str) -> ScriptedCLI:
     """
     if place.endswith(".json"):
         found = _json.loads(_bytes_of(place))
-        strict = isinstance(found, dict) and bool(cast("dict[str, Any]", found).get("strict"))
-        steps = cast("dict[str, Any]", found)["steps"] if isinstance(found, dict) else found
-        return ScriptedCLI(read_script(steps, strict=strict))
+        strict = isinstance(found, dict) and bool(cast("JsonDict", found).get("strict"))
+        steps = cast("JsonDict", found)["steps"] if isinstance(found, dict) else found
+        return ScriptedCLI(script_from_json(steps, strict=strict))
     where, _, name = place.rpartition(":")
     module = _module_in(where) if where.endswith(".py") else _module_named(where)
     try:

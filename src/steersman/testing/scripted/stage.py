@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
+from steersman._json import Json, JsonDict
 from steersman.testing.api_stream import with_ids
 from steersman.testing.request import ModelRequest
 from steersman.testing.script import Script, Stall, Step
@@ -15,7 +16,7 @@ from steersman.testing.scripted.output import new_id
 
 __all__ = ["FakeTool", "Faults", "Stage", "StartPhase"]
 
-FakeTool = Callable[[dict[str, Any]], Any | Awaitable[Any]]
+FakeTool = Callable[[JsonDict], Json | Awaitable[Json]]
 """Plays a built-in tool: takes its input, gives a text, or raises for a failure."""
 
 StartPhase = Literal["first byte", "initialize", "turn"]
@@ -56,7 +57,7 @@ class Stage:
         self.checks_output = checks_output
         self.retry_pace = retry_pace
         self.asked: list[ModelRequest] = []
-        self.received: list[dict[str, Any]] = []
+        self.received: list[JsonDict] = []
         self.memory = Memory()
         self._bell = _Bell()
         self._stalls: set[asyncio.Future[None]] = set()

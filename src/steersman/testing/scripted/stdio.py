@@ -26,9 +26,9 @@ FILES = ("--mcp-config", "--settings")
 
 
 class SharedStage(Stage):
-    """A stage whose script several processes play together, by the minutes they keep."""
+    """A stage whose script several processes play together, by the log they keep."""
 
-    def __init__(self, own: Stage, minutes: SharedLog) -> None:
+    def __init__(self, own: Stage, log: SharedLog) -> None:
         super().__init__(
             own.script,
             own.tools,
@@ -36,34 +36,34 @@ class SharedStage(Stage):
             checks_output=own.checks_output,
             retry_pace=own.retry_pace,
         )
-        self._minutes = minutes
+        self._log = log
 
     def answer(self, request: ModelRequest) -> Step:
         """Pass over what the other processes were answered, then answer."""
-        with self._minutes.held():
-            for note in self._minutes.news():
+        with self._log.held():
+            for note in self._log.news():
                 if "asked" in note:
                     self.script.pass_over(ModelRequest(note["asked"]))
             self.script.surprises.clear()
             step = super().answer(request)
-            self._minutes.write({"asked": request.body, "surprises": self.script.surprises})
-            self._minutes.news()
+            self._log.write({"asked": request.body, "surprises": self.script.surprises})
+            self._log.news()
         return step
 
     async def stall(self, stall: Stall) -> None:
         """Wait for time to pass, or for a release that the test wrote down."""
-        before = self._minutes.releases
+        before = self._log.releases
         watching = asyncio.get_running_loop().create_task(self._watch(before))
-        self._minutes.write({"stalled": 1})
+        self._log.write({"stalled": 1})
         try:
             await super().stall(stall)
         finally:
             watching.cancel()
-            self._minutes.write({"stalled": -1})
+            self._log.write({"stalled": -1})
 
     async def _watch(self, before: int) -> None:
         # The test is another process, and can set no event here.
-        while self._minutes.releases == before:  # noqa: ASYNC110
+        while self._log.releases == before:  # noqa: ASYNC110
             await asyncio.sleep(POLL)
         self.release()
 
@@ -72,13 +72,13 @@ def launch_of(arguments: Sequence[str], environ: Mapping[str, str]) -> Launch:
     """How this process was launched; files that the command line names are read."""
     argv: list[str | FileArgument] = ["claude"]
     files: dict[str, bytes] = {}
-    for word in arguments:
-        flag, _, value = word.partition("=")
+    for argument in arguments:
+        flag, _, value = argument.partition("=")
         if flag in FILES and Path(value).is_file():
             files[flag] = Path(value).read_bytes()
             argv.append(FileArgument(f"{flag}=", flag))
         else:
-            argv.append(word)
+            argv.append(argument)
     return Launch(tuple(argv), dict(environ), str(Path.cwd()), files=files)
 
 
@@ -98,16 +98,16 @@ class _StdioWire(Wire):
         self._status = status
 
     def write(self, data: bytes) -> None:
-        self._say(1, data)
+        self._write(1, data)
 
     def write_stderr(self, data: bytes) -> None:
-        self._say(2, data)
+        self._write(2, data)
 
     def exit(self, status: int) -> None:
         if not self._status.done():
             self._status.set_result(status)
 
-    def _say(self, descriptor: int, data: bytes) -> None:
+    def _write(self, descriptor: int, data: bytes) -> None:
         rest = memoryview(data)
         try:
             while rest:

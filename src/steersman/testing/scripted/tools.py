@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import cast
 
+from steersman._json import Json, JsonDict, JsonObject
 from steersman.testing.scripted.hooks import HookReply, HookRunner, Verdict, verdict_of
-from steersman.testing.scripted.host import Host, HostGone, HostRefused
+from steersman.testing.scripted.host import Host, HostClosed, HostRefused
 from steersman.testing.scripted.mcp import McpServers
 from steersman.testing.scripted.output import Output
 from steersman.testing.scripted.permissions import Permissions
@@ -82,34 +82,34 @@ class ToolCall:
 
     id: str
     name: str
-    input: dict[str, Any]
+    input: JsonDict
 
 
 @dataclass(frozen=True, slots=True)
 class ToolOutcome:
     """What came of a call, and what it means for the turn."""
 
-    content: Any
+    content: Json
     is_error: bool = False
-    tells_success: bool = False
+    reports_success: bool = False
     """Its result says that it is no error, which most leave out."""
-    value: Any = None
+    value: Json = None
     """The tool's own object, or a text where it failed."""
-    meta: dict[str, Any] = field(default_factory=dict[str, Any])
+    meta: JsonDict = field(default_factory=JsonDict)
     contexts: tuple[str, ...] = ()
     """What hooks want the model to know besides."""
     was_denied: bool = False
     stops_turn: bool = False
     interrupts_turn: bool = False
     is_deferred: bool = False
-    structured_output: Any = None
+    structured_output: Json = None
     is_wrong_output: bool = False
     notes: tuple[str, ...] = ()
     """What hooks want the person to know."""
 
-    def block(self, call_id: str) -> dict[str, Any]:
+    def block(self, call_id: str) -> JsonDict:
         """The `tool_result` block."""
-        error = {"is_error": self.is_error} if self.is_error or self.tells_success else {}
+        error = {"is_error": self.is_error} if self.is_error or self.reports_success else {}
         return {"tool_use_id": call_id, "type": "tool_result", "content": self.content, **error}
 
 
@@ -117,8 +117,8 @@ class ToolOutcome:
 class _Permit:
     """A call may run, with this input."""
 
-    input: dict[str, Any]
-    source: dict[str, Any]
+    input: JsonDict
+    source: JsonDict
 
 
 class ToolRunner:
@@ -133,7 +133,7 @@ class ToolRunner:
         permissions: Permissions,
         servers: McpServers,
     ) -> None:
-        self.json_schema: Mapping[str, Any] | None = output.settings.json_schema
+        self.json_schema: JsonObject | None = output.settings.json_schema
         self._stage = stage
         self._output = output
         self._host = host
@@ -163,10 +163,10 @@ class ToolRunner:
         if found is None:
             return name in SAFE_TOGETHER
         server, tool = found
-        annotations: dict[str, Any] = server.tools[tool].get("annotations") or {}
+        annotations: JsonDict = server.tools[tool].get("annotations") or {}
         return annotations.get("readOnlyHint") is True
 
-    def meta_of(self, name: str) -> dict[str, Any]:
+    def meta_of(self, name: str) -> JsonDict:
         """What an assistant frame tells about an MCP tool."""
         found = self._servers.find(name)
         if found is None:
@@ -228,8 +228,8 @@ class ToolRunner:
         if verdict.decision == "allow":
             source = {"decision": "accept", "source": "hook", "reason_type": "hook"}
             return _Permit(call.input, source)
-        wants_person = verdict.decision == "ask"
-        if self._permissions.allows(call.name, call.input) and not wants_person:
+        must_ask = verdict.decision == "ask"
+        if self._permissions.allows(call.name, call.input) and not must_ask:
             return _Permit(call.input, _by_rule(call.name))
         if self._permissions.mode == "dontAsk":
             return self._refuse_by_mode(call, DONT_ASK.format(call.name))
@@ -254,14 +254,14 @@ class ToolRunner:
         self._open_asks += 1
         self._output.state("requires_action")
         try:
-            answer = await self._hooks.permit(self._question(call, verdict))
+            answer = await self._hooks.permit(self._permission_request(call, verdict))
         except HostRefused as error:
             text = f"Tool permission request failed: {error}"
             return _refused(text, {"decision": "reject", "source": "config"})
         except asyncio.CancelledError:
             self._unanswered.append(call)
             raise
-        except HostGone:
+        except HostClosed:
             text = "Tool permission stream closed before response received"
             return _refused(text, {"decision": "reject", "source": "config"})
         finally:
@@ -270,7 +270,7 @@ class ToolRunner:
                 self._output.state("running")
         return self._decided(call, answer)
 
-    def _question(self, call: ToolCall, verdict: Verdict) -> dict[str, Any]:
+    def _permission_request(self, call: ToolCall, verdict: Verdict) -> JsonDict:
         rule = {"toolName": call.name}
         suggestion = {
             "type": "addRules",
@@ -278,7 +278,7 @@ class ToolRunner:
             "behavior": "allow",
             "destination": "session",
         }
-        question: dict[str, Any] = {
+        request: JsonDict = {
             "subtype": "can_use_tool",
             "tool_name": call.name,
             "display_name": self.meta_of(call.name).get("display_name", call.name),
@@ -287,21 +287,21 @@ class ToolRunner:
             "tool_use_id": call.id,
         }
         if call.input.get("description"):
-            question["description"] = str(call.input["description"])
+            request["description"] = str(call.input["description"])
         if found := self._servers.find(call.name):
-            question["mcp_server"] = {"name": found[0].name, "source": "sdk"}
+            request["mcp_server"] = {"name": found[0].name, "source": "sdk"}
         if verdict.decision == "ask":
-            question |= {"decision_reason": verdict.reason, "decision_reason_type": "hook"}
-        return question
+            request |= {"decision_reason": verdict.reason, "decision_reason_type": "hook"}
+        return request
 
-    def _decided(self, call: ToolCall, answer: Any) -> _Permit | ToolOutcome:
+    def _decided(self, call: ToolCall, answer: Json) -> _Permit | ToolOutcome:
         match answer:
             case {"behavior": "deny", "interrupt": True, "message": str()}:
                 return replace(rejected(), was_denied=True, interrupts_turn=True)
             case {"behavior": "deny", "message": str(message)}:
                 return _refused(message, {"decision": "reject", "source": "user_reject"})
-            case {"behavior": "allow"} if _has_valid_input(cast("dict[str, Any]", answer)):
-                allowed = cast("dict[str, Any]", answer)
+            case {"behavior": "allow"} if _has_valid_input(cast("JsonDict", answer)):
+                allowed = cast("JsonDict", answer)
                 self._update(allowed.get("updatedPermissions") or ())
                 source = {"decision": "accept", "source": "user_temporary"}
                 return _Permit(allowed.get("updatedInput", call.input), source)
@@ -309,7 +309,7 @@ class ToolRunner:
                 source = {"decision": "reject", "source": "config", "reason_type": "other"}
                 return _refused(INVALID_ANSWER, source)
 
-    def _update(self, updates: Any) -> None:
+    def _update(self, updates: Json) -> None:
         if self._permissions.apply(updates):
             mode = self._hooks.permission_mode = self._permissions.mode
             self._output.system("status", status=None, permissionMode=mode)
@@ -323,7 +323,7 @@ class ToolRunner:
             server, tool = found
             try:
                 result = await server.call(tool, call.input, call.id)
-            except HostGone:
+            except HostClosed:
                 return ToolOutcome(INTERRUPTED, is_error=True, value=f"Error: {INTERRUPTED}")
             return ToolOutcome(result.content, result.is_error, value=result.value)
         return await self._play(call)
@@ -331,14 +331,14 @@ class ToolRunner:
     async def _play(self, call: ToolCall) -> ToolOutcome:
         fake: FakeTool = self._stage.tools.get(call.name, _echo)
         try:
-            played: Any = fake(dict(call.input))
-            given: Any = await played if inspect.isawaitable(played) else played
+            played: Json = fake(dict(call.input))
+            given: Json = await played if inspect.isawaitable(played) else played
         except Exception as error:  # noqa: BLE001 - the test's own code; a tool that fails
             return ToolOutcome(str(error), is_error=True, value=f"Error: {error}")
         text = given if isinstance(given, str) else json.dumps(given)
         if call.name == "Bash":
             shown = text or "(Bash completed with no output)"
-            return ToolOutcome(shown, value=_bash_value(text), tells_success=True)
+            return ToolOutcome(shown, value=_bash_value(text), reports_success=True)
         return ToolOutcome(text, value=given)
 
     def _take_structured_output(self, call: ToolCall) -> ToolOutcome:
@@ -376,7 +376,7 @@ class ToolRunner:
         )
 
     async def _fire(
-        self, event: str, call: ToolCall, fields: Mapping[str, Any] | None = None
+        self, event: str, call: ToolCall, fields: JsonObject | None = None
     ) -> list[HookReply]:
         given = {"tool_name": call.name, "tool_input": call.input, **(fields or {})}
         given["tool_use_id"] = call.id
@@ -393,7 +393,7 @@ def rejected() -> ToolOutcome:
 
 def _refused(
     text: str,
-    source: Mapping[str, Any],
+    source: JsonObject,
     kind: str = "permission-rule",
     *,
     was_denied: bool = True,
@@ -417,13 +417,13 @@ def _unreadable(name: str, raw: str) -> ToolOutcome:
     return _misused(problem, f"InputValidationError: JSON parse failed ({size} bytes)")
 
 
-def _by_rule(name: str) -> dict[str, Any]:
+def _by_rule(name: str) -> JsonDict:
     why = {"Bash": "subcommandResults", STRUCTURED_OUTPUT: None}.get(name, "rule")
     reason = {} if why is None else {"reason_type": why}
     return {"decision": "accept", "source": "config", **reason}
 
 
-def _has_valid_input(answer: dict[str, Any]) -> bool:
+def _has_valid_input(answer: JsonDict) -> bool:
     return isinstance(answer.get("updatedInput", {}), dict)
 
 
@@ -440,7 +440,7 @@ def _notes(event: str, call: ToolCall, replies: list[HookReply]) -> tuple[str, .
     )
 
 
-def _bash_value(text: str) -> dict[str, Any]:
+def _bash_value(text: str) -> JsonDict:
     return {
         "stdout": text,
         "stderr": "",
@@ -450,5 +450,5 @@ def _bash_value(text: str) -> dict[str, Any]:
     }
 
 
-def _echo(given: dict[str, Any]) -> str:
+def _echo(given: JsonDict) -> str:
     return f"Echo: {json.dumps(given)}"

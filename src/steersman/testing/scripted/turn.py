@@ -6,18 +6,18 @@ import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
 
+from steersman._json import Json
 from steersman.testing.scripted.conversation import History
 from steersman.testing.scripted.hooks import HookReply, HookRunner
 from steersman.testing.scripted.output import Frame, Output, new_id, uuid_fields
 from steersman.testing.scripted.queue import Prompt, PromptQueue, joined_content
-from steersman.testing.scripted.reply import ApiFailure, Block, Reply, Said
+from steersman.testing.scripted.reply import ApiFailure, Block, ModelAnswer, Reply
 from steersman.testing.scripted.results import Ending, Results
 from steersman.testing.scripted.round import Round
 from steersman.testing.scripted.stage import Stage
 from steersman.testing.scripted.tools import ToolRunner
-from steersman.testing.scripted.usage import Ledger, Model, shown_model
+from steersman.testing.scripted.usage import Model, UsageTracker, shown_model
 
 __all__ = ["Shared", "Turn"]
 
@@ -25,7 +25,7 @@ ENFORCE = (
     "[structured-output-enforce] You MUST call the StructuredOutput tool to complete this request."
     " Call this tool now."
 )
-GO_ON: Mapping[str | None, str] = {
+CONTINUE_AFTER: Mapping[str | None, str] = {
     "max_tokens": (
         "Output token limit hit. Resume directly \u2014 no apology, no recap of what you were"
         " doing. Pick up mid-thought if that is where the cut happened."
@@ -38,7 +38,7 @@ GO_ON: Mapping[str | None, str] = {
     ),
 }
 """What the CLI tells the model that stopped for such a reason, once in a turn."""
-SAY_SOMETHING = (
+ASK_FOR_TEXT = (
     "[Your previous response had no visible output."
     " Please continue and produce a user-visible response.]"
 )
@@ -58,10 +58,10 @@ class Shared:
     tools: ToolRunner
     queue: PromptQueue
     history: History
-    ledger: Ledger
+    usage: UsageTracker
     results: Results
     model: Model
-    tell_init: Callable[[list[str]], None]
+    send_init: Callable[[list[str]], None]
 
 
 class Turn:
@@ -79,7 +79,7 @@ class Turn:
         self._output = shared.output
         self._history = shared.history
         self._ready = ready
-        self._ending = Ending(shared.output, shared.ledger, shared.results, prompts)
+        self._ending = Ending(shared.output, shared.usage, shared.results, prompts)
         self._content = joined_content(prompts)
         self._is_open = False
         self._is_replayed = False
@@ -87,18 +87,18 @@ class Turn:
         self._reply = Reply(
             shared.stage,
             shared.output,
-            shared.ledger,
+            shared.usage,
             on_begin=self._begin,
             on_block=self._take_block,
         )
-        self._told: set[str] = set()
+        self._reminded: set[str] = set()
         """The reminders that were given to the model."""
         self._wrong_outputs = 0
 
     @property
-    def is_over(self) -> bool:
+    def has_result(self) -> bool:
         """Whether its result was told."""
-        return self._ending.is_told
+        return self._ending.is_sent
 
     @property
     def is_broken_off(self) -> bool:
@@ -129,13 +129,13 @@ class Turn:
         """Tell what an interrupt, or a prompt with priority `now`, leaves of it."""
         self._open()
         was_streaming = self._reply.is_open or not self._round.has_open_tools
-        said = self._reply.abort()
-        self._round.abort(said)
+        answer = self._reply.abort()
+        self._round.abort(answer)
         self._replay()
         reason = "aborted_streaming" if was_streaming else "aborted_tools"
         if self.is_cut_in:
             self._reply.close()
-            text = "".join(each.get("text", "") for each in said)
+            text = "".join(each.get("text", "") for each in answer)
             self._ending.complete(result=text, terminal_reason=reason, stop_reason=None)
             return
         self._note(INTERRUPTED if was_streaming else INTERRUPTED_IN_TOOL)
@@ -169,7 +169,7 @@ class Turn:
     def _open(self) -> None:
         if not self._is_open:
             self._is_open = True
-            self._shared.tell_init(self._ending.uuids)
+            self._shared.send_init(self._ending.uuids)
 
     def _stop_prompt(self, text: str, kind: str, reason: str) -> None:
         is_kept = kind == "stopped_by_hook"
@@ -202,24 +202,24 @@ class Turn:
         rounds, is_stop_active = 0, False
         while not self._is_beyond_budget(None):
             rounds += 1
-            said = await self._ask()
-            if isinstance(said, ApiFailure):
+            answer = await self._ask()
+            if isinstance(answer, ApiFailure):
                 self._replay()
-                self._ending.fail(said)
-            elif said.calls_tools:
-                self._end_after_tools(said, rounds)
-                if not self.is_over:
+                self._ending.fail(answer)
+            elif answer.calls_tools:
+                self._end_after_tools(answer, rounds)
+                if not self.has_result:
                     self._fold()
-            elif (reminder := self._reminder(said)) is not None:
-                self._remind(said, reminder)
-            elif await self._may_stop(said, is_active=is_stop_active):
-                self._ending.complete(result=said.text, stop_reason=said.stop_reason)
+            elif (reminder := self._reminder(answer)) is not None:
+                self._remind(answer, reminder)
+            elif await self._may_stop(answer, is_active=is_stop_active):
+                self._ending.complete(result=answer.text, stop_reason=answer.stop_reason)
             else:
                 is_stop_active = True
-            if self.is_over:
+            if self.has_result:
                 return
 
-    async def _ask(self) -> Said | ApiFailure:
+    async def _ask(self) -> ModelAnswer | ApiFailure:
         shared = self._shared
         if self._output.settings.shows_partials:
             fields = uuid_fields(self._ending.uuids)
@@ -239,32 +239,32 @@ class Turn:
             self._output.lifecycle(prompt.uuid, "started")
             self._history.add_folded(prompt.text)
 
-    def _reminder(self, said: Said) -> str | None:
+    def _reminder(self, answer: ModelAnswer) -> str | None:
         """What the model must be told before it may stop, if it was not told yet."""
-        wanted = GO_ON.get(said.stop_reason)
+        wanted = CONTINUE_AFTER.get(answer.stop_reason)
         if wanted is None and self._shared.tools.json_schema is not None:
             wanted = ENFORCE
-        if wanted is None and not said.text:
-            wanted = SAY_SOMETHING
-        return None if wanted in self._told else wanted
+        if wanted is None and not answer.text:
+            wanted = ASK_FOR_TEXT
+        return None if wanted in self._reminded else wanted
 
-    def _remind(self, said: Said, text: str) -> None:
-        self._told.add(text)
+    def _remind(self, answer: ModelAnswer, text: str) -> None:
+        self._reminded.add(text)
         marks: Frame = {"isSynthetic": True}
-        if said.stop_reason == "refusal":
+        if answer.stop_reason == "refusal":
             self._ending.safety_stops += 1
             model = shown_model(self._shared.model.name)
             content = f"{model}'s safeguards stopped the response above \u00b7 {CONTINUING}"
             self._output.system("informational", content=content, level="notice")
-            marks["refused_message_id"] = said.message_id
+            marks["refused_message_id"] = answer.message_id
         self._note(text, **marks)
 
-    async def _may_stop(self, said: Said, *, is_active: bool) -> bool:
+    async def _may_stop(self, answer: ModelAnswer, *, is_active: bool) -> bool:
         replies = await self._shared.hooks.fire(
             "Stop",
             {
                 "stop_hook_active": is_active,
-                "last_assistant_message": said.text,
+                "last_assistant_message": answer.text,
                 "background_tasks": [],
                 "session_crons": [],
             },
@@ -281,16 +281,16 @@ class Turn:
         )
         return False
 
-    def _note(self, text: str, **marks: Any) -> None:
+    def _note(self, text: str, **marks: Json) -> None:
         """Say something in the person's place."""
         self._output.user([{"type": "text", "text": text}], **marks)
         self._history.add_prompt(text)
 
     # The end
 
-    def _end_after_tools(self, said: Said, rounds: int) -> None:
+    def _end_after_tools(self, answer: ModelAnswer, rounds: int) -> None:
         """End the turn, if something that happened in this round ends it."""
-        ending, reason = self._ending, said.stop_reason
+        ending, reason = self._ending, answer.stop_reason
         outcomes, deferred = self._round.outcomes, self._round.deferred
         structured = [each for each in outcomes if each.structured_output is not None]
         if any(each.interrupts_turn for each in outcomes):
@@ -320,7 +320,7 @@ class Turn:
     def _is_beyond_budget(self, stop_reason: str | None) -> bool:
         """Whether too much money was spent; then the turn is over."""
         most = self._output.settings.max_budget_usd
-        if most is None or self._shared.ledger.cost < most:
+        if most is None or self._shared.usage.cost < most:
             return False
         problem = f"Reached maximum budget (${most:g})"
         self._ending.exceed("max_budget_usd", "budget_exhausted", stop_reason, problem)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
 
+from steersman._json import JsonDict
 from steersman.testing.scripted.conversation import Conversation
 from steersman.testing.scripted.host import Host
 from steersman.testing.scripted.output import new_id
@@ -63,20 +63,20 @@ class TurnLoop:
         if prompt.priority == "now":
             self._cut_in(self._turn)
 
-    def take_up(self, prompts: list[Prompt]) -> None:
+    def resume_turn(self, prompts: list[Prompt]) -> None:
         """Go on with a turn that another process was lost in."""
         self._output.state("running")
         self._output.lifecycle(new_id(), "started")
         self._play_next(prompts)
 
-    def interrupt(self, *, cancel_queued: bool) -> dict[str, Any]:
+    def interrupt(self, *, cancel_queued: bool) -> JsonDict:
         """Stop the turn under way; gives the receipt. Its end is told afterwards."""
-        receipt: dict[str, Any] = {}
+        receipt: JsonDict = {}
         if cancel_queued:
             receipt["cancelled"] = self._queue.uuids
             for uuid in receipt["cancelled"]:
                 self.withdraw(uuid)
-        if self._turn is not None and not self._turn.is_over:
+        if self._turn is not None and not self._turn.has_result:
             self._stop(self._turn)
         return {"still_queued": self._queue.uuids, **receipt}
 
@@ -90,7 +90,7 @@ class TurnLoop:
     def _cut_in(self, turn: Turn) -> None:
         turn.is_cut_in = True
         # A tool that runs is let finish; words are not.
-        if not (turn.is_in_tools or turn.is_over):
+        if not (turn.is_in_tools or turn.has_result):
             self._stop(turn)
 
     def _stop(self, turn: Turn) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-__all__ = ["DEFAULT_MODEL", "Ledger", "Model", "resolve_model", "shown_model", "whole_usage"]
+from steersman._json import JsonDict
+
+__all__ = ["DEFAULT_MODEL", "Model", "UsageTracker", "resolve_model", "shown_model", "whole_usage"]
 
 DEFAULT_MODEL = "claude-opus-5-5"
 
@@ -56,7 +57,7 @@ class Model:
     name: str
 
 
-class Ledger:
+class UsageTracker:
     """Tokens and money: of the whole process, and since the last result."""
 
     def __init__(self) -> None:
@@ -77,7 +78,7 @@ class Ledger:
         """Take an answer into account that failed: its tokens are told, and cost nothing."""
         self._since.unpaid = dict(usage)
 
-    def settle(self, *, is_success: bool) -> dict[str, Any]:
+    def settle(self, *, is_success: bool) -> JsonDict:
         """The fields of a result that tell of usage; what comes now counts for the next one."""
         since, self._since = self._since, _Account()
         return {
@@ -112,7 +113,7 @@ class _Account:
     def cost(self) -> float:
         return sum(_cost(model, used) for model, used in self._models.items())
 
-    def by_model(self) -> dict[str, Any]:
+    def by_model(self) -> JsonDict:
         return {
             model: {
                 **{KINDS[kind]: used[kind] for kind in KINDS},
@@ -142,7 +143,7 @@ def _cost(model: str, used: Usage) -> float:
     return micro_dollars / 1_000_000
 
 
-def whole_usage(tokens: Mapping[str, int]) -> dict[str, Any]:
+def whole_usage(tokens: Mapping[str, int]) -> JsonDict:
     """The usage as the CLI tells it, with all that nobody used."""
     return {
         **tokens,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from steersman._json import Json
 from steersman.testing.script import call, say, stall
 from steersman_conformance.checks import scene
 from steersman_conformance.frames import Frame, asks, calls_tool_server, is_result, part
@@ -35,7 +34,7 @@ async def interrupted_while_idle(stage: Stage) -> tuple[RawCli, Frame, int]:
 
 
 @interrupted_while_idle.must("7", sees=["success", 0, "fine"])
-def an_idle_interrupt_changes_nothing(seen: tuple[RawCli, Frame, int]) -> list[Any]:
+def an_idle_interrupt_changes_nothing(seen: tuple[RawCli, Frame, int]) -> list[Json]:
     """With no turn under way an interrupt succeeds, gives no result, and spares the next turn."""
     cli, answer, results = seen
     return [answer.get("subtype"), results, cli.result.get("result")]
@@ -44,7 +43,7 @@ def an_idle_interrupt_changes_nothing(seen: tuple[RawCli, Frame, int]) -> list[A
 @interrupted_while_idle.feature(
     "7", sees={"still_queued": []}, absent=None, without="an empty receipt"
 )
-def an_idle_interrupt_has_a_receipt(seen: tuple[RawCli, Frame, int]) -> Any:
+def an_idle_interrupt_has_a_receipt(seen: tuple[RawCli, Frame, int]) -> Json:
     """An interrupt is answered with a receipt, even an empty one."""
     return seen[1].get("response")
 
@@ -66,7 +65,7 @@ async def interrupted_in_the_text(stage: Stage) -> RawCli:
 
 
 @interrupted_in_the_text.must("9", sees=["error_during_execution", True])
-def an_interrupt_ends_the_turn_with_an_error(cli: RawCli) -> list[Any]:
+def an_interrupt_ends_the_turn_with_an_error(cli: RawCli) -> list[Json]:
     """A stopped turn ends in `error_during_execution`."""
     return [cli.results[0].get("subtype"), cli.results[0].get("is_error")]
 
@@ -74,13 +73,13 @@ def an_interrupt_ends_the_turn_with_an_error(cli: RawCli) -> list[Any]:
 @interrupted_in_the_text.feature(
     "5", sees="aborted_streaming", absent=None, without="an error after our own interrupt is one"
 )
-def a_stopped_text_tells_its_reason(cli: RawCli) -> Any:
+def a_stopped_text_tells_its_reason(cli: RawCli) -> Json:
     """`terminal_reason` tells that a text was stopped."""
     return cli.results[0].get("terminal_reason")
 
 
 @interrupted_in_the_text.must("9", sees="Echo: next")
-def the_cli_stays_usable_after_an_interrupt(cli: RawCli) -> Any:
+def the_cli_stays_usable_after_an_interrupt(cli: RawCli) -> Json:
     """The next prompt gets a turn of its own."""
     return cli.result.get("result")
 
@@ -93,7 +92,7 @@ def the_interrupt_is_answered_before_the_result(cli: RawCli) -> bool:
 
 
 @interrupted_in_the_text.must("5", sees="half a")
-def what_was_said_before_a_stop_is_kept(cli: RawCli) -> Any:
+def what_was_said_before_a_stop_is_kept(cli: RawCli) -> Json:
     """The half of a text that had come is told in an assistant frame."""
     blocks = [block for f in cli.of("assistant") for block in f["message"]["content"]]
     return blocks[0].get("text")
@@ -132,7 +131,7 @@ def an_open_question_is_cancelled(cli: RawCli) -> bool:
 
 
 @interrupted_at_a_question.must("9", sees=[False, "Echo: next"])
-def a_late_answer_is_ignored(cli: RawCli) -> list[Any]:
+def a_late_answer_is_ignored(cli: RawCli) -> list[Json]:
     """An answer that comes after the interrupt runs nothing and breaks nothing."""
     return [(cli.project / "never").exists(), cli.result.get("result")]
 
@@ -187,7 +186,7 @@ async def interrupted_in_a_tool(stage: Stage) -> RawCli:
 
 
 @interrupted_in_a_tool.must("9", sees=[True, 0])
-def a_tool_of_ours_is_cancelled_by_a_notification(cli: RawCli) -> list[Any]:
+def a_tool_of_ours_is_cancelled_by_a_notification(cli: RawCli) -> list[Json]:
     """A tool call is taken back by `notifications/cancelled`, not by a cancel of the request."""
     (called,) = [frame for frame in cli.frames if calls_tool_server("tools/call")(frame)]
     notes = [frame for frame in cli.frames if calls_tool_server("notifications/cancelled")(frame)]
@@ -197,7 +196,7 @@ def a_tool_of_ours_is_cancelled_by_a_notification(cli: RawCli) -> list[Any]:
 
 
 @interrupted_in_a_tool.must("9", sees="Echo: next")
-def a_late_tool_result_is_ignored(cli: RawCli) -> Any:
+def a_late_tool_result_is_ignored(cli: RawCli) -> Json:
     """What a tool says after the interrupt is not heard."""
     return cli.result.get("result")
 
@@ -221,7 +220,7 @@ async def cancelled_request(stage: Stage) -> Frame:
 @cancelled_request.feature(
     "9", sees="error", absent="success", without="the answer is no longer waited for"
 )
-def a_request_of_ours_can_be_cancelled(answer: Frame) -> Any:
+def a_request_of_ours_can_be_cancelled(answer: Frame) -> Json:
     """`control_cancel_request` from us ends a slow request with an error."""
     return answer.get("subtype")
 

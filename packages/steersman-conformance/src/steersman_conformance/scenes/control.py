@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from steersman._json import Json, JsonDict
 from steersman.testing.script import call, say, stall
 from steersman_conformance.checks import Scene, scene
 from steersman_conformance.frames import Frame, part
@@ -18,7 +17,7 @@ Answered = dict[str, Frame]
 
 # --- The vocabulary ---------------------------------------------------------------------
 
-MUST_BE_SERVED: dict[str, dict[str, Any]] = {
+MUST_BE_SERVED: dict[str, JsonDict] = {
     "mcp_status": {},
     "set_max_thinking_tokens": {"max_thinking_tokens": 1000},
     "get_context_usage": {},
@@ -29,7 +28,7 @@ MUST_BE_SERVED: dict[str, dict[str, Any]] = {
     "generate_session_title": {"description": "a test"},
 }
 
-MAY_BE_SERVED: dict[str, dict[str, Any]] = {
+MAY_BE_SERVED: dict[str, JsonDict] = {
     "list_models": {},
     "get_session_cost": {},
     "get_usage": {},
@@ -66,8 +65,8 @@ def _state_what_is_served(told: Scene[Answered]) -> None:
         told.feature("7", sees="success", absent="error", without=refused)(_served(subtype))
 
 
-def _served(subtype: str) -> Any:
-    def look(answers: Answered) -> Any:
+def _served(subtype: str) -> Json:
+    def look(answers: Answered) -> Json:
         return answers[subtype].get("subtype")
 
     look.__name__ = f"{subtype}_is_served"
@@ -103,7 +102,7 @@ def set_model_is_used_at_once(seen: tuple[RawCli, Answered]) -> list[bool]:
 
 
 @other_models.canary("19.17", sees="success", so="the next turn fails, and says so")
-def a_misspelt_model_is_accepted(seen: tuple[RawCli, Answered]) -> Any:
+def a_misspelt_model_is_accepted(seen: tuple[RawCli, Answered]) -> Json:
     """`set_model` with a name that does not exist succeeds."""
     return seen[1]["typo"].get("subtype")
 
@@ -127,26 +126,26 @@ async def other_modes(stage: Stage) -> tuple[RawCli, Answered]:
 
 
 @other_modes.must("7", sees=["success", "success", "success", "success"])
-def permission_modes_can_be_set(seen: tuple[RawCli, Answered]) -> list[Any]:
+def permission_modes_can_be_set(seen: tuple[RawCli, Answered]) -> list[Json]:
     """`set_permission_mode` takes acceptEdits, plan, dontAsk and default."""
     modes = ("acceptEdits", "plan", "dontAsk", "default")
     return [seen[1][mode].get("subtype") for mode in modes]
 
 
 @other_modes.must("7", sees="error")
-def bypass_is_refused_unless_launched_for(seen: tuple[RawCli, Answered]) -> Any:
+def bypass_is_refused_unless_launched_for(seen: tuple[RawCli, Answered]) -> Json:
     """`bypassPermissions` cannot be switched on in a session that was not started for it."""
     return seen[1]["bypassPermissions"].get("subtype")
 
 
 @other_modes.feature("7", sees="error", absent="success", without="we refuse such a mode ourselves")
-def unknown_modes_are_refused(seen: tuple[RawCli, Answered]) -> Any:
+def unknown_modes_are_refused(seen: tuple[RawCli, Answered]) -> Json:
     """A mode that nobody knows is refused."""
     return seen[1]["no-such-mode"].get("subtype")
 
 
 @other_modes.must("12", sees=[0, "x"])
-def accept_edits_does_not_ask(seen: tuple[RawCli, Answered]) -> list[Any]:
+def accept_edits_does_not_ask(seen: tuple[RawCli, Answered]) -> list[Json]:
     """In acceptEdits a file in the project is written without a question."""
     cli, _ = seen
     written = cli.project / "written"
@@ -175,7 +174,7 @@ async def requests_during_a_turn(stage: Stage) -> tuple[RawCli, Answered]:
 
 
 @requests_during_a_turn.must("7", sees=[["success"] * 3, 0])
-def requests_are_served_during_a_turn(seen: tuple[RawCli, Answered]) -> list[Any]:
+def requests_are_served_during_a_turn(seen: tuple[RawCli, Answered]) -> list[Json]:
     """Control requests are answered while a turn runs, several at once."""
     _, answers = seen
     served = [answers[name].get("subtype") for name in ("one", "two", "three")]
@@ -183,7 +182,7 @@ def requests_are_served_during_a_turn(seen: tuple[RawCli, Answered]) -> list[Any
 
 
 @requests_during_a_turn.canary("7", sees="success", so="our servers are known to us by name")
-def messages_of_unknown_servers_are_acknowledged(seen: tuple[RawCli, Answered]) -> Any:
+def messages_of_unknown_servers_are_acknowledged(seen: tuple[RawCli, Answered]) -> Json:
     """`mcp_message` for a server that nobody knows is answered with success."""
     return seen[1]["stray"].get("subtype")
 
@@ -201,7 +200,7 @@ async def side_question(stage: Stage) -> Answered:
 
 
 @side_question.feature("7", absent="error", without="`RequestRefused` is raised", sees="success")
-def side_questions_are_answered(seen: Answered) -> Any:
+def side_questions_are_answered(seen: Answered) -> Json:
     """`side_question` asks the model beside the conversation."""
     return seen["answered"].get("subtype")
 
@@ -220,7 +219,7 @@ async def servers_set_later(stage: Stage) -> tuple[RawCli, Answered]:
 
 
 @servers_set_later.must("7", sees=[["late"], True])
-def tool_servers_can_be_added(seen: tuple[RawCli, Answered]) -> list[Any]:
+def tool_servers_can_be_added(seen: tuple[RawCli, Answered]) -> list[Json]:
     """`mcp_set_servers` adds a server of ours, which the next turn can use."""
     cli, answers = seen
     methods = [each["request"]["message"].get("method") for each in cli.asked("mcp_message")]
@@ -254,7 +253,7 @@ async def rewound_files(stage: Stage) -> tuple[RawCli, Answered]:
     absent=["after", None, "after"],
     without="the request fails",
 )
-def files_can_be_rewound(seen: tuple[RawCli, Answered]) -> list[Any]:
+def files_can_be_rewound(seen: tuple[RawCli, Answered]) -> list[Json]:
     """`rewind_files` puts files back to where they were before a prompt of ours."""
     texts, dry = seen[1]["texts"], part(seen[1]["dry"], "response")
     return [texts["written"], dry.get("canRewind"), texts["rewound"]]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from typing import Any
 
+from steersman._json import Json
 from steersman.testing.script import call, cut, fail, say, stall, when
 from steersman_conformance.checks import scene
 from steersman_conformance.frames import Frame, asks, is_result, is_type
@@ -47,7 +47,7 @@ def _retries(result: Frame) -> list[Frame]:
 
 
 @api_errors.must("1.7", sees=["success", True, 400])
-def an_api_error_is_a_success_that_failed(seen: dict[str, Frame]) -> list[Any]:
+def an_api_error_is_a_success_that_failed(seen: dict[str, Frame]) -> list[Json]:
     """A failure of the API ends in `success` with `is_error` and the status."""
     result = seen["bad"]
     return [result.get("subtype"), result.get("is_error"), result.get("api_error_status")]
@@ -60,7 +60,7 @@ def wrong_requests_are_not_retried(seen: dict[str, Frame]) -> list[int]:
 
 
 @api_errors.must("15", sees=["recovered", [529]])
-def an_overloaded_api_is_retried(seen: dict[str, Frame]) -> list[Any]:
+def an_overloaded_api_is_retried(seen: dict[str, Frame]) -> list[Json]:
     """529 is tried again, and `api_retry` says so."""
     statuses = [each.get("error_status") for each in _retries(seen["busy"])]
     return [seen["busy"].get("result"), statuses]
@@ -74,7 +74,7 @@ def a_retry_has_the_fields_we_read(seen: dict[str, Frame]) -> list[str]:
 
 
 @api_errors.must("15", sees="went on")
-def broken_tool_input_is_an_error_of_the_tool(seen: dict[str, Frame]) -> Any:
+def broken_tool_input_is_an_error_of_the_tool(seen: dict[str, Frame]) -> Json:
     """Tool input that is no JSON fails the tool, not the turn."""
     return seen["broken"].get("result")
 
@@ -86,7 +86,7 @@ def broken_tool_input_is_kept(seen: dict[str, Frame]) -> bool:
 
 
 @api_errors.must("15", sees=[1, False])
-def a_text_at_its_limit_goes_on(seen: dict[str, Frame]) -> list[Any]:
+def a_text_at_its_limit_goes_on(seen: dict[str, Frame]) -> list[Json]:
     """`max_tokens` is followed by another round of the same turn."""
     results = [frame for frame in seen["long"]["frames"] if is_result(frame)]
     return [len(results), bool(seen["long"].get("is_error"))]
@@ -127,7 +127,7 @@ async def cut_stream(stage: Stage) -> RawCli:
 
 
 @cut_stream.must("15", sees=["whole", False])
-def a_cut_stream_is_tried_again(cli: RawCli) -> list[Any]:
+def a_cut_stream_is_tried_again(cli: RawCli) -> list[Json]:
     """A stream that breaks off is asked for again, and the turn succeeds."""
     return [cli.result.get("result"), cli.result.get("is_error")]
 
@@ -147,7 +147,7 @@ async def no_credential(stage: Stage) -> RawCli:
 
 
 @no_credential.must("19.19", sees=["success", True, True])
-def no_credential_is_an_ordinary_turn(cli: RawCli) -> list[Any]:
+def no_credential_is_an_ordinary_turn(cli: RawCli) -> list[Json]:
     """Without a login a turn ends in `success` with `is_error`, saying so."""
     told = str(cli.result.get("result"))
     return [cli.result.get("subtype"), cli.result.get("is_error"), "login" in told]
@@ -169,7 +169,7 @@ async def input_ends_in_a_turn(stage: Stage) -> RawCli:
 
 
 @input_ends_in_a_turn.must("16", sees=["slow but whole", 0])
-def a_turn_outlives_its_input(cli: RawCli) -> list[Any]:
+def a_turn_outlives_its_input(cli: RawCli) -> list[Json]:
     """The end of input lets the turn under way finish first."""
     return [cli.result.get("result"), cli.status]
 
@@ -189,7 +189,7 @@ async def input_ends_at_a_question(stage: Stage) -> RawCli:
 
 
 @input_ends_at_a_question.must("16", sees=[False, "done"])
-def an_open_question_fails_with_the_input(cli: RawCli) -> list[Any]:
+def an_open_question_fails_with_the_input(cli: RawCli) -> list[Json]:
     """The end of input fails an open question; the turn runs on without the tool."""
     return [(cli.project / "never").exists(), cli.result.get("result")]
 
@@ -210,7 +210,7 @@ async def terminated(stage: Stage) -> RawCli:
 
 
 @terminated.must("16", sees=[143, 0])
-def sigterm_ends_it_without_a_result(cli: RawCli) -> list[Any]:
+def sigterm_ends_it_without_a_result(cli: RawCli) -> list[Json]:
     """SIGTERM ends the CLI with status 143, without a result."""
     return [cli.status, len(cli.results)]
 
@@ -221,7 +221,7 @@ async def interrupted_by_signal(stage: Stage) -> RawCli:
 
 
 @interrupted_by_signal.must("16", sees=[0, ["error_during_execution"]])
-def sigint_is_an_interrupt_and_the_end(cli: RawCli) -> list[Any]:
+def sigint_is_an_interrupt_and_the_end(cli: RawCli) -> list[Json]:
     """SIGINT stops the turn with a result and ends the CLI with status 0."""
     return [cli.status, [each.get("subtype") for each in cli.results]]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from steersman._json import Json, JsonDict
 from steersman.testing.script import call, say
 from steersman_conformance.checks import scene
 from steersman_conformance.frames import Frame, asks, calls_tool_server, part
@@ -78,7 +78,7 @@ def initialize_announces_on_failure(seen: Greeted) -> bool:
 
 
 @bare_handshake.must("7", sees="success")
-def requests_are_served_before_initialize(seen: Greeted) -> Any:
+def requests_are_served_before_initialize(seen: Greeted) -> Json:
     """A control request ahead of `initialize` is served."""
     return seen.answer["early"].get("subtype")
 
@@ -117,13 +117,13 @@ async def odd_lines(stage: Stage) -> RawCli:
 
 
 @odd_lines.must("3", sees="sane")
-def odd_lines_are_ignored(cli: RawCli) -> Any:
+def odd_lines_are_ignored(cli: RawCli) -> Json:
     """Blank lines, scalars, unknown types, stray answers and cancels are ignored."""
     return cli.result.get("result")
 
 
 @odd_lines.must("7", sees="Unsupported control request subtype: no_such_request")
-def unknown_requests_are_refused(cli: RawCli) -> Any:
+def unknown_requests_are_refused(cli: RawCli) -> Json:
     """An unknown control request is answered with an error."""
     return _answer(cli, "conform_2").get("error")
 
@@ -131,7 +131,7 @@ def unknown_requests_are_refused(cli: RawCli) -> Any:
 @odd_lines.feature(
     "7", sees="unsupported_request", absent=None, without="the error's text is shown"
 )
-def refusals_have_a_code(cli: RawCli) -> Any:
+def refusals_have_a_code(cli: RawCli) -> Json:
     """The refusal of an unknown request has an `error_code`."""
     return _answer(cli, "conform_2").get("error_code")
 
@@ -139,13 +139,13 @@ def refusals_have_a_code(cli: RawCli) -> Any:
 @odd_lines.feature(
     "4", sees="error", absent="success", without="we send no hooks that are malformed"
 )
-def bad_hooks_are_refused(cli: RawCli) -> Any:
+def bad_hooks_are_refused(cli: RawCli) -> Json:
     """Malformed `hooks` give an error, and the CLI stays usable."""
     return _answer(cli, "conform_3").get("subtype")
 
 
 @odd_lines.must("4", sees="success")
-def initialize_may_come_again(cli: RawCli) -> Any:
+def initialize_may_come_again(cli: RawCli) -> Json:
     """A second `initialize` is accepted, and fields it does not know are ignored."""
     return _answer(cli, "conform_4").get("subtype")
 
@@ -213,7 +213,7 @@ async def refused_starts(stage: Stage) -> dict[str, RawCli]:
 
 
 @refused_starts.must("2", sees={name: [1, 0, True] for name in REFUSED})
-def a_refused_start_is_one_line_on_stderr(seen: dict[str, RawCli]) -> dict[str, Any]:
+def a_refused_start_is_one_line_on_stderr(seen: dict[str, RawCli]) -> JsonDict:
     """Bad flags end the CLI with status 1, nothing on stdout and the reason on stderr."""
     return {
         name: [cli.status, len(cli.frames), bool(cli.stderr.strip())] for name, cli in seen.items()
@@ -234,7 +234,7 @@ async def user_before_initialize(stage: Stage) -> RawCli:
 @user_before_initialize.feature(
     "2", sees=[1, True], absent=[1, False], without="turns are never resumed before the handshake"
 )
-def await_initialize_refuses_an_early_prompt(cli: RawCli) -> Any:
+def await_initialize_refuses_an_early_prompt(cli: RawCli) -> Json:
     """With `--await-initialize` a prompt ahead of the greeting ends the CLI."""
     return [cli.status, "unknown option" not in cli.stderr]
 
@@ -247,7 +247,7 @@ async def no_initialize_at_all(stage: Stage) -> RawCli:
 
 
 @no_initialize_at_all.must("4", sees="hello")
-def a_prompt_works_without_initialize(cli: RawCli) -> Any:
+def a_prompt_works_without_initialize(cli: RawCli) -> Json:
     """Nobody has to greet: a prompt alone is answered."""
     return cli.result.get("result")
 
@@ -269,32 +269,32 @@ async def tool_server_of_ours(stage: Stage) -> RawCli:
 
 
 @tool_server_of_ours.must("10", sees=["initialize", "notifications/initialized", "tools/list"])
-def a_tool_server_is_greeted_in_three_steps(cli: RawCli) -> list[Any]:
+def a_tool_server_is_greeted_in_three_steps(cli: RawCli) -> list[Json]:
     """Initialize, its notification and the list of tools come in this order."""
     return list(dict.fromkeys(_methods(cli)))[:3]
 
 
 @tool_server_of_ours.must("10", sees=["key"])
-def a_tool_server_goes_by_its_key(cli: RawCli) -> list[Any]:
+def a_tool_server_goes_by_its_key(cli: RawCli) -> list[Json]:
     """`server_name` is the key of the configuration, not the `name` in it."""
     return sorted({frame["request"]["server_name"] for frame in cli.asked("mcp_message")})
 
 
 @tool_server_of_ours.must("10", sees="toolu_one")
-def a_tool_call_names_its_tool_use(cli: RawCli) -> Any:
+def a_tool_call_names_its_tool_use(cli: RawCli) -> Json:
     """`tools/call` carries the tool use id in `_meta`."""
     calls = _messages(cli, "tools/call")
     return calls[0]["params"]["_meta"]["claudecode/toolUseId"]
 
 
 @tool_server_of_ours.must("10", sees="done")
-def a_tool_result_reaches_the_model(cli: RawCli) -> Any:
+def a_tool_result_reaches_the_model(cli: RawCli) -> Json:
     """What the tool says is what the model gets."""
     return cli.model.asked[-1].tool_results.get("toolu_one")
 
 
 @tool_server_of_ours.must("5", sees=[{"name": "key", "status": "connected"}])
-def init_lists_tool_servers(cli: RawCli) -> Any:
+def init_lists_tool_servers(cli: RawCli) -> Json:
     """`system/init` lists the tool servers and their state."""
     servers = cli.of("system", "init")[0]["mcp_servers"]
     return [{"name": each["name"], "status": each["status"]} for each in servers]
@@ -311,7 +311,7 @@ async def nameless_tool_server(stage: Stage) -> RawCli:
 @nameless_tool_server.canary(
     "10", sees=[[], "fine"], so="servers are named in `initialize`, not by a configuration"
 )
-def a_nameless_tool_server_is_dropped_in_silence(cli: RawCli) -> Any:
+def a_nameless_tool_server_is_dropped_in_silence(cli: RawCli) -> Json:
     """An sdk server without `name` is never spoken to, and nobody is told."""
     return [_methods(cli), cli.result.get("result")]
 
@@ -325,7 +325,7 @@ async def tool_servers_in_initialize(stage: Stage) -> RawCli:
 
 
 @tool_servers_in_initialize.must("4", sees=[["one", "two"], ["two"]])
-def initialize_can_name_tool_servers(cli: RawCli) -> Any:
+def initialize_can_name_tool_servers(cli: RawCli) -> Json:
     """Servers named in `initialize.sdkMcpServers` are greeted, and called."""
     greeted = [frame["request"] for frame in cli.asked("mcp_message")]
     return [
@@ -360,10 +360,10 @@ def the_first_turn_waits_for_tool_servers(seen: Greeted) -> bool:
 
 
 @scene
-async def unacknowledged_notification(stage: Stage) -> tuple[RawCli, list[Any]]:
+async def unacknowledged_notification(stage: Stage) -> tuple[RawCli, list[Json]]:
     serve = tool_server()
 
-    def mute_to_notifications(request: Frame) -> Any:
+    def mute_to_notifications(request: Frame) -> Json:
         is_note = request["message"]["method"] == "notifications/initialized"
         return HOLD if is_note else serve(request)
 
@@ -380,7 +380,7 @@ async def unacknowledged_notification(stage: Stage) -> tuple[RawCli, list[Any]]:
 @unacknowledged_notification.must(
     "1.8", sees=[["initialize", "notifications/initialized"], "tools/list"]
 )
-def notifications_need_an_answer(seen: tuple[RawCli, list[Any]]) -> Any:
+def notifications_need_an_answer(seen: tuple[RawCli, list[Json]]) -> Json:
     """`tools/list` is sent only once `notifications/initialized` was acknowledged."""
     cli, held = seen
     return [held, _methods(cli)[-1]]
@@ -391,7 +391,7 @@ def _messages(cli: RawCli, method: str) -> list[Frame]:
     return [message for message in messages if message.get("method") == method]
 
 
-def _methods(cli: RawCli) -> list[Any]:
+def _methods(cli: RawCli) -> list[Json]:
     return [frame["request"]["message"].get("method") for frame in cli.asked("mcp_message")]
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from steersman._json import Json, JsonDict
 from steersman.testing.script import Step, call, say
 from steersman_conformance.checks import scene
 from steersman_conformance.frames import Frame, asks, is_type, part
@@ -20,7 +19,7 @@ EVERYDAY = (
 EVENTS = (*EVERYDAY, "SessionStart", "SessionEnd")
 
 
-def _hooks(*events: str, **fields: Any) -> dict[str, Any]:
+def _hooks(*events: str, **fields: Json) -> JsonDict:
     """Hooks on events; the callback's id is the event's name."""
     return {event: [{"hookCallbackIds": [event], **fields}] for event in events}
 
@@ -33,7 +32,7 @@ def _exists(cli: RawCli, name: str) -> bool:
     return (cli.project / name).exists()
 
 
-def _decision(decision: str, **fields: Any) -> dict[str, Any]:
+def _decision(decision: str, **fields: Json) -> JsonDict:
     output = {"hookEventName": "PreToolUse", "permissionDecision": decision, **fields}
     return {"hookSpecificOutput": output}
 
@@ -96,14 +95,14 @@ def hook_input_has_the_fields_we_read(cli: RawCli) -> list[str]:
 @scene
 async def decisions_of_hooks(stage: Stage) -> RawCli:
     changed = {"file_path": str(stage.box.project / "changed"), "content": "x"}
-    decisions: dict[str, Any] = {
+    decisions: JsonDict = {
         "denied": _decision("deny", permissionDecisionReason="hook says no"),
         "allowed": _decision("allow"),
         "asked": _decision("ask"),
         "original": _decision("allow", updatedInput=changed),
     }
 
-    def decide(request: Frame) -> Any:
+    def decide(request: Frame) -> Json:
         name = request["input"]["tool_input"]["file_path"].rpartition("/")[2]
         return decisions[name]
 
@@ -124,7 +123,7 @@ def a_hook_can_deny(cli: RawCli) -> list[bool]:
 
 
 @decisions_of_hooks.must("11", sees=[True, ["t_asked"]])
-def a_hook_can_allow_or_ask(cli: RawCli) -> list[Any]:
+def a_hook_can_allow_or_ask(cli: RawCli) -> list[Json]:
     """`allow` spares the question, `ask` leads to it."""
     asked = [frame["request"]["tool_use_id"] for frame in cli.asked("can_use_tool")]
     return [_exists(cli, "allowed"), asked]
@@ -138,7 +137,7 @@ def a_hook_can_change_the_input(cli: RawCli) -> list[bool]:
 
 @scene
 async def hooks_that_disagree(stage: Stage) -> RawCli:
-    def decide(request: Frame) -> Any:
+    def decide(request: Frame) -> Json:
         return _decision("deny" if request["callback_id"] == "no" else "allow")
 
     hooks = {"PreToolUse": [{"hookCallbackIds": ["yes", "no"]}, {"hookCallbackIds": ["yes"]}]}
@@ -158,7 +157,7 @@ def deny_wins_over_allow(cli: RawCli) -> bool:
 
 @scene
 async def prompt_and_stop_hooks(stage: Stage) -> RawCli:
-    def decide(request: Frame) -> Any:
+    def decide(request: Frame) -> Json:
         given = request["input"]
         if given["hook_event_name"] == "UserPromptSubmit":
             is_bad = "forbidden" in given["prompt"]
@@ -173,14 +172,14 @@ async def prompt_and_stop_hooks(stage: Stage) -> RawCli:
 
 
 @prompt_and_stop_hooks.must("11", sees=[0, 2])
-def a_blocked_prompt_reaches_no_model(cli: RawCli) -> list[Any]:
+def a_blocked_prompt_reaches_no_model(cli: RawCli) -> list[Json]:
     """`UserPromptSubmit` with `block` ends in a result without a call of the model."""
     asked = [each for each in cli.model.asked if each.last_text == "forbidden words"]
     return [len(asked), len(cli.results)]
 
 
 @prompt_and_stop_hooks.must("11", sees="second")
-def a_stop_hook_can_go_on(cli: RawCli) -> Any:
+def a_stop_hook_can_go_on(cli: RawCli) -> Json:
     """`Stop` with `block` makes the turn go on."""
     return cli.result.get("result")
 
@@ -188,7 +187,7 @@ def a_stop_hook_can_go_on(cli: RawCli) -> Any:
 # --- When a hook goes wrong -------------------------------------------------------------
 
 
-async def _broken_hook(stage: Stage, **fields: Any) -> RawCli:
+async def _broken_hook(stage: Stage, **fields: Json) -> RawCli:
     async with stage.cli(
         _write(stage, "guarded"),
         say("done"),
@@ -298,7 +297,7 @@ async def deferred_tool(stage: Stage) -> tuple[RawCli, RawCli]:
 @deferred_tool.feature(
     "C2", sees=["tool_deferred", "t_deferred"], absent=[None, None], without="asks are held open"
 )
-def a_hook_can_put_a_tool_off(seen: tuple[RawCli, RawCli]) -> list[Any]:
+def a_hook_can_put_a_tool_off(seen: tuple[RawCli, RawCli]) -> list[Json]:
     """`defer` ends the turn and tells which tool waits."""
     result = seen[0].results[0]
     return [

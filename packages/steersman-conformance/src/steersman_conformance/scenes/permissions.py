@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from steersman._json import Json
 from steersman.testing.script import Step, call, calls, say
 from steersman_conformance.checks import scene
 from steersman_conformance.frames import Frame, asks
@@ -51,7 +52,7 @@ ANSWERS: dict[str, Callable[[Frame], Any]] = {
 
 @scene
 async def answers_to_questions(stage: Stage) -> RawCli:
-    def decide(request: Frame) -> Any:
+    def decide(request: Frame) -> Json:
         return ANSWERS[request["input"]["file_path"].rpartition("/")[2]](request)
 
     async with stage.cli(
@@ -78,7 +79,7 @@ def questions_carry_suggestions(cli: RawCli) -> bool:
 
 
 @answers_to_questions.must("8", sees=[len(ANSWERS), True])
-def question_ids_are_unique_uuids(cli: RawCli) -> list[Any]:
+def question_ids_are_unique_uuids(cli: RawCli) -> list[Json]:
     """The ids of the CLI's own requests are UUIDs, each used once."""
     ids = [frame["request_id"] for frame in cli.asked("can_use_tool")]
     return [len(set(ids)), all(UUID.fullmatch(each) for each in ids)]
@@ -103,26 +104,26 @@ def allow_needs_no_input(cli: RawCli) -> str | None:
 
 
 @answers_to_questions.must("12", sees=[None, True, True])
-def deny_tells_the_model_why(cli: RawCli) -> list[Any]:
+def deny_tells_the_model_why(cli: RawCli) -> list[Json]:
     """`deny` refuses the tool, and its message is the tool's result."""
     block = _result_of(cli, "denied")
     return [_read(cli, "denied"), block.get("is_error"), "host says no" in str(block)]
 
 
 @answers_to_questions.must("12", sees=[None, True])
-def an_error_for_an_answer_refuses_the_tool(cli: RawCli) -> list[Any]:
+def an_error_for_an_answer_refuses_the_tool(cli: RawCli) -> list[Json]:
     """An error response refuses the tool; the turn goes on."""
     return [_read(cli, "error"), _result_of(cli, "error").get("is_error")]
 
 
 @answers_to_questions.must("19.5", sees=[None] * 3)
-def malformed_answers_refuse_the_tool(cli: RawCli) -> list[Any]:
+def malformed_answers_refuse_the_tool(cli: RawCli) -> list[Json]:
     """Deny without message, a null input and nonsense all refuse the tool."""
     return [_read(cli, name) for name in ("mute", "null", "nonsense")]
 
 
 @answers_to_questions.must("12", sees=["all tried", 1])
-def refusals_do_not_end_the_turn(cli: RawCli) -> list[Any]:
+def refusals_do_not_end_the_turn(cli: RawCli) -> list[Json]:
     """However questions are answered, the turn goes on to its result."""
     return [cli.result.get("result"), len(cli.results)]
 
@@ -181,7 +182,7 @@ async def nobody_to_ask(stage: Stage) -> RawCli:
 
 
 @nobody_to_ask.must("12", sees=[None, 0, ["t_never"]])
-def without_a_prompt_tool_asks_are_denials(cli: RawCli) -> list[Any]:
+def without_a_prompt_tool_asks_are_denials(cli: RawCli) -> list[Json]:
     """Without `--permission-prompt-tool` nothing is asked and the tool is denied."""
     denied = [each["tool_use_id"] for each in cli.result["permission_denials"]]
     return [_read(cli, "never"), len(cli.asked("can_use_tool")), denied]
@@ -227,7 +228,7 @@ async def denied_for_good(stage: Stage) -> RawCli:
 
 
 @denied_for_good.must("12", sees=["error_during_execution", True])
-def deny_with_interrupt_ends_the_turn(cli: RawCli) -> list[Any]:
+def deny_with_interrupt_ends_the_turn(cli: RawCli) -> list[Json]:
     """`deny` with `interrupt` ends the turn as an interrupt does."""
     return [cli.results[0].get("subtype"), cli.results[0].get("is_error")]
 
@@ -246,7 +247,7 @@ async def _answered_with_a_rule(stage: Stage, destination: str) -> RawCli:
     rule = {"toolName": "Bash", "ruleContent": "touch here"}
     update = {"type": "addRules", "rules": [rule], "behavior": "allow"}
 
-    def decide(request: Frame) -> Any:
+    def decide(request: Frame) -> Json:
         updates = [{**update, "destination": destination}]
         return {
             "behavior": "allow",
@@ -280,7 +281,7 @@ async def rule_for_the_project(stage: Stage) -> RawCli:
 @rule_for_the_project.canary(
     "19.15", sees=[2, True], so="answers should name `session` as the destination"
 )
-def a_local_rule_has_no_effect(cli: RawCli) -> list[Any]:
+def a_local_rule_has_no_effect(cli: RawCli) -> list[Json]:
     """A rule with destination `localSettings` is written, but not used when that file is off."""
     file = cli.project / ".claude" / "settings.local.json"
     return [len(cli.asked("can_use_tool")), file.exists() and "touch here" in file.read_text()]
@@ -301,7 +302,7 @@ QUESTION = {
 
 @scene
 async def question_to_the_person(stage: Stage) -> RawCli:
-    def decide(request: Frame) -> Any:
+    def decide(request: Frame) -> Json:
         answered = {**request["input"], "answers": {"Which?": "right"}}
         return {"behavior": "allow", "updatedInput": answered}
 
@@ -316,7 +317,7 @@ async def question_to_the_person(stage: Stage) -> RawCli:
 
 
 @question_to_the_person.must("12", sees=["AskUserQuestion", True])
-def questions_to_the_person_are_permissions(cli: RawCli) -> list[Any]:
+def questions_to_the_person_are_permissions(cli: RawCli) -> list[Json]:
     """`AskUserQuestion` comes as `can_use_tool`; the answer in its input reaches the model."""
     names = [frame["request"]["tool_name"] for frame in cli.asked("can_use_tool")]
     return [*names, "right" in str(_result_of(cli, "ask").get("content"))]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from steersman import _json
+from steersman._json import Json
 from steersman.testing.script import call, say, stall
 from steersman_conformance.checks import scene
 from steersman_conformance.frames import (
@@ -55,7 +54,7 @@ async def prompts_during_text(stage: Stage) -> RawCli:
 @prompts_during_text.canary(
     "6", sees=[2, "second\nthird"], so="our own queue gives the CLI one prompt at a time"
 )
-def waiting_prompts_are_merged(cli: RawCli) -> list[Any]:
+def waiting_prompts_are_merged(cli: RawCli) -> list[Json]:
     """Two prompts that wait become one turn with one result."""
     return [len(cli.results), cli.model.asked[-1].last_text]
 
@@ -66,7 +65,7 @@ def waiting_prompts_are_merged(cli: RawCli) -> list[Any]:
     absent=None,
     without="both are settled by the replays before the result",
 )
-def a_merged_result_names_all_its_prompts(cli: RawCli) -> Any:
+def a_merged_result_names_all_its_prompts(cli: RawCli) -> Json:
     """The result of a merged turn names every prompt in it."""
     return cli.result.get("user_message_uuids")
 
@@ -74,7 +73,7 @@ def a_merged_result_names_all_its_prompts(cli: RawCli) -> Any:
 # --- While a tool runs ------------------------------------------------------------------
 
 
-async def _second_prompt_during_a_tool(stage: Stage, **fields: Any) -> RawCli:
+async def _second_prompt_during_a_tool(stage: Stage, **fields: Json) -> RawCli:
     """Send a prompt while a tool waits for us, then let the tool end."""
     async with stage.cli(
         call("mcp__key__work", id_="toolu_1"),
@@ -98,7 +97,7 @@ async def prompt_during_a_tool(stage: Stage) -> RawCli:
 
 
 @prompt_during_a_tool.must("6", sees=[1, True])
-def a_prompt_during_a_tool_is_folded_in(cli: RawCli) -> list[Any]:
+def a_prompt_during_a_tool_is_folded_in(cli: RawCli) -> list[Json]:
     """A prompt that meets a running tool joins the turn and gets no result of its own."""
     return [len(cli.results), cli.model.asked[-1].last_text.startswith("second")]
 
@@ -106,7 +105,7 @@ def a_prompt_during_a_tool_is_folded_in(cli: RawCli) -> list[Any]:
 @prompt_during_a_tool.feature(
     "6", sees=[FIRST, SECOND], absent=None, without="we never send a second prompt into a turn"
 )
-def a_folded_prompt_is_named_by_the_result(cli: RawCli) -> Any:
+def a_folded_prompt_is_named_by_the_result(cli: RawCli) -> Json:
     """The result names the folded prompt too."""
     return cli.result.get("user_message_uuids")
 
@@ -117,7 +116,7 @@ async def urgent_prompt(stage: Stage) -> RawCli:
 
 
 @urgent_prompt.must("6", sees=[["success", ""], ["success", "done"]])
-def now_ends_the_turn_under_way(cli: RawCli) -> list[Any]:
+def now_ends_the_turn_under_way(cli: RawCli) -> list[Json]:
     """`priority: now` ends the running turn with an empty success, then runs."""
     return [[each.get("subtype"), each.get("result")] for each in cli.results]
 
@@ -128,7 +127,7 @@ async def patient_prompt(stage: Stage) -> RawCli:
 
 
 @patient_prompt.must("6", sees=["done", "Echo: second"])
-def later_waits_for_the_end_of_the_turn(cli: RawCli) -> list[Any]:
+def later_waits_for_the_end_of_the_turn(cli: RawCli) -> list[Json]:
     """`priority: later` runs as a turn of its own, after the one under way."""
     return [each.get("result") for each in cli.results]
 
@@ -157,7 +156,7 @@ def a_repeated_uuid_is_dropped(cli: RawCli) -> bool:
 
 
 @odd_prompts.must("6", sees=[0, True])
-def a_note_gets_an_empty_result(cli: RawCli) -> list[Any]:
+def a_note_gets_an_empty_result(cli: RawCli) -> list[Json]:
     """`shouldQuery: false` asks nothing: an empty result, and the text goes with the next."""
     noted = any("a note" in str(request.body["messages"]) for request in cli.model.asked[1:])
     return [cli.results[1].get("num_turns"), noted]
@@ -175,7 +174,7 @@ def an_unknown_command_is_told_to_the_model_or_the_user(cli: RawCli) -> bool:
     absent=None,
     without="the CLI runs it: check prompts of strangers",
 )
-def composed_prompts_run_no_commands(cli: RawCli) -> Any:
+def composed_prompts_run_no_commands(cli: RawCli) -> Json:
     """With `client_composed` a slash command is only text."""
     answer = cli.results[4].get("result")
     return answer if answer == "Echo: /cost" else None
@@ -192,7 +191,7 @@ async def cleared(stage: Stage) -> RawCli:
 
 
 @cleared.must("19.18", sees=[2, False])
-def clear_changes_the_session_id(cli: RawCli) -> list[Any]:
+def clear_changes_the_session_id(cli: RawCli) -> list[Json]:
     """`/clear` begins another session, with nothing of the old one."""
     ids = {each["session_id"] for each in (cli.results[0], cli.results[-1])}
     return [len(ids), "xyzzy" in str(cli.model.asked[-1].body["messages"])]
@@ -219,7 +218,7 @@ async def taken_back(stage: Stage) -> tuple[RawCli, dict[str, Frame]]:
 
 
 @taken_back.must("7", sees=[{"cancelled": True}, {"cancelled": False}])
-def a_waiting_prompt_can_be_taken_back(seen: tuple[RawCli, dict[str, Frame]]) -> list[Any]:
+def a_waiting_prompt_can_be_taken_back(seen: tuple[RawCli, dict[str, Frame]]) -> list[Json]:
     """`cancel_async_message` takes a waiting prompt back and says whether it did."""
     return [seen[1][name].get("response") for name in ("cancelled", "unknown")]
 
@@ -233,7 +232,7 @@ def what_was_taken_back_is_never_asked(seen: tuple[RawCli, dict[str, Frame]]) ->
 @taken_back.feature(
     "7", sees=[SECOND], absent=None, without="an empty receipt; we know our own queue"
 )
-def the_interrupt_receipt_lists_waiting_prompts(seen: tuple[RawCli, dict[str, Frame]]) -> Any:
+def the_interrupt_receipt_lists_waiting_prompts(seen: tuple[RawCli, dict[str, Frame]]) -> Json:
     """The answer to an interrupt lists what is `still_queued`."""
     return part(seen[1]["receipt"], "response").get("still_queued")
 
@@ -241,7 +240,7 @@ def the_interrupt_receipt_lists_waiting_prompts(seen: tuple[RawCli, dict[str, Fr
 @taken_back.feature(
     "9", sees=["cancelled"], absent=[], without="the answer to the request settles it"
 )
-def lifecycle_tells_what_was_taken_back(seen: tuple[RawCli, dict[str, Frame]]) -> list[Any]:
+def lifecycle_tells_what_was_taken_back(seen: tuple[RawCli, dict[str, Frame]]) -> list[Json]:
     """`command_lifecycle: cancelled` ends a prompt that was taken back."""
     frames = [f for f in seen[0].of("command_lifecycle") if f.get("command_uuid") == THIRD]
     return [frame.get("state") for frame in frames][-1:]
@@ -262,7 +261,7 @@ async def all_taken_back(stage: Stage) -> tuple[RawCli, Frame]:
 
 
 @all_taken_back.feature("7", sees=[SECOND], absent=None, without="we hold the queue and empty it")
-def an_interrupt_can_take_waiting_prompts_along(seen: tuple[RawCli, Frame]) -> Any:
+def an_interrupt_can_take_waiting_prompts_along(seen: tuple[RawCli, Frame]) -> Json:
     """`cancel_queued` takes waiting prompts along and lists them as `cancelled`."""
     return part(seen[1], "response").get("cancelled")
 
@@ -287,7 +286,7 @@ async def taken_back_at_once(stage: Stage) -> tuple[RawCli, Frame]:
 @taken_back_at_once.canary(
     "7", sees=[{"cancelled": False}, False], so="a `false` is not believed: the turn must settle"
 )
-def taking_back_at_once_is_answered_wrongly(seen: tuple[RawCli, Frame]) -> list[Any]:
+def taking_back_at_once_is_answered_wrongly(seen: tuple[RawCli, Frame]) -> list[Json]:
     """Right after a send, `cancelled: false` is answered although the prompt never runs."""
     cli, answer = seen
     ran = any(request.last_text == "unwanted" for request in cli.model.asked)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
+from steersman._json import Json, JsonDict
 from steersman.testing.script import call, say
 from steersman_conformance.checks import scene
 from steersman_conformance.raw import RawCli
@@ -40,13 +40,13 @@ async def going_on(stage: Stage) -> dict[str, RawCli]:
 
 
 @going_on.must("14", sees=[OURS, OURS])
-def resume_and_continue_keep_the_id(seen: dict[str, RawCli]) -> list[Any]:
+def resume_and_continue_keep_the_id(seen: dict[str, RawCli]) -> list[Json]:
     """`--resume` and `--continue` go on under the same session id."""
     return [seen[name].result.get("session_id") for name in ("resumed", "continued")]
 
 
 @going_on.must("14", sees=[True, FORK])
-def a_fork_has_an_id_of_its_own(seen: dict[str, RawCli]) -> list[Any]:
+def a_fork_has_an_id_of_its_own(seen: dict[str, RawCli]) -> list[Json]:
     """`--fork-session` makes a new id, or takes the one in `--session-id`."""
     made, given = (seen[name].result["session_id"] for name in ("forked", "forked to"))
     return [made not in (OURS, FORK), given]
@@ -84,13 +84,13 @@ async def refused_sessions(stage: Stage) -> dict[str, RawCli]:
 
 
 @refused_sessions.must("14", sees={name: [1, True] for name in REFUSED})
-def bad_session_ids_are_refused(seen: dict[str, RawCli]) -> dict[str, Any]:
+def bad_session_ids_are_refused(seen: dict[str, RawCli]) -> JsonDict:
     """An id in use, an unknown one and a malformed one end the CLI with status 1."""
     return {name: [cli.status, bool(cli.stderr.strip())] for name, cli in seen.items()}
 
 
 @refused_sessions.must("2", sees=[0, "error_during_execution", 0])
-def a_refused_resume_also_writes_a_result(seen: dict[str, RawCli]) -> list[Any]:
+def a_refused_resume_also_writes_a_result(seen: dict[str, RawCli]) -> list[Json]:
     """An unknown id to resume gives an empty result and no answer to `initialize`."""
     cli = seen["no such id"]
     answers = len(cli.of("control_response"))
@@ -143,7 +143,7 @@ async def cut_history(stage: Stage) -> RawCli:
 
 
 @cut_history.must("14", sees=[OURS, True, False])
-def history_can_be_cut(cli: RawCli) -> list[Any]:
+def history_can_be_cut(cli: RawCli) -> list[Json]:
     """`--resume-session-at` goes on from an earlier message, under the same id."""
     told = str(cli.model.asked[0].body["messages"])
     return [cli.result.get("session_id"), "'one'" in told, "'two'" in told]
@@ -168,7 +168,7 @@ async def killed_in_a_tool(stage: Stage) -> RawCli:
 
 
 @killed_in_a_tool.must("14", sees=[1, True, "Echo: what now?"])
-def a_killed_session_can_be_resumed(cli: RawCli) -> list[Any]:
+def a_killed_session_can_be_resumed(cli: RawCli) -> list[Json]:
     """After a kill in the middle of a tool the session goes on, and reruns nothing by itself."""
     told = "xyzzy" in str(cli.model.asked[0].body["messages"])
     return [len(cli.model.asked), told, cli.result.get("result")]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
+from steersman._json import Json
 from steersman.testing.script import call, calls, say, think
 from steersman_conformance.checks import scene
 from steersman_conformance.frames import Fits, Frame, calls_tool_server, is_result, part
@@ -44,7 +44,7 @@ async def two_turns(stage: Stage) -> RawCli:
 
 
 @two_turns.must("5", sees=["Once upon a time", "Bye."])
-def one_result_ends_each_turn(cli: RawCli) -> list[Any]:
+def one_result_ends_each_turn(cli: RawCli) -> list[Json]:
     """Prompts sent one after the other get one result each."""
     return [each.get("result") for each in cli.results]
 
@@ -68,7 +68,7 @@ def init_has_the_fields_we_read(cli: RawCli) -> list[str]:
 
 
 @two_turns.must("14", sees=[SESSION])
-def the_chosen_session_id_is_used(cli: RawCli) -> list[Any]:
+def the_chosen_session_id_is_used(cli: RawCli) -> list[Json]:
     """`--session-id` is the id on every frame."""
     return sorted({frame["session_id"] for frame in cli.frames if "session_id" in frame})
 
@@ -86,7 +86,7 @@ def cost_is_summed_over_the_process(cli: RawCli) -> bool:
     absent=[],
     without="replayed prompts tell the start",
 )
-def lifecycle_follows_a_prompt(cli: RawCli) -> list[Any]:
+def lifecycle_follows_a_prompt(cli: RawCli) -> list[Json]:
     """`command_lifecycle` tells what becomes of a prompt with a uuid."""
     return [f.get("state") for f in cli.of("command_lifecycle") if f.get("command_uuid") == FIRST]
 
@@ -94,19 +94,19 @@ def lifecycle_follows_a_prompt(cli: RawCli) -> list[Any]:
 @two_turns.feature(
     "6", sees=[[FIRST], [SECOND]], absent=[None, None], without="a result settles what was replayed"
 )
-def results_name_their_prompts(cli: RawCli) -> list[Any]:
+def results_name_their_prompts(cli: RawCli) -> list[Json]:
     """`user_message_uuids` on a result names the prompts that it settles."""
     return [each.get("user_message_uuids") for each in cli.results]
 
 
 @two_turns.feature("6", sees=FIRST, absent=None, without="frames go to the prompt at work")
-def the_first_answer_names_its_prompt(cli: RawCli) -> Any:
+def the_first_answer_names_its_prompt(cli: RawCli) -> Json:
     """The first assistant frame of a turn names the prompt."""
     return cli.of("assistant")[0].get("user_message_uuid")
 
 
 @two_turns.feature("5", sees=[0, 1], absent=[None, None], without="results are counted by us")
-def results_are_numbered(cli: RawCli) -> list[Any]:
+def results_are_numbered(cli: RawCli) -> list[Json]:
     """`result_index` counts the results of a process."""
     return [each.get("result_index") for each in cli.results]
 
@@ -114,7 +114,7 @@ def results_are_numbered(cli: RawCli) -> list[Any]:
 @two_turns.feature(
     "5", sees="completed", absent=None, without="the outcome is read from the subtype"
 )
-def results_tell_why_the_turn_ended(cli: RawCli) -> Any:
+def results_tell_why_the_turn_ended(cli: RawCli) -> Json:
     """`terminal_reason` says why a turn ended."""
     return cli.results[0].get("terminal_reason")
 
@@ -132,7 +132,7 @@ def init_announces_the_interrupt_receipt(cli: RawCli) -> bool:
 
 
 @two_turns.must("5", sees=["running", "idle"] * 2)
-def states_bracket_each_turn(cli: RawCli) -> list[Any]:
+def states_bracket_each_turn(cli: RawCli) -> list[Json]:
     """With the switch, `session_state_changed` says running and idle around each turn."""
     return [each.get("state") for each in cli.of("system", "session_state_changed")]
 
@@ -145,7 +145,7 @@ def idle_comes_after_the_result(cli: RawCli) -> bool:
 
 
 @two_turns.must("5", sees=["thinking", "text", "tool_use", "text", "text"])
-def one_frame_per_content_block(cli: RawCli) -> list[Any]:
+def one_frame_per_content_block(cli: RawCli) -> list[Json]:
     """Each finished block comes in an assistant frame of its own."""
     return [block["type"] for frame in cli.of("assistant") for block in frame["message"]["content"]]
 
@@ -158,7 +158,7 @@ def blocks_of_one_answer_share_its_id(cli: RawCli) -> list[int]:
 
 
 @two_turns.must("5", sees=CHUNKS)
-def partial_text_comes_as_the_model_sends_it(cli: RawCli) -> list[Any]:
+def partial_text_comes_as_the_model_sends_it(cli: RawCli) -> list[Json]:
     """`stream_event` frames carry the API's own events, piece by piece."""
     return [text for text in _deltas(cli) if text in CHUNKS]
 
@@ -171,7 +171,7 @@ def a_whole_block_comes_before_its_stop_event(cli: RawCli) -> bool:
 
 
 @two_turns.must("5", sees=["toolu_echo", "seen", False])
-def tool_results_come_in_user_frames(cli: RawCli) -> list[Any]:
+def tool_results_come_in_user_frames(cli: RawCli) -> list[Json]:
     """What a tool gave comes as a block of a user frame."""
     block = cli.tool_results[0]
     return [block["tool_use_id"], block["content"], bool(block.get("is_error"))]
@@ -190,7 +190,7 @@ def the_transcript_is_named_for_the_session(cli: RawCli) -> list[str]:
     return [path.name for path in (config / "projects").glob("*/*.jsonl")]
 
 
-def _deltas(cli: RawCli) -> list[Any]:
+def _deltas(cli: RawCli) -> list[Json]:
     events: list[Frame] = [frame["event"] for frame in cli.of("stream_event")]
     return [part(event, "delta").get("text") for event in events]
 
@@ -208,7 +208,7 @@ async def replayed_prompts(stage: Stage) -> RawCli:
 
 
 @replayed_prompts.must("6", sees=[FIRST])
-def replays_carry_the_uuid(cli: RawCli) -> list[Any]:
+def replays_carry_the_uuid(cli: RawCli) -> list[Json]:
     """`--replay-user-messages` echoes a prompt with its uuid: the sign of old that it began."""
     return [frame.get("uuid") for frame in cli.of("user") if frame.get("isReplay")]
 
@@ -277,7 +277,7 @@ def read_only_tools_run_side_by_side(seen: tuple[RawCli, int]) -> int:
 
 
 @tools_side_by_side.must("18", sees=[["toolu_1", "toolu_2", "toolu_3"]] * 2)
-def tool_use_ids_are_unique(seen: tuple[RawCli, int]) -> list[Any]:
+def tool_use_ids_are_unique(seen: tuple[RawCli, int]) -> list[Json]:
     """Every tool use id comes once in a call and once in a result (an old fault doubled them)."""
     cli, _ = seen
     called = [
@@ -307,7 +307,7 @@ async def too_many_rounds(stage: Stage) -> RawCli:
 
 
 @too_many_rounds.must("5", sees=["error_max_turns", True])
-def max_turns_ends_the_turn_with_an_error(cli: RawCli) -> list[Any]:
+def max_turns_ends_the_turn_with_an_error(cli: RawCli) -> list[Json]:
     """`--max-turns` gives `error_max_turns`."""
     return [cli.results[0].get("subtype"), cli.results[0].get("is_error")]
 
@@ -332,7 +332,7 @@ async def shaped_output(stage: Stage) -> RawCli:
 
 
 @shaped_output.must("14", sees={"n": 4})
-def structured_output_is_in_the_result(cli: RawCli) -> Any:
+def structured_output_is_in_the_result(cli: RawCli) -> Json:
     """With a schema the result holds `structured_output`."""
     return cli.result.get("structured_output")
 
@@ -348,7 +348,7 @@ async def shape_never_given(stage: Stage) -> RawCli:
 @shape_never_given.canary(
     "14", sees=["success", False, False], so="`run(output=T)` raises `NoOutput` by itself"
 )
-def a_missing_shape_counts_as_success(cli: RawCli) -> list[Any]:
+def a_missing_shape_counts_as_success(cli: RawCli) -> list[Json]:
     """A model that never gives the structured output ends in a plain success."""
     result = cli.result
     return [result.get("subtype"), result.get("is_error"), "structured_output" in result]
@@ -388,7 +388,7 @@ def _bare(cli: RawCli, characters: str) -> list[str]:
 
 
 @odd_text.must("3", sees=ODD_TEXT)
-def text_comes_through_unchanged(cli: RawCli) -> Any:
+def text_comes_through_unchanged(cli: RawCli) -> Json:
     """What the model says comes through to the last character."""
     return cli.results[0].get("result")
 
@@ -422,13 +422,13 @@ async def background_agent(stage: Stage) -> RawCli:
 
 
 @background_agent.must("13", sees=["started", "it is done"])
-def background_work_starts_a_turn_of_its_own(cli: RawCli) -> list[Any]:
+def background_work_starts_a_turn_of_its_own(cli: RawCli) -> list[Json]:
     """A background agent ends in a turn that nobody asked for, with a result."""
     return [each.get("result") for each in cli.results]
 
 
 @background_agent.must("13", sees="task-notification")
-def an_unasked_turn_tells_its_origin(cli: RawCli) -> Any:
+def an_unasked_turn_tells_its_origin(cli: RawCli) -> Json:
     """The result of a turn that nobody asked for has an `origin`."""
     return part(cli.result, "origin").get("kind")
 
