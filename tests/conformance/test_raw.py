@@ -57,7 +57,7 @@ async def test_a_wait_in_vain_gives_nothing() -> None:
     assert await cli.wait(is_result) == {}
     cli.exited(3)
     assert await cli.wait(is_result) == {}
-    assert await cli.gone() == 3
+    assert await cli.wait_exited() == 3
 
 
 async def test_what_the_cli_asks_is_answered_and_the_unknown_refused() -> None:

@@ -90,7 +90,7 @@ async def conform(
     begun = time.monotonic()
     bar = _Progress(sys.stderr if progress is None else progress, scenes)
     observed = await runner.play(
-        scenes, program, jobs=arguments.jobs, patience=arguments.patience, heard=bar.advance
+        scenes, program, jobs=arguments.jobs, patience=arguments.patience, on_done=bar.advance
     )
     bar.clear()
     if arguments.record:
@@ -106,7 +106,7 @@ async def conform(
             for check in scene.checks
         ],
     )
-    _tell(report, arguments, screen)
+    _print_report(report, arguments, screen)
     return GOOD if report.is_good else BAD
 
 
@@ -134,7 +134,7 @@ def _record(arguments: ConformArguments, version: str, observed: JsonDict, out: 
     return GOOD
 
 
-def _tell(report: Report, arguments: ConformArguments, out: TextIO) -> None:
+def _print_report(report: Report, arguments: ConformArguments, out: TextIO) -> None:
     if arguments.json is not None and str(arguments.json) == "-":
         print(report.json(), file=out)
         return
@@ -157,8 +157,8 @@ class _Progress:
     def advance(self, scene: Scene[Any]) -> None:
         self._done += 1
         if self._is_shown:
-            told = f"{self._done}/{self._all} scenes, {scene.name}"
-            self._out.write(f"\r\x1b[K{told[:78]}")
+            text = f"{self._done}/{self._all} scenes, {scene.name}"
+            self._out.write(f"\r\x1b[K{text[:78]}")
             self._out.flush()
 
     def clear(self) -> None:

@@ -12,7 +12,7 @@ __all__ = [
     "Frame",
     "asks",
     "blocks_of",
-    "calls_tool_server",
+    "calls_mcp_server",
     "is_result",
     "is_type",
     "part",
@@ -51,7 +51,7 @@ def asks(subtype: str) -> Fits:
     )
 
 
-def calls_tool_server(method: str) -> Fits:
+def calls_mcp_server(method: str) -> Fits:
     """A test for messages to our tool servers."""
     return lambda frame: (
         asks("mcp_message")(frame) and part(frame["request"], "message").get("method") == method

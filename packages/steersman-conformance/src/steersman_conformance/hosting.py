@@ -13,7 +13,7 @@ from steersman import _json
 from steersman._json import Json, JsonDict
 from steersman_conformance.frames import part
 
-__all__ = ["HOLD", "Answers", "Refusal", "allow", "hold", "standard_answers", "tool_server"]
+__all__ = ["HOLD", "Answers", "Refusal", "allow", "hold", "mcp_server", "standard_answers"]
 
 Answers = Mapping[str, Callable[[JsonDict], Any]]
 """By the subtype of the request."""
@@ -44,11 +44,11 @@ def standard_answers() -> Answers:
     return {
         "can_use_tool": allow,
         "hook_callback": lambda _: {},
-        "mcp_message": tool_server(),
+        "mcp_message": mcp_server(),
     }
 
 
-def tool_server(
+def mcp_server(
     call: Callable[[JsonDict], Any] = lambda _: "done",
     *,
     names: tuple[str, ...] = ("work",),
@@ -59,7 +59,7 @@ def tool_server(
     def serve(request: JsonDict) -> Json:
         message: JsonDict = part(request, "message")
         answers: dict[str, Callable[[], Any]] = {
-            "initialize": lambda: _greeting(message),
+            "initialize": lambda: _initialize_result(message),
             "tools/list": lambda: {"tools": [_tool(name, read_only=read_only) for name in names]},
             "tools/call": lambda: _content(call(part(message, "params"))),
         }
@@ -77,7 +77,7 @@ def rpc(message: JsonDict, result: Json) -> JsonDict:
     return {"mcp_response": response}
 
 
-def _greeting(message: JsonDict) -> JsonDict:
+def _initialize_result(message: JsonDict) -> JsonDict:
     version = part(message, "params").get("protocolVersion")
     info = {"name": "conform", "version": "1"}
     return {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}

@@ -53,7 +53,7 @@ class RawCli:
         self._framer = LineFramer()
         self._numbers = itertools.count(1)
         self._waiting: list[tuple[Fits, asyncio.Future[Frame]]] = []
-        self._gone = asyncio.Event()
+        self._exited = asyncio.Event()
         self._channel: Channel | None = None
 
     # What the CLI says: the receiver of the transport
@@ -72,7 +72,7 @@ class RawCli:
         for line in self._framer.finish():
             self._take(b"" if isinstance(line, Oversize) else line)
         self.status = status
-        self._gone.set()
+        self._exited.set()
         for _, future in self._waiting:
             if not future.done():
                 future.set_result({})
@@ -150,7 +150,7 @@ class RawCli:
         for frame in self.frames[after:]:
             if fits(frame):
                 return frame
-        if self._gone.is_set():
+        if self._exited.is_set():
             return {}
         future: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
         entry = (fits, future)
@@ -172,7 +172,7 @@ class RawCli:
         """Put a control request and wait for its answer."""
         return await self.answered(self.request(subtype, **fields))
 
-    async def greet(self, **fields: Json) -> Frame:
+    async def initialize(self, **fields: Json) -> Frame:
         """Make the handshake; gives what the CLI tells about itself."""
         return part(await self.ask("initialize", **fields), "response")
 
@@ -198,11 +198,11 @@ class RawCli:
 
     # How it ends
 
-    async def gone(self) -> int | None:
+    async def wait_exited(self) -> int | None:
         """Wait for it to end by itself; gives its exit status, None if it does not."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self._patience):
-                await self._gone.wait()
+                await self._exited.wait()
         return self.status
 
     def end_input(self) -> None:
@@ -213,13 +213,13 @@ class RawCli:
     async def end(self) -> int | None:
         """Close its input and wait for it to end."""
         self.end_input()
-        return await self.gone()
+        return await self.wait_exited()
 
     async def kill(self) -> None:
         """See it gone, whatever it is doing."""
-        if self._channel is not None and not self._gone.is_set():
+        if self._channel is not None and not self._exited.is_set():
             self._channel.kill()
-            await self._gone.wait()
+            await self._exited.wait()
             self.status = None
 
     # What was seen

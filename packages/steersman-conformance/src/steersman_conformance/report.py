@@ -65,7 +65,7 @@ class Report:
                 yield ""
                 yield f"{HEADINGS[verdict]} ({len(found)})"
                 for finding in found:
-                    yield from _told(finding, width)
+                    yield from _finding_lines(finding, width)
         yield ""
         yield from textwrap.wrap(self._sum(), width, subsequent_indent="  ", break_on_hyphens=False)
 
@@ -100,7 +100,7 @@ class Report:
         return f"FAILED: {counts}: {', '.join(bad)}"
 
 
-def _told(finding: Finding, width: int) -> Iterator[str]:
+def _finding_lines(finding: Finding, width: int) -> Iterator[str]:
     check = finding.check
     yield f"  {check.section.ljust(GUTTER - 2)}{check.name}"
     if finding.verdict is Verdict.HOLDS:
@@ -112,8 +112,8 @@ def _told(finding: Finding, width: int) -> Iterator[str]:
         if finding.recorded is not NEVER and finding.recorded != check.expected:
             yield from _wrapped(f"recorded {_short(finding.recorded)}", width)
     if check.remedy:
-        word = "so" if check.kind is Kind.CANARY else "without it"
-        yield from _wrapped(f"{word}: {check.remedy}", width)
+        label = "so" if check.kind is Kind.CANARY else "without it"
+        yield from _wrapped(f"{label}: {check.remedy}", width)
 
 
 def _wrapped(text: str, width: int) -> Iterator[str]:
@@ -122,8 +122,8 @@ def _wrapped(text: str, width: int) -> Iterator[str]:
 
 
 def _short(value: Json) -> str:
-    told = json.dumps(value)
-    return told if len(told) <= LONGEST_VALUE else f"{told[:LONGEST_VALUE]}…"
+    text = json.dumps(value)
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
 
 
 def _entry(finding: Finding) -> JsonDict:

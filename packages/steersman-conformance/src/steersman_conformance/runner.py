@@ -13,14 +13,14 @@ from steersman.testing.sandbox import CliSandbox
 from steersman_conformance.checks import Check, Scene
 from steersman_conformance.stage import Stage
 
-__all__ = ["PATIENCE", "Heard", "play", "version_of"]
+__all__ = ["PATIENCE", "OnDone", "play", "version_of"]
 
 PATIENCE = 30.0
 """Seconds for anything that should happen at once; a busy machine needs some of them."""
 
 SCENE_LIMIT = 90.0
 
-Heard = Callable[[Scene[Any]], None]
+OnDone = Callable[[Scene[Any]], None]
 """Told when a scene is over."""
 
 
@@ -30,7 +30,7 @@ async def play(
     *,
     jobs: int = 2,
     patience: float = PATIENCE,
-    heard: Heard = lambda _: None,
+    on_done: OnDone = lambda _: None,
 ) -> JsonDict:
     """What each check observes, by its name. Raises `LaunchError` if `program` cannot be run."""
     turnstile = asyncio.Semaphore(jobs)
@@ -38,7 +38,7 @@ async def play(
     async def in_turn(scene: Scene[Any]) -> JsonDict:
         async with turnstile:
             seen = await _play(scene, program, patience)
-        heard(scene)
+        on_done(scene)
         return seen
 
     async with asyncio.TaskGroup() as group:
@@ -71,7 +71,7 @@ async def version_of(program: str, patience: float = PATIENCE) -> str:
     """The version that a CLI claims to be. Raises `LaunchError`, or `StartupError` without one."""
     with CliSandbox() as box:
         async with Stage(program, box, patience).cli(argv=["--version"]) as cli:
-            await cli.gone()
+            await cli.wait_exited()
     found = re.search(r"\d+\.\d+\.\d+", "\n".join(cli.noise))
     if found is None:
         raise StartupError(

@@ -28,7 +28,7 @@ ASKING = "--permission-prompt-tool=stdio"
 
 STATES = {"CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1"}
 
-Said = script.Answer | script.Scene
+ModelStep = script.Answer | script.Scene
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Stage:
     @asynccontextmanager
     async def cli(
         self,
-        *steps: Said,
+        *steps: ModelStep,
         flags: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
         answers: Answers | None = None,

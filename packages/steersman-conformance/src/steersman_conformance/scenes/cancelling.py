@@ -5,18 +5,18 @@ from __future__ import annotations
 from steersman._json import Json
 from steersman.testing.script import call, say, stall
 from steersman_conformance.checks import scene
-from steersman_conformance.frames import Frame, asks, calls_tool_server, is_result, part
-from steersman_conformance.hosting import HOLD, allow, hold, rpc, tool_server
+from steersman_conformance.frames import Frame, asks, calls_mcp_server, is_result, part
+from steersman_conformance.hosting import HOLD, allow, hold, mcp_server, rpc
 from steersman_conformance.raw import RawCli
 from steersman_conformance.stage import Stage
 
 __all__ = ["SCENES"]
 
 
-def _at(cli: RawCli, word: str) -> int:
+def _at(cli: RawCli, type_: str) -> int:
     """Where the first frame of a kind stands."""
-    words = [str(frame.get("type")) for frame in cli.frames]
-    return words.index(word) if word in words else -1
+    types = [str(frame.get("type")) for frame in cli.frames]
+    return types.index(type_) if type_ in types else -1
 
 
 # --- With nothing to stop ---------------------------------------------------------------
@@ -25,7 +25,7 @@ def _at(cli: RawCli, word: str) -> int:
 @scene
 async def interrupted_while_idle(stage: Stage) -> tuple[RawCli, Frame, int]:
     async with stage.cli(say("fine")) as cli:
-        await cli.greet()
+        await cli.initialize()
         answer = await cli.ask("interrupt")
         await cli.settle()
         results = len(cli.results)
@@ -55,7 +55,7 @@ def an_idle_interrupt_has_a_receipt(seen: tuple[RawCli, Frame, int]) -> Json:
 async def interrupted_in_the_text(stage: Stage) -> RawCli:
     flags = ["--include-partial-messages"]
     async with stage.cli(say("half a") + stall() + say(" thought"), flags=flags) as cli:
-        await cli.greet()
+        await cli.initialize()
         cli.post("go")
         await cli.wait(lambda frame: "half a" in str(frame.get("event")))
         await cli.ask("interrupt")
@@ -113,7 +113,7 @@ async def interrupted_at_a_question(stage: Stage) -> RawCli:
     async with stage.cli(
         call("Write", file_path=written, content="x"), answers={"can_use_tool": hold}
     ) as cli:
-        await cli.greet()
+        await cli.initialize()
         cli.post("go")
         asked = await cli.wait(asks("can_use_tool"))
         await cli.ask("interrupt")
@@ -149,7 +149,7 @@ def an_open_tool_gets_a_result_that_is_an_error(cli: RawCli) -> bool:
 async def interrupted_at_a_hook(stage: Stage) -> RawCli:
     hooks = {"PreToolUse": [{"hookCallbackIds": ["guard"]}]}
     async with stage.cli(call("Bash", command="true"), answers={"hook_callback": hold}) as cli:
-        await cli.greet(hooks=hooks)
+        await cli.initialize(hooks=hooks)
         cli.post("go")
         await cli.wait(asks("hook_callback"))
         await cli.ask("interrupt")
@@ -172,14 +172,14 @@ async def interrupted_in_a_tool(stage: Stage) -> RawCli:
     async with stage.cli(
         call("mcp__key__work"),
         flags=["--allowedTools=mcp__key"],
-        answers={"mcp_message": tool_server(lambda _: HOLD)},
+        answers={"mcp_message": mcp_server(lambda _: HOLD)},
     ) as cli:
-        await cli.greet(sdkMcpServers=["key"])
+        await cli.initialize(sdkMcpServers=["key"])
         cli.post("go")
-        asked = await cli.wait(calls_tool_server("tools/call"))
+        asked = await cli.wait(calls_mcp_server("tools/call"))
         await cli.ask("interrupt")
         await cli.wait(is_result)
-        await cli.wait(calls_tool_server("notifications/cancelled"))
+        await cli.wait(calls_mcp_server("notifications/cancelled"))
         cli.answer(asked, rpc(asked["request"]["message"], {"content": []}))
         await cli.prompt("next")
     return cli
@@ -188,8 +188,8 @@ async def interrupted_in_a_tool(stage: Stage) -> RawCli:
 @interrupted_in_a_tool.must("9", sees=[True, 0])
 def a_tool_of_ours_is_cancelled_by_a_notification(cli: RawCli) -> list[Json]:
     """A tool call is taken back by `notifications/cancelled`, not by a cancel of the request."""
-    (called,) = [frame for frame in cli.frames if calls_tool_server("tools/call")(frame)]
-    notes = [frame for frame in cli.frames if calls_tool_server("notifications/cancelled")(frame)]
+    (called,) = [frame for frame in cli.frames if calls_mcp_server("tools/call")(frame)]
+    notes = [frame for frame in cli.frames if calls_mcp_server("notifications/cancelled")(frame)]
     number = called["request"]["message"]["id"]
     meant = [note["request"]["message"]["params"]["requestId"] for note in notes]
     return [number in meant, len(cli.of("control_cancel_request"))]
@@ -197,7 +197,7 @@ def a_tool_of_ours_is_cancelled_by_a_notification(cli: RawCli) -> list[Json]:
 
 @interrupted_in_a_tool.must("9", sees="Echo: next")
 def a_late_tool_result_is_ignored(cli: RawCli) -> Json:
-    """What a tool says after the interrupt is not heard."""
+    """What a tool says after the interrupt is not on_done."""
     return cli.result.get("result")
 
 
@@ -207,7 +207,7 @@ def a_late_tool_result_is_ignored(cli: RawCli) -> Json:
 @scene
 async def cancelled_request(stage: Stage) -> Frame:
     async with stage.cli(say("main")) as cli:
-        await cli.greet()
+        await cli.initialize()
         await cli.prompt("hello")
         # A CLI that does not listen gets its answer in the end, and so do we.
         cli.script.branch(lambda _: True, stall(2) + say("too late"))

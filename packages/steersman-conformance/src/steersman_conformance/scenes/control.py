@@ -49,7 +49,7 @@ MAY_BE_SERVED: dict[str, JsonDict] = {
 async def vocabulary(stage: Stage) -> Answered:
     (stage.box.project / "there.txt").write_text("here")
     async with stage.cli() as cli:
-        await cli.greet()
+        await cli.initialize()
         await cli.prompt("hello")
         return {
             subtype: await cli.ask(subtype, **fields)
@@ -84,7 +84,7 @@ _state_what_is_served(vocabulary)
 async def other_models(stage: Stage) -> tuple[RawCli, Answered]:
     answers: Answered = {}
     async with stage.cli() as cli:
-        await cli.greet()
+        await cli.initialize()
         await cli.prompt("default")
         answers["haiku"] = await cli.ask("set_model", model="claude-haiku-4-5")
         await cli.prompt("haiku")
@@ -118,7 +118,7 @@ async def other_modes(stage: Stage) -> tuple[RawCli, Answered]:
     modes = ("acceptEdits", "plan", "dontAsk", "default", "bypassPermissions", "no-such-mode")
     path = str(stage.box.project / "written")
     async with stage.cli(call("Write", file_path=path, content="x")) as cli:
-        await cli.greet()
+        await cli.initialize()
         answers = {mode: await cli.ask("set_permission_mode", mode=mode) for mode in modes}
         await cli.ask("set_permission_mode", mode="acceptEdits")
         await cli.prompt("write")
@@ -158,7 +158,7 @@ def accept_edits_does_not_ask(seen: tuple[RawCli, Answered]) -> list[Json]:
 @scene
 async def requests_during_a_turn(stage: Stage) -> tuple[RawCli, Answered]:
     async with stage.cli(say("slow") + stall() + say(" turn")) as cli:
-        await cli.greet()
+        await cli.initialize()
         cli.post("go")
         await cli.asked_the_model(1)
         ids = {name: cli.request("mcp_status") for name in ("one", "two", "three")}
@@ -193,7 +193,7 @@ def messages_of_unknown_servers_are_acknowledged(seen: tuple[RawCli, Answered]) 
 @scene
 async def side_question(stage: Stage) -> Answered:
     async with stage.cli(say("main"), stall()) as cli:
-        await cli.greet()
+        await cli.initialize()
         await cli.prompt("hello")
         answered = await cli.ask("side_question", question="what was said?")
     return {"answered": answered}
@@ -211,7 +211,7 @@ async def servers_set_later(stage: Stage) -> tuple[RawCli, Answered]:
     async with stage.cli(
         say("a"), call("mcp__late__work"), flags=["--allowedTools=mcp__late"]
     ) as cli:
-        await cli.greet()
+        await cli.initialize()
         await cli.prompt("nothing yet")
         answer = await cli.ask("mcp_set_servers", servers=server)
         await cli.prompt("work")
@@ -238,7 +238,7 @@ async def rewound_files(stage: Stage) -> tuple[RawCli, Answered]:
         say("written"),
         env=env,
     ) as cli:
-        await cli.greet()
+        await cli.initialize()
         await cli.prompt("write", uuid=uuid)
         written = path.read_text()
         answers["dry"] = await cli.ask("rewind_files", user_message_id=uuid, dry_run=True)
@@ -262,9 +262,9 @@ def files_can_be_rewound(seen: tuple[RawCli, Answered]) -> list[Json]:
 @scene
 async def ended_session(stage: Stage) -> int | None:
     async with stage.cli() as cli:
-        await cli.greet()
+        await cli.initialize()
         cli.request("end_session")
-        return await cli.gone()
+        return await cli.wait_exited()
 
 
 @ended_session.feature("7", sees=0, absent=None, without="the end of its input ends it")

@@ -33,7 +33,7 @@ async def api_errors(stage: Stage) -> dict[str, Frame]:
     )
     seen: dict[str, Frame] = {}
     async with stage.cli(*script, env=FEW_RETRIES) as cli:
-        await cli.greet()
+        await cli.initialize()
         for name in ("bad", "missing", "busy", "broken", "long"):
             start = cli.here
             result = await cli.prompt(name)
@@ -81,7 +81,7 @@ def broken_tool_input_is_an_error_of_the_tool(seen: dict[str, Frame]) -> Json:
 
 @api_errors.feature("15", without="the tool's error is all there is")
 def broken_tool_input_is_kept(seen: dict[str, Frame]) -> bool:
-    """Tool input that is no JSON is told as `__unparsedToolInput`."""
+    """Tool input that is no JSON is text as `__unparsedToolInput`."""
     return any("__unparsedToolInput" in str(frame) for frame in seen["broken"]["frames"])
 
 
@@ -96,7 +96,7 @@ def a_text_at_its_limit_goes_on(seen: dict[str, Frame]) -> list[Json]:
 async def wrong_key(stage: Stage) -> RawCli:
     refused = [fail(401, "invalid x-api-key") for _ in range(4)]
     async with stage.cli(*refused, env=FEW_RETRIES) as cli:
-        await cli.greet()
+        await cli.initialize()
         await cli.prompt("hello")
     return cli
 
@@ -121,7 +121,7 @@ async def cut_stream(stage: Stage) -> RawCli:
     broken = say("half of", chunks=["half", " of"]) + cut()
     flags = ["--include-partial-messages"]
     async with stage.cli(broken, say("whole"), flags=flags, env=FEW_RETRIES) as cli:
-        await cli.greet()
+        await cli.initialize()
         await cli.prompt("tell")
     return cli
 
@@ -141,7 +141,7 @@ def a_cut_stream_says_what_to_drop(cli: RawCli) -> bool:
 @scene
 async def no_credential(stage: Stage) -> RawCli:
     async with stage.cli(env={"ANTHROPIC_API_KEY": ""}) as cli:
-        await cli.greet()
+        await cli.initialize()
         await cli.prompt("hello")
     return cli
 
@@ -149,8 +149,8 @@ async def no_credential(stage: Stage) -> RawCli:
 @no_credential.must("19.19", sees=["success", True, True])
 def no_credential_is_an_ordinary_turn(cli: RawCli) -> list[Json]:
     """Without a login a turn ends in `success` with `is_error`, saying so."""
-    told = str(cli.result.get("result"))
-    return [cli.result.get("subtype"), cli.result.get("is_error"), "login" in told]
+    text = str(cli.result.get("result"))
+    return [cli.result.get("subtype"), cli.result.get("is_error"), "login" in text]
 
 
 # --- How a process ends -----------------------------------------------------------------
@@ -159,12 +159,12 @@ def no_credential_is_an_ordinary_turn(cli: RawCli) -> list[Json]:
 @scene
 async def input_ends_in_a_turn(stage: Stage) -> RawCli:
     async with stage.cli(say("slow") + stall() + say(" but whole")) as cli:
-        await cli.greet()
+        await cli.initialize()
         cli.post("go")
         await cli.asked_the_model(1)
         cli.end_input()
         await cli.release()
-        await cli.gone()
+        await cli.wait_exited()
     return cli
 
 
@@ -180,11 +180,11 @@ async def input_ends_at_a_question(stage: Stage) -> RawCli:
     async with stage.cli(
         call("Write", file_path=path, content="x"), say("done"), answers={"can_use_tool": hold}
     ) as cli:
-        await cli.greet()
+        await cli.initialize()
         cli.post("go")
         await cli.wait(asks("can_use_tool"))
         cli.end_input()
-        await cli.gone()
+        await cli.wait_exited()
     return cli
 
 
@@ -196,11 +196,11 @@ def an_open_question_fails_with_the_input(cli: RawCli) -> list[Json]:
 
 async def _signalled(stage: Stage, number: signal.Signals) -> RawCli:
     async with stage.cli(say("slow") + stall()) as cli:
-        await cli.greet()
+        await cli.initialize()
         cli.post("go")
         await cli.asked_the_model(1)
         os.kill(cli.pid, number)
-        await cli.gone()
+        await cli.wait_exited()
     return cli
 
 

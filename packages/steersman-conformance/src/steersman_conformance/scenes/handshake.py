@@ -1,4 +1,4 @@
-"""Sections 1 to 4: how a CLI is started, greeted, and what breaks it."""
+"""Sections 1 to 4: how a CLI is started, requests, and what breaks it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from steersman._json import Json, JsonDict
 from steersman.testing.script import call, say
 from steersman_conformance.checks import scene
-from steersman_conformance.frames import Frame, asks, calls_tool_server, part
-from steersman_conformance.hosting import HOLD, hold, rpc, tool_server
+from steersman_conformance.frames import Frame, asks, calls_mcp_server, part
+from steersman_conformance.hosting import HOLD, hold, mcp_server, rpc
 from steersman_conformance.raw import RawCli
 from steersman_conformance.stage import STREAM_JSON, Stage
 
@@ -16,7 +16,7 @@ __all__ = ["SCENES"]
 
 
 @dataclass(frozen=True, slots=True)
-class Greeted:
+class Handshake:
     """A CLI and what it said to `initialize`."""
 
     cli: RawCli
@@ -26,71 +26,71 @@ class Greeted:
 
 
 @scene
-async def bare_handshake(stage: Stage) -> Greeted:
+async def bare_handshake(stage: Stage) -> Handshake:
     async with stage.cli() as cli:
         early = await cli.ask("mcp_status")
-        answer = await cli.greet(hooks=None)
+        answer = await cli.initialize(hooks=None)
         await cli.settle()
         before = cli.order
-    return Greeted(cli, {**answer, "early": early}, before)
+    return Handshake(cli, {**answer, "early": early}, before)
 
 
 @bare_handshake.must("1.3")
-def initialize_is_answered_without_a_prompt(seen: Greeted) -> bool:
+def initialize_is_answered_without_a_prompt(seen: Handshake) -> bool:
     """`initialize` is answered before any prompt."""
     return "commands" in seen.answer
 
 
 @bare_handshake.must("1.4", sees=[])
-def nothing_comes_before_the_first_prompt(seen: Greeted) -> list[str]:
+def nothing_comes_before_the_first_prompt(seen: Handshake) -> list[str]:
     """No `system/init` belongs to the handshake: it opens turns."""
-    return [word for word in seen.before_prompt if word not in ("success", "control_response")]
+    return [each for each in seen.before_prompt if each not in ("success", "control_response")]
 
 
 @bare_handshake.must("4", sees=["account", "agents", "commands", "models"])
-def initialize_tells_commands_agents_models_account(seen: Greeted) -> list[str]:
+def initialize_tells_commands_agents_models_account(seen: Handshake) -> list[str]:
     """The answer to `initialize` lists commands, agents, models and the account."""
     return sorted({"account", "agents", "commands", "models"} & seen.answer.keys())
 
 
 @bare_handshake.must("4", sees=[])
-def initialize_tells_no_session_id(seen: Greeted) -> list[str]:
+def initialize_tells_no_session_id(seen: Handshake) -> list[str]:
     """The answer to `initialize` holds no session id: we choose one with `--session-id`."""
     return sorted(name for name in seen.answer if "session_id" in name)
 
 
 @bare_handshake.feature("4", without="features are found by what comes, not by what is announced")
-def initialize_lists_capabilities(seen: Greeted) -> bool:
+def initialize_lists_capabilities(seen: Handshake) -> bool:
     """The answer to `initialize` lists capabilities."""
     return isinstance(seen.answer.get("capabilities"), list)
 
 
 @bare_handshake.feature("4", without="the version is learnt with the first turn")
-def initialize_tells_the_version(seen: Greeted) -> bool:
+def initialize_tells_the_version(seen: Handshake) -> bool:
     """The answer to `initialize` names the CLI's version."""
     return bool(seen.answer.get("claude_code_version"))
 
 
 @bare_handshake.feature("11", without="a hook that fails answers with a refusal of its own")
-def initialize_announces_on_failure(seen: Greeted) -> bool:
+def initialize_announces_on_failure(seen: Handshake) -> bool:
     """`hook_on_failure_supported` tells that `onFailure` is honoured."""
     return seen.answer.get("hook_on_failure_supported") is True
 
 
 @bare_handshake.must("7", sees="success")
-def requests_are_served_before_initialize(seen: Greeted) -> Json:
+def requests_are_served_before_initialize(seen: Handshake) -> Json:
     """A control request ahead of `initialize` is served."""
     return seen.answer["early"].get("subtype")
 
 
 @bare_handshake.must("16", sees=0)
-def end_of_input_ends_an_idle_cli(seen: Greeted) -> int | None:
+def end_of_input_ends_an_idle_cli(seen: Handshake) -> int | None:
     """The end of its input ends an idle CLI with status 0."""
     return seen.cli.status
 
 
 @bare_handshake.must("16", sees="")
-def stderr_is_silent(seen: Greeted) -> str:
+def stderr_is_silent(seen: Handshake) -> str:
     """A CLI with nothing to complain about writes nothing on stderr."""
     return seen.cli.stderr[:300]
 
@@ -101,7 +101,7 @@ def stderr_is_silent(seen: Greeted) -> str:
 @scene
 async def odd_lines(stage: Stage) -> RawCli:
     async with stage.cli(say("sane")) as cli:
-        await cli.greet()
+        await cli.initialize()
         cli.write(b"\n[]\n7\n")
         cli.send({"type": "keep_alive"})
         cli.send({"type": "never_heard_of"})
@@ -110,8 +110,8 @@ async def odd_lines(stage: Stage) -> RawCli:
             {"type": "control_response", "response": {"subtype": "success", "request_id": "no"}}
         )
         cli.request("no_such_request")
-        await cli.greet(hooks="nonsense")
-        await cli.greet(no_such_field=1)
+        await cli.initialize(hooks="nonsense")
+        await cli.initialize(no_such_field=1)
         await cli.prompt("still there?")
     return cli
 
@@ -171,9 +171,9 @@ async def fatal_lines(stage: Stage) -> dict[str, RawCli]:
     seen: dict[str, RawCli] = {}
     for name, line in FATAL.items():
         async with stage.cli() as cli:
-            await cli.greet()
+            await cli.initialize()
             cli.write(line)
-            await cli.gone()
+            await cli.wait_exited()
         seen[name] = cli
     return seen
 
@@ -207,7 +207,7 @@ async def refused_starts(stage: Stage) -> dict[str, RawCli]:
         argv = [flag for flag in STREAM_JSON if name != "not verbose" or flag != "--verbose"]
         async with stage.cli(argv=argv, flags=flags) as cli:
             cli.request("initialize")
-            await cli.gone()
+            await cli.wait_exited()
         seen[name] = cli
     return seen
 
@@ -227,7 +227,7 @@ def a_refused_start_is_one_line_on_stderr(seen: dict[str, RawCli]) -> JsonDict:
 async def user_before_initialize(stage: Stage) -> RawCli:
     async with stage.cli(flags=["--await-initialize"]) as cli:
         cli.post("too early")
-        await cli.gone()
+        await cli.wait_exited()
     return cli
 
 
@@ -263,7 +263,7 @@ async def tool_server_of_ours(stage: Stage) -> RawCli:
     async with stage.cli(
         call("mcp__key__work", n=1, id_="toolu_one"), flags=[NAMED, "--allowedTools=mcp__key"]
     ) as cli:
-        await cli.greet()
+        await cli.initialize()
         await cli.prompt("work")
     return cli
 
@@ -303,7 +303,7 @@ def init_lists_tool_servers(cli: RawCli) -> Json:
 @scene
 async def nameless_tool_server(stage: Stage) -> RawCli:
     async with stage.cli(say("fine"), flags=[NAMELESS]) as cli:
-        await cli.greet()
+        await cli.initialize()
         await cli.prompt("anyone?")
     return cli
 
@@ -319,61 +319,61 @@ def a_nameless_tool_server_is_dropped_in_silence(cli: RawCli) -> Json:
 @scene
 async def tool_servers_in_initialize(stage: Stage) -> RawCli:
     async with stage.cli(call("mcp__two__work"), flags=["--allowedTools=mcp__one,mcp__two"]) as cli:
-        await cli.greet(sdkMcpServers=["one", "two"])
+        await cli.initialize(sdkMcpServers=["one", "two"])
         await cli.prompt("work")
     return cli
 
 
 @tool_servers_in_initialize.must("4", sees=[["one", "two"], ["two"]])
 def initialize_can_name_tool_servers(cli: RawCli) -> Json:
-    """Servers named in `initialize.sdkMcpServers` are greeted, and called."""
-    greeted = [frame["request"] for frame in cli.asked("mcp_message")]
+    """Servers named in `initialize.sdkMcpServers` are requests, and called."""
+    requests = [frame["request"] for frame in cli.asked("mcp_message")]
     return [
-        sorted(each["server_name"] for each in greeted if each["message"]["method"] == method)
+        sorted(each["server_name"] for each in requests if each["message"]["method"] == method)
         for method in ("initialize", "tools/call")
     ]
 
 
 @scene
-async def mute_tool_server(stage: Stage) -> Greeted:
+async def mute_tool_server(stage: Stage) -> Handshake:
     async with stage.cli(say("hi"), answers={"mcp_message": hold}, flags=[NAMED]) as cli:
-        answer = await cli.greet()
+        answer = await cli.initialize()
         cli.post("hello")
         await cli.settle()
         before = cli.order
         asked = await cli.wait(asks("mcp_message"))
         cli.answer(asked, rpc(asked["request"]["message"], {}))
         await cli.kill()
-    return Greeted(cli, answer, before)
+    return Handshake(cli, answer, before)
 
 
 @mute_tool_server.must("1.3")
-def initialize_does_not_wait_for_tool_servers(seen: Greeted) -> bool:
+def initialize_does_not_wait_for_tool_servers(seen: Handshake) -> bool:
     """`initialize` is answered while a tool server is mute."""
     return "commands" in seen.answer
 
 
 @mute_tool_server.must("4", sees=False)
-def the_first_turn_waits_for_tool_servers(seen: Greeted) -> bool:
+def the_first_turn_waits_for_tool_servers(seen: Handshake) -> bool:
     """A prompt is held back until the tool servers have answered or failed."""
     return "init" in seen.before_prompt
 
 
 @scene
 async def unacknowledged_notification(stage: Stage) -> tuple[RawCli, list[Json]]:
-    serve = tool_server()
+    serve = mcp_server()
 
     def mute_to_notifications(request: Frame) -> Json:
         is_note = request["message"]["method"] == "notifications/initialized"
         return HOLD if is_note else serve(request)
 
     async with stage.cli(answers={"mcp_message": mute_to_notifications}, flags=[NAMED]) as cli:
-        await cli.greet()
-        note = await cli.wait(calls_tool_server("notifications/initialized"))
+        await cli.initialize()
+        note = await cli.wait(calls_mcp_server("notifications/initialized"))
         await cli.settle()
         held = _methods(cli)
         cli.answer(note, rpc(note["request"]["message"], {}))
-        await cli.wait(calls_tool_server("tools/list"))
+        await cli.wait(calls_mcp_server("tools/list"))
     return cli, held
 
 

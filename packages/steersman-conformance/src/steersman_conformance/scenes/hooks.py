@@ -43,10 +43,10 @@ def _decision(decision: str, **fields: Json) -> JsonDict:
 @scene
 async def one_hook_on_each_event(stage: Stage) -> RawCli:
     async with stage.cli(_write(stage, "one"), call("Bash", command="false"), say("done")) as cli:
-        await cli.greet(hooks=_hooks(*EVENTS))
+        await cli.initialize(hooks=_hooks(*EVENTS))
         await cli.prompt("go")
         cli.request("end_session")
-        await cli.gone()
+        await cli.wait_exited()
     return cli
 
 
@@ -111,7 +111,7 @@ async def decisions_of_hooks(stage: Stage) -> RawCli:
         say("done"),
         answers={"hook_callback": decide},
     ) as cli:
-        await cli.greet(hooks=_hooks("PreToolUse"))
+        await cli.initialize(hooks=_hooks("PreToolUse"))
         await cli.prompt("go")
     return cli
 
@@ -144,7 +144,7 @@ async def hooks_that_disagree(stage: Stage) -> RawCli:
     async with stage.cli(
         _write(stage, "never"), say("done"), answers={"hook_callback": decide}
     ) as cli:
-        await cli.greet(hooks=hooks)
+        await cli.initialize(hooks=hooks)
         await cli.prompt("go")
     return cli
 
@@ -165,7 +165,7 @@ async def prompt_and_stop_hooks(stage: Stage) -> RawCli:
         return {} if given["stop_hook_active"] else {"decision": "block", "reason": "go on"}
 
     async with stage.cli(say("first"), say("second"), answers={"hook_callback": decide}) as cli:
-        await cli.greet(hooks=_hooks("UserPromptSubmit", "Stop"))
+        await cli.initialize(hooks=_hooks("UserPromptSubmit", "Stop"))
         await cli.prompt("forbidden words")
         await cli.prompt("good words")
     return cli
@@ -193,7 +193,7 @@ async def _broken_hook(stage: Stage, **fields: Json) -> RawCli:
         say("done"),
         answers={"hook_callback": lambda _: Refusal("the hook is broken")},
     ) as cli:
-        await cli.greet(hooks=_hooks("PreToolUse", **fields))
+        await cli.initialize(hooks=_hooks("PreToolUse", **fields))
         await cli.prompt("go")
     return cli
 
@@ -227,7 +227,7 @@ async def slow_hook(stage: Stage) -> RawCli:
     async with stage.cli(
         _write(stage, "guarded"), say("done"), answers={"hook_callback": hold}
     ) as cli:
-        await cli.greet(hooks=_hooks("PreToolUse", timeout=1))
+        await cli.initialize(hooks=_hooks("PreToolUse", timeout=1))
         await cli.prompt("go")
     return cli
 
@@ -255,7 +255,7 @@ async def hook_and_question(stage: Stage) -> RawCli:
     async with stage.cli(
         _write(stage, "raced"), say("done"), answers={"can_use_tool": hold, "hook_callback": hold}
     ) as cli:
-        await cli.greet(hooks=_hooks("PermissionRequest"))
+        await cli.initialize(hooks=_hooks("PermissionRequest"))
         cli.post("go")
         hook = await cli.wait(asks("hook_callback"))
         await cli.wait(asks("can_use_tool"))
@@ -286,7 +286,7 @@ async def deferred_tool(stage: Stage) -> tuple[RawCli, RawCli]:
         flags=[guarded, f"--session-id={SESSION}"],
         answers={"hook_callback": lambda _: _decision("defer")},
     ) as first:
-        await first.greet(hooks=_hooks("PreToolUse"))
+        await first.initialize(hooks=_hooks("PreToolUse"))
         await first.prompt("go")
     # Nobody greets the second one: its hooks are not there yet when it goes on.
     async with stage.cli(say("resumed"), flags=[guarded, f"--resume={SESSION}"]) as second:

@@ -60,7 +60,7 @@ async def answers_to_questions(stage: Stage) -> RawCli:
         say("all tried"),
         answers={"can_use_tool": decide},
     ) as cli:
-        await cli.greet()
+        await cli.initialize()
         await cli.prompt("write")
     return cli
 
@@ -156,7 +156,7 @@ async def asked_and_not_asked(stage: Stage) -> RawCli:
         say("done"),
         flags=["--allowedTools=Write", "--disallowedTools=WebFetch"],
     ) as cli:
-        await cli.greet()
+        await cli.initialize()
         await cli.prompt("look")
     return cli
 
@@ -176,7 +176,7 @@ def disallowed_tools_are_taken_away(cli: RawCli) -> bool:
 @scene
 async def nobody_to_ask(stage: Stage) -> RawCli:
     async with stage.cli(_write(stage, "never"), say("denied"), argv=STREAM_JSON) as cli:
-        await cli.greet()
+        await cli.initialize()
         await cli.prompt("write")
     return cli
 
@@ -194,7 +194,7 @@ def without_a_prompt_tool_asks_are_denials(cli: RawCli) -> list[Json]:
 async def _open_questions(stage: Stage, *steps: Step) -> tuple[RawCli, int]:
     """Leave questions open; tell how many come before the first answer."""
     async with stage.cli(*steps, say("done"), answers={"can_use_tool": hold}) as cli:
-        await cli.greet()
+        await cli.initialize()
         cli.post("go")
         await cli.wait(asks("can_use_tool"))
         for _ in range(3):
@@ -221,7 +221,7 @@ async def denied_for_good(stage: Stage) -> RawCli:
     async with stage.cli(
         _write(stage, "never"), say("gone on"), answers={"can_use_tool": lambda _: stop}
     ) as cli:
-        await cli.greet()
+        await cli.initialize()
         await cli.prompt("write")
         await cli.prompt("and now?")
     return cli
@@ -257,7 +257,7 @@ async def _answered_with_a_rule(stage: Stage, destination: str) -> RawCli:
 
     touch = call("Bash", command="touch here")
     async with stage.cli(touch, touch, say("done"), answers={"can_use_tool": decide}) as cli:
-        await cli.greet()
+        await cli.initialize()
         await cli.prompt("touch it twice")
     return cli
 
@@ -311,7 +311,7 @@ async def question_to_the_person(stage: Stage) -> RawCli:
         say("done"),
         answers={"can_use_tool": decide},
     ) as cli:
-        await cli.greet()
+        await cli.initialize()
         await cli.prompt("ask me")
     return cli
 

@@ -9,11 +9,11 @@ from steersman_conformance.checks import scene
 from steersman_conformance.frames import (
     Fits,
     Frame,
-    calls_tool_server,
+    calls_mcp_server,
     is_result,
     part,
 )
-from steersman_conformance.hosting import HOLD, rpc, tool_server
+from steersman_conformance.hosting import HOLD, mcp_server, rpc
 from steersman_conformance.raw import RawCli
 from steersman_conformance.stage import Stage, uuid_of
 
@@ -40,7 +40,7 @@ def _results(count: int) -> Fits:
 @scene
 async def prompts_during_text(stage: Stage) -> RawCli:
     async with stage.cli(say("slow") + stall() + say(" but sure")) as cli:
-        await cli.greet()
+        await cli.initialize()
         cli.post("first", uuid=FIRST)
         await cli.asked_the_model(1)
         cli.post("second", uuid=SECOND)
@@ -79,11 +79,11 @@ async def _second_prompt_during_a_tool(stage: Stage, **fields: Json) -> RawCli:
         call("mcp__key__work", id_="toolu_1"),
         say("done"),
         flags=["--allowedTools=mcp__key"],
-        answers={"mcp_message": tool_server(lambda _: HOLD)},
+        answers={"mcp_message": mcp_server(lambda _: HOLD)},
     ) as cli:
-        await cli.greet(sdkMcpServers=["key"])
+        await cli.initialize(sdkMcpServers=["key"])
         cli.post("first", uuid=FIRST)
-        asked = await cli.wait(calls_tool_server("tools/call"))
+        asked = await cli.wait(calls_mcp_server("tools/call"))
         cli.post("second", uuid=SECOND, **fields)
         await cli.settle()
         cli.answer(asked, rpc(asked["request"]["message"], {"content": []}))
@@ -138,7 +138,7 @@ def later_waits_for_the_end_of_the_turn(cli: RawCli) -> list[Json]:
 @scene
 async def odd_prompts(stage: Stage) -> RawCli:
     async with stage.cli() as cli:
-        await cli.greet()
+        await cli.initialize()
         await cli.prompt("once", uuid=FIRST)
         cli.post("twice", uuid=FIRST)
         await cli.settle()
@@ -183,7 +183,7 @@ def composed_prompts_run_no_commands(cli: RawCli) -> Json:
 @scene
 async def cleared(stage: Stage) -> RawCli:
     async with stage.cli() as cli:
-        await cli.greet()
+        await cli.initialize()
         await cli.prompt("xyzzy")
         await cli.prompt("/clear")
         await cli.prompt("after")
@@ -204,7 +204,7 @@ def clear_changes_the_session_id(cli: RawCli) -> list[Json]:
 async def taken_back(stage: Stage) -> tuple[RawCli, dict[str, Frame]]:
     seen: dict[str, Frame] = {}
     async with stage.cli(say("slow") + stall(), say("next")) as cli:
-        await cli.greet()
+        await cli.initialize()
         cli.post("first", uuid=FIRST)
         await cli.asked_the_model(1)
         cli.post("second", uuid=SECOND)
@@ -249,7 +249,7 @@ def lifecycle_tells_what_was_taken_back(seen: tuple[RawCli, dict[str, Frame]]) -
 @scene
 async def all_taken_back(stage: Stage) -> tuple[RawCli, Frame]:
     async with stage.cli(say("slow") + stall(), say("next")) as cli:
-        await cli.greet()
+        await cli.initialize()
         cli.post("first", uuid=FIRST)
         await cli.asked_the_model(1)
         cli.post("second", uuid=SECOND)
@@ -269,7 +269,7 @@ def an_interrupt_can_take_waiting_prompts_along(seen: tuple[RawCli, Frame]) -> J
 @scene
 async def taken_back_at_once(stage: Stage) -> tuple[RawCli, Frame]:
     async with stage.cli() as cli:
-        await cli.greet()
+        await cli.initialize()
         # In one piece, so that the CLI reads both at once.
         prompt = {"type": "user", "message": {"role": "user", "content": "unwanted"}}
         request = {"subtype": "cancel_async_message", "message_uuid": FIRST}

@@ -17,9 +17,9 @@ __all__ = ["SCENES"]
 LONGEST_WAIT = 20.0
 SHORT = 0.01
 
-OURS, FORK, NOBODY = uuid_of(1), uuid_of(2), uuid_of(9)
+OURS, FORK, UNKNOWN = uuid_of(1), uuid_of(2), uuid_of(9)
 
-GOING_ON: dict[str, list[str]] = {
+CONTINUATIONS: dict[str, list[str]] = {
     "new": [f"--session-id={OURS}"],
     "resumed": [f"--resume={OURS}"],
     "continued": ["--continue"],
@@ -31,9 +31,9 @@ GOING_ON: dict[str, list[str]] = {
 @scene
 async def going_on(stage: Stage) -> dict[str, RawCli]:
     seen: dict[str, RawCli] = {}
-    for name, flags in GOING_ON.items():
+    for name, flags in CONTINUATIONS.items():
         async with stage.cli(flags=flags) as cli:
-            await cli.greet()
+            await cli.initialize()
             await cli.prompt(f"in the {name}")
         seen[name] = cli
     return seen
@@ -54,8 +54,8 @@ def a_fork_has_an_id_of_its_own(seen: dict[str, RawCli]) -> list[Json]:
 
 @going_on.must("14", sees=[True] * 4)
 def history_goes_along(seen: dict[str, RawCli]) -> list[bool]:
-    """The model is told what was said before the process ended."""
-    others = [name for name in GOING_ON if name != "new"]
+    """The model is text what was said before the process ended."""
+    others = [name for name in CONTINUATIONS if name != "new"]
     return ["in the new" in str(seen[name].model.asked[0].body["messages"]) for name in others]
 
 
@@ -63,7 +63,7 @@ def history_goes_along(seen: dict[str, RawCli]) -> list[bool]:
 
 REFUSED: dict[str, list[str]] = {
     "id in use": [f"--session-id={OURS}"],
-    "no such id": [f"--resume={NOBODY}"],
+    "no such id": [f"--resume={UNKNOWN}"],
     "resume with an id": [f"--resume={OURS}", f"--session-id={FORK}"],
     "no uuid": ["--session-id=nonsense"],
 }
@@ -72,13 +72,13 @@ REFUSED: dict[str, list[str]] = {
 @scene
 async def refused_sessions(stage: Stage) -> dict[str, RawCli]:
     seen: dict[str, RawCli] = {}
-    async with stage.cli(flags=GOING_ON["new"]) as cli:
-        await cli.greet()
+    async with stage.cli(flags=CONTINUATIONS["new"]) as cli:
+        await cli.initialize()
         await cli.prompt("mine")
     for name, flags in REFUSED.items():
         async with stage.cli(flags=flags) as cli:
             cli.request("initialize")
-            await cli.gone()
+            await cli.wait_exited()
         seen[name] = cli
     return seen
 
@@ -103,7 +103,7 @@ def a_refused_resume_also_writes_a_result(seen: dict[str, RawCli]) -> list[Json]
 @scene
 async def mirrored_session(stage: Stage) -> RawCli:
     async with stage.cli(flags=["--session-mirror"]) as cli:
-        await cli.greet()
+        await cli.initialize()
         await cli.prompt("hello")
     return cli
 
@@ -117,7 +117,7 @@ def the_transcript_can_be_mirrored(cli: RawCli) -> bool:
 @scene
 async def unkept_session(stage: Stage) -> RawCli:
     async with stage.cli(flags=["--no-session-persistence"]) as cli:
-        await cli.greet()
+        await cli.initialize()
         await cli.prompt("hello")
     return cli
 
@@ -132,12 +132,12 @@ def a_session_can_be_left_unwritten(cli: RawCli) -> list[str]:
 @scene
 async def cut_history(stage: Stage) -> RawCli:
     async with stage.cli(say("one"), say("two"), flags=[f"--session-id={OURS}"]) as first:
-        await first.greet()
+        await first.initialize()
         await first.prompt("first")
         await first.prompt("second")
     at = first.of("assistant")[0]["uuid"]
     async with stage.cli(flags=[f"--resume={OURS}", f"--resume-session-at={at}"]) as cli:
-        await cli.greet()
+        await cli.initialize()
         await cli.prompt("third")
     return cli
 
@@ -145,8 +145,8 @@ async def cut_history(stage: Stage) -> RawCli:
 @cut_history.must("14", sees=[OURS, True, False])
 def history_can_be_cut(cli: RawCli) -> list[Json]:
     """`--resume-session-at` goes on from an earlier message, under the same id."""
-    told = str(cli.model.asked[0].body["messages"])
-    return [cli.result.get("session_id"), "'one'" in told, "'two'" in told]
+    text = str(cli.model.asked[0].body["messages"])
+    return [cli.result.get("session_id"), "'one'" in text, "'two'" in text]
 
 
 @scene
@@ -155,14 +155,14 @@ async def killed_in_a_tool(stage: Stage) -> RawCli:
     command = f"touch {started}; sleep 60"
     flags = [f"--session-id={OURS}", "--allowedTools=Bash"]
     async with stage.cli(call("Bash", command=command), flags=flags) as first:
-        await first.greet()
+        await first.initialize()
         first.post("xyzzy")
         await first.wait(lambda frame: frame.get("type") == "assistant")
         # Killed before it has written the conversation down, a CLI has none to go on with.
         await _until(lambda: started.exists() and _has_written(stage.box.config, "xyzzy"))
         await first.kill()
     async with stage.cli(flags=[f"--resume={OURS}"]) as cli:
-        await cli.greet()
+        await cli.initialize()
         await cli.prompt("what now?")
     return cli
 
@@ -170,8 +170,8 @@ async def killed_in_a_tool(stage: Stage) -> RawCli:
 @killed_in_a_tool.must("14", sees=[1, True, "Echo: what now?"])
 def a_killed_session_can_be_resumed(cli: RawCli) -> list[Json]:
     """After a kill in the middle of a tool the session goes on, and reruns nothing by itself."""
-    told = "xyzzy" in str(cli.model.asked[0].body["messages"])
-    return [len(cli.model.asked), told, cli.result.get("result")]
+    text = "xyzzy" in str(cli.model.asked[0].body["messages"])
+    return [len(cli.model.asked), text, cli.result.get("result")]
 
 
 async def _until(is_so: Callable[[], bool]) -> None:
@@ -180,9 +180,9 @@ async def _until(is_so: Callable[[], bool]) -> None:
             await asyncio.sleep(SHORT)
 
 
-def _has_written(config: Path, word: str) -> bool:
+def _has_written(config: Path, text: str) -> bool:
     transcripts = config.glob("projects/*/*.jsonl")
-    return any(word in each.read_text(encoding="utf-8", errors="replace") for each in transcripts)
+    return any(text in each.read_text(encoding="utf-8", errors="replace") for each in transcripts)
 
 
 SCENES = (

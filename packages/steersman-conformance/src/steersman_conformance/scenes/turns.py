@@ -7,8 +7,8 @@ import json
 from steersman._json import Json
 from steersman.testing.script import call, calls, say, think
 from steersman_conformance.checks import scene
-from steersman_conformance.frames import Fits, Frame, calls_tool_server, is_result, part
-from steersman_conformance.hosting import HOLD, rpc, tool_server
+from steersman_conformance.frames import Fits, Frame, calls_mcp_server, is_result, part
+from steersman_conformance.hosting import HOLD, mcp_server, rpc
 from steersman_conformance.raw import RawCli
 from steersman_conformance.stage import Stage, uuid_of
 
@@ -37,7 +37,7 @@ async def two_turns(stage: Stage) -> RawCli:
         say("Bye."),
         flags=flags,
     ) as cli:
-        await cli.greet()
+        await cli.initialize()
         await cli.prompt("first", uuid=FIRST)
         await cli.prompt([{"type": "text", "text": "second"}], uuid=SECOND)
     return cli
@@ -166,8 +166,8 @@ def partial_text_comes_as_the_model_sends_it(cli: RawCli) -> list[Json]:
 @two_turns.must("5")
 def a_whole_block_comes_before_its_stop_event(cli: RawCli) -> bool:
     """The assistant frame of a block comes before its `content_block_stop`."""
-    words = [str((frame.get("event") or frame).get("type")) for frame in cli.frames]
-    return words.index("assistant") < words.index("content_block_stop")
+    types = [str((frame.get("event") or frame).get("type")) for frame in cli.frames]
+    return types.index("assistant") < types.index("content_block_stop")
 
 
 @two_turns.must("5", sees=["toolu_echo", "seen", False])
@@ -202,7 +202,7 @@ def _deltas(cli: RawCli) -> list[Json]:
 async def replayed_prompts(stage: Stage) -> RawCli:
     flags = ["--replay-user-messages", "--allowedTools=mcp__key"]
     async with stage.cli(call("mcp__key__work"), say("ok"), flags=flags) as cli:
-        await cli.greet(sdkMcpServers=["key"])
+        await cli.initialize(sdkMcpServers=["key"])
         await cli.prompt("hello", uuid=FIRST)
     return cli
 
@@ -226,20 +226,20 @@ def replays_echo_our_control_responses(cli: RawCli) -> bool:
 
 async def _most_open_at_once(stage: Stage, *, read_only: bool) -> tuple[RawCli, int]:
     """Call three tools that each wait for us; tell how many were open at the same time."""
-    serve = tool_server(lambda _: HOLD, read_only=read_only)
+    serve = mcp_server(lambda _: HOLD, read_only=read_only)
     async with stage.cli(
         calls(*(call("mcp__key__work", n=n, id_=f"toolu_{n}") for n in (1, 2, 3))),
         say("done"),
         flags=["--allowedTools=mcp__key"],
         answers={"mcp_message": serve},
     ) as cli:
-        await cli.greet(sdkMcpServers=["key"])
+        await cli.initialize(sdkMcpServers=["key"])
         cli.post("go")
         most = 0
         for number in (1, 2, 3):
             await cli.wait(_call_number(3 if read_only else number))
             await cli.settle()
-            opened = [frame for frame in cli.frames if calls_tool_server("tools/call")(frame)]
+            opened = [frame for frame in cli.frames if calls_mcp_server("tools/call")(frame)]
             most = max(most, len(opened) - number + 1)
             asked = await cli.wait(_call_number(number))
             cli.answer(asked, rpc(asked["request"]["message"], {"content": []}))
@@ -249,7 +249,7 @@ async def _most_open_at_once(stage: Stage, *, read_only: bool) -> tuple[RawCli, 
 
 def _call_number(number: int) -> Fits:
     return lambda frame: (
-        calls_tool_server("tools/call")(frame)
+        calls_mcp_server("tools/call")(frame)
         and frame["request"]["message"]["params"]["arguments"] == {"n": number}
     )
 
@@ -300,7 +300,7 @@ async def too_many_rounds(stage: Stage) -> RawCli:
         say("again"),
         flags=["--max-turns=1", "--allowedTools=Bash"],
     ) as cli:
-        await cli.greet()
+        await cli.initialize()
         await cli.prompt("loop")
         await cli.prompt("and now?")
     return cli
@@ -326,7 +326,7 @@ async def shaped_output(stage: Stage) -> RawCli:
     async with stage.cli(
         call("StructuredOutput", n=4), say("Four."), flags=[f"--json-schema={SCHEMA}"]
     ) as cli:
-        await cli.greet()
+        await cli.initialize()
         await cli.prompt("how many?")
     return cli
 
@@ -340,7 +340,7 @@ def structured_output_is_in_the_result(cli: RawCli) -> Json:
 @scene
 async def shape_never_given(stage: Stage) -> RawCli:
     async with stage.cli(say("No."), say("Never."), say("No!")) as cli:
-        await cli.greet(jsonSchema=json.loads(SCHEMA))
+        await cli.initialize(jsonSchema=json.loads(SCHEMA))
         await cli.prompt("how many?")
     return cli
 
@@ -363,7 +363,7 @@ LARGE = 2 * 1024 * 1024
 @scene
 async def odd_text(stage: Stage) -> RawCli:
     async with stage.cli(say(ODD_TEXT), say("half \ud83d pair"), say("x" * LARGE)) as cli:
-        await cli.greet()
+        await cli.initialize()
         await cli.prompt("odd")
         await cli.prompt("half")
         await cli.prompt("y" * LARGE)
@@ -383,8 +383,8 @@ def the_next_line_character_is_escaped(cli: RawCli) -> list[str]:
 
 
 def _bare(cli: RawCli, characters: str) -> list[str]:
-    told = b"".join(cli.lines).decode(errors="replace")
-    return [f"U+{ord(each):04X}" for each in characters if each in told]
+    text = b"".join(cli.lines).decode(errors="replace")
+    return [f"U+{ord(each):04X}" for each in characters if each in text]
 
 
 @odd_text.must("3", sees=ODD_TEXT)
@@ -402,8 +402,8 @@ def half_a_surrogate_pair_is_passed_on(cli: RawCli) -> bool:
 @odd_text.must("3", sees=[LARGE, LARGE])
 def long_lines_pass_both_ways(cli: RawCli) -> list[int]:
     """Lines of megabytes are read and written whole."""
-    asked, told = cli.model.asked[2].last_text, str(cli.results[2].get("result"))
-    return [len(asked), len(told)]
+    asked, text = cli.model.asked[2].last_text, str(cli.results[2].get("result"))
+    return [len(asked), len(text)]
 
 
 # --- Work in the background -------------------------------------------------------------
@@ -415,7 +415,7 @@ async def background_agent(stage: Stage) -> RawCli:
     async with stage.cli(
         call("Agent", task, subagent_type="general-purpose"), say("started"), say("it is done")
     ) as cli:
-        await cli.greet()
+        await cli.initialize()
         await cli.prompt("go", uuid=FIRST)
         await cli.wait(lambda f: is_result(f) and "origin" in f)
     return cli
