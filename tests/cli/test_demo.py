@@ -29,7 +29,7 @@ HAPPENINGS = [
     "allowed  it lies in the project's folder",
     "   hook  before Bash: git push",
     "    ask  may it run Bash: git push?",
-    " denied  this needs a person",
+    " denied  this needs a review by the user",
     "   hook  before Bash: rm total.txt",
     " denied  by the hook: nothing is deleted here",
     "  state  running → idle",

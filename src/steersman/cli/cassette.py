@@ -1,4 +1,4 @@
-"""The command that looks after cassettes."""
+"""`steersman cassette`: checks recorded conversations."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ CLEAN, LEAKING, UNREADABLE = 0, 1, 2
 
 
 def add_command(commands: Commands) -> None:
-    """Say what may be written after `steersman cassette`."""
-    cassette = commands.add_parser("cassette", help="look after recorded conversations")
+    """Add `steersman cassette` and its actions."""
+    cassette = commands.add_parser("cassette", help="check recorded conversations")
     actions = cassette.add_subparsers(required=True, metavar="action")
     linting = actions.add_parser("lint", help="find secrets in cassettes; fails if there are any")
     linting.add_argument("files", nargs="+", metavar="FILE")
@@ -29,7 +29,7 @@ def _lint(chosen: argparse.Namespace) -> int:
 
 
 def lint_files(paths: Iterable[str]) -> int:
-    """Print what looks like a secret; gives the command's exit status."""
+    """Print what looks like a secret in the files, and return the exit status."""
     status = CLEAN
     for path in paths:
         try:

@@ -1,8 +1,8 @@
-"""How a command of `steersman` registers.
+"""Registers the commands of `steersman`.
 
-Every command is an entry point of the group `steersman.commands`: a name, and a function that is
-given the parser's commands and adds its own. A distribution declares its commands in its metadata;
-ours are listed here, so that they work from a checkout that is not installed.
+Every command is an entry point of the group `steersman.commands`: a name, and a function that adds
+a parser to the `steersman` parser. Other distributions declare their commands in their metadata.
+Our own are listed here, so that they also work in a checkout that is not installed.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ StageName = Literal["any", "embedded", "real"]
 REAL_BUDGET_USD = 0.5
 
 PAUSE = 0.25
-"""Seconds before our side answers, so that a person can follow."""
+"""Seconds before each answer of the host program, so that a reader can follow."""
 
 REST_LIMIT = 5.0
 
@@ -95,7 +95,7 @@ async def show(
     pause: float = PAUSE,
     find: Callable[[], str] = find_any_cli,
 ) -> int:
-    """Play the demo; gives an exit status."""
+    """Play the demo and return the exit status."""
     if where == "real":
         return await _play(screen, stage.real(REAL_BUDGET_USD), pause)
     why = "as you asked"
@@ -116,7 +116,7 @@ async def _play(screen: Screen, place: AbstractContextManager[stage.Stage], paus
 
 
 class Demo:
-    """The host's side of the conversation: a tool, a hook, an approver, and somebody who reads."""
+    """The host program of the demo: a tool, a hook, a permission callback, and a reader."""
 
     _session: Session
 
@@ -127,7 +127,7 @@ class Demo:
         self._state = "starting"
 
     async def play(self) -> TurnResult:
-        """Start, ask, read the answer as it comes, and end."""
+        """Start a session, send the prompt, show the answer while it streams, and close."""
         async with self._agent().session() as self._session:
             version = self._session.initialized.claude_code_version
             self._screen.title("steersman demo: " + self._stage.title.replace("{version}", version))
@@ -163,7 +163,7 @@ class Demo:
         return a + b
 
     async def before_bash(self, event: PreToolUse) -> Reply | None:
-        """Look at every command before it runs; some must not."""
+        """Deny commands that delete files."""
         await self._moment()
         command = str(event.tool_input.get("command", ""))
         self._screen.line("hook", f"before Bash: {command}")
@@ -173,7 +173,7 @@ class Demo:
         return deny("Nothing is deleted here.")
 
     async def decide(self, tool_name: str, tool_input: JsonDict, _: PermissionContext) -> Decision:
-        """Answer for the person: files in the project may be written, the rest may not run."""
+        """Answer permission requests in place of a user: allow writes in the project, deny the rest."""
         await self._moment()
         if tool_name == "Write":
             path = Path(str(tool_input.get("file_path", "")))
@@ -183,16 +183,16 @@ class Demo:
                 return Allow()
         else:
             self._screen.line("ask", f"may it run {tool_name}: {tool_input.get('command', '')}?")
-        self._screen.line("denied", "this needs a person")
-        return Deny("This needs a person's review.")
+        self._screen.line("denied", "this needs a review by the user")
+        return Deny("This needs a review by the user.")
 
     async def _moment(self) -> None:
-        """Let the text before this be read."""
+        """Pause, so that the text before can be read."""
         await asyncio.sleep(self._pause)
         self._show_state()
 
     async def _rest(self) -> None:
-        """Wait until the CLI is idle; a turn settles a moment earlier."""
+        """Wait until the CLI is idle; a turn has its result a moment earlier."""
         async with asyncio.timeout(REST_LIMIT):
             async for _ in self._session.journal():
                 if self._session.state != "running":
@@ -209,7 +209,7 @@ class Demo:
         written = self._stage.project / "total.txt"
         if written.is_file():
             self._screen.line("file", f"total.txt holds {written.read_text().strip()}")
-        spent = "the CLI's reckoning; nothing was spent" if self._stage.is_free else "spent"
+        spent = "as the CLI computes it; nothing was spent" if self._stage.is_free else "spent"
         self._screen.line("cost", f"${result.cost_usd:.4f} ({spent})")
         if result.is_success:
             denied = len(result.permission_denials)

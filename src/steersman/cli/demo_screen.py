@@ -1,4 +1,4 @@
-"""A conversation on a terminal: labelled lines, text as it comes, colour where it is welcome."""
+"""Shows a conversation on a terminal: labelled lines, streamed text, colours if supported."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ COLOURS: Mapping[str, str] = {
 
 
 class Screen:
-    """Writes lines that begin with a label, and text that streams; each wraps at `width`."""
+    """Writes labelled lines and streamed text, both wrapped at `width`."""
 
     def __init__(self, out: TextIO, *, width: int = 80, has_colour: bool = False) -> None:
         self._out = out
@@ -40,19 +40,19 @@ class Screen:
         self._has_colour = has_colour
         self._column = 0
         self._rest = ""
-        """The beginning of a word that is not complete."""
+        """The beginning of a word whose end has not arrived."""
         self._gap = ""
-        """The space before the next word, if that comes on the same line."""
+        """The space before the next word, written if the word fits on the line."""
 
     def title(self, text: str) -> None:
-        """Write what all of this is."""
+        """Write the title."""
         self.end()
         for line in textwrap.wrap(text, self._width):
             self._write(self._coloured("1", line) + "\n")
         self._write("\n")
 
     def line(self, label: str, text: str) -> None:
-        """Write one thing that happened."""
+        """Write one labelled line."""
         self.end()
         body = textwrap.wrap(text, self._width - GUTTER) or [""]
         if label == "state":
@@ -60,7 +60,7 @@ class Screen:
         self._write(self._label(label) + f"\n{' ' * GUTTER}".join(body) + "\n")
 
     def stream(self, label: str, chunk: str) -> None:
-        """Write the next piece of a text, word by word; the first one opens a line."""
+        """Write the next chunk of a text, word by word; the first chunk begins a line."""
         if self._column == 0:
             chunk = chunk.lstrip()
             if not chunk:
@@ -72,7 +72,7 @@ class Screen:
             self._put(word)
 
     def end(self) -> None:
-        """Close the line that is open, if one is."""
+        """End the line of streamed text, if there is one."""
         if self._column:
             rest, self._rest = self._rest, ""
             self._put(rest)
@@ -80,7 +80,7 @@ class Screen:
             self._column, self._gap = 0, ""
 
     def _put(self, word: str) -> None:
-        """Write a word, on the next line if it does not fit here; the space behind it has time."""
+        """Write a word, on the next line if it does not fit; keep the space after it for later."""
         bare = word.rstrip()
         if self._column + len(self._gap + bare) > self._width:
             self._break()
@@ -111,6 +111,6 @@ class Screen:
 
 
 def screen_for(out: TextIO, environ: Mapping[str, str] = os.environ) -> Screen:
-    """A screen that fits `out`: coloured only on a terminal that wants it."""
+    """Return a screen for `out`, with colours only on a terminal that supports them."""
     has_colour = out.isatty() and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
     return Screen(out, width=shutil.get_terminal_size((80, 24)).columns, has_colour=has_colour)

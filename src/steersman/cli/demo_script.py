@@ -1,4 +1,4 @@
-"""What the scripted model says and does in the demo."""
+"""The script of the demo: the steps of the model."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ TYPING = 0.03
 """Seconds between two words."""
 
 USAGE = Usage(input_tokens=420, cache_read_input_tokens=9_000)
-"""Of each step; the CLI makes the cost of it."""
+"""The token usage of each step, from which the CLI computes the cost."""
 
 
 def demo_script(project: Path) -> Script:
-    """One turn of five steps: three tools that run, or would, and what comes of them."""
+    """Return the script: one turn of five steps that call an own tool, Write and Bash."""
 
     def write(request: ModelRequest) -> Step:
         total = next(iter(request.tool_results.values()), "25.0")
@@ -46,9 +46,9 @@ def demo_script(project: Path) -> Script:
 
 
 def typed(text: str) -> Step:
-    """Say `text` word by word, at the speed of somebody who knows what to say."""
-    pieces = [piece for word in text.split(" ") for piece in (say(f"{word} "), stall(TYPING))]
-    return step(*pieces, usage=USAGE)
+    """Send `text` word by word, with short pauses."""
+    parts = [part for word in text.split(" ") for part in (say(f"{word} "), stall(TYPING))]
+    return step(*parts, usage=USAGE)
 
 
 def _bash(command: str, description: str) -> Step:

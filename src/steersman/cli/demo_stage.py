@@ -1,4 +1,4 @@
-"""Where the demo can play: the stock CLI offline, the embedded scripted CLI, or the real thing."""
+"""The places where the demo runs: the stock CLI offline, a scripted CLI, or a real login."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class Stage:
     """A place for one conversation."""
 
     title: str
-    """Says which CLI it is; `{version}` is filled in once it runs."""
+    """The description of the CLI; `{version}` is replaced when it runs."""
     project: Path
-    """The folder that the agent works in."""
+    """The working directory of the agent."""
     fields: JsonDict = field(default_factory=JsonDict)
-    """What an `Agent` needs to run here."""
+    """The options of an `Agent` that runs here."""
     is_free: bool = True
 
 
 @contextmanager
 def stock(make_script: MakeScript, program: str) -> Generator[Stage, None, None]:
-    """The stock CLI on a scripted model: no login, no network but loopback."""
+    """Run the stock CLI with a scripted model: no login, no network except loopback."""
     with CliSandbox() as box, ScriptedModel(make_script(box.project)) as model:
         yield Stage(
             "stock Claude Code CLI {version} on a scripted model, offline",
@@ -45,7 +45,7 @@ def stock(make_script: MakeScript, program: str) -> Generator[Stage, None, None]
 
 @contextmanager
 def embedded(make_script: MakeScript, why: str) -> Generator[Stage, None, None]:
-    """The scripted CLI in this process: nothing is run at all."""
+    """Run the scripted CLI in this process, without starting another one."""
     with TemporaryDirectory(prefix="steersman-") as folder:
         project = Path(folder).resolve()
         transport = ScriptedCLI(make_script(project), tools={"Write": _write})
@@ -54,7 +54,7 @@ def embedded(make_script: MakeScript, why: str) -> Generator[Stage, None, None]:
 
 @contextmanager
 def real(budget_usd: float) -> Generator[Stage, None, None]:
-    """The user's own CLI and login, in a folder of its own, up to a budget."""
+    """Run the user's own CLI with its login, in a temporary folder, up to a budget."""
     with TemporaryDirectory(prefix="steersman-") as folder:
         yield Stage(
             "stock Claude Code CLI {version} with your own login",
@@ -65,6 +65,6 @@ def real(budget_usd: float) -> Generator[Stage, None, None]:
 
 
 def _write(given: JsonDict) -> str:
-    """Play the tool of that name; the approver has seen that the file lies in the project."""
+    """Replace the tool Write; the permission callback has checked the path."""
     Path(given["file_path"]).write_text(given["content"], encoding="utf-8")
     return "Written."

@@ -1,6 +1,6 @@
-"""`python -m steersman.testing --script module:name`: a scripted CLI that speaks on stdio.
+"""`python -m steersman.testing --script module:name`: a scripted CLI on stdin and stdout.
 
-What follows `--` are the flags of the CLI, as a host gives them.
+The arguments after `--` are the flags that a host gives to the CLI.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MISUSED = 2
 
 
 def main(arguments: list[str]) -> int:
-    """Play the CLI; gives its exit status."""
+    """Run the scripted CLI and return its exit status."""
     own: dict[str, str] = {}
     while len(arguments) > 1 and arguments[0] in ("--script", "--log"):
         name, value, *arguments = arguments
@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> int:
     if "--script" not in own:
         sys.stderr.write(f"{USAGE}\n")
         return MISUSED
-    # The terminal's Ctrl-C ends it as it would end any program, without a trace of Python.
+    # Ctrl-C in a terminal ends the process like any other program, without a Python traceback.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         cli = load(own["--script"])

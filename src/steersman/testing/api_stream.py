@@ -1,7 +1,7 @@
-"""Steps as the Messages API tells them.
+"""Turns script steps into what the Messages API sends.
 
-Takes a `Step`, gives the events of a stream or one whole message. Pure: ids come in as
-arguments, and what is no event (a stall, a cut, a failure) is passed on to whoever plays it.
+A `Step` becomes the events of a stream or one whole message. Pure: ids come in as arguments, and
+a stall, a cut or a failure, which is not an event, is yielded for the caller to carry out.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ CHARACTERS_PER_TOKEN = 4
 
 
 def stream_of(step: Step, model: str, message_id: str) -> Iterator[Event | Stall | Cut | Fail]:
-    """Tell a step as a stream of events, with what happens in between.
+    """Yield the events of a step's stream, and its stalls, cuts and failures between them.
 
-    No event comes before the first content, so that a failure can still be a status. Texts that
-    follow each other are one block, which stays open until something else begins.
+    No event comes before the first content, so that a failure can still be an HTTP status.
+    Consecutive texts are one block, which stays open until another block begins.
     """
     opening: list[Event] = [
         {"type": "message_start", "message": empty_message(step, model, message_id)},
@@ -73,7 +73,7 @@ def stream_of(step: Step, model: str, message_id: str) -> Iterator[Event | Stall
 
 
 def whole_message(step: Step, model: str, message_id: str) -> JsonDict:
-    """Tell a step as one message, to a client that does not stream."""
+    """Return a step as one message, for a client that does not stream."""
     return {
         **empty_message(step, model, message_id),
         **ending_of(step),
@@ -83,13 +83,13 @@ def whole_message(step: Step, model: str, message_id: str) -> JsonDict:
 
 
 def error_body(failure: Fail) -> JsonDict:
-    """Tell a failure, as a body or as an event."""
+    """Return a failure as an error body, which is also an event of a stream."""
     error = {"type": ERROR_TYPES.get(failure.status, "api_error"), "message": failure.message}
     return {"type": "error", "error": error}
 
 
 def with_ids(step: Step, new_id: Callable[[], str]) -> Step:
-    """Give an id to every tool call that has none."""
+    """Return the step with an id for every tool call that has none."""
     parts = (
         replace(part, id=new_id()) if isinstance(part, ToolUse) and part.id is None else part
         for part in step.parts
@@ -98,7 +98,7 @@ def with_ids(step: Step, new_id: Callable[[], str]) -> Step:
 
 
 def estimated_tokens(text: str) -> int:
-    """Guess the size of a text; never zero, so that everything costs something."""
+    """Estimate the tokens of a text; at least one, so that every answer has a cost."""
     return 1 + len(text) // CHARACTERS_PER_TOKEN
 
 
@@ -127,8 +127,8 @@ def deltas_of(part: Text | Thinking | ToolUse) -> Iterator[Event]:
             yield {"type": "thinking_delta", "thinking": text}
             yield {"type": "signature_delta", "signature": signature}
         case ToolUse():
-            pieces = ("", *chunked(input_text(part), 2))
-            yield from ({"type": "input_json_delta", "partial_json": piece} for piece in pieces)
+            chunks = ("", *chunked(input_text(part), 2))
+            yield from ({"type": "input_json_delta", "partial_json": chunk} for chunk in chunks)
 
 
 def empty(part: Text | Thinking | ToolUse) -> Event:
@@ -152,7 +152,7 @@ def whole_block(part: Text | Thinking | ToolUse) -> Event:
 
 
 def joined(parts: Iterable[Part]) -> Iterator[Text | Thinking | ToolUse]:
-    """Give the content among the parts, texts that follow each other as one."""
+    """Yield the content among the parts, with consecutive texts joined."""
     waiting: Text | None = None
     for part in parts:
         if isinstance(part, Text):

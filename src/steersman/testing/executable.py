@@ -1,7 +1,8 @@
-"""A scripted CLI as a program: a launcher for `cli_path=`, and what it was asked.
+"""A scripted CLI as a program, for `cli_path=`.
 
-`executable(script, directory)` writes the launcher. It runs `python -m steersman.testing`, which
-speaks the protocol on stdin and stdout as the stock CLI does.
+`executable(script, directory)` writes a launcher that runs `python -m steersman.testing`, which
+speaks the protocol on stdin and stdout as the stock CLI does. `Executable` is its path, with
+methods to look at the requests to the model.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from steersman.testing.scripted.source import anchored, load, rewound
 __all__ = ["Executable", "executable"]
 
 PATIENCE = 10.0
-"""How long its waits last, unless told otherwise."""
+"""Default timeout of the waits, in seconds."""
 POLL = 0.005
-"""How often a wait looks into the shared_log."""
+"""Seconds between two looks into the shared log."""
 
 LAUNCHER = """\
 #!/bin/sh
@@ -35,36 +36,36 @@ PYTHONPATH={path} exec {python} -P -m steersman.testing \\
 
 
 class Executable(PosixPath):
-    """The path of a scripted CLI. Any number of processes may run it; they share its script."""
+    """The path of a scripted CLI; all processes that run it share one script."""
 
     @property
     def shared_log(self) -> Path:
-        """What its processes write down."""
+        """The path of the log that the processes write."""
         return Path(f"{self}.shared_log")
 
     @property
     def script(self) -> str:
-        """Where its processes find the script."""
+        """The place from which the processes load the script."""
         return Path(f"{self}.script").read_text(encoding="utf-8")
 
     @property
     def asked(self) -> list[ModelRequest]:
-        """The requests to the model so far, of all processes."""
+        """The requests to the model so far, from all processes."""
         return SharedLog(self.shared_log).asked
 
     async def wait_for_request(self, count: int = 1, timeout: float = PATIENCE) -> ModelRequest:
-        """Wait for the request number `count` to the model. Raises `TimeoutError`."""
+        """Wait for request number `count` to the model and return it. Raises `TimeoutError`."""
         await _until(lambda: len(self.asked) >= count, timeout, f"{count} requests to the model")
         return self.asked[count - 1]
 
     async def release(self, timeout: float = PATIENCE) -> None:
-        """Wait until the model stalls, then let all that stalls go on. Raises `TimeoutError`."""
+        """Wait until the model stalls, then end all stalls. Raises `TimeoutError`."""
         shared_log = SharedLog(self.shared_log)
         await _until(lambda: shared_log.stalled > 0, timeout, "a stall")
         shared_log.write({"release": True})
 
     def assert_complete(self) -> None:
-        """Raise `AssertionError` naming the steps not reached and what went wrong."""
+        """Raise `AssertionError` if steps were not reached or the script itself failed."""
         script = rewound(load(self.script).script)
         shared_log = SharedLog(self.shared_log)
         for request in shared_log.asked:
@@ -82,9 +83,10 @@ def executable(
 ) -> Executable:
     """Write a program into `directory` that plays `script` as the Claude Code CLI would.
 
-    A script with functions, or a `ScriptedCLI` with tools and faults, is given by its place:
-    `"module:name"` or `"path/to/file.py:name"`, also of a function that makes it. Steps without
-    functions may be given as they are. Raises `UsageError`.
+    Steps without functions are given directly. A script with functions, or a `ScriptedCLI` with
+    tools and faults, is given by its place, because another process must load it:
+    `"module:name"` or `"path/to/file.py:name"`. The name may be that of a function that returns
+    the script. Raises `UsageError`.
     """
     program = Executable(directory, name).absolute()
     place = anchored(script) if isinstance(script, str) else _write_steps(script, program)
@@ -115,7 +117,7 @@ def _launcher(place: str, shared_log: Path, python: str) -> str:
 async def _until(is_so: Callable[[], bool], timeout: float, what: str) -> None:
     try:
         async with asyncio.timeout(timeout):
-            # Another process writes the shared_log, and sets no event here.
+            # Another process writes the log, so there is no event to wait for.
             while not is_so():  # noqa: ASYNC110
                 await asyncio.sleep(POLL)
     except TimeoutError:

@@ -1,7 +1,7 @@
-"""Keeps real CLIs from being run while a test forbids it.
+"""Refuses to run real CLIs while a test forbids it.
 
-The one way to a process is `SubprocessTransport`; while the guard stands, its `open` lets only the
-programs pass that `executable` has made.
+Every CLI process is started by `SubprocessTransport.open`. While the guard is active, `open` only
+starts programs that `executable` has written.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ __all__ = ["is_scripted", "refusing_real_clis"]
 
 
 def is_scripted(program: str) -> bool:
-    """Whether `executable` has made it."""
+    """Return whether `executable` has written `program`."""
     return Path(f"{program}.shared_log").is_file()
 
 
 @contextmanager
 def refusing_real_clis(refuse: Callable[[str], None]) -> Generator[None, None, None]:
-    """Call `refuse`, which must raise, with every program that is not a scripted CLI."""
+    """Call `refuse`, which must raise, for every program that is not a scripted CLI."""
     original = SubprocessTransport.open
 
     async def open_(

@@ -1,4 +1,4 @@
-"""`steersman conform`: see whether a CLI still does what we rely on."""
+"""`steersman conform`: checks a CLI against the protocol that steersman relies on."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WIDEST = 100
 
 @dataclass(frozen=True, slots=True)
 class ConformArguments:
-    """What was asked for on the command line."""
+    """The arguments of `steersman conform`."""
 
     cli: str | None = None
     only: Sequence[str] = ()
@@ -44,18 +44,23 @@ class ConformArguments:
 
 
 def add_command(commands: Commands) -> None:
-    """Say what may be written after `steersman conform`."""
+    """Add `steersman conform` and its arguments."""
     conform = commands.add_parser("conform", help="check a CLI against the protocol, offline")
     add = conform.add_argument
-    add("--cli", metavar="PATH", help="the CLI to check; else the stock one that is found")
+    add("--cli", metavar="PATH", help="the CLI to check; by default the stock CLI that is found")
     add("--only", metavar="NAME", action="append", default=[], help="a check, scene or pattern")
     add("--json", metavar="FILE", type=Path, help="also write the findings as JSON; - is stdout")
-    add("--baseline", metavar="FILE", type=Path, help="compare with this, not the one shipped")
-    add("--record", action="store_true", help="write what is seen as the version's baseline")
+    add(
+        "--baseline",
+        metavar="FILE",
+        type=Path,
+        help="compare with this baseline, not with a shipped one",
+    )
+    add("--record", action="store_true", help="write the observations as the version's baseline")
     add("--jobs", metavar="N", type=_count, default=2, help="how many scenes at a time (2)")
     add(
         "--patience", metavar="S", type=float, default=runner.PATIENCE,
-        help=f"seconds for anything that should come at once ({runner.PATIENCE:g})",
+        help=f"seconds to wait for anything that is expected ({runner.PATIENCE:g})",
     )  # fmt: skip
     conform.set_defaults(run=_run)
 
@@ -81,7 +86,7 @@ def _run(chosen: argparse.Namespace) -> int:
 async def conform(
     arguments: ConformArguments, out: TextIO | None = None, progress: TextIO | None = None
 ) -> int:
-    """Play the scenes and print the table; gives the exit status. Raises `SteersmanError`."""
+    """Play the scenes, print the table, and return the exit status. Raises `SteersmanError`."""
     screen = sys.stdout if out is None else out
     scenes = catalogue.chosen(arguments.only)
     program = find_any_cli() if arguments.cli is None else locate(_as_path(arguments.cli))
@@ -111,7 +116,7 @@ async def conform(
 
 
 def _as_path(named: str) -> str:
-    """A name without a slash means a file here, if there is one; else it is looked for in PATH."""
+    """Return the path of a file that exists here; other names are looked up in PATH."""
     return str(Path(named).absolute()) if os.sep in named or Path(named).exists() else named
 
 
@@ -146,7 +151,7 @@ def _print_report(report: Report, arguments: ConformArguments, out: TextIO) -> N
 
 
 class _Progress:
-    """One line on a terminal that says how far it has come; nothing elsewhere."""
+    """A progress line on a terminal; writes nothing if `out` is not a terminal."""
 
     def __init__(self, out: TextIO, scenes: Sequence[Scene[Any]]) -> None:
         self._out = out

@@ -1,6 +1,7 @@
-"""Cassettes: a conversation with a CLI, recorded once and played as often as you like.
+"""Cassettes: a conversation with a CLI, recorded once and replayed in tests.
 
-A cassette is a journal file. It is a transport: `Agent(transport=Cassette("greeting.jsonl"))`.
+A cassette is a journal file. `Cassette` is a transport that records or replays it:
+`Agent(transport=Cassette("answer.jsonl"))`.
 """
 
 from __future__ import annotations
@@ -25,15 +26,16 @@ Mode = Literal["once", "record", "stub", "verify"]
 
 
 class Cassette:
-    """Records a conversation, or plays it.
+    """Records a conversation, or replays it.
 
-    - `record`: run a CLI and write the file anew.
-    - `stub`: play it; prompts are compared, and the recorded answers of callbacks count.
-    - `verify`: play it; callbacks, hooks and tools decide again, and must decide the same.
+    - `record`: run a CLI and write the file, replacing an old one.
+    - `stub`: replay; prompts are compared, and the recorded answers of callbacks are used.
+    - `verify`: replay; callbacks, hooks and tools run again, and must answer as recorded.
     - `once`: `record` if there is no file, else `verify`.
 
-    A replay that comes to differ ends as if the CLI had, with the drift on stderr. As a context
-    manager it raises `Drifted` at the end; outside of one, `check()` does.
+    A replay that differs from the recording ends as if the CLI had exited, with the difference on
+    stderr. A cassette used as a context manager raises `Drifted` when the block ends; otherwise
+    call `check()`.
     """
 
     def __init__(
@@ -47,16 +49,18 @@ class Cassette:
         keep_going: bool = False,
         pace: float = 0.0,
     ) -> None:
-        """`inner` is where a CLI runs that is recorded; `rules` say what is left out.
+        """Open a cassette.
 
-        `patience` is how many seconds a tape waits for the line that it goes on with; `keep_going`
-        collects all drifts instead of ending at the first; `pace=1` takes the time it took then.
+        `inner` is the transport of the CLI that is recorded; `rules` describe the secrets that are
+        removed. `patience` is how many seconds a replay waits for the next expected line;
+        `keep_going` collects all differences instead of ending at the first; `pace=1` replays at
+        the recorded speed, and 0 without waiting.
         """
         if mode not in get_args(Mode):
             raise UsageError("mode", mode, " or ".join(get_args(Mode)))
         self.path = Path(path)
         self.is_recording = mode == "record" or (mode == "once" and not self.path.exists())
-        """Whether a CLI is run."""
+        """True if a CLI is run and recorded."""
         self._recorder = Recorder(path, inner, rules=rules) if self.is_recording else None
         self._replay: ReplayTransport | None = None
         if not self.is_recording:
@@ -71,18 +75,18 @@ class Cassette:
             )
 
     async def open(self, launch: Launch, receiver: Receiver) -> Channel:
-        """Run a CLI and record it, or play the next track."""
+        """Run a CLI and record it, or replay the next track."""
         chosen = self._recorder or self._replay
         assert chosen is not None
         return await chosen.open(launch, receiver)
 
     @property
     def drifts(self) -> tuple[Drift, ...]:
-        """What came otherwise than it was recorded, so far; the first one first."""
+        """The differences from the recording so far, in order."""
         return () if self._replay is None else tuple(self._replay.drifts)
 
     def check(self) -> None:
-        """Raise `Drifted` if something came otherwise than it was recorded."""
+        """Raise `Drifted` if something differed from the recording."""
         if self.drifts:
             raise Drifted(self.drifts)
 
@@ -95,13 +99,13 @@ class Cassette:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # A drift is why the rest failed: it is told first, and the rest as its context.
+        # A drift is the cause of a later failure, so it is raised, with the failure as its context.
         if error is None or isinstance(error, Exception):
             self.check()
 
 
 def read_cassette(path: str | os.PathLike[str]) -> list[Track]:
-    """The tracks of a cassette. Raises `UsageError` where there is none, or a broken one."""
+    """Return the tracks of a cassette. Raises `UsageError` if it cannot be read or is damaged."""
     try:
         data = Path(path).read_bytes()
     except OSError as error:

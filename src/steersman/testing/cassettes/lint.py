@@ -1,4 +1,4 @@
-"""Secrets in cassettes, found before somebody else finds them."""
+"""Finds secrets in cassettes."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from steersman.testing.cassettes.split_text import split_secrets
 __all__ = ["Finding", "lint"]
 
 SHOWN = 4
-"""How many characters of a secret are told, so that it can be found and yet not be used."""
+"""How many characters of a secret a finding shows: enough to find it, too few to use it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something in a file that looks like a secret."""
+    """A text in a file that looks like a secret."""
 
     path: str
     line: int
     rule: str
     excerpt: str
-    """The beginning of it."""
+    """The first characters of the secret."""
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}: {self.rule}: {self.excerpt}"
 
 
 def lint(path: str | os.PathLike[str], rules: Sequence[Rule] = RULES) -> list[Finding]:
-    """Everything in a cassette that looks like a secret, in order.
+    """Return what looks like a secret in a cassette, in order.
 
-    Raises `UsageError` where there is no cassette.
+    Raises `UsageError` if the file cannot be read or is not a cassette.
     """
     try:
         data = Path(path).read_bytes()
@@ -68,7 +68,7 @@ def _in_lines(lines: list[bytes], scrubber: Scrubber) -> Iterator[tuple[int, Fou
 
 
 def _hidden(line: bytes) -> str:
-    """What stands in a record as base64."""
+    """Return the text that a record holds as base64."""
     if b'"base64"' not in line:
         return ""
     record = read_line(line)
@@ -76,7 +76,7 @@ def _hidden(line: bytes) -> str:
 
 
 def _between(lines: list[bytes], scrubber: Scrubber) -> Iterator[tuple[int, Found]]:
-    """Secrets that are cut in two by the way a text was streamed."""
+    """Yield the secrets that are split across several streamed events."""
     records = [read_line(line) if line else None for line in lines]
     carried = [record.line if isinstance(record, Record) else b"" for record in records]
     return split_secrets(carried, scrubber)

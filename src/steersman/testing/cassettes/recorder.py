@@ -1,7 +1,7 @@
-"""A transport that writes down what goes through it, both ways, without secrets.
+"""A transport that records both directions of a conversation, without secrets.
 
-The file is written when the CLI is gone, in one piece: there is no half a cassette, and what is on
-disk has been through all the rules.
+The file is written as a whole after the CLI has exited, so a cassette is never incomplete and
+nothing reaches the disk before all rules were applied.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ BEHAVIOUR_FLAGS = frozenset(
         "--tools",
     }
 )
-"""Flags that change what a CLI does with a prompt, and are the same on every machine."""
+"""Flags that change what a CLI does with a prompt and have the same value on every machine."""
 
 
 class Recorder:
-    """Runs a CLI elsewhere and keeps the conversation in a file.
+    """Runs a CLI on another transport and records the conversation in a file.
 
-    Each start becomes a track of the file, so an agent may open several sessions with it.
+    Each start of the CLI becomes a track of the file, so an agent may open several sessions.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Recorder:
         *,
         rules: Sequence[Rule] = RULES,
     ) -> None:
-        """`inner` is where the CLI runs: on this machine, unless told otherwise."""
+        """Record to `path` a CLI that runs on `inner`, by default a subprocess."""
         self.path = Path(path)
         if self.path.is_dir() or not self.path.name:
             raise UsageError("path", str(path), "the path of a file")
@@ -75,7 +75,7 @@ class Recorder:
         self._tracks: dict[int, bytes] = {}
 
     async def open(self, launch: Launch, receiver: Receiver) -> Channel:
-        """Run the CLI, and write down what it and its host say."""
+        """Run the CLI and record both directions."""
         number, self._started = self._started, self._started + 1
         recording = _RecordingReceiver(self, number, launch, receiver)
         inner = SubprocessTransport() if self._inner is None else self._inner
@@ -83,7 +83,7 @@ class Recorder:
         return _RecordingChannel(await inner.open(wanted, recording), recording)
 
     def finish(self, number: int, launch: Launch, records: list[Record]) -> None:
-        """Write the file anew, with a track that has come to its end."""
+        """Add a track whose CLI has exited, and write the file."""
         found = _random_values((record.line for record in records), self._rules)
         scrubber = scrubber_for(launch, self._rules, found)
         lines = scrub_split_text((record.line for record in records), scrubber)
@@ -96,28 +96,28 @@ class Recorder:
         try:
             _write(self.path, (self._tracks[each] for each in sorted(self._tracks)))
         except OSError:
-            # The session has not failed: its end must be told, and the next run records again.
+            # The session itself has not failed, and its receiver must still learn of the exit.
             log.exception("the cassette %s could not be written", self.path)
 
 
 def scrubber_for(
     launch: Launch, rules: Sequence[Rule], more_secrets: Iterable[str] = ()
 ) -> Scrubber:
-    """Takes out what the rules say, and the secrets that this CLI was started with."""
+    """Return a scrubber for the rules and for the secrets that this CLI was started with."""
     # Names such as XDG_SESSION_TYPE look secret, and their values are ordinary text.
     env = {name: value for name, value in launch.env.items() if not name.startswith("XDG_")}
     return Scrubber(rules, (*secrets_in(env, *_configurations(launch)), *more_secrets))
 
 
 def options_of(launch: Launch) -> tuple[str, ...]:
-    """What a header says about a launch: no path, no secret, no id."""
+    """Return the flags that a header records: no path, no secret, no id."""
     flags = (each for each in launch.argv if isinstance(each, str))
     chosen = (each for each in flags if each.partition("=")[0] in BEHAVIOUR_FLAGS)
     return tuple(sorted(map(_digested, chosen)))
 
 
 class _RecordingReceiver:
-    """The receiver between a CLI and its host."""
+    """The receiver that records what passes between a CLI and its host."""
 
     def __init__(self, recorder: Recorder, number: int, launch: Launch, receiver: Receiver) -> None:
         self._recorder = recorder
@@ -125,11 +125,11 @@ class _RecordingReceiver:
         self._launch = launch
         self._receiver = receiver
         self._records: list[Record] = []
-        # Reads along, so that the file says what a journal would: kinds, and whose line it is.
+        # Decodes the lines too, so that the file has the kinds and turns that a journal would have.
         self._connection = Connection("tape")
         self._unfinished = b""
 
-    # What the CLI says
+    # From the CLI
 
     def data_received(self, data: bytes) -> None:
         self._read(self._connection.receive(data))
@@ -146,7 +146,7 @@ class _RecordingReceiver:
         self._receiver.exited(status)
 
     def _read(self, events: Iterable[Event]) -> None:
-        # One time for all: it tells which lines came at once.
+        # One timestamp for the chunk: equal times mark lines that arrived together.
         now = time.time()
         for event in events:
             match event:
@@ -159,7 +159,7 @@ class _RecordingReceiver:
                 case _:
                     pass
 
-    # What the host does
+    # From the host
 
     def written(self, data: bytes) -> None:
         *lines, self._unfinished = (self._unfinished + data).split(b"\n")
@@ -193,7 +193,7 @@ class _RecordingReceiver:
 
 
 class _RecordingChannel:
-    """The channel of a CLI, with a look at what the host writes."""
+    """A channel that records what the host writes."""
 
     def __init__(self, inner: Channel, recording: _RecordingReceiver) -> None:
         self._inner = inner
@@ -218,13 +218,13 @@ class _RecordingChannel:
         self._inner.close(grace)
 
     def kill(self) -> None:
-        # The end that follows is the host's will: a replay waits for it.
+        # The host causes the exit that follows, so a replay waits for the host to do it again.
         self._recording.ended_input()
         self._inner.kill()
 
 
 def _located(launch: Launch) -> Launch:
-    """An agent that is given a transport leaves the looking for a CLI to it."""
+    """Return the launch with the CLI's path, which an agent with a transport does not look up."""
     program, *rest = launch.argv
     return replace(launch, argv=(locate(None), *rest)) if program == "claude" else launch
 
@@ -236,7 +236,7 @@ def _configurations(launch: Launch) -> Iterator[Json]:
 
 
 def _random_values(lines: Iterable[bytes], rules: Sequence[Rule]) -> set[str]:
-    """What was known for a secret by its place: it may stand elsewhere, too."""
+    """Return the values that only their place marks as secrets; they may also occur elsewhere."""
     scrubber, found = Scrubber(rules), set[str]()
     for line in lines:
         with suppress(ValueError):
@@ -253,7 +253,7 @@ def _digested(flag_text: str) -> str:
 
 
 def _cli_version(records: Iterable[Record]) -> str:
-    """As the CLI tells it in its greeting, or when a turn begins."""
+    """Return the version from the `initialize` response or from `system/init`."""
     for record in records:
         if b'"claude_code_version"' in record.line:
             with suppress(ValueError):
@@ -275,7 +275,7 @@ def _version() -> str:
 
 
 def _write(path: Path, parts: Iterable[bytes]) -> None:
-    """Put a whole file where another may be, so that nobody ever reads half of it."""
+    """Replace the file by a rename, so that no reader ever finds half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
     try:

@@ -1,7 +1,7 @@
-"""What must not stand in a cassette, and how it is taken out.
+"""Finds and removes secrets in the lines of a cassette.
 
-Lines in, the same lines without secrets out, or a list of the secrets. By pattern wherever they
-stand; by name, and by how random they look, where secrets are kept: variables, headers, fields.
+Secrets are found by pattern anywhere; among environment variables, headers and fields also by the
+name of the field, and by how random the value looks.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ __all__ = ["BY_LOOKS", "RULES", "Found", "Rule", "Scrubber", "Span", "replaced"]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A pattern for texts that must not be written down, and what stands there instead.
+    """A pattern for texts that must not be recorded, and the text that replaces them.
 
-    Where it has a group called `secret`, only that is replaced.
+    If the pattern has a group called `secret`, only that group is replaced.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Rule:
             raise UsageError("pattern", self.pattern, f"a regular expression ({error})") from None
 
     def spans(self, text: str) -> Iterator[Span]:
-        """Where it applies."""
+        """Yield the places in `text` that the rule applies to."""
         for found in re.finditer(self.pattern, text):
             start, end = found.span("secret" if "secret" in found.groupdict() else 0)
             if text[start:end] != self.replacement:
@@ -48,7 +48,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A piece of a text that a rule applies to."""
+    """A part of a text that a rule applies to."""
 
     start: int
     end: int
@@ -60,7 +60,7 @@ _NAMES = (
     r"|(?:client|app|shared|webhook)[-_]?secret|private[-_]?key|passwd|password|passphrase"
     r"|(?:access|auth|refresh|bearer|oauth|id|session|csrf)[-_]?token|(?:set-)?cookie"
 )
-"""Names whose value is a secret, wherever they stand."""
+"""Names of fields whose value is always a secret."""
 
 RULES: tuple[Rule, ...] = (
     Rule("Anthropic key", r"\bsk-ant-[\w-]{8,}"),
@@ -97,7 +97,7 @@ RULES: tuple[Rule, ...] = (
         r"(?i)\b(?:x-api-key|cookie)\s*:\s*(?P<secret>[^\s\"'\[$][^\s\"']{5,})",
     ),
 )
-"""Keys and tokens of the usual makers, and values that stand where secrets stand."""
+"""Keys and tokens of common services, and values of fields that hold secrets."""
 
 _SECRET_FIELD = re.compile(_NAMES, re.IGNORECASE)
 _SECRET_VARIABLE = re.compile(r"key|token|secret|passw|credential|auth|cookie", re.IGNORECASE)
@@ -108,26 +108,26 @@ BY_LOOKS = Rule("random value among variables or headers", "")
 
 SHORTEST_RANDOM = 20
 MOST_ORDERLY = 3.6
-"""Bits per character; words and paths have less, keys have more."""
+"""Bits per character: text and paths have fewer, keys have more."""
 
 _RANDOM = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[\w+/=.~-]+")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 Found = tuple[Rule, str]
-"""A rule, and the secret that it found."""
+"""A rule and the secret that it found."""
 
 
 class Scrubber:
-    """Finds secrets in lines, and takes them out."""
+    """Finds secrets in lines and removes them."""
 
     def __init__(self, rules: Sequence[Rule] = RULES, secrets: Iterable[str] = ()) -> None:
-        """`secrets` are those that are known word by word."""
+        """Look for the rules' patterns and for `secrets`, texts that are known to be secret."""
         known = sorted({each for each in secrets if len(each) >= SHORTEST}, key=len, reverse=True)
         self._rules = (*map(_known, known), *rules)
 
     def line(self, line: bytes) -> bytes:
-        """`line` without secrets; the same object when there is none in it."""
+        """Return `line` without secrets; the same object if there are none."""
         try:
             value = _json.loads(line)
         except ValueError:
@@ -138,7 +138,7 @@ class Scrubber:
         return line if cleaned == value else _json.dumps(cleaned)
 
     def value(self, value: Json, place: str = "", *, is_held: bool = False) -> Json:
-        """A decoded value without secrets; `place` is the name that it stands under."""
+        """Return a decoded value without secrets; `place` is the name of its field."""
         if isinstance(value, str):
             return replaced(value, self._spans_at(value, place, is_held=is_held))
         if _json.is_object(value):
@@ -152,16 +152,16 @@ class Scrubber:
         return value
 
     def text(self, text: str) -> str:
-        """`text` without secrets."""
+        """Return `text` without secrets."""
         return replaced(text, self.spans(text))
 
     def spans(self, text: str) -> list[Span]:
-        """Where there are secrets in `text`, in order; none overlaps another."""
+        """Return the places of secrets in `text`, in order and without overlap."""
         found = [span for rule in self._rules for span in rule.spans(text)]
         return _apart(found)
 
     def found_in(self, value: Json, place: str = "", *, is_held: bool = False) -> Iterator[Found]:
-        """The secrets inside a decoded value, each with the rule that found it."""
+        """Yield the secrets inside a decoded value, each with the rule that found it."""
         if isinstance(value, str):
             for span in self._spans_at(value, place, is_held=is_held):
                 yield span.rule, value[span.start : span.end]
@@ -184,13 +184,13 @@ class Scrubber:
 
 
 def _known(secret: str) -> Rule:
-    """For a secret word by word, also where it stands in a piece of JSON."""
+    """Return a rule for a known secret, as plain text and as it is written inside JSON."""
     spellings = {re.escape(each) for each in (secret, json.dumps(secret)[1:-1])}
     return Rule("known secret", "|".join(sorted(spellings)))
 
 
 def replaced(text: str, spans: Iterable[Span]) -> str:
-    """`text` with what the rules say in place of the spans."""
+    """Return `text` with every span replaced as its rule demands."""
     parts, end = list[str](), 0
     for span in spans:
         parts += [text[end : span.start], span.rule.replacement]
@@ -199,7 +199,7 @@ def replaced(text: str, spans: Iterable[Span]) -> str:
 
 
 def _apart(spans: list[Span]) -> list[Span]:
-    """In order, and of those that overlap the first, made long enough for all."""
+    """Return the spans in order; overlapping ones become one, with the rule of the first."""
     apart: list[Span] = []
     for span in sorted(spans, key=lambda each: (each.start, -each.end)):
         if apart and span.start < apart[-1].end:
@@ -210,7 +210,7 @@ def _apart(spans: list[Span]) -> list[Span]:
 
 
 def _may_be_secret(text: str) -> bool:
-    """Whether it can be one at all: not a reference to one, nor what is left of one."""
+    """Return False for texts that are too short, a reference to a secret, or already replaced."""
     return len(text) >= SHORTEST and MARK not in text and not text.startswith(("$", "{", "<"))
 
 

@@ -1,4 +1,4 @@
-"""Streamed text, put together: a secret may be cut in two where a model takes a breath."""
+"""Finds and removes secrets that are split across several `content_block_delta` events."""
 
 from __future__ import annotations
 
@@ -12,61 +12,61 @@ from steersman.testing.cassettes.scrubbing import Found, Scrubber, Span
 __all__ = ["scrub_split_text", "split_secrets"]
 
 TEXT_OF = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
-"""Kinds of pieces, and the field that holds the text."""
+"""Types of deltas, and the field that holds their text."""
 
 
 @dataclass(frozen=True, slots=True)
 class _TextDelta:
     at: int
-    """The place of its line among the others."""
+    """The index of the delta's line."""
     frame: JsonDict
-    delta: JsonDict
+    body: JsonDict
     field: str
 
     @property
     def text(self) -> str:
-        return str(self.delta[self.field])
+        return str(self.body[self.field])
 
 
 def scrub_split_text(lines: Iterable[bytes], scrubber: Scrubber) -> list[bytes]:
-    """The lines, where no secret stands in several pieces of one text.
+    """Return the lines without the secrets that are split across deltas of one block.
 
-    Put together, the pieces give the same text as the complete message without its secrets.
+    The joined deltas give the same text as the scrubbed complete message.
     """
     cleaned = list(lines)
     for block in _blocks(cleaned):
-        spans = scrubber.spans("".join(piece.text for piece in block))
+        spans = scrubber.spans("".join(delta.text for delta in block))
         if not spans:
             continue
-        for piece, text in zip(block, _cut(block, spans), strict=True):
-            piece.delta[piece.field] = text
-            cleaned[piece.at] = _json.dumps(piece.frame)
+        for delta, text in zip(block, _cut(block, spans), strict=True):
+            delta.body[delta.field] = text
+            cleaned[delta.at] = _json.dumps(delta.frame)
     return cleaned
 
 
 def split_secrets(lines: Iterable[bytes], scrubber: Scrubber) -> Iterator[tuple[int, Found]]:
-    """Secrets that stand in more than one piece, each with the place of the first."""
+    """Yield the secrets that span several deltas, each with the index of its first line."""
     for block in _blocks(list(lines)):
-        text = "".join(piece.text for piece in block)
+        text = "".join(delta.text for delta in block)
         for span in scrubber.spans(text):
             begin = 0
-            for piece in block:
-                end = begin + len(piece.text)
+            for delta in block:
+                end = begin + len(delta.text)
                 if begin <= span.start < end < span.end:
-                    yield piece.at, (span.rule, text[span.start : span.end])
+                    yield delta.at, (span.rule, text[span.start : span.end])
                 begin = end
 
 
 def _blocks(lines: list[bytes]) -> Iterator[list[_TextDelta]]:
-    """The pieces of each text that was streamed."""
+    """Yield the deltas of each content block."""
     unfinished: dict[tuple[object, object], list[_TextDelta]] = {}
     for at, line in enumerate(lines):
         frame = _event_frame(line)
         event = frame.get("event", {})
         key = (frame.get("parent_tool_use_id"), event.get("index"))
-        piece = _text_delta(at, frame)
-        if piece is not None:
-            unfinished.setdefault(key, []).append(piece)
+        delta = _text_delta(at, frame)
+        if delta is not None:
+            unfinished.setdefault(key, []).append(delta)
         elif event.get("type") == "content_block_start":
             yield unfinished.pop(key, [])
     yield from unfinished.values()
@@ -92,15 +92,15 @@ def _text_delta(at: int, frame: JsonDict) -> _TextDelta | None:
 
 
 def _cut(block: list[_TextDelta], spans: list[Span]) -> Iterator[str]:
-    """The new text of each piece: a span is replaced in the piece that it begins in."""
+    """Yield the new text of each delta: a span is replaced in the delta in which it begins."""
     begin = 0
-    for piece in block:
-        end, at, parts = begin + len(piece.text), begin, list[str]()
+    for delta in block:
+        end, at, parts = begin + len(delta.text), begin, list[str]()
         for span in spans:
             if span.end <= begin or span.start >= end:
                 continue
             if span.start >= begin:
-                parts += [piece.text[at - begin : span.start - begin], span.rule.replacement]
+                parts += [delta.text[at - begin : span.start - begin], span.rule.replacement]
             at = min(span.end, end)
-        yield "".join((*parts, piece.text[at - begin :]))
+        yield "".join((*parts, delta.text[at - begin :]))
         begin = end

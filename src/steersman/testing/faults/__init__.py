@@ -1,7 +1,7 @@
-"""Faults for any stage: a transport that makes another one's CLI misbehave, by plan.
+"""Fault injection: a transport that makes the CLI of another transport misbehave.
 
-`FaultyTransport(inner, plan)` stands between a session and a CLI in memory, a scripted one or the
-stock one, and does what a `FaultPlan` says. Knows lines and the ports; nothing of the protocol.
+`FaultyTransport(inner, plan)` wraps any transport (in memory, scripted or the stock CLI) and
+carries out the faults of a `FaultPlan`. It knows lines and the ports, but not the protocol.
 """
 
 from __future__ import annotations
@@ -82,22 +82,22 @@ STDERR_CHUNK = 64 * 1024
 
 
 class FaultyTransport:
-    """Runs a CLI on another transport, and makes it misbehave.
+    """Runs a CLI on another transport and injects faults.
 
-    The first process meets the first plan, the second one the second, and so on; those that come
-    after the last plan run undisturbed.
+    The first process gets the first plan, the second process the second plan, and so on.
+    Processes after the last plan run without faults.
     """
 
     def __init__(self, inner: Transport, *plans: FaultPlan) -> None:
         self.happened: list[Fault] = []
-        """The faults so far, in the order in which they struck."""
+        """The faults so far, in the order in which they occurred."""
         self.running = 0
-        """How many CLIs the session has not heard the end of."""
+        """How many CLIs have not reported their exit to the session."""
         self._inner = inner
         self._plans = list(plans)
 
     async def open(self, launch: Launch, receiver: Receiver) -> Channel:
-        """Start the CLI; its faults begin with its first line."""
+        """Start the CLI with the faults of the next plan."""
         faults = self._plans.pop(0).faults if self._plans else ()
         faulty = _FaultyReceiver(receiver, _Schedule(faults, self.happened), self._ended)
         channel = FaultyChannel(await self._inner.open(launch, faulty), faulty)
@@ -110,7 +110,7 @@ class FaultyTransport:
 
 
 class FaultyChannel:
-    """The way to a CLI that misbehaves; what is written may take its time."""
+    """A channel that delays or splits writes as the plan demands."""
 
     def __init__(self, inner: Channel, receiver: _FaultyReceiver) -> None:
         self._inner = inner
@@ -124,7 +124,7 @@ class FaultyChannel:
         return self._inner.pid
 
     def write(self, data: bytes) -> None:
-        """Hand it over, by way of the faults that wait for it."""
+        """Write `data`, changed by the faults of this write."""
         self._written += 1
         segments: list[Segment] = [data]
         for fault in self._receiver.schedule.at_write(self._written, data):
@@ -132,33 +132,33 @@ class FaultyChannel:
         self._input.put(*segments)
 
     def end_input(self) -> None:
-        """Close stdin behind what is on its way."""
+        """Close stdin after the delayed writes."""
         self._input.put(self._inner.end_input)
 
     def suspend(self) -> None:
-        """Stop the tree."""
+        """Stop the process tree."""
         self._inner.suspend()
 
     def resume(self) -> None:
-        """Let the tree run on, whoever has stopped it."""
+        """Let the process tree continue, also after a `Suspend` fault."""
         self._inner.resume()
         self._receiver.resumed()
 
     def close(self, grace: float) -> None:
-        """End it in order; what is on its way is written first."""
+        """Write what was delayed, then end the CLI."""
         self._input.flush()
         self._receiver.ending()
         self._inner.close(grace)
 
     def kill(self) -> None:
-        """End it."""
+        """Drop what was delayed and kill the CLI."""
         self._input.drop()
         self._receiver.ending()
         self._inner.kill()
 
 
 class _Schedule:
-    """The faults that have not struck yet."""
+    """The faults that have not occurred yet."""
 
     def __init__(self, faults: tuple[Fault, ...], happened: list[Fault]) -> None:
         self._lines = [each for each in faults if not isinstance(each, InputFault)]
@@ -166,11 +166,11 @@ class _Schedule:
         self._happened = happened
 
     def at_line(self, number: int, line: bytes) -> list[LineFault | ProcessFault]:
-        """Those that strike at a line from the CLI; each strikes once."""
+        """Return the faults of a line from the CLI, and remove them."""
         return self._take(self._lines, number, line)
 
     def at_write(self, number: int, data: bytes) -> list[InputFault]:
-        """Those that strike at a write to the CLI."""
+        """Return the faults of a write to the CLI, and remove them."""
         return self._take(self._writes, number, data)
 
     def _take(self, ahead: list[FaultT], number: int, data: bytes) -> list[FaultT]:
@@ -182,7 +182,7 @@ class _Schedule:
 
 
 class _FaultyReceiver:
-    """Stands where the receiver would: counts lines, and lets faults strike."""
+    """Receives the CLI's output in place of the session, counts lines and applies faults."""
 
     def __init__(self, receiver: Receiver, schedule: _Schedule, on_end: Callable[[], None]) -> None:
         self.schedule = schedule
@@ -196,12 +196,12 @@ class _FaultyReceiver:
         self._is_being_ended = False
         self._status: int | None = None
         self._executions: list[asyncio.TimerHandle] = []
-        # Weak, so that a channel that nobody holds can still end its tree.
+        # Weak, so that an unreferenced channel is finalized and ends its process tree.
         self._channel: weakref.ref[FaultyChannel] | None = None
         self._owed: list[_Action] = []
 
     def attach(self, channel: FaultyChannel) -> None:
-        """Learn how to reach the process; some faults may be due already."""
+        """Set the channel, and carry out the faults that came before it was known."""
         self._channel = weakref.ref(channel)
         for action in self._owed:
             action(channel)
@@ -230,14 +230,14 @@ class _FaultyReceiver:
         for timer in self._executions:
             timer.cancel()
         if self._is_stopped and self._is_being_ended:
-            # It was ended where it stood: what is behind that, it has not said.
+            # The stopped process was killed, so it never wrote what is still delayed here.
             self._output.drop()
         elif self._is_stopped:
-            # It had ended by itself before it could be stopped.
+            # The process had exited before it could be stopped.
             self._output.flush()
         self._forward(self._tail)
-        told = status if self._status is None else self._status
-        self._output.put(lambda: self._receiver.exited(told), self._on_end)
+        reported = status if self._status is None else self._status
+        self._output.put(lambda: self._receiver.exited(reported), self._on_end)
 
     def _forward(self, *segments: Segment) -> None:
         if not self._is_mute:
@@ -276,11 +276,11 @@ class _FaultyReceiver:
         self._is_mute = True
 
     def ending(self) -> None:
-        """Somebody ends it."""
+        """Note that the session ends the process."""
         self._is_being_ended = True
 
     def resumed(self) -> None:
-        """Somebody let it run on."""
+        """Note that the process was resumed, and release its output."""
         if self._is_stopped:
             self._is_stopped = False
             self._output.release()
@@ -300,7 +300,7 @@ def _is_at(fault: Fault, number: int, data: bytes) -> bool:
 
 
 def _changed(segments: list[Segment], fault: LineFault | InputFault) -> list[Segment]:
-    """What a fault leaves of the bytes that another one left."""
+    """Apply a fault to every chunk of bytes among the segments."""
     return [
         changed
         for segment in segments

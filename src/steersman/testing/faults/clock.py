@@ -1,4 +1,4 @@
-"""Time in the hands of a test: an event loop that does not wait, and a clock that jumps."""
+"""Time for tests: an event loop with a virtual clock, and a wall clock that jumps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["JumpingClock", "NothingScheduled", "Standstill", "VirtualClockLoop"]
 
 
 class NothingScheduled(RuntimeError):
-    """Nothing is ready, no timer is set, so no task will ever run again."""
+    """No task is ready and no timer is set, so the event loop would wait for ever."""
 
 
 Standstill = NothingScheduled
@@ -32,7 +32,7 @@ class VirtualClockLoop(asyncio.SelectorEventLoop):
         super().__init__(_ImpatientSelector(self._jump))
 
     def time(self) -> float:
-        """Seconds since this loop was made, as it counts them."""
+        """Return the virtual seconds since the loop was created."""
         return self._now
 
     def _jump(self, seconds: float | None) -> None:
@@ -42,7 +42,7 @@ class VirtualClockLoop(asyncio.SelectorEventLoop):
 
 
 class _ImpatientSelector(selectors.DefaultSelector):
-    """Looks, and where it should wait, says for how long."""
+    """A selector that never waits: it calls `skip` with the time it should have waited."""
 
     def __init__(self, skip: Callable[[float | None], None]) -> None:
         super().__init__()
@@ -56,9 +56,9 @@ class _ImpatientSelector(selectors.DefaultSelector):
 
 
 class JumpingClock:
-    """A clock like `time.time` that jumps, as when a laptop wakes or a server is set right.
+    """A clock like `time.time` that jumps, as after a sleep or a correction of the system time.
 
-    `JumpingClock({3: -3600})` is an hour behind from its third reading on.
+    `JumpingClock({3: -3600})` is one hour behind from its third reading on.
     """
 
     def __init__(self, jumps: Mapping[int, float], clock: Callable[[], float] = time.time) -> None:
@@ -68,7 +68,7 @@ class JumpingClock:
         self._offset = 0.0
 
     def __call__(self) -> float:
-        """Seconds since the epoch, as this clock has it."""
+        """Return the seconds since the epoch that this clock shows."""
         self.readings += 1
         self._offset += self._jumps.get(self.readings, 0.0)
         return self._clock() + self._offset

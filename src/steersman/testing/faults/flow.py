@@ -1,4 +1,4 @@
-"""Chunks that go on in order, however long some of them wait."""
+"""Delivers chunks in order while some of them are delayed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Flow"]
 
 
 class Flow:
-    """A pipe that can be slow. What need not wait goes on at once, inside `put`."""
+    """A pipe with delays. Chunks that need not wait are delivered inside `put`."""
 
     def __init__(self, deliver: Callable[[bytes], None]) -> None:
         self._deliver = deliver
@@ -23,30 +23,30 @@ class Flow:
         self._timer: asyncio.Handle | None = None
 
     def put(self, *segments: Segment | Callable[[], None]) -> None:
-        """Hand these on, or do them, when those before them are through."""
+        """Deliver chunks, apply waits and call functions, in order, after those put before."""
         self._waiting.extend(segment for segment in segments if segment != b"")
         self._flow()
 
     def release(self) -> None:
-        """End the wait under way."""
+        """End the current wait."""
         if self._timer is not None:
             self._timer.cancel()
         self._is_held = False
         self._flow()
 
     def drop(self) -> None:
-        """Forget what has not come through, and wait for nothing."""
+        """Discard everything that was not delivered, and end the current wait."""
         self._waiting.clear()
         self.release()
 
     def flush(self) -> None:
-        """Let everything through now."""
+        """Deliver everything now, without waiting."""
         kept = [segment for segment in self._waiting if not isinstance(segment, Wait)]
         self._waiting = deque(kept)
         self.release()
 
     def _flow(self) -> None:
-        # What is delivered may put more here: that goes behind, by the loop that runs already.
+        # A delivery may call `put`; the loop that is already running delivers those chunks.
         if self._is_flowing:
             return
         self._is_flowing = True

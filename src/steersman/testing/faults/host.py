@@ -1,4 +1,4 @@
-"""What goes wrong on the host's own side: readers that dawdle, callers that leave, full disks."""
+"""Faults on the host's side: slow readers, cancelled callers, full disks."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ T = TypeVar("T")
 
 
 async def rounds(count: int) -> None:
-    """Let the event loop go round so many times."""
+    """Yield to the event loop `count` times."""
     for _ in range(count):
         await asyncio.sleep(0)
 
 
 class SlowReader(AsyncIterator[T], Generic[T]):
-    """Reads from another reader and dawdles before each item."""
+    """Wraps an async iterator and waits before each item."""
 
     def __init__(self, inner: AsyncIterator[T], *, rounds: int = 3, seconds: float = 0.0) -> None:
         self._inner = inner
@@ -40,7 +40,7 @@ class SlowReader(AsyncIterator[T], Generic[T]):
 
 
 async def cancelled_after(count: int, doing: Awaitable[T]) -> T | None:
-    """Give `doing` so many rounds, then cancel it; its outcome, if it was done by then."""
+    """Cancel `doing` after `count` rounds of the event loop; return its result if it was done."""
     task = asyncio.ensure_future(doing)
     try:
         for _ in range(count):
@@ -54,21 +54,21 @@ async def cancelled_after(count: int, doing: Awaitable[T]) -> T | None:
 
 
 class FullDisk:
-    """A disk with little room: opens files that raise `OSError` (ENOSPC) when it is used up.
+    """A disk with little space: its files raise `OSError` (ENOSPC) when the space is used up.
 
-    `FullDisk(room=1000).open` stands where `open(path, "ab")` would.
+    Use `FullDisk(room=1000).open` in place of `open(path, "ab")`.
     """
 
     def __init__(self, room: int) -> None:
         self.room = room
-        """Bytes that can still be written."""
+        """The number of bytes that can still be written."""
 
     def open(self, path: str | Path, mode: str = "wb") -> BinaryIO:
-        """A file for bytes, unbuffered."""
+        """Open an unbuffered binary file on this disk."""
         return cast("BinaryIO", _FileOnFullDisk(io.FileIO(path, mode.replace("b", "")), self))
 
     def take(self, size: int) -> int:
-        """Use up room; gives how much of `size` there was. Raises `OSError` if there is none."""
+        """Use up to `size` bytes and return how many were free. Raises `OSError` if none were."""
         if size and not self.room:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         taken = min(size, self.room)
@@ -89,7 +89,7 @@ class _FileOnFullDisk(io.RawIOBase):
         return self._file.readable()
 
     def write(self, data: object, /) -> int:
-        """Write it all, or as much as there is room for, and raise."""
+        """Write `data`; if the disk is too small, write what fits and raise."""
         chunk = bytes(cast("bytes", data))
         written = self._file.write(chunk[: self._disk.take(len(chunk))])
         if written < len(chunk):

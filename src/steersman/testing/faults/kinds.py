@@ -1,7 +1,7 @@
 """The faults, as data: what goes wrong, and at which line.
 
-A fault of a line says what becomes of its bytes; a fault of a process says what is done to it.
-Pure: `faults` carries them out, `fault_plan` draws them.
+A fault of a line changes its bytes; a fault of a process acts on a `Target`. Pure:
+`FaultyTransport` carries them out, `FaultPlan` chooses them.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ __all__ = [
 ]
 
 At = int | str
-"""A line by its number, the first is 1; or the first one that contains a text."""
+"""The number of a line, from 1, or a text: the first line that contains it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """What is behind it goes on after so many rounds of the event loop, then so many seconds."""
+    """Delays everything after it by `rounds` of the event loop, then by `seconds`."""
 
     rounds: int = 0
     seconds: float = 0.0
     joins: bool = False
-    """What has gathered behind it by then goes on in one chunk."""
+    """If true, the chunks that were put meanwhile are delivered as one."""
 
     def __str__(self) -> str:
         rounds = [f"{self.rounds} rounds"] if self.rounds else []
@@ -61,22 +61,22 @@ Segment = bytes | Wait
 
 
 class Target(Protocol):
-    """The process that a fault strikes."""
+    """The process that a fault acts on."""
 
     def kill(self, status: int, later: float) -> None:
-        """End it in so many seconds; `status` is told in the place of its own."""
+        """Kill the process after `later` seconds, and report `status` as its exit status."""
         ...
 
     def suspend(self, wait: Wait) -> None:
-        """Stop it for so long."""
+        """Stop the process for the duration of `wait`."""
         ...
 
     def flood(self, size: int) -> None:
-        """Have it write so many bytes on stderr."""
+        """Write `size` bytes to stderr."""
         ...
 
     def mute(self) -> None:
-        """Have it say nothing more on stdout."""
+        """Discard everything that the process writes to stdout from now on."""
         ...
 
 
@@ -85,27 +85,27 @@ class Target(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LineFault:
-    """Changes one line from the CLI."""
+    """A fault that changes one line from the CLI."""
 
     loses: ClassVar[bool] = False
-    """Whether something that the CLI said is gone, or is not what it said."""
+    """True if output of the CLI is lost or altered."""
 
     at: At
 
     def change(self, line: bytes) -> tuple[Segment, ...]:
-        """What becomes of `line`, its newline included."""
+        """Return the segments that replace `line`, which ends in a newline."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
 class Delay(LineFault):
-    """The line, and all behind it, come later."""
+    """Delays the line and everything after it."""
 
     rounds: int = 3
     seconds: float = 0.0
 
     def change(self, line: bytes) -> tuple[Segment, ...]:
-        """Wait first."""
+        """Return a wait, then the bytes."""
         return Wait(self.rounds, self.seconds), line
 
     def __str__(self) -> str:
@@ -114,12 +114,12 @@ class Delay(LineFault):
 
 @dataclass(frozen=True, slots=True)
 class Join(LineFault):
-    """The line comes in one chunk with all that is said in the next rounds."""
+    """Delivers the line in one chunk with the output of the next rounds."""
 
     rounds: int = 5
 
     def change(self, line: bytes) -> tuple[Segment, ...]:
-        """Wait for the others."""
+        """Return a joining wait, then the line."""
         return Wait(self.rounds, joins=True), line
 
     def __str__(self) -> str:
@@ -128,14 +128,14 @@ class Join(LineFault):
 
 @dataclass(frozen=True, slots=True)
 class Split(LineFault):
-    """The line comes in two segments, with a pause between them."""
+    """Delivers the line in two chunks, with a pause between them."""
 
     where: float = 0.5
-    """How much of it is in the first segment; from 0 to 1."""
+    """The share of the line in the first chunk, from 0 to 1."""
     rounds: int = 1
 
     def change(self, line: bytes) -> tuple[Segment, ...]:
-        """Break it."""
+        """Return the two parts with a wait between them."""
         edge = cut_at(line, self.where)
         return line[:edge], Wait(self.rounds), line[edge:]
 
@@ -145,10 +145,10 @@ class Split(LineFault):
 
 @dataclass(frozen=True, slots=True)
 class Duplicate(LineFault):
-    """The line comes twice."""
+    """Delivers the line twice."""
 
     def change(self, line: bytes) -> tuple[Segment, ...]:
-        """Say it again."""
+        """Return the line twice."""
         return line, line
 
     def __str__(self) -> str:
@@ -157,12 +157,12 @@ class Duplicate(LineFault):
 
 @dataclass(frozen=True, slots=True)
 class Drop(LineFault):
-    """The line never comes."""
+    """Discards the line."""
 
     loses: ClassVar[bool] = True
 
-    def change(self, line: bytes) -> tuple[Segment, ...]:  # noqa: ARG002 - whatever it says
-        """Nothing is left."""
+    def change(self, line: bytes) -> tuple[Segment, ...]:  # noqa: ARG002 - the content does not matter
+        """Return nothing."""
         return ()
 
     def __str__(self) -> str:
@@ -171,7 +171,7 @@ class Drop(LineFault):
 
 @dataclass(frozen=True, slots=True)
 class Corrupt(LineFault):
-    """A byte of the line is another one."""
+    """Replaces one byte of the line."""
 
     loses: ClassVar[bool] = True
 
@@ -179,7 +179,7 @@ class Corrupt(LineFault):
     byte: int = 0xFF
 
     def change(self, line: bytes) -> tuple[Segment, ...]:
-        """Put the byte in; the newline stays."""
+        """Return the line with the byte replaced; the newline stays."""
         edge = min(cut_at(line, self.where), max(0, len(line) - 2))
         return (line[:edge] + bytes([self.byte]) + line[edge + 1 :],)
 
@@ -189,14 +189,14 @@ class Corrupt(LineFault):
 
 @dataclass(frozen=True, slots=True)
 class Truncate(LineFault):
-    """The line breaks off; the next one begins where it should."""
+    """Cuts the line short; the next line is whole."""
 
     loses: ClassVar[bool] = True
 
     where: float = 0.5
 
     def change(self, line: bytes) -> tuple[Segment, ...]:
-        """Keep its beginning."""
+        """Return the beginning of the line and a newline."""
         return (line[: cut_at(line, self.where)] + b"\n",)
 
     def __str__(self) -> str:
@@ -205,12 +205,12 @@ class Truncate(LineFault):
 
 @dataclass(frozen=True, slots=True)
 class Noise(LineFault):
-    """Something that is not the protocol stands before the line."""
+    """Inserts a line before it that is not part of the protocol."""
 
     text: bytes = b"warning: something is not as it should be"
 
     def change(self, line: bytes) -> tuple[Segment, ...]:
-        """Say it as a line of its own."""
+        """Return the noise as a line, then the line itself."""
         return self.text + b"\n", line
 
     def __str__(self) -> str:
@@ -222,27 +222,27 @@ class Noise(LineFault):
 
 @dataclass(frozen=True, slots=True)
 class InputFault:
-    """Changes the way of one write to the CLI; nothing is lost on it."""
+    """A fault that delays or splits one write to the CLI; nothing is lost."""
 
     loses: ClassVar[bool] = False
 
     at: At
-    """The number of the write, or a text that it contains."""
+    """The number of the write, from 1, or a text that it contains."""
 
     def change(self, data: bytes) -> tuple[Segment, ...]:
-        """What becomes of the write."""
+        """Return the segments that replace the write."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
 class DelayInput(InputFault):
-    """The write, and all behind it, reach the CLI later."""
+    """Delays the write and everything after it."""
 
     rounds: int = 3
     seconds: float = 0.0
 
     def change(self, data: bytes) -> tuple[Segment, ...]:
-        """Wait first."""
+        """Return a wait, then the bytes."""
         return Wait(self.rounds, self.seconds), data
 
     def __str__(self) -> str:
@@ -251,13 +251,13 @@ class DelayInput(InputFault):
 
 @dataclass(frozen=True, slots=True)
 class SplitInput(InputFault):
-    """The write reaches the CLI in two segments, with a pause between them."""
+    """Delivers the write in two chunks, with a pause between them."""
 
     where: float = 0.5
     rounds: int = 1
 
     def change(self, data: bytes) -> tuple[Segment, ...]:
-        """Break it."""
+        """Return the two parts with a wait between them."""
         edge = cut_at(data, self.where)
         return data[:edge], Wait(self.rounds), data[edge:]
 
@@ -270,26 +270,26 @@ class SplitInput(InputFault):
 
 @dataclass(frozen=True, slots=True)
 class ProcessFault:
-    """Strikes the CLI as it is about to say a line."""
+    """A fault of the process, at the moment when it writes a line."""
 
     loses: ClassVar[bool] = True
 
     at: At
 
     def strike(self, target: Target) -> None:
-        """Do it."""
+        """Act on the process."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
 class Kill(ProcessFault):
-    """SIGKILL for the whole tree: the line is not said any more, unless it comes `later`."""
+    """Kills the process tree with SIGKILL; unless `later` is set, the line is lost."""
 
     later: float = 0.0
     """Seconds from the line to the kill."""
 
     def strike(self, target: Target) -> None:
-        """End it."""
+        """Kill the process."""
         target.kill(-signal.SIGKILL, self.later)
 
     def __str__(self) -> str:
@@ -298,13 +298,13 @@ class Kill(ProcessFault):
 
 @dataclass(frozen=True, slots=True)
 class Exit(ProcessFault):
-    """It ends by itself, with a status."""
+    """Ends the process with an exit status, as if it had exited by itself."""
 
     status: int = 1
     later: float = 0.0
 
     def strike(self, target: Target) -> None:
-        """End it, and say that it did so itself."""
+        """Kill the process, and report the status of the fault."""
         target.kill(self.status, self.later)
 
     def __str__(self) -> str:
@@ -313,18 +313,18 @@ class Exit(ProcessFault):
 
 @dataclass(frozen=True, slots=True)
 class Suspend(ProcessFault):
-    """SIGSTOP for the whole tree: for a while, or for ever if neither time is given."""
+    """Stops the process tree with SIGSTOP for a time, or for ever if no time is given."""
 
     rounds: int = 0
     seconds: float = 0.0
 
     @property
     def is_for_ever(self) -> bool:
-        """Whether nobody lets it run on."""
+        """True if no time is given, so the process is not resumed."""
         return not (self.rounds or self.seconds)
 
     def strike(self, target: Target) -> None:
-        """Stop it."""
+        """Stop the process."""
         target.suspend(FOR_EVER if self.is_for_ever else Wait(self.rounds, self.seconds))
 
     def __str__(self) -> str:
@@ -334,14 +334,14 @@ class Suspend(ProcessFault):
 
 @dataclass(frozen=True, slots=True)
 class StderrFlood(ProcessFault):
-    """It floods stderr."""
+    """Writes many bytes to stderr."""
 
     loses: ClassVar[bool] = False
 
     size: int = 1024 * 1024
 
     def strike(self, target: Target) -> None:
-        """Write and write."""
+        """Write the bytes."""
         target.flood(self.size)
 
     def __str__(self) -> str:
@@ -350,10 +350,10 @@ class StderrFlood(ProcessFault):
 
 @dataclass(frozen=True, slots=True)
 class CloseOutput(ProcessFault):
-    """It closes its stdout and lives on: this line and all behind it are never heard."""
+    """Closes stdout while the process continues: this line and all later ones are lost."""
 
     def strike(self, target: Target) -> None:
-        """Let it move its lips."""
+        """Discard the process's output."""
         target.mute()
 
     def __str__(self) -> str:
@@ -364,15 +364,15 @@ Fault = LineFault | InputFault | ProcessFault
 
 
 def place(at: At, what: str = "line") -> str:
-    """Name a line or a write."""
+    """Return the description of a line or a write."""
     return f"{what} {at}" if isinstance(at, int) else f"the first {what} with {at!r}"
 
 
 def moment(at: At, later: float) -> str:
-    """Name the time at a line, or after it."""
+    """Return the description of the time at a line, or after it."""
     return f"{later:g} s after {place(at)}" if later else f"at {place(at)}"
 
 
 def cut_at(line: bytes, where: float) -> int:
-    """The byte at a share of a line's length, its newline left out."""
+    """Return the index at the share `where` of a line's length, without its newline."""
     return int(where * max(0, len(line) - 1))

@@ -1,4 +1,4 @@
-"""Which faults happen: given one by one, or drawn from a seed. Pure."""
+"""Chooses the faults of a run: given one by one, or drawn from a seed. Pure."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from steersman.testing.faults.kinds import (
 __all__ = ["HARMLESS", "KINDS", "FaultPlan"]
 
 USUAL_LINES = 60
-"""About as many as a turn with two tools has."""
+"""About as many lines as a turn with two tool calls has."""
 MOST = 4
-"""Faults in one plan, unless told otherwise."""
+"""Default for the largest number of faults in one plan."""
 MARKED = 0.5
-"""How many of the faults are aimed at a mark, where there are marks."""
+"""The share of the faults that occur at a mark, if there are marks."""
 
 _BYTES = (0x00, 0x22, 0x5C, 0x7B, 0x7D, 0xFF)
-"""Those that hurt JSON most, and one that is not UTF-8."""
+"""Bytes with a meaning in JSON, and one that is not UTF-8."""
 _NOISE = (
     b"warning: something is not as it should be",
     b"",
@@ -71,17 +71,17 @@ _DRAWS: Mapping[type[Fault], _Draw] = {
 }
 
 KINDS: tuple[type[Fault], ...] = tuple(_DRAWS)
-"""Everything that can go wrong."""
+"""All kinds of faults."""
 
 HARMLESS: tuple[type[Fault], ...] = (Delay, Join, Split, Noise, DelayInput, SplitInput, StderrFlood)
-"""What must change nothing but the time that it takes: nothing is lost, nothing comes twice."""
+"""Faults that only change timing and chunks: nothing is lost, nothing arrives twice."""
 
 
 class FaultPlan:
-    """What goes wrong, the same on every run.
+    """The faults of one process, the same on every run.
 
     `FaultPlan(17)` draws up to `most` faults of the kinds `among`, within the first `lines`, or
-    at lines that contain one of `marks`; `FaultPlan(17, Kill(30))` is exactly that.
+    at lines that contain one of `marks`. `FaultPlan(17, Kill(30))` contains exactly that fault.
     """
 
     def __init__(
@@ -102,12 +102,12 @@ class FaultPlan:
 
     @property
     def is_harmless(self) -> bool:
-        """Whether a session must come to the same end as without any of it."""
+        """True if a session must end as it would without the faults."""
         return all(isinstance(fault, HARMLESS) for fault in self.faults)
 
     @property
     def loses(self) -> bool:
-        """Whether something that the CLI says, or would say, never arrives."""
+        """True if output of the CLI is lost or altered."""
         return any(fault.loses for fault in self.faults)
 
     def __str__(self) -> str:
@@ -124,7 +124,7 @@ def _choices(
 
 
 def _places(dice: random.Random, lines: int, most: int, marks: Sequence[str]) -> list[At]:
-    """No line twice, in the order of the lines; some of them are known by what they say."""
+    """Draw different line numbers in ascending order, then some of the marks."""
     count = dice.randint(0, min(most, lines))
     marked = sum(dice.random() < MARKED for _ in range(count)) if marks else 0
     named: list[At] = [*dice.sample(marks, min(marked, len(marks)))]
@@ -132,5 +132,5 @@ def _places(dice: random.Random, lines: int, most: int, marks: Sequence[str]) ->
 
 
 def _early(at: At) -> At:
-    """Hosts write less than CLIs."""
+    """Return an earlier number, because a host writes fewer lines than a CLI."""
     return 1 + at // 4 if isinstance(at, int) else at

@@ -1,4 +1,4 @@
-"""Control requests that a scripted CLI answers."""
+"""Answers the control requests of the host."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CAPABILITIES = (
     "request_marker_lists_v1",
     "sdk_mcp_tools_list_changed",
 )
-"""Those of the stock CLI that this one lives up to."""
+"""The capabilities of the stock CLI that the scripted CLI supports."""
 
 COMMANDS = ("clear", "compact", "context", "cost", "review")
 MODELS = ("default", "opus", "sonnet", "haiku")
@@ -40,7 +40,7 @@ Request = JsonObject
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What control requests reach into."""
+    """The parts of a scripted CLI that control requests change or read."""
 
     hooks: HookRunner
     permissions: Permissions
@@ -48,11 +48,11 @@ class Reach:
     tools: ToolRunner
     turns: TurnLoop
     ready: list[asyncio.Task[None]]
-    """What the first turn waits for."""
+    """The tasks that the first turn waits for."""
 
 
 class Control:
-    """Answers each request at once, in any order, at any time."""
+    """Answers each control request at once, also during a turn."""
 
     def __init__(
         self, output: Output, model: Model, reach: Reach, tasks: Tasks, end: Callable[[], None]
@@ -82,7 +82,7 @@ class Control:
         }
 
     def handle(self, request_id: Json, request: Request) -> None:
-        """Answer one request."""
+        """Answer one control request."""
         subtype = request.get("subtype", "undefined")
         verb = self._verbs.get(subtype)
         if verb is not None:
@@ -95,7 +95,10 @@ class Control:
         )
 
     def connect(self, names: Iterable[str]) -> bool:
-        """Begin to set up servers; the first turn waits for them. Tells whether one is new."""
+        """Start to connect new servers, for which the first turn waits; return whether any are new.
+
+        A server that is already known is not connected again.
+        """
         new = [name for name in names if name not in self._servers]
         for name in new:
             self._ready.append(self._tasks.start(self._servers.add(name).connect()))
@@ -113,7 +116,7 @@ class Control:
         if not self.connect(request.get("sdkMcpServers") or ()):
             self._send_initialized(request_id, answer)
             return
-        # The servers are greeted first, but their answers are not waited for.
+        # The CLI sends `initialize` to the servers first, but does not wait for their answers.
         self._ready.append(self._tasks.start(self._send_initialized_later(request_id, answer)))
 
     async def _send_initialized_later(self, request_id: Json, answer: JsonObject) -> None:

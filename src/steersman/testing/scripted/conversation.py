@@ -13,27 +13,27 @@ __all__ = ["CONTINUE", "Conversation", "History", "Memory"]
 FOLDED = "The user sent a new message while you were working:\n"
 
 CONTINUE = "Continue from where you left off."
-"""What the CLI says to the model when it takes up a turn again."""
+"""The prompt that the CLI sends to the model when it resumes an interrupted turn."""
 
 
 class History:
-    """What was said so far, as the Messages API wants it."""
+    """The messages so far, in the form of the Messages API."""
 
     def __init__(self, session_id: str) -> None:
         self._session_id = session_id
         self._messages: list[JsonDict] = []
 
     def add_prompt(self, content: Json) -> None:
-        """Something that the person said."""
+        """Add a prompt of the user."""
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
         self._add("user", blocks)
 
     def add_context(self, text: str) -> None:
-        """Something that the person said and wants no answer to: it opens the next prompt."""
+        """Add a prompt that wants no answer: it becomes the beginning of the next prompt."""
         self._add("user", [{"type": "text", "text": f"{text}\n"}])
 
     def add_reminders(self, texts: Iterable[str]) -> None:
-        """Something that hooks want the model to know."""
+        """Add context that hooks provide for the model."""
         self._add(
             "user",
             [
@@ -43,19 +43,19 @@ class History:
         )
 
     def add_folded(self, text: str) -> None:
-        """A prompt that came while the model was at work."""
+        """Add a prompt that arrived during the turn."""
         self._add("system", [{"type": "text", "text": FOLDED + text}])
 
     def add_answer(self, blocks: Sequence[JsonDict]) -> None:
-        """What the model said."""
+        """Add an answer of the model."""
         self._add("assistant", blocks)
 
     def add_results(self, blocks: Sequence[JsonDict]) -> None:
-        """What its tools gave."""
+        """Add the results of tool calls."""
         self._add("user", blocks)
 
     def request(self, model: str, tools: Iterable[str]) -> ModelRequest:
-        """The next request."""
+        """Return the next request to the model."""
         messages = [{**each, "content": list(each["content"])} for each in self._messages]
         return ModelRequest(
             {
@@ -78,41 +78,41 @@ class History:
 
 
 class Conversation:
-    """One conversation, over all the processes that it has had."""
+    """One conversation, across all processes that have resumed it."""
 
     def __init__(self, session_id: str) -> None:
         self.history = History(session_id)
         self.known: set[str] = set()
-        """The uuids of prompts that an earlier process has taken up."""
+        """The uuids of prompts that an earlier process has started."""
         self._taken: set[str] = set()
         self._open: list[Prompt] = []
 
     def begin(self, prompts: list[Prompt]) -> None:
-        """A turn begins; lost from here on, it can be taken up again."""
+        """Record the prompts of a turn that starts, so that another process can resume it."""
         self._open = prompts
         self._taken |= {each.uuid for each in prompts if each.uuid is not None}
 
     def end(self) -> None:
-        """The turn has come to its end."""
+        """Record the end of the turn."""
         self._open = []
 
     def resume(self) -> list[Prompt]:
-        """Another process goes on; gives the prompts of the turn that it takes up, if it may."""
+        """Prepare for another process; return the prompt that resumes a lost turn, if any."""
         self.known |= self._taken
         uuids = [each.uuid for each in self._open if each.should_query]
         self._open = []
-        # The first one is named in the end.
+        # The result of the resumed turn names the first prompt only.
         return [Prompt(CONTINUE, uuids[0])] if uuids else []
 
 
 class Memory:
-    """All conversations, by id; one that has not begun is not written down."""
+    """All conversations of a scripted CLI, by session id."""
 
     def __init__(self) -> None:
         self._conversations: dict[str, Conversation] = {}
 
     def open(self, session_id: str, *, resumes: bool) -> Conversation:
-        """The conversation of that id; a new one if it is not resumed, or was never begun."""
+        """Return the conversation to resume, or a new one if the id is unknown or not resumed."""
         found = self._conversations.get(session_id) if resumes else None
         conversation = found or Conversation(session_id)
         self._conversations[session_id] = conversation

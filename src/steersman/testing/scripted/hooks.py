@@ -1,4 +1,4 @@
-"""Hook callbacks as a scripted CLI calls them."""
+"""Calls the hook callbacks of the host."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ MALFORMED = (
 )
 DEFAULT_TIMEOUT = 600.0
 DECISIONS = ("deny", "ask", "allow", "defer")
-"""What a PreToolUse hook may decide; earlier wins over later."""
+"""The decisions of a PreToolUse hook; earlier ones take precedence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """One callback of the host, and when it wants to be called."""
+    """One callback of the host, and the events that it is called for."""
 
     event: str
     callback_id: str
@@ -33,39 +33,39 @@ class Registration:
     blocks_on_failure: bool
 
     def fits(self, event: str, name: str) -> bool:
-        """Whether it is called at this event, for the tool `name`."""
+        """Return whether the callback is called for this event and the tool `name`."""
         return event == self.event and (not name or matches(self.matcher, name))
 
 
 @dataclass(frozen=True, slots=True)
 class HookReply:
-    """What came back from one callback."""
+    """The answer of one callback, or its failure."""
 
     output: JsonObject
     failure: str | None = None
     blocks: bool = False
-    """It failed, and that must stop the action."""
+    """True if the callback failed and was registered to block the action in that case."""
     timed_out: bool = False
 
     @property
     def specific(self) -> JsonObject:
-        """The part of the answer that is about this event."""
+        """The `hookSpecificOutput` of the answer."""
         found = self.output.get("hookSpecificOutput")
         return cast("JsonObject", found) if isinstance(found, Mapping) else {}
 
     @property
     def stops(self) -> bool:
-        """Whether the turn must not go on."""
+        """True if the turn must stop."""
         return self.output.get("continue") is False
 
     @property
     def note(self) -> str:
-        """What it wants the person to know."""
+        """The `systemMessage` for the user."""
         return str(self.output.get("systemMessage") or "")
 
     @property
     def block_reason(self) -> str | None:
-        """Why the action must not happen, if it must not."""
+        """The reason of a `block` decision; None if the action may happen."""
         if self.output.get("decision") == "block":
             return str(self.output.get("reason") or "")
         return None
@@ -73,7 +73,7 @@ class HookReply:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What all PreToolUse hooks together say about a tool."""
+    """The combined decision of all PreToolUse hooks about a tool call."""
 
     decision: str | None = None
     reason: str = ""
@@ -82,7 +82,7 @@ class Verdict:
 
 
 class HookRunner:
-    """Calls the host's callbacks, all of one event at once."""
+    """Calls the host's callbacks, all callbacks of one event at once."""
 
     def __init__(self, host: Host, output: Output) -> None:
         self.registered: tuple[Registration, ...] = ()
@@ -100,7 +100,7 @@ class HookRunner:
         tool_use_id: str | None = None,
         before_notes: Callable[[], None] = lambda: None,
     ) -> list[HookReply]:
-        """The replies of the callbacks that fit, in the order of their registration."""
+        """Call the callbacks that fit, and return their replies in the order of registration."""
         fitting = [each for each in self.registered if each.fits(event, tool_name)]
         if not fitting:
             return []
@@ -109,14 +109,14 @@ class HookRunner:
         replies = await asyncio.gather(*(self._call(each, given, asked_for) for each in fitting))
         before_notes()
         for reply in replies:
-            # What is about a tool is told together with its result.
+            # Notes about a tool call are sent with its result.
             if reply.note and not tool_name:
                 content = f"{event} says: {reply.note}"
                 self._output.system("informational", content=content, level="notice")
         return replies
 
     async def permit(self, request: JsonObject) -> Json:
-        """What the host says to a permission request, or a hook, if that decides first."""
+        """Return the host's answer to a permission request, or that of a hook that is faster."""
         if not any(
             each.fits("PermissionRequest", request["tool_name"]) for each in self.registered
         ):
@@ -160,7 +160,7 @@ class HookRunner:
             return self._failed(hook)
         if not _is_valid(hook.event, output):
             return self._failed(hook)
-        # One that works on by itself has no say.
+        # An asynchronous hook continues on its own; its output is ignored.
         return HookReply({} if output.get("async") is True else output)
 
     def _failed(self, hook: Registration) -> HookReply:
@@ -183,14 +183,14 @@ class HookRunner:
             "cwd": settings.cwd,
             "prompt_id": self.prompt_id,
             "permission_mode": self.permission_mode,
-            # Nothing was asked of the model yet.
+            # Before the first request to the model, the CLI sends no effort level.
             **({} if event == "UserPromptSubmit" else {"effort": {"level": "medium"}}),
             "hook_event_name": event,
         }
 
 
 def read_hooks(given: Json) -> tuple[Registration, ...]:
-    """The callbacks that an initialize request registers. Raises `ValueError` if malformed."""
+    """Return the callbacks that an initialize request registers. Raises `ValueError`."""
     if given is None:
         return ()
     if not is_object(given):
@@ -201,7 +201,7 @@ def read_hooks(given: Json) -> tuple[Registration, ...]:
 
 
 def verdict_of(tool_name: str, replies: Iterable[HookReply]) -> Verdict:
-    """Deny wins over ask, ask over allow; the last changed input counts."""
+    """Combine replies: deny before ask before allow, and the last changed input."""
     found = [_verdict_of_one(tool_name, reply) for reply in replies]
     inputs = [each.updated_input for each in found if each.updated_input is not None]
     for decision in DECISIONS:
@@ -248,7 +248,7 @@ def _read_matchers(event: str, matchers: Json) -> Iterable[Registration]:
 
 
 def _is_valid(event: str, output: Json) -> bool:
-    """Whether the CLI would read it; a null is as wrong as a strange value."""
+    """Return whether the CLI accepts a hook output; it rejects nulls and unknown values."""
     match output:
         case dict() if None in output.values():
             return False

@@ -1,4 +1,4 @@
-"""What a scripted CLI asks of its host, and the answers."""
+"""Sends control requests to the host and receives the answers."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ __all__ = ["Host", "HostClosed", "HostPreempted", "HostRefused"]
 
 
 class HostClosed(Exception):
-    """Stdin is closed: nobody can answer any more."""
+    """Stdin is closed, so the host cannot answer."""
 
 
 class HostPreempted(Exception):
-    """Somebody else has decided, and the request was taken back."""
+    """Another party has decided first, and the request was cancelled."""
 
 
 class HostRefused(Exception):
@@ -50,11 +50,12 @@ class Host:
         outlives_turn: bool = False,
         until: asyncio.Future[Json] | None = None,
     ) -> Json:
-        """The response to `request`, which an interrupt takes back unless it `outlives_turn`.
+        """Send `request` and return the response.
 
-        Raises `HostRefused`, `HostClosed`, and after taking the request back, which is done by
-        `withdraw` where a cancel frame is not the way, `TimeoutError`, or `HostPreempted` when `until`
-        is done first.
+        An interrupt cancels the request, unless it `outlives_turn`. `withdraw` cancels the request
+        if a `control_cancel_request` is not the right way. Raises `HostRefused` and `HostClosed`;
+        after cancelling the request also `TimeoutError`, and `HostPreempted` if `until` is done
+        first.
         """
         if self._is_closed:
             raise HostClosed
@@ -73,14 +74,14 @@ class Host:
             self._open.pop(request_id, None)
 
     def notify(self, request: JsonObject) -> None:
-        """Send a request whose answer nobody waits for."""
+        """Send a request without waiting for an answer."""
         if not self._is_closed:
             self._output.line(
                 {"type": "control_request", "request_id": new_id(), "request": request}
             )
 
     def answered(self, response: JsonObject) -> None:
-        """Take a control response; one that nobody waits for is ignored."""
+        """Handle a control response; the response to an unknown request is ignored."""
         asked = self._open.get(str(response.get("request_id")))
         if asked is None or asked.answer.done():
             return
@@ -90,11 +91,11 @@ class Host:
             asked.answer.set_result(cast("Json", response.get("response")))
 
     def has_withdrawn(self, response: JsonObject) -> bool:
-        """Whether it is the answer to a request that was taken back."""
+        """Return whether `response` answers a request that was cancelled."""
         return str(response.get("request_id")) in self._withdrawn
 
     def withdraw_all(self) -> None:
-        """Tell the host that the turn wants no answers any more; its tasks are not ended here."""
+        """Cancel the requests of the turn; the tasks that wait for them are not ended here."""
         for request_id, asked in list(self._open.items()):
             if not asked.outlives_turn:
                 del self._open[request_id]
@@ -102,7 +103,7 @@ class Host:
                 asked.withdraw()
 
     def close(self) -> None:
-        """The host closed our stdin."""
+        """Fail all open requests, because the host has closed stdin."""
         self._is_closed = True
         for asked in self._open.values():
             if not asked.answer.done():

@@ -1,4 +1,4 @@
-"""What a scripted CLI reads off its command line and environment. Pure."""
+"""Reads the command line and environment of a scripted CLI. Pure."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ STATE_SWITCHES = (
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How this CLI was launched."""
+    """The settings of one scripted CLI."""
 
     session_id: str
     resumes: bool
     reruns: bool
-    """Whether it takes up a turn in whose middle another process was lost."""
+    """True if the CLI resumes a turn during which another process was lost."""
     cwd: str
     model: str | None
     permission_mode: str
@@ -33,7 +33,7 @@ class Settings:
     allowed: tuple[str, ...]
     disallowed: tuple[str, ...]
     tools: tuple[str, ...] | None
-    """The built-in tools that exist; None is all of them."""
+    """The built-in tools that are available; None for all."""
     can_ask: bool
     shows_partials: bool
     replays: bool
@@ -45,11 +45,11 @@ class Settings:
     connect_timeout: float
     json_schema: JsonObject | None
     sdk_servers: tuple[str, ...]
-    """Servers of the host that stand in `--mcp-config`; others are named by `initialize`."""
+    """In-process MCP servers in `--mcp-config`; `initialize` may name others."""
 
 
 def read_launch(launch: Launch) -> Settings:
-    """Read the flags that matter here; others are ignored."""
+    """Read the flags and variables that the scripted CLI supports; others are ignored."""
     flags = _flags(launch)
     permissions = _permissions(flags.get("--settings"))
     mode = flags.get("--permission-mode") or "default"
@@ -81,7 +81,7 @@ def read_launch(launch: Launch) -> Settings:
 
 
 def _flags(launch: Launch) -> dict[str, str]:
-    """Flags with their values, written `--flag=value` or `--flag value`; a bare flag has none."""
+    """Return flags and values, from `--flag=value` or `--flag value`; a bare flag has ""."""
     found: dict[str, str] = {}
     last = ""
     for token in launch.argv[1:]:
@@ -97,7 +97,7 @@ def _flags(launch: Launch) -> dict[str, str]:
 
 
 def _rules(text: str | None) -> tuple[str, ...]:
-    """The rules of a list; a comma inside brackets parts nothing."""
+    """Split a list of rules at commas and spaces outside of brackets."""
     rules = [""]
     depth = 0
     for character in text or "":
@@ -110,7 +110,7 @@ def _rules(text: str | None) -> tuple[str, ...]:
 
 
 def _sdk_servers(config: str | None) -> tuple[str, ...]:
-    """The host's own servers; one without a name is dropped without a word."""
+    """Return the in-process MCP servers; the CLI silently drops one without a name."""
     if config is None or not config.lstrip().startswith("{"):
         return ()
     servers: JsonDict = json.loads(config).get("mcpServers", {})

@@ -1,4 +1,4 @@
-"""The MCP servers of the host, as a scripted CLI uses them."""
+"""The CLI's side of the host's in-process MCP servers."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["McpResult", "McpServer", "McpServers"]
 PROTOCOL_VERSION = "2025-11-25"
 ACCEPTED_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", PROTOCOL_VERSION)
 TRIES = 2
-"""How often a server is tried to be reached."""
+"""The number of attempts to connect to a server."""
 
 
 @dataclass(frozen=True, slots=True)
 class McpResult:
-    """What a tool of a server gave, as the model and the `user` frame get it."""
+    """The result of an MCP tool: `content` for the model, `value` for the `user` message."""
 
     content: Json
     is_error: bool
@@ -30,25 +30,25 @@ class McpResult:
 
 
 class McpServer:
-    """One server of the host, reached by control requests."""
+    """One in-process MCP server of the host, reached by control requests."""
 
     def __init__(self, name: str, host: Host, settings: Settings) -> None:
         self.name = name
         self.status = "pending"
         self.tools: dict[str, JsonDict] = {}
         self.info: JsonDict = {}
-        """What it says about itself."""
+        """The `serverInfo` of the server."""
         self._host = host
         self._settings = settings
         self._numbers = itertools.count()
 
     @property
     def tool_names(self) -> list[str]:
-        """The names under which the model knows its tools."""
+        """The full names of the tools, as the model uses them."""
         return [f"mcp__{self.name}__{tool}" for tool in self.tools]
 
     async def connect(self) -> None:
-        """Greet it and list its tools; one that does not answer has failed."""
+        """Initialize the server and list its tools; a server that does not answer has failed."""
         for _ in range(TRIES):
             try:
                 async with asyncio.timeout(self._settings.connect_timeout):
@@ -63,12 +63,12 @@ class McpServer:
         self.status = "failed"
 
     async def list_tools(self) -> None:
-        """Learn what it offers now."""
+        """Read the current list of tools."""
         found = await self._request("tools/list")
         self.tools = {tool["name"]: tool for tool in found.get("tools", ())}
 
     async def call(self, tool: str, arguments: JsonObject, tool_use_id: str) -> McpResult:
-        """Run one of its tools. An error of any kind is a result; raises `HostClosed`."""
+        """Call a tool. Errors are results too. Raises `HostClosed`."""
         params: JsonDict = {"name": tool, "arguments": arguments}
         try:
             found = await self._request(
@@ -122,7 +122,7 @@ class McpServer:
     async def _ask(
         self, message: JsonDict, number: int | None, timeout: float | None = None
     ) -> JsonDict:
-        """The JSON-RPC response; one that does not fit is dropped, and the wait goes on."""
+        """Return the JSON-RPC response; a response with another id is dropped."""
         try:
             async with asyncio.timeout(timeout):
                 answer = await self._host.ask(
@@ -148,7 +148,7 @@ class McpServer:
 
 
 class McpServers:
-    """All servers of the host."""
+    """All in-process MCP servers of the host."""
 
     def __init__(self, host: Host, settings: Settings) -> None:
         self._host = host
@@ -156,7 +156,7 @@ class McpServers:
         self._servers: dict[str, McpServer] = {}
 
     def add(self, name: str) -> McpServer:
-        """A new server, not yet connected."""
+        """Add and return a new server, which is not connected."""
         server = self._servers[name] = McpServer(name, self._host, self._settings)
         return server
 
@@ -168,11 +168,11 @@ class McpServers:
 
     @property
     def tool_names(self) -> list[str]:
-        """The tools of all of them, as the model knows them."""
+        """The full names of all tools."""
         return [name for each in self._servers.values() for name in each.tool_names]
 
     def find(self, tool_name: str) -> tuple[McpServer, str] | None:
-        """The server of a tool and its name there, if there is one."""
+        """Return the server of a tool and the tool's name there; None for an unknown tool."""
         for server in self._servers.values():
             prefix = f"mcp__{server.name}__"
             tool = tool_name.removeprefix(prefix)
@@ -181,14 +181,14 @@ class McpServers:
         return None
 
     def listed(self) -> list[JsonDict]:
-        """How they are, for `system/init`."""
+        """Return the servers' states, for `system/init`."""
         return [
             {"name": each.name, "status": each.status, "source": "sdk"}
             for each in self._servers.values()
         ]
 
     def status(self) -> list[JsonDict]:
-        """How they are, for `mcp_status`."""
+        """Return the servers' states, for `mcp_status`."""
         return [
             {
                 "name": each.name,

@@ -1,4 +1,4 @@
-"""What a scripted CLI says: frames with their ids, one line each."""
+"""Writes the messages of a scripted CLI, one line each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Frame = JsonDict
 
 
 def new_id(prefix: str = "") -> str:
-    """An id as the CLI makes them: a UUID, or the API's `msg_...` and `req_...`."""
+    """Return a new id: a UUID, or with a prefix an id like the API's `msg_...` and `req_...`."""
     return f"{prefix}_{uuid.uuid4().hex[:24]}" if prefix else str(uuid.uuid4())
 
 
@@ -28,50 +28,50 @@ class Output:
         self.wire = wire
         self.settings = settings
         self.user_frames = 0
-        """How many `user` frames were said that are not replays."""
+        """The number of `user` messages that are not replays."""
 
     def line(self, value: JsonObject) -> None:
-        """Say one object as it is."""
+        """Write one object as it is."""
         self.wire.write(_json.dumps(value) + b"\n")
 
     def frame(self, frame: Frame) -> None:
-        """Say a frame, with the ids that every frame has."""
+        """Write a message, with the ids that every message has."""
         frame.setdefault("uuid", new_id())
         frame["session_id"] = self.settings.session_id
         self.line(frame)
 
     def system(self, subtype: str, **fields: Json) -> None:
-        """Speak about itself."""
+        """Write a `system` message."""
         self.frame({"type": "system", "subtype": subtype, **fields})
 
     def state(self, state: str) -> None:
-        """Tell the state, to a host that wants to know."""
+        """Write the session state, if the host has enabled these messages."""
         if self.settings.reports_state:
             self.system("session_state_changed", state=state)
 
     def lifecycle(self, command_uuid: str | None, state: str) -> None:
-        """Tell what becomes of a prompt that has a uuid."""
+        """Write a `command_lifecycle` message, if the prompt has a uuid."""
         if command_uuid is not None:
             fields = {"command_uuid": command_uuid, "state": state}
             self.frame({"type": "command_lifecycle", **fields})
 
     def user(self, content: Json, **fields: Json) -> None:
-        """Say what goes to the model in the person's place: tool results, notes."""
+        """Write a `user` message of the CLI: a tool result or a note to the model."""
         self.user_frames += 1
         self._user(content, timestamp=_now(), **fields)
 
     def replay(self, content: Json, command_uuid: str | None) -> None:
-        """Echo a prompt, to a host that wants it."""
+        """Echo a prompt, if the host has enabled replays."""
         if self.settings.replays:
             self._user(content, uuid=command_uuid or new_id(), timestamp=_now(), isReplay=True)
 
     def note(self, text: str) -> None:
-        """Show the output of a local command, which no turn contains."""
+        """Write the output of a local command, outside of any turn."""
         content = f"<local-command-stdout>{text}</local-command-stdout>"
         self._user(content, timestamp=_now(), isReplay=True)
 
     def partial(self, event: JsonObject, message_id: str, **fields: Json) -> None:
-        """Pass an event of the API on, to a host that wants them."""
+        """Write an event of the API as `stream_event`, if the host has enabled partial messages."""
         if self.settings.shows_partials:
             self.frame(
                 {
@@ -84,12 +84,12 @@ class Output:
             )
 
     def assistant(self, message: JsonObject, **fields: Json) -> None:
-        """Say one finished block of a message."""
+        """Write an assistant message with one finished block."""
         frame = {"type": "assistant", "message": message, "parent_tool_use_id": None}
         self.frame({**frame, "timestamp": _now(), "request_id": new_id("req"), **fields})
 
     def succeed(self, request_id: Json, response: Json = None, **fields: Json) -> None:
-        """Answer a control request; many answers are empty."""
+        """Answer a control request with success; many responses are empty."""
         inside = {} if response is None else {"response": response}
         self._respond(request_id, {"subtype": "success", **inside}, fields)
 
@@ -108,7 +108,7 @@ class Output:
 
 
 def uuid_fields(uuids: Sequence[str], main: str | None = None) -> Frame:
-    """The fields by which a frame names the prompts that it belongs to."""
+    """Return the fields that name the prompts of a message."""
     if not uuids:
         return {}
     named = {} if main is None else {"user_message_uuid": main}

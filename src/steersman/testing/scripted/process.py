@@ -1,4 +1,4 @@
-"""One process of a scripted CLI: lines of stdin in, frames out, turns in between."""
+"""One process of a scripted CLI: reads stdin, plays turns, writes messages."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ from steersman.transports.memory import Wire
 __all__ = ["ScriptedProcess"]
 
 CRASHED = 70
-"""The exit status when a script, or this program, has a bug."""
+"""The exit status after an exception in the script or in the scripted CLI."""
 
 
 class _BadLine(Exception):
-    """A line of stdin that kills the CLI."""
+    """A line on stdin that makes the CLI exit."""
 
 
 class ScriptedProcess:
-    """A peer: wires the parts of one CLI together and reads its stdin."""
+    """A peer of `MemoryTransport`: connects the parts of one CLI and reads its stdin."""
 
     def __init__(self, stage: Stage, on_exit: Callable[[int], None]) -> None:
         self.has_exited = False
@@ -65,10 +65,10 @@ class ScriptedProcess:
             "control_response": self._on_response,
         }
 
-    # The process, as its transport sees it
+    # The process, as seen by its transport
 
     def connected(self, launch: Launch, wire: Wire) -> None:
-        """Begin."""
+        """Start the CLI."""
         self._wire = wire
         self._build(launch, wire)
         faults = self._stage.faults
@@ -78,13 +78,13 @@ class ScriptedProcess:
             self._control.connect(self._output.settings.sdk_servers)
 
     def data_received(self, data: bytes) -> None:
-        """Read what the host wrote."""
+        """Read data that the host has written."""
         for line in self._framer.feed(data):
             assert isinstance(line, bytes)
             self._read(line)
 
     def input_ended(self) -> None:
-        """Finish the turn under way, and go."""
+        """Finish the current turn, then exit."""
         if self._is_mute:
             return
         for line in self._framer.finish():
@@ -95,12 +95,12 @@ class ScriptedProcess:
         self._leave_if_done()
 
     def killed(self) -> asyncio.Future[Json] | None:
-        """Let go of all tasks."""
+        """Cancel all tasks; return a future that is done when they have ended."""
         self._is_leaving = self.has_exited = True
         return self._tasks.cancel_all()
 
     def exit(self, status: int, stderr: str = "") -> None:
-        """End now, whatever is under way."""
+        """Exit now, also during a turn."""
         if self._is_leaving or self._wire is None:
             return
         self._is_leaving = True
@@ -117,7 +117,7 @@ class ScriptedProcess:
         self._wire.exit(status)
         self._on_exit(status)
 
-    # Its inside
+    # The parts
 
     def _build(self, launch: Launch, wire: Wire) -> None:
         settings = read_launch(launch)
@@ -184,7 +184,7 @@ class ScriptedProcess:
         self.exit(CRASHED, "".join(traceback.format_exception(error)))
 
     def _reach(self, phase: StartPhase) -> bool:
-        """Come to a phase, with the faults that wait there; tells whether it still works."""
+        """Apply the faults of a phase; return whether the CLI still works."""
         faults = self._stage.faults
         assert self._wire is not None
         if faults.noise and faults.noise_at == phase:
@@ -217,7 +217,7 @@ class ScriptedProcess:
         if body.get("role") != "user":
             raise _BadLine(f"Error: Expected message role 'user', got '{body.get('role')}'")
         content = body.get("content")
-        # The stock CLI swallows other contents without a word.
+        # The stock CLI silently ignores other contents.
         if isinstance(content, str | list) and self._reach("turn"):
             self._turns.submit(_prompt_of(frame, cast("Json", content)))
 
@@ -236,7 +236,7 @@ class ScriptedProcess:
             self._control.handle(frame.get("request_id"), fields)
 
     def _resume_turn(self) -> None:
-        """Go on with the turn in whose middle another process was lost."""
+        """Resume the turn during which another process was lost."""
         prompts, self._unfinished = self._unfinished, []
         if prompts and self._output.settings.reruns:
             self._turns.resume_turn(prompts)
@@ -244,8 +244,8 @@ class ScriptedProcess:
     def _on_response(self, frame: JsonDict, line: bytes) -> None:
         response = frame.get("response")
         fields = cast("JsonDict", response) if isinstance(response, dict) else {}
-        # With replays on, the stock CLI says our own answers back to us; what it no longer wants
-        # to know it passes over.
+        # With replays on, the stock CLI echoes the host's control responses, except those to
+        # cancelled requests.
         if self._output.settings.replays and not self._host.has_withdrawn(fields):
             self._output.wire.write(line + b"\n")
         self._host.answered(fields)

@@ -43,7 +43,7 @@ NOTHING_USED: JsonObject = {
 
 
 class Results:
-    """Numbers the results, and remembers how the last one ended."""
+    """Writes numbered results, and keeps whether the last one was an error."""
 
     def __init__(self, output: Output) -> None:
         self._output = output
@@ -51,9 +51,9 @@ class Results:
         self.last_was_error = False
 
     def send(self, subtype: str, fields: JsonObject) -> None:
-        """Say how a turn ended."""
+        """Write a result."""
         self.last_was_error = bool(fields["is_error"])
-        # The CLI's own order: `type` stands near the end.
+        # The CLI's own order of fields: `type` is near the end.
         self._output.frame(
             {
                 "duration_api_ms": 0,
@@ -72,14 +72,14 @@ class Results:
 
 
 class Ending:
-    """Gathers what the result will tell, and tells it once."""
+    """Collects the fields of one turn's result, and writes the result once."""
 
     def __init__(
         self, output: Output, usage: UsageTracker, results: Results, prompts: list[Prompt]
     ) -> None:
         self.is_sent = False
         self.is_broken_off = False
-        """It did not come to an end of its own: its prompts count as cancelled."""
+        """True if the turn was aborted, so that its prompts count as cancelled."""
         self.safety_stops = 0
         self.folded: list[Prompt] = []
         self._output = output
@@ -92,42 +92,42 @@ class Ending:
 
     @property
     def own_fields(self) -> Frame:
-        """How the first frames of the turn name its prompts."""
+        """The fields by which the first messages of the turn name its prompts."""
         return uuid_fields(self._uuids, self._main_uuid)
 
     @property
     def uuids(self) -> list[str]:
-        """All prompts of the turn, those that were folded in included."""
+        """The uuids of all prompts of the turn, including those folded into it."""
         return [*self._uuids, *(each.uuid for each in self.folded if each.uuid is not None)]
 
     def deny(self, call: ToolCall) -> None:
-        """Remember that a tool was not allowed to run."""
+        """Record that a tool call was denied."""
         named = {"tool_name": call.name, "tool_use_id": call.id}
         self._denials.append({**named, "tool_input": call.input})
 
     def complete(self, *, terminal_reason: str = "completed", **fields: Json) -> None:
-        """End as a success, which the CLI also calls what somebody cut short."""
+        """End the turn with subtype `success`, which the CLI also uses for some aborted turns."""
         usual = {"is_error": False, "api_error_status": None, "result": ""}
         self._send("success", {**usual, "terminal_reason": terminal_reason, **fields})
 
     def skip_model(self, text: str) -> None:
-        """End without having asked the model."""
+        """End a turn without a request to the model."""
         fields = {"is_error": False, "stop_reason": None, "num_turns": 0, "result": text}
         self._send("success", fields)
 
     def interrupt(self, reason: str, stop_reason: str | None) -> None:
-        """End because somebody said so."""
+        """End an interrupted turn."""
         self.is_broken_off = True
         shown = "null" if stop_reason is None else stop_reason
         diagnostic = f"[ede_diagnostic] result_type=user last_content_type=n/a stop_reason={shown}"
         self._fail("error_during_execution", reason, stop_reason, diagnostic)
 
     def exceed(self, limit: str, reason: str, stop_reason: str | None, problem: str) -> None:
-        """End at a limit."""
+        """End a turn that has reached a limit."""
         self._fail(f"error_{limit}", reason, stop_reason, problem)
 
     def fail(self, failure: ApiFailure) -> None:
-        """End because the API did not answer."""
+        """End a turn after a failure of the API."""
         self.is_broken_off = True
         message = {
             "id": new_id(),

@@ -1,4 +1,4 @@
-"""One round of a turn: the model is asked once, and its tools run."""
+"""One round of a turn: one request to the model, and the tool calls of its answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Round"]
 
 
 class Round:
-    """What one answer of the model brings about."""
+    """Plays one answer of the model and runs its tools."""
 
     def __init__(self, output: Output, history: History, tools: ToolRunner, ending: Ending) -> None:
         self.outcomes: list[ToolOutcome] = []
@@ -32,11 +32,11 @@ class Round:
 
     @property
     def has_open_tools(self) -> bool:
-        """Whether a tool runs, or is about to."""
+        """True while a tool call has no result."""
         return bool(self._open)
 
     async def play(self, reply: Reply, request: ModelRequest) -> ModelAnswer | ApiFailure:
-        """Hear the answer and run its tools, each as soon as its block is there."""
+        """Request an answer and run its tools, each one as soon as its block is complete."""
         async with asyncio.TaskGroup() as tasks:
             self._batch = _Batch(tasks, self._run, self._tools.is_safe_beside_others)
             answer = await reply.play(request)
@@ -49,7 +49,7 @@ class Round:
         return answer
 
     def take_block(self, block: Block) -> Frame:
-        """Start the tool that a finished block calls; gives what its frame tells about it."""
+        """Start the tool that a finished block calls; return the fields for the block's message."""
         if block["type"] != "tool_use":
             return {}
         assert self._batch is not None
@@ -59,9 +59,9 @@ class Round:
         meta = self._tools.meta_of(call.name)
         return {"tool_use_meta": [{"id": call.id, **meta}]} if meta else {}
 
-    def abort(self, answer: list[Block]) -> None:
-        """Tell that the tools that are still open were rejected; `answer` was sent before."""
-        self._history.add_answer(answer)
+    def abort(self, blocks: list[Block]) -> None:
+        """Write a rejected result for every open tool call; `blocks` were written before."""
+        self._history.add_answer(blocks)
         for call in self._tools.take_unanswered():
             self._ending.deny(call)
         for call in list(self._open.values()):
@@ -92,7 +92,7 @@ class Round:
 
 
 class _Batch:
-    """The tools of one answer: each begins as soon as it may run beside those before it."""
+    """The tool calls of one answer: each starts when it may run in parallel with earlier ones."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
-"""Checks structured output against its JSON Schema, and words the problems as the CLI does.
+"""Checks structured output against its JSON Schema.
 
-The package `jsonschema` finds the problems; the CLI uses Ajv, whose texts are repeated here.
+The package `jsonschema` finds the problems. The CLI uses Ajv, so Ajv's texts are used here.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def schema_errors(value: Json, schema: JsonObject, *, library: str = LIBRARY) ->
 
 
 def _text(error: SchemaError) -> str:
-    word = _TEXTS.get(error.validator)
-    return error.message if word is None else word(error)
+    make_text = _TEXTS.get(error.validator)
+    return error.message if make_text is None else make_text(error)
 
 
 def _fixed(text: str) -> Callable[[SchemaError], str]:

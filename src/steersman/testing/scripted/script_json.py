@@ -1,8 +1,8 @@
-"""Scripts ⇄ JSON, for a scripted CLI that is a process of its own. Pure.
+"""Scripts ⇄ JSON, for a scripted CLI in a separate process. Pure.
 
-A script is an array of steps. A step is a part, `{"say": "Hello."}`, an array of parts, or
-`{"step": [...], "stop_reason": ..., "usage": {...}}`; `{"when": "word", "steps": [...]}` is a scene
-and `{"branch": "word", "steps": [...]}` a branch.
+A script is an array of steps. A step is a part, `{"say": "Done."}`, an array of parts, or
+`{"step": [...], "stop_reason": ..., "usage": {...}}`; `{"when": "text", "steps": [...]}` is a scene
+and `{"branch": "text", "steps": [...]}` a branch.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from steersman.testing.script import (
 
 __all__ = ["script_from_json", "script_to_json"]
 
-FORMS = "steps such as {'say': 'Hello.'}, arrays of them, or {'when': 'word', 'steps': [...]}"
+FORMS = "steps such as {'say': 'Done.'}, arrays of them, or {'when': 'text', 'steps': [...]}"
 
 
 def script_to_json(script: Script) -> list[Json]:
-    """What can be read again. Raises `UsageError` for a function: it cannot be written as JSON."""
+    """Return a script as JSON. Raises `UsageError` for a function, which JSON cannot hold."""
     scenes = [
         _scene("when", each) if isinstance(each, Scene) else _step(each) for each in script.steps
     ]
@@ -99,7 +99,7 @@ def _unwritable(function: Callable[..., object]) -> UsageError:
         "script",
         function,
         "steps without functions",
-        hint='a process of its own finds functions by their place: "module:name" or "file.py:name"',
+        hint='give a script with functions by its place: "module:name" or "file.py:name"',
     )
 
 

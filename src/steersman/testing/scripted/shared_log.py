@@ -1,7 +1,7 @@
-"""What scripted CLIs that are processes write down, and their test reads.
+"""The log that the processes of one executable share with their test.
 
-One file, one JSON object per line, only ever added to: requests to the model, stalls, and the
-releases that the test writes. Processes of one script agree by it which step is next.
+One file, one JSON object per line, append-only: requests to the model, stalls, and the releases
+that the test writes. The processes use it to agree which step of the script is next.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Note = JsonDict
 
 
 class SharedLog:
-    """One reader's view of the file: it remembers how far it has read."""
+    """One reader of the file, with its own position."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -30,12 +30,12 @@ class SharedLog:
         self._rest = b""
 
     def write(self, note: Note) -> None:
-        """Add a line; whole, whoever else writes."""
+        """Append a line; a single write, so that lines of several processes do not mix."""
         with self.path.open("ab") as file:
             file.write(_json.dumps(note) + b"\n")
 
     def news(self) -> list[Note]:
-        """The lines that this reader has not seen."""
+        """Return the lines that this reader has not read."""
         with suppress(FileNotFoundError), self.path.open("rb") as file:
             file.seek(self._read_to)
             data = file.read()
@@ -45,12 +45,12 @@ class SharedLog:
         return []
 
     def all(self) -> list[Note]:
-        """Every line so far."""
+        """Return all lines so far."""
         return SharedLog(self.path).news()
 
     @contextmanager
     def held(self) -> Generator[None, None, None]:
-        """Keep the other processes waiting while this one looks and writes."""
+        """Lock the file against the other processes, to read and write in one step."""
         lock = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -60,20 +60,20 @@ class SharedLog:
 
     @property
     def asked(self) -> list[ModelRequest]:
-        """The requests to the model."""
+        """The requests to the model, of all processes."""
         return [ModelRequest(note["asked"]) for note in self.all() if "asked" in note]
 
     @property
     def surprises(self) -> list[str]:
-        """What went wrong in the script itself."""
+        """The failures of the script itself."""
         return [each for note in self.all() for each in note.get("surprises", ())]
 
     @property
     def stalled(self) -> int:
-        """How many requests the model lets wait now."""
+        """The number of current stalls."""
         return sum(note.get("stalled", 0) for note in self.all())
 
     @property
     def releases(self) -> int:
-        """How often the test has let them go on."""
+        """The number of releases that the test has written."""
         return sum("release" in note for note in self.all())

@@ -1,4 +1,4 @@
-"""Where a scripted CLI that is a process finds its script: by name, in a file, or as JSON."""
+"""Loads the script of a scripted CLI: by module and name, from a Python file, or from JSON."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from steersman.testing.scripted.script_json import script_from_json
 __all__ = ["Performance", "anchored", "load", "rewound"]
 
 Performance = ScriptedCLI | Script | Step | Scene | list[Answer | Scene]
-"""What can be played."""
+"""What a place may hold."""
 
 PLACES = '"module:name", "path/to/file.py:name" or "path/to/steps.json"'
 
 
 def anchored(place: str) -> str:
-    """The same place, whatever the working directory will be. Raises `UsageError`."""
+    """Return `place` with an absolute path, for another working directory. Raises `UsageError`."""
     path, colon, name = place.rpartition(":")
     if place.endswith(".json"):
         return str(Path(place).absolute())
@@ -37,8 +37,9 @@ def anchored(place: str) -> str:
 
 
 def load(place: str) -> ScriptedCLI:
-    """The CLI to play: a script, steps, a `ScriptedCLI`, or a function that gives one of those.
+    """Return the scripted CLI at `place`.
 
+    The place holds a script, steps, a `ScriptedCLI`, or a function that returns one of those.
     Raises `UsageError`.
     """
     if place.endswith(".json"):
@@ -56,7 +57,7 @@ def load(place: str) -> ScriptedCLI:
 
 
 def rewound(script: Script) -> Script:
-    """The same script, at its beginning."""
+    """Return a copy of the script in which no step is used."""
     fresh = Script(*script.steps, strict=script.strict)
     for branch in script.branches:
         fresh.branch(branch.match, *branch.steps)
@@ -96,7 +97,7 @@ def _module_in(path: str) -> ModuleType:
     if spec is None or spec.loader is None or not Path(path).is_file():
         raise UsageError("script", path, "a Python file")
     module = importlib.util.module_from_spec(spec)
-    # Dataclasses and the like look their module up by its name.
+    # Dataclasses look up their module by its name.
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module

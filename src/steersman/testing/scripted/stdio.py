@@ -1,4 +1,4 @@
-"""A scripted CLI as a process: stdin and stdout instead of a wire in memory."""
+"""Runs a scripted CLI as a process, on stdin and stdout."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from steersman.transports.memory import Wire
 __all__ = ["SharedStage", "launch_of", "serve"]
 
 POLL = 0.01
-"""How often a stall looks whether the test has released it."""
+"""Seconds between two checks of a stall for a release."""
 
 CHUNK = 256 * 1024
 FILES = ("--mcp-config", "--settings")
@@ -26,7 +26,7 @@ FILES = ("--mcp-config", "--settings")
 
 
 class SharedStage(Stage):
-    """A stage whose script several processes play together, by the log they keep."""
+    """A stage whose script is played by several processes together, through a shared log."""
 
     def __init__(self, own: Stage, log: SharedLog) -> None:
         super().__init__(
@@ -39,7 +39,7 @@ class SharedStage(Stage):
         self._log = log
 
     def answer(self, request: ModelRequest) -> Step:
-        """Pass over what the other processes were answered, then answer."""
+        """Skip the steps that other processes have used, then answer."""
         with self._log.held():
             for note in self._log.news():
                 if "asked" in note:
@@ -51,7 +51,7 @@ class SharedStage(Stage):
         return step
 
     async def stall(self, stall: Stall) -> None:
-        """Wait for time to pass, or for a release that the test wrote down."""
+        """Wait for the time of the stall, or for a release in the log."""
         before = self._log.releases
         watching = asyncio.get_running_loop().create_task(self._watch(before))
         self._log.write({"stalled": 1})
@@ -62,14 +62,14 @@ class SharedStage(Stage):
             self._log.write({"stalled": -1})
 
     async def _watch(self, before: int) -> None:
-        # The test is another process, and can set no event here.
+        # The test is another process, so there is no event to wait for.
         while self._log.releases == before:  # noqa: ASYNC110
             await asyncio.sleep(POLL)
         self.release()
 
 
 def launch_of(arguments: Sequence[str], environ: Mapping[str, str]) -> Launch:
-    """How this process was launched; files that the command line names are read."""
+    """Return the launch of this process, with the contents of files named on the command line."""
     argv: list[str | FileArgument] = ["claude"]
     files: dict[str, bytes] = {}
     for argument in arguments:
@@ -83,7 +83,7 @@ def launch_of(arguments: Sequence[str], environ: Mapping[str, str]) -> Launch:
 
 
 async def serve(stage: Stage, launch: Launch) -> int:
-    """Be a CLI until it ends; gives its exit status."""
+    """Run the scripted CLI until it exits, and return the exit status."""
     status: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     process = ScriptedProcess(stage, lambda _: None)
     process.connected(launch, _StdioWire(status))
@@ -92,7 +92,7 @@ async def serve(stage: Stage, launch: Launch) -> int:
 
 
 class _StdioWire(Wire):
-    """Says everything at once; a host that is gone is told nothing."""
+    """Writes to stdout and stderr; the CLI exits if the host has closed the pipe."""
 
     def __init__(self, status: asyncio.Future[int]) -> None:
         self._status = status
@@ -117,7 +117,7 @@ class _StdioWire(Wire):
 
 
 class _Stdin:
-    """Reads what the host writes, as it comes."""
+    """Reads stdin when data arrives."""
 
     def __init__(self, process: ScriptedProcess) -> None:
         self._process = process
@@ -127,7 +127,7 @@ class _Stdin:
         try:
             self._loop.add_reader(0, self._read)
         except PermissionError:
-            # A file, not a pipe: it is always ready, so the system will not watch it.
+            # Stdin is a regular file, which is always ready and cannot be watched.
             while self._read():
                 pass
 

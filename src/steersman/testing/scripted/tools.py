@@ -1,4 +1,4 @@
-"""One tool call in a scripted CLI: hooks, permission, the tool itself, hooks again."""
+"""Runs a tool call: PreToolUse hooks, permission, the tool, PostToolUse hooks."""
 
 from __future__ import annotations
 
@@ -87,17 +87,17 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutcome:
-    """What came of a call, and what it means for the turn."""
+    """The outcome of a tool call, and its effect on the turn."""
 
     content: Json
     is_error: bool = False
     reports_success: bool = False
-    """Its result says that it is no error, which most leave out."""
+    """True if the result has `is_error: false`, which most tools leave out."""
     value: Json = None
-    """The tool's own object, or a text where it failed."""
+    """The `tool_use_result`: the tool's own object, or a text after a failure."""
     meta: JsonDict = field(default_factory=JsonDict)
     contexts: tuple[str, ...] = ()
-    """What hooks want the model to know besides."""
+    """Additional context of hooks for the model."""
     was_denied: bool = False
     stops_turn: bool = False
     interrupts_turn: bool = False
@@ -105,7 +105,7 @@ class ToolOutcome:
     structured_output: Json = None
     is_wrong_output: bool = False
     notes: tuple[str, ...] = ()
-    """What hooks want the person to know."""
+    """Messages of hooks for the user."""
 
     def block(self, call_id: str) -> JsonDict:
         """The `tool_result` block."""
@@ -115,7 +115,7 @@ class ToolOutcome:
 
 @dataclass(frozen=True, slots=True)
 class _Permit:
-    """A call may run, with this input."""
+    """The permission to run a call with this input."""
 
     input: JsonDict
     source: JsonDict
@@ -146,7 +146,7 @@ class ToolRunner:
 
     @property
     def names(self) -> list[str]:
-        """All tools that the model may call."""
+        """The names of all tools that the model may call."""
         chosen = self._output.settings.tools
         built_in = [
             name
@@ -158,7 +158,7 @@ class ToolRunner:
         return [name for name in names if not self._permissions.is_removed(name)]
 
     def is_safe_beside_others(self, name: str) -> bool:
-        """Whether it may run at the same time as another one."""
+        """Return whether a tool may run in parallel with others."""
         found = self._servers.find(name)
         if found is None:
             return name in SAFE_TOGETHER
@@ -167,7 +167,7 @@ class ToolRunner:
         return annotations.get("readOnlyHint") is True
 
     def meta_of(self, name: str) -> JsonDict:
-        """What an assistant frame tells about an MCP tool."""
+        """Return the fields of an assistant message that describe an MCP tool."""
         found = self._servers.find(name)
         if found is None:
             return {}
@@ -176,19 +176,19 @@ class ToolRunner:
         return {"display_name": shown, "server_display_name": server.name, "tool_name": tool}
 
     def take_unanswered(self) -> list[ToolCall]:
-        """The calls whose permission was still open when they were interrupted."""
+        """Remove and return the calls whose permission request was interrupted."""
         taken, self._unanswered = self._unanswered, []
         return taken
 
     def take_stopped(self, call: ToolCall) -> ToolOutcome:
-        """What stands for a tool that an interrupt stopped, in the middle or before it began."""
+        """Return the outcome of a call that an interrupt stopped, before or during its run."""
         if call.id not in self._running:
             return rejected()
         self._running.discard(call.id)
         return replace(rejected(), content=STOPPED)
 
     async def run(self, call: ToolCall) -> ToolOutcome:
-        """All that happens to one call."""
+        """Run one call, with its hooks and permission."""
         if (unparsed := call.input.get("__unparsedToolInput")) is not None:
             return _unreadable(call.name, unparsed["raw"])
         if call.name not in self.names:
@@ -333,7 +333,7 @@ class ToolRunner:
         try:
             played: Json = fake(dict(call.input))
             given: Json = await played if inspect.isawaitable(played) else played
-        except Exception as error:  # noqa: BLE001 - the test's own code; a tool that fails
+        except Exception as error:  # noqa: BLE001 - the test's own code; the tool fails
             return ToolOutcome(str(error), is_error=True, value=f"Error: {error}")
         text = given if isinstance(given, str) else json.dumps(given)
         if call.name == "Bash":
@@ -386,7 +386,7 @@ class ToolRunner:
 
 
 def rejected() -> ToolOutcome:
-    """What stands for a tool that may not run any more."""
+    """Return the outcome of a call that the user has rejected."""
     meta = {"non_execution_kind": "user-rejected"}
     return ToolOutcome(REJECTED, is_error=True, value="User rejected tool use", meta=meta)
 

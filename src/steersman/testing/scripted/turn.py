@@ -37,7 +37,7 @@ CONTINUE_AFTER: Mapping[str | None, str] = {
         " run. Do not produce that content again, even reworded."
     ),
 }
-"""What the CLI tells the model that stopped for such a reason, once in a turn."""
+"""The prompts with which the CLI continues an answer, by stop reason; each once per turn."""
 ASK_FOR_TEXT = (
     "[Your previous response had no visible output."
     " Please continue and produce a user-visible response.]"
@@ -50,7 +50,7 @@ OUTPUT_TRIES = 5
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What all turns of one process share."""
+    """The parts that all turns of one process share."""
 
     stage: Stage
     output: Output
@@ -65,16 +65,16 @@ class Shared:
 
 
 class Turn:
-    """Played by a task; whoever cancels it must `abort` it afterwards."""
+    """One turn, played by a task. After the task is cancelled, call `abort`."""
 
     def __init__(
         self, shared: Shared, prompts: list[Prompt], ready: Iterable[asyncio.Task[None]]
     ) -> None:
         self.prompts = prompts
         self.is_stopped = False
-        """Somebody has interrupted it, or cut in."""
+        """True if the turn was interrupted or preempted."""
         self.is_cut_in = False
-        """A prompt with priority `now` wants its place."""
+        """True if a prompt with priority `now` preempts the turn."""
         self._shared = shared
         self._output = shared.output
         self._history = shared.history
@@ -92,26 +92,26 @@ class Turn:
             on_block=self._take_block,
         )
         self._reminded: set[str] = set()
-        """The reminders that were given to the model."""
+        """The reminders that were sent to the model."""
         self._wrong_outputs = 0
 
     @property
     def has_result(self) -> bool:
-        """Whether its result was told."""
+        """True if the result was written."""
         return self._ending.is_sent
 
     @property
     def is_broken_off(self) -> bool:
-        """Whether it was ended before its own end."""
+        """True if the turn was aborted."""
         return self.is_stopped or self.is_cut_in or self._ending.is_broken_off
 
     @property
     def is_in_tools(self) -> bool:
-        """Whether it only waits for tools."""
+        """True if the turn waits for tools only."""
         return self._round.has_open_tools and not self._reply.is_open
 
     async def play(self) -> None:
-        """Play it to its result."""
+        """Play the turn to its result."""
         self._shared.hooks.prompt_id = new_id()
         for task in self._ready:
             await asyncio.wait([task])
@@ -126,7 +126,7 @@ class Turn:
         await self._converse()
 
     def abort(self) -> None:
-        """Tell what an interrupt, or a prompt with priority `now`, leaves of it."""
+        """Write the end of a turn that was interrupted or preempted."""
         self._open()
         was_streaming = self._reply.is_open or not self._round.has_open_tools
         answer = self._reply.abort()
@@ -145,7 +145,7 @@ class Turn:
     # The beginning
 
     async def _submit(self) -> bool:
-        """Show the prompt to hooks and open the turn; tells whether it may go on."""
+        """Run the UserPromptSubmit hooks and open the turn; return whether it may continue."""
         prompt = "\n".join(each.text for each in self.prompts)
         replies = await self._shared.hooks.fire(
             "UserPromptSubmit", {"prompt": prompt}, before_notes=self._open
@@ -232,7 +232,7 @@ class Turn:
         return Round(self._output, self._history, self._shared.tools, self._ending)
 
     def _fold(self) -> None:
-        """Take in what was sent meanwhile."""
+        """Add the prompts that arrived meanwhile to this turn."""
         for prompt in self._shared.queue.take_foldable():
             self._ending.folded.append(prompt)
             self._output.replay(prompt.content, prompt.uuid)
@@ -240,7 +240,7 @@ class Turn:
             self._history.add_folded(prompt.text)
 
     def _reminder(self, answer: ModelAnswer) -> str | None:
-        """What the model must be told before it may stop, if it was not told yet."""
+        """Return the reminder that the model gets before it may stop, unless it was sent before."""
         wanted = CONTINUE_AFTER.get(answer.stop_reason)
         if wanted is None and self._shared.tools.json_schema is not None:
             wanted = ENFORCE
@@ -282,14 +282,14 @@ class Turn:
         return False
 
     def _note(self, text: str, **marks: Json) -> None:
-        """Say something in the person's place."""
+        """Write a user message on behalf of the CLI, and add it to the history."""
         self._output.user([{"type": "text", "text": text}], **marks)
         self._history.add_prompt(text)
 
     # The end
 
     def _end_after_tools(self, answer: ModelAnswer, rounds: int) -> None:
-        """End the turn, if something that happened in this round ends it."""
+        """End the turn if a tool call or a limit of this round ends it."""
         ending, reason = self._ending, answer.stop_reason
         outcomes, deferred = self._round.outcomes, self._round.deferred
         structured = [each for each in outcomes if each.structured_output is not None]
@@ -318,7 +318,7 @@ class Turn:
             self._is_beyond_budget(reason)
 
     def _is_beyond_budget(self, stop_reason: str | None) -> bool:
-        """Whether too much money was spent; then the turn is over."""
+        """End the turn if the budget is used up; return whether it is."""
         most = self._output.settings.max_budget_usd
         if most is None or self._shared.usage.cost < most:
             return False

@@ -1,4 +1,4 @@
-"""Which turn a scripted CLI plays when: prompts in, one turn at a time."""
+"""Plays the turns of a scripted CLI, one at a time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["TurnLoop"]
 
 
 class TurnLoop:
-    """Runs while there are prompts; in between the CLI is idle."""
+    """Plays turns while there are prompts; otherwise the CLI is idle."""
 
     def __init__(
         self,
@@ -42,11 +42,11 @@ class TurnLoop:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no turn is under way."""
+        """True if no turn is in progress."""
         return self._turn is None
 
     def submit(self, prompt: Prompt) -> None:
-        """Begin with a prompt, or queue it behind the turn under way."""
+        """Start a turn with a prompt, or queue the prompt during a turn."""
         if not self._queue.add(prompt):
             if prompt.uuid in self._queue.known:
                 self._output.replay(prompt.content, prompt.uuid)
@@ -64,13 +64,13 @@ class TurnLoop:
             self._cut_in(self._turn)
 
     def resume_turn(self, prompts: list[Prompt]) -> None:
-        """Go on with a turn that another process was lost in."""
+        """Resume a turn during which another process was lost."""
         self._output.state("running")
         self._output.lifecycle(new_id(), "started")
         self._play_next(prompts)
 
     def interrupt(self, *, cancel_queued: bool) -> JsonDict:
-        """Stop the turn under way; gives the receipt. Its end is told afterwards."""
+        """Stop the current turn and return the receipt; the result is written later."""
         receipt: JsonDict = {}
         if cancel_queued:
             receipt["cancelled"] = self._queue.uuids
@@ -81,7 +81,7 @@ class TurnLoop:
         return {"still_queued": self._queue.uuids, **receipt}
 
     def withdraw(self, uuid: str) -> bool:
-        """Take back a prompt that waits."""
+        """Remove a waiting prompt; return whether it was there."""
         was_waiting = self._queue.withdraw(uuid)
         if was_waiting:
             self._output.lifecycle(uuid, "cancelled")
@@ -89,7 +89,7 @@ class TurnLoop:
 
     def _cut_in(self, turn: Turn) -> None:
         turn.is_cut_in = True
-        # A tool that runs is let finish; words are not.
+        # A running tool may finish, but streamed text is aborted.
         if not (turn.is_in_tools or turn.has_result):
             self._stop(turn)
 
@@ -104,13 +104,13 @@ class TurnLoop:
         self._finish(turn)
 
     def _ended(self, turn: Turn, playing: asyncio.Task[None]) -> None:
-        # Else the whole process is being ended, and says nothing any more.
+        # Otherwise the process exits and writes nothing more.
         if playing.cancelled() and turn.is_stopped:
             turn.abort()
             self._finish(turn)
 
     def _finish(self, turn: Turn) -> None:
-        """Tell the end in one go with the result: no prompt can come in between."""
+        """Write the end of the turn together with the result, before any new prompt is read."""
         self._conversation.end()
         for prompt in turn.prompts:
             state = "cancelled" if turn.is_broken_off else "completed"
@@ -120,7 +120,7 @@ class TurnLoop:
             self._on_idle()
 
     def _begin_next(self) -> bool:
-        """Play what waits; tells whether something does."""
+        """Start a turn with the waiting prompts; return whether there are any."""
         prompts = self._queue.take()
         self._turn = self._playing = None
         if not prompts:

@@ -1,4 +1,4 @@
-"""What a scripted CLI has used, and what that costs. Pure."""
+"""Tokens and cost of a scripted CLI. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PRICES: Mapping[str, tuple[float, float, float]] = {
     "claude-fable-5-2": (8.0, 40.0, 0.4),
 }
 CACHE_WRITE = 1.25
-"""The price of writing to the cache, in prices of input."""
+"""The price of a cache write, as a multiple of the input price."""
 
 KINDS: Mapping[str, str] = {
     "input_tokens": "inputTokens",
@@ -40,25 +40,25 @@ Usage = Mapping[str, int]
 
 
 def resolve_model(name: str | None) -> str:
-    """The model that a name stands for; an unknown one stands for itself."""
+    """Return the model of an alias; other names are returned unchanged."""
     return DEFAULT_MODEL if name is None else ALIASES.get(name, name)
 
 
 def shown_model(name: str) -> str:
-    """What people call it: `claude-opus-5-5` is Opus 5.5."""
+    """Return the display name of a model: `claude-opus-5-5` is Opus 5.5."""
     family, *version = name.removeprefix("claude-").split("-")
     return f"{family.title()} {'.'.join(version)}"
 
 
 @dataclass(slots=True)
 class Model:
-    """The model that is asked now."""
+    """The current model."""
 
     name: str
 
 
 class UsageTracker:
-    """Tokens and money: of the whole process, and since the last result."""
+    """Counts tokens and cost, in total and since the last result."""
 
     def __init__(self) -> None:
         self._total = _Account()
@@ -66,20 +66,20 @@ class UsageTracker:
 
     @property
     def cost(self) -> float:
-        """What everything cost, in US dollars."""
+        """The total cost in US dollars."""
         return self._total.cost
 
     def add(self, model: str, usage: Usage) -> None:
-        """Take an answer of the API into account."""
+        """Add the usage of an answer."""
         self._total.add(model, usage)
         self._since.add(model, usage)
 
     def add_unpaid(self, usage: Usage) -> None:
-        """Take an answer into account that failed: its tokens are told, and cost nothing."""
+        """Add the usage of a failed answer, which is reported but costs nothing."""
         self._since.unpaid = dict(usage)
 
     def settle(self, *, is_success: bool) -> JsonDict:
-        """The fields of a result that tell of usage; what comes now counts for the next one."""
+        """Return the usage fields of a result, and start to count for the next one."""
         since, self._since = self._since, _Account()
         return {
             **(since.first_request if is_success else {}),
@@ -144,7 +144,7 @@ def _cost(model: str, used: Usage) -> float:
 
 
 def whole_usage(tokens: Mapping[str, int]) -> JsonDict:
-    """The usage as the CLI tells it, with all that nobody used."""
+    """Return the usage as the CLI reports it, with zeros for what was not used."""
     return {
         **tokens,
         "output_tokens_details": {"thinking_tokens": 0},
