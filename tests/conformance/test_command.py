@@ -41,7 +41,7 @@ def test_a_program_that_is_no_cli_is_told(
     status = main(["conform", "--cli", str(program)])
 
     assert status == 2
-    assert "does not tell its version" in capsys.readouterr().err
+    assert "does not print its version" in capsys.readouterr().err
 
 
 def test_a_check_that_does_not_exist_is_told(capsys: pytest.CaptureFixture[str]) -> None:

@@ -173,7 +173,7 @@ class Demo:
         return deny("Nothing is deleted here.")
 
     async def decide(self, tool_name: str, tool_input: JsonDict, _: PermissionContext) -> Decision:
-        """Answer permission requests in place of a user: allow writes in the project, deny the rest."""
+        """Answer permission requests: allow writes in the project, deny everything else."""
         await self._moment()
         if tool_name == "Write":
             path = Path(str(tool_input.get("file_path", "")))

@@ -1,6 +1,6 @@
-"""Whether a CLI still speaks the protocol that steersman relies on.
+"""Checks whether a CLI still speaks the protocol that steersman relies on.
 
-A scene plays a short piece with a real CLI on a scripted model; its checks look at what happened.
-`runner` plays them all, `verdicts` compares with what was expected and with what was recorded for
-that version, `report` tells. The command is `steersman conform`.
+A scene is a short conversation with a real CLI and a scripted model; its checks examine the
+messages. `runner` plays the scenes, `verdicts` compares the observations with the expectations and
+with the baseline of the version, `report` prints them. The command is `steersman conform`.
 """

@@ -1,4 +1,4 @@
-"""What was observed of each version, kept as files: one JSON object of names and values."""
+"""Reads and writes baselines: the recorded observations of one CLI version, as JSON."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from steersman_conformance.verdicts import Baseline
 __all__ = ["SHIPPED", "load", "nearest", "save"]
 
 SHIPPED = Path(__file__).parent / "baselines"
-"""The baselines that come with the package, one file per version."""
+"""The folder of the baselines in this package, one file per version."""
 
 
 def nearest(version: str, folder: Path = SHIPPED) -> Baseline | None:
-    """The baseline of this version, else of the newest before it, else of the oldest there is."""
+    """Return the baseline of this version, else of the newest older one, else of the oldest."""
     known = {_numbers(path.stem): path for path in folder.glob("*.json")}
     if not known:
         return None
@@ -27,7 +27,7 @@ def nearest(version: str, folder: Path = SHIPPED) -> Baseline | None:
 
 
 def load(path: Path) -> Baseline:
-    """Read a baseline. Raises `UsageError` for a file that is none."""
+    """Read a baseline. Raises `UsageError` if the file cannot be read or is not a baseline."""
     try:
         found = _json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
@@ -38,7 +38,7 @@ def load(path: Path) -> Baseline:
 
 
 def save(path: Path, version: str, observed: JsonObject) -> None:
-    """Write a baseline, the same bytes for the same observations. Raises `UsageError`."""
+    """Write a baseline, sorted by name. Raises `UsageError`."""
     baseline = {"version": version, "observed": dict(sorted(observed.items()))}
     text = json.dumps(baseline, indent=1, ensure_ascii=True)
     try:

@@ -1,4 +1,4 @@
-"""Every scene there is, and how to choose among their checks by name."""
+"""The list of all scenes, and the choice of checks by name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from steersman_conformance.scenes import (
 __all__ = ["ALL", "chosen"]
 
 ALL: tuple[Scene[Any], ...] = (
-    # The longest first, so that nobody waits for one at the end.
+    # The slowest first, so that no single scene runs alone at the end.
     *sessions.SCENES,
     *failures.SCENES,
     *hooks.SCENES,
@@ -38,10 +38,10 @@ ALL: tuple[Scene[Any], ...] = (
 
 
 def chosen(names: Sequence[str], scenes: Iterable[Scene[Any]] = ALL) -> list[Scene[Any]]:
-    """The scenes with those checks that a name stands for; all of them without names.
+    """Return the scenes with the checks that a name matches; all scenes if `names` is empty.
 
     A name is that of a check or of a scene, or a pattern such as `*-interrupt-*`. Raises
-    `UsageError` for one that stands for nothing.
+    `UsageError` for a name that matches nothing.
     """
     scenes = list(scenes)
     for name in names:

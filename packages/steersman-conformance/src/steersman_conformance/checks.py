@@ -1,7 +1,8 @@
-"""What is checked: a name, a sentence, where the protocol says so, and what should be seen.
+"""Scenes and checks.
 
-`scene` makes a scene of a coroutine; its methods make checks of functions that look at what the
-scene gives. A check's name is its function's, its sentence the docstring's first line.
+`scene` makes a scene of a coroutine function; the methods of a scene make checks of functions that
+examine what the coroutine returned. The name of a check is the name of its function, and its
+statement is the first line of the docstring.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ Look = Callable[[T], Any]
 
 
 class Kind(StrEnum):
-    """What it means when a check does not see what it expects."""
+    """What it means if a check does not observe the expected value."""
 
     MUST = "must"
-    """We depend on it."""
+    """steersman depends on the behaviour."""
     FEATURE = "feature"
-    """We notice when it is not there, and do without."""
+    """steersman detects that the feature is missing, and works without it."""
     CANARY = "canary"
-    """A fault of the CLI's that we work around; when it is gone, so should be the workaround."""
+    """A fault of the CLI with a workaround, which can be removed when the fault is fixed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +40,18 @@ class Check(Generic[T]):
     states: str
     kind: Kind
     section: str
-    """Of the protocol's description."""
+    """The section of the protocol's description."""
     expected: Json
     look: Look[T]
     absent: Json = False
-    """What a CLI shows that does not have this feature."""
+    """The observation on a CLI without this feature."""
     remedy: str = ""
-    """How we do without a feature, or what we do about a fault."""
+    """How steersman works without a feature, or works around a fault."""
 
 
 @dataclass(slots=True)
 class Scene(Generic[T]):
-    """A piece that is played once, for all the checks that look at it."""
+    """A conversation that is played once for all its checks."""
 
     name: str
     play: Callable[[Stage], Awaitable[T]]
@@ -58,23 +59,23 @@ class Scene(Generic[T]):
 
     @property
     def names(self) -> list[str]:
-        """The names of its checks."""
+        """The names of the checks."""
         return [check.name for check in self.checks]
 
     def must(self, section: str, *, sees: Json = True) -> Callable[[Look[T]], Look[T]]:
-        """State something that we depend on: what the check `sees`."""
+        """Add a check of behaviour that steersman depends on; `sees` is the expected value."""
         return lambda look: self._add(look, Kind.MUST, section, sees)
 
     def feature(
         self, section: str, *, sees: Json = True, absent: Json = False, without: str
     ) -> Callable[[Look[T]], Look[T]]:
-        """State something that older CLIs lack, and what we do `without` it."""
+        """Add a check of a feature that older CLIs lack; `without` describes the replacement."""
         return lambda look: self._add(
             look, Kind.FEATURE, section, sees, absent=absent, remedy=without
         )
 
     def canary(self, section: str, *, sees: Json = True, so: str) -> Callable[[Look[T]], Look[T]]:
-        """State a fault, and what we do about it."""
+        """Add a check of a fault; `so` describes the workaround."""
         return lambda look: self._add(look, Kind.CANARY, section, sees, remedy=so)
 
     def _add(
@@ -96,7 +97,7 @@ class Scene(Generic[T]):
 
 
 def scene(play: Callable[[Stage], Awaitable[T]]) -> Scene[T]:
-    """Make a scene of a coroutine function."""
+    """Return a scene that plays a coroutine function."""
     return Scene(_dashed(play), play)
 
 

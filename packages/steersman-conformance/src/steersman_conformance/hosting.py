@@ -1,6 +1,7 @@
-"""What a scene's host answers when the CLI asks: permissions, hooks, tools.
+"""Answers of a scene's host to control requests: permissions, hooks, MCP messages.
 
-A function per kind of request; it gives the answer, a `Refusal`, or `HOLD` to leave it open.
+One function for each subtype; it returns the answer, a `Refusal`, or `HOLD` to leave the request
+open.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from steersman_conformance.frames import part
 __all__ = ["HOLD", "Answers", "Refusal", "allow", "hold", "mcp_server", "standard_answers"]
 
 Answers = Mapping[str, Callable[[JsonDict], Any]]
-"""By the subtype of the request."""
+"""Functions from a request to its answer, by subtype."""
 
 HOLD: Final = object()
-"""The scene will answer later, or never."""
+"""Returned by an answer function to leave the request open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Refusal:
 
 
 def allow(request: JsonDict) -> JsonDict:
-    """Let the tool run; older CLIs want the input back."""
+    """Allow the tool with its input, which older CLIs require in the answer."""
     return {"behavior": "allow", "updatedInput": request.get("input")}
 
 
@@ -40,7 +41,7 @@ def hold(_request: JsonDict) -> object:
 
 
 def standard_answers() -> Answers:
-    """A host that allows everything, has no opinion, and serves one tool."""
+    """Return a host that allows all tools, has empty hook replies, and serves one tool."""
     return {
         "can_use_tool": allow,
         "hook_callback": lambda _: {},
@@ -54,7 +55,7 @@ def mcp_server(
     names: tuple[str, ...] = ("work",),
     read_only: bool = False,
 ) -> Callable[[JsonDict], Any]:
-    """An MCP server whose tools all do `call`, which gets the parameters of `tools/call`."""
+    """Return an MCP server whose tools call `call` with the parameters of `tools/call`."""
 
     def serve(request: JsonDict) -> Json:
         message: JsonDict = part(request, "message")
@@ -70,7 +71,7 @@ def mcp_server(
 
 
 def rpc(message: JsonDict, result: Json) -> JsonDict:
-    """The control answer that carries a JSON-RPC result."""
+    """Return the control response with a JSON-RPC result."""
     response: JsonDict = {"jsonrpc": "2.0", "result": result}
     if "id" in message:
         response["id"] = message["id"]

@@ -1,7 +1,7 @@
-"""Lines to and from one CLI, with nothing in between but a transport.
+"""Messages to and from one CLI, without a session.
 
-A scene sends frames and waits for frames. A wait that is in vain gives an empty frame after a
-while and never raises, so that one thing missing does not hide what else there is to see.
+A scene sends messages and waits for messages. A wait that times out returns an empty message and
+does not raise, so that one missing message does not hide other observations.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["RawCli"]
 
 
 class RawCli:
-    """One CLI: what was said to it, what it said, and how it ended. Opened by `Stage.cli`."""
+    """One running CLI, with its messages and its exit status. Opened by `Stage.cli`."""
 
     def __init__(
         self, model: ScriptedModel, project: Path, patience: float, answers: Answers | None = None
@@ -40,14 +40,14 @@ class RawCli:
         self.model = model
         self.project = project
         self.frames: list[Frame] = []
-        """Everything that came, in order."""
+        """All messages from the CLI, in order."""
         self.lines: list[bytes] = []
-        """The same, as it came."""
+        """The lines of these messages, as bytes."""
         self.noise: list[str] = []
-        """Lines on stdout that are no JSON objects."""
+        """Lines on stdout that are not JSON objects."""
         self.stderr = ""
         self.status: int | None = None
-        """How it ended; None while it runs, or if it had to be killed."""
+        """The exit status; None while the CLI runs, or if it was killed."""
         self._patience = patience
         self._answers: Answers = {**standard_answers(), **(answers or {})}
         self._framer = LineFramer()
@@ -56,19 +56,19 @@ class RawCli:
         self._exited = asyncio.Event()
         self._channel: Channel | None = None
 
-    # What the CLI says: the receiver of the transport
+    # The receiver of the transport
 
     def data_received(self, data: bytes) -> None:
-        """Take a chunk of stdout and answer what it asks."""
+        """Read a chunk of stdout and answer its control requests."""
         for line in self._framer.feed(data):
             self._take(b"" if isinstance(line, Oversize) else line)
 
     def stderr_received(self, data: bytes) -> None:
-        """Take a chunk of stderr."""
+        """Read a chunk of stderr."""
         self.stderr += data.decode(errors="replace")
 
     def exited(self, status: int) -> None:
-        """Learn that it is gone: nothing more will come."""
+        """Record the exit status, and end all waits."""
         for line in self._framer.finish():
             self._take(b"" if isinstance(line, Oversize) else line)
         self.status = status
@@ -99,10 +99,10 @@ class RawCli:
         if answer is not HOLD:
             self.answer(asked, answer)
 
-    # What we say
+    # Sending
 
     def connect(self, channel: Channel) -> None:
-        """Take the way to the CLI, which has just started."""
+        """Set the channel of the CLI, which has just started."""
         self._channel = channel
 
     @property
@@ -111,12 +111,12 @@ class RawCli:
         return 0 if self._channel is None else self._channel.pid or 0
 
     def write(self, data: bytes) -> None:
-        """Send bytes as they are."""
+        """Send bytes unchanged."""
         if self._channel is not None:
             self._channel.write(data)
 
     def send(self, frame: JsonObject) -> None:
-        """Send one frame."""
+        """Send one message."""
         self.write(_json.dumps(frame) + b"\n")
 
     def post(self, content: Json, **fields: Json) -> None:
@@ -124,7 +124,7 @@ class RawCli:
         self.send({"type": "user", "message": {"role": "user", "content": content}, **fields})
 
     def answer(self, asked: Frame, response: Json) -> None:
-        """Answer a request of the CLI's."""
+        """Answer a control request of the CLI."""
         body: Frame = {"subtype": "success", "response": response}
         if isinstance(response, Refusal):
             body = {"subtype": "error", "error": response.reason}
@@ -132,21 +132,21 @@ class RawCli:
         self.send({"type": "control_response", "response": body})
 
     def request(self, subtype: str, **fields: Json) -> str:
-        """Send a control request; gives its id."""
+        """Send a control request and return its id."""
         request_id = f"conform_{next(self._numbers)}"
         request = {"subtype": subtype, **fields}
         self.send({"type": "control_request", "request_id": request_id, "request": request})
         return request_id
 
-    # What we wait for
+    # Waiting
 
     @property
     def here(self) -> int:
-        """How many frames have come: waits can begin after them."""
+        """The number of messages so far, as a start for later waits."""
         return len(self.frames)
 
     async def wait(self, fits: Fits, *, after: int = 0) -> Frame:
-        """The first frame that fits, once it is there; an empty one if it never comes."""
+        """Wait for a message that fits and return the first one; an empty one after a timeout."""
         for frame in self.frames[after:]:
             if fits(frame):
                 return frame
@@ -164,20 +164,20 @@ class RawCli:
             self._waiting.remove(entry)
 
     async def answered(self, request_id: str) -> Frame:
-        """What the CLI answers to a request: `subtype`, and `response` or `error`."""
+        """Wait for the answer to a request: `subtype`, and `response` or `error`."""
         frame = await self.wait(lambda frame: _answers_to(frame) == request_id)
         return part(frame, "response")
 
     async def ask(self, subtype: str, **fields: Json) -> Frame:
-        """Put a control request and wait for its answer."""
+        """Send a control request and return its answer."""
         return await self.answered(self.request(subtype, **fields))
 
     async def initialize(self, **fields: Json) -> Frame:
-        """Make the handshake; gives what the CLI tells about itself."""
+        """Send `initialize` and return the response."""
         return part(await self.ask("initialize", **fields), "response")
 
     async def settle(self) -> None:
-        """Return once the CLI has read all that was written before."""
+        """Wait until the CLI has read everything that was sent before."""
         await self.ask("mcp_status")
 
     async def prompt(self, content: Json, **fields: Json) -> Frame:
@@ -187,49 +187,49 @@ class RawCli:
         return await self.wait(is_result, after=start)
 
     async def asked_the_model(self, count: int) -> None:
-        """Wait until the model has been asked so many times."""
+        """Wait until the model has received `count` requests."""
         with suppress(TimeoutError):
             await asyncio.to_thread(self.model.wait_for_request, count, self._patience)
 
     async def release(self) -> None:
-        """Let the model go on where it stalls."""
+        """End the stalls of the model."""
         with suppress(TimeoutError):
             await asyncio.to_thread(self.model.release, self._patience)
 
-    # How it ends
+    # The end
 
     async def wait_exited(self) -> int | None:
-        """Wait for it to end by itself; gives its exit status, None if it does not."""
+        """Wait for the CLI to exit, and return the exit status; None after a timeout."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self._patience):
                 await self._exited.wait()
         return self.status
 
     def end_input(self) -> None:
-        """Close its input."""
+        """Close stdin of the CLI."""
         if self._channel is not None:
             self._channel.end_input()
 
     async def end(self) -> int | None:
-        """Close its input and wait for it to end."""
+        """Close stdin and wait for the CLI to exit."""
         self.end_input()
         return await self.wait_exited()
 
     async def kill(self) -> None:
-        """See it gone, whatever it is doing."""
+        """Kill the CLI if it still runs."""
         if self._channel is not None and not self._exited.is_set():
             self._channel.kill()
             await self._exited.wait()
             self.status = None
 
-    # What was seen
+    # Observations
 
     def of(self, type_: str, subtype: str | None = None) -> list[Frame]:
-        """The frames of a type, and of a subtype if one is given."""
+        """Return the messages of a type, and of a subtype if one is given."""
         return [frame for frame in self.frames if is_type(type_, subtype)(frame)]
 
     def asked(self, subtype: str) -> list[Frame]:
-        """What the CLI asked of us, requests with their ids."""
+        """Return the control requests of the CLI with this subtype."""
         return [frame for frame in self.frames if asks(subtype)(frame)]
 
     @property
@@ -239,12 +239,12 @@ class RawCli:
 
     @property
     def result(self) -> Frame:
-        """The last result; an empty one if none came."""
+        """The last result; an empty one if there is none."""
         return [{}, *self.results][-1]
 
     @property
     def tool_results(self) -> list[Frame]:
-        """The blocks of that type, in order."""
+        """The `tool_result` blocks, in order."""
         return [
             block
             for frame in self.of("user")
@@ -254,12 +254,12 @@ class RawCli:
 
     @property
     def order(self) -> list[str]:
-        """The frames as words, to see what came before what."""
+        """The subtypes or types of the messages, in order."""
         return [str(frame.get("subtype") or frame.get("type")) for frame in self.frames]
 
     @property
     def script(self) -> Script:
-        """What the model plays."""
+        """The script of the model."""
         return self.model.script
 
 

@@ -1,4 +1,4 @@
-"""Findings as people read them, and as machines do."""
+"""Prints findings as a table or as JSON."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ ORDER = (
 )
 
 HEADINGS = {
-    Verdict.BROKEN: "BROKEN: we depend on it",
+    Verdict.BROKEN: "BROKEN: steersman depends on it",
     Verdict.CHANGED: "CHANGED: not what was recorded",
-    Verdict.FIXED: "FIXED: the workaround can go",
-    Verdict.STANDS: "worked around: faults that are still there",
-    Verdict.ABSENT: "absent, handled: what this version lacks",
+    Verdict.FIXED: "FIXED: the workaround can be removed",
+    Verdict.STANDS: "worked around: faults that this version still has",
+    Verdict.ABSENT: "absent, handled: features that this version lacks",
     Verdict.HOLDS: "holds",
 }
 
@@ -37,26 +37,26 @@ LONGEST_VALUE = 300
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that one run has found."""
+    """The findings of one run."""
 
     program: str
     version: str
     baseline: str | None
-    """The version whose record was compared with."""
+    """The version of the baseline; None without a baseline."""
     seconds: float
     findings: Sequence[Finding]
 
     @property
     def is_good(self) -> bool:
-        """Whether all that we depend on holds and nothing has changed."""
+        """True if everything that steersman depends on holds and nothing has changed."""
         return is_good(self.findings)
 
     def of(self, verdict: Verdict) -> list[Finding]:
-        """The findings with this verdict."""
+        """Return the findings with this verdict."""
         return [finding for finding in self.findings if finding.verdict is verdict]
 
     def lines(self, width: int = 100) -> Iterator[str]:
-        """The table, worst things last, where a terminal shows them."""
+        """Yield the lines of the table, with the most important findings last."""
         yield f"Claude Code CLI {self.version}: {self.program}"
         yield f"{len(self.findings)} checks in {self.seconds:.0f} s, {self._compared}"
         for verdict in reversed(ORDER):
@@ -70,7 +70,7 @@ class Report:
         yield from textwrap.wrap(self._sum(), width, subsequent_indent="  ", break_on_hyphens=False)
 
     def json(self) -> str:
-        """The same for machines."""
+        """Return the report as JSON."""
         report = {
             "cli": self.program,
             "version": self.version,

@@ -1,4 +1,4 @@
-"""Plays scenes, a few at a time, and lets their checks look. Every scene ends in time."""
+"""Plays scenes, a few at a time, and runs their checks. Every scene has a time limit."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from steersman_conformance.stage import Stage
 __all__ = ["PATIENCE", "OnDone", "play", "version_of"]
 
 PATIENCE = 30.0
-"""Seconds for anything that should happen at once; a busy machine needs some of them."""
+"""Seconds to wait for anything that is expected; long enough for a busy machine."""
 
 SCENE_LIMIT = 90.0
 
 OnDone = Callable[[Scene[Any]], None]
-"""Told when a scene is over."""
+"""Called after each scene."""
 
 
 async def play(
@@ -32,7 +32,7 @@ async def play(
     patience: float = PATIENCE,
     on_done: OnDone = lambda _: None,
 ) -> JsonDict:
-    """What each check observes, by its name. Raises `LaunchError` if `program` cannot be run."""
+    """Return the observations by check name. Raises `LaunchError` if `program` cannot be run."""
     turnstile = asyncio.Semaphore(jobs)
 
     async def in_turn(scene: Scene[Any]) -> JsonDict:
@@ -51,7 +51,7 @@ async def _play(scene: Scene[Any], program: str, patience: float) -> JsonDict:
         try:
             async with asyncio.timeout(SCENE_LIMIT):
                 seen = await scene.play(Stage(program, box, patience))
-        except Exception as error:  # noqa: BLE001 - whatever a broken CLI makes of a scene
+        except Exception as error:  # noqa: BLE001 - a broken CLI may cause any error
             return dict.fromkeys((check.name for check in scene.checks), _fault(error))
         return {check.name: _look(check, seen) for check in scene.checks}
 
@@ -59,7 +59,7 @@ async def _play(scene: Scene[Any], program: str, patience: float) -> JsonDict:
 def _look(check: Check[Any], seen: Json) -> Json:
     try:
         return check.look(seen)
-    except Exception as error:  # noqa: BLE001 - it looked for something that is not there
+    except Exception as error:  # noqa: BLE001 - the check may look for something that is missing
         return _fault(error)
 
 
@@ -68,14 +68,14 @@ def _fault(error: Exception) -> dict[str, str]:
 
 
 async def version_of(program: str, patience: float = PATIENCE) -> str:
-    """The version that a CLI claims to be. Raises `LaunchError`, or `StartupError` without one."""
+    """Return the version that a CLI prints. Raises `LaunchError`, or `StartupError` without one."""
     with CliSandbox() as box:
         async with Stage(program, box, patience).cli(argv=["--version"]) as cli:
             await cli.wait_exited()
     found = re.search(r"\d+\.\d+\.\d+", "\n".join(cli.noise))
     if found is None:
         raise StartupError(
-            f"{program} does not tell its version",
-            hint="name a Claude Code CLI with --cli PATH",
+            f"{program} does not print its version",
+            hint="pass the path of a Claude Code CLI with --cli PATH",
         )
     return found[0]

@@ -1,4 +1,4 @@
-"""Where a scene is played: a sandbox, a CLI, and a model for each time the CLI is run."""
+"""The environment of a scene: a sandbox, the CLI, and a scripted model for each run of the CLI."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STREAM_JSON = (
     "--verbose",
     "--setting-sources=",
 )
-"""What every conversation needs."""
+"""The flags that every scene needs."""
 
 ASKING = "--permission-prompt-tool=stdio"
 
@@ -33,12 +33,12 @@ ModelStep = script.Answer | script.Scene
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One scene's own folders, and the CLI to be looked at."""
+    """The sandbox of one scene, and the CLI to check."""
 
     program: str
     box: CliSandbox
     patience: float
-    """Seconds for anything that should happen at once."""
+    """Seconds to wait for anything that is expected."""
 
     @asynccontextmanager
     async def cli(
@@ -49,10 +49,10 @@ class Stage:
         answers: Answers | None = None,
         argv: Sequence[str] = (*STREAM_JSON, ASKING),
     ) -> AsyncGenerator[RawCli, None]:
-        """Run the CLI on a model that does `steps`; at the end its input is closed.
+        """Run the CLI with a model that plays `steps`; at the end of the block stdin is closed.
 
-        The model echoes when no step is left. After the block the CLI is gone, and all that it
-        said is there to be looked at.
+        The model echoes the prompt if no step is left. After the block the CLI has exited, and all
+        its messages can be examined.
         """
         with ScriptedModel(script.Script(*steps)) as model:
             cli = RawCli(model, self.box.project, self.patience, answers)
@@ -70,5 +70,5 @@ class Stage:
 
 
 def uuid_of(number: int) -> str:
-    """A uuid that is easy to read in a log."""
+    """Return a uuid that is easy to read in a log."""
     return f"{number:08d}-0000-4000-8000-000000000000"

@@ -1,4 +1,4 @@
-"""What an observation means, given what was expected and what was recorded before. Pure."""
+"""Compares an observation with the expectation and the baseline. Pure."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from steersman_conformance.checks import Check, Kind
 __all__ = ["NEVER", "Baseline", "Finding", "Verdict", "is_good", "judge"]
 
 NEVER = object()
-"""Stands for an observation that was not made, or not recorded."""
+"""Marks an observation that was not recorded."""
 
 
 class Verdict(StrEnum):
-    """What became of a check."""
+    """The outcome of a check."""
 
     HOLDS = "holds"
     STANDS = "worked around"
-    """The fault is still there."""
+    """The CLI still has the fault."""
     ABSENT = "absent, handled"
     BROKEN = "BROKEN"
     CHANGED = "CHANGED"
-    """Not what was recorded, whether or not we can live with it."""
+    """The observation differs from the baseline."""
     FIXED = "FIXED"
-    """The fault is gone: the workaround can go too."""
+    """The CLI no longer has the fault, so the workaround can be removed."""
 
 
 GOOD = frozenset({Verdict.HOLDS, Verdict.STANDS, Verdict.ABSENT})
@@ -35,7 +35,7 @@ GOOD = frozenset({Verdict.HOLDS, Verdict.STANDS, Verdict.ABSENT})
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What was observed of one version, by the names of the checks."""
+    """The observations of one version, by check name."""
 
     version: str
     observed: JsonObject
@@ -43,20 +43,20 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A check, what it saw, and what that means."""
+    """A check, its observation, and the verdict."""
 
     check: Check[Any]
     observed: Json
     recorded: Json
-    """`NEVER` if nothing was."""
+    """The value in the baseline; `NEVER` if there is none."""
     verdict: Verdict
 
 
 def judge(check: Check[Any], observed: Json, baseline: Baseline | None, *, version: str) -> Finding:
-    """Compare an observation with the expectation and with the record.
+    """Compare an observation with the expectation and with the baseline.
 
-    The record of another version tells what has changed since; only that of this very version
-    can excuse a fault for not being there.
+    The baseline of another version shows what has changed since then. Only the baseline of the
+    same version can make an unexpected observation of a feature or fault acceptable.
     """
     recorded = NEVER if baseline is None else baseline.observed.get(check.name, NEVER)
     is_own = baseline is not None and baseline.version == version
@@ -82,5 +82,5 @@ def _verdict(check: Check[Any], observed: Json, recorded: Json, *, is_own: bool)
 
 
 def is_good(findings: Iterable[Finding]) -> bool:
-    """Whether all that we depend on holds and nothing has changed."""
+    """Return whether everything that steersman depends on holds and nothing has changed."""
     return all(finding.verdict in GOOD for finding in findings)

@@ -1,1 +1,1 @@
-"""The pieces that are played, by the sections of the protocol that they prove."""
+"""The scenes and their checks, one module for each topic of the protocol."""

@@ -1,4 +1,4 @@
-"""Section 9: what an interrupt takes back, and in which order it is told."""
+"""Section 9: what an interrupt cancels, and in which order it is reported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["SCENES"]
 
 
 def _at(cli: RawCli, type_: str) -> int:
-    """Where the first frame of a kind stands."""
+    """Return the index of the first message of a type, or -1."""
     types = [str(frame.get("type")) for frame in cli.frames]
     return types.index(type_) if type_ in types else -1
 
@@ -35,16 +35,16 @@ async def interrupted_while_idle(stage: Stage) -> tuple[RawCli, Frame, int]:
 
 @interrupted_while_idle.must("7", sees=["success", 0, "fine"])
 def an_idle_interrupt_changes_nothing(seen: tuple[RawCli, Frame, int]) -> list[Json]:
-    """With no turn under way an interrupt succeeds, gives no result, and spares the next turn."""
+    """Without a turn, an interrupt succeeds, has no result, and does not affect the next turn."""
     cli, answer, results = seen
     return [answer.get("subtype"), results, cli.result.get("result")]
 
 
 @interrupted_while_idle.feature(
-    "7", sees={"still_queued": []}, absent=None, without="an empty receipt"
+    "7", sees={"still_queued": []}, absent=None, without="the receipt is empty"
 )
 def an_idle_interrupt_has_a_receipt(seen: tuple[RawCli, Frame, int]) -> Json:
-    """An interrupt is answered with a receipt, even an empty one."""
+    """An interrupt is answered with a receipt, even if it is empty."""
     return seen[1].get("response")
 
 
@@ -66,45 +66,48 @@ async def interrupted_in_the_text(stage: Stage) -> RawCli:
 
 @interrupted_in_the_text.must("9", sees=["error_during_execution", True])
 def an_interrupt_ends_the_turn_with_an_error(cli: RawCli) -> list[Json]:
-    """A stopped turn ends in `error_during_execution`."""
+    """An interrupted turn ends with `error_during_execution`."""
     return [cli.results[0].get("subtype"), cli.results[0].get("is_error")]
 
 
 @interrupted_in_the_text.feature(
-    "5", sees="aborted_streaming", absent=None, without="an error after our own interrupt is one"
+    "5",
+    sees="aborted_streaming",
+    absent=None,
+    without="an error after our own interrupt is an interruption",
 )
 def a_stopped_text_tells_its_reason(cli: RawCli) -> Json:
-    """`terminal_reason` tells that a text was stopped."""
+    """`terminal_reason` reports that a streamed text was aborted."""
     return cli.results[0].get("terminal_reason")
 
 
 @interrupted_in_the_text.must("9", sees="Echo: next")
 def the_cli_stays_usable_after_an_interrupt(cli: RawCli) -> Json:
-    """The next prompt gets a turn of its own."""
+    """The next prompt starts a new turn."""
     return cli.result.get("result")
 
 
 @interrupted_in_the_text.must("9")
 def the_interrupt_is_answered_before_the_result(cli: RawCli) -> bool:
-    """The answer to an interrupt comes before the result of the stopped turn."""
+    """The answer to an interrupt comes before the result of the interrupted turn."""
     answers = [at for at, f in enumerate(cli.frames) if f.get("type") == "control_response"]
     return answers[1] < _at(cli, "result")
 
 
 @interrupted_in_the_text.must("5", sees="half a")
 def what_was_said_before_a_stop_is_kept(cli: RawCli) -> Json:
-    """The half of a text that had come is told in an assistant frame."""
+    """The incomplete text is reported in an assistant message."""
     blocks = [block for f in cli.of("assistant") for block in f["message"]["content"]]
     return blocks[0].get("text")
 
 
 @interrupted_in_the_text.must("9", sees=True)
 def a_stop_is_noted_in_the_conversation(cli: RawCli) -> bool:
-    """A user frame says that the request was interrupted."""
+    """A user message records that the request was interrupted."""
     return any("[Request interrupted by user" in str(frame) for frame in cli.of("user"))
 
 
-# --- While a question is open -----------------------------------------------------------
+# --- While a permission request is open -------------------------------------------------
 
 
 @scene
@@ -125,20 +128,20 @@ async def interrupted_at_a_question(stage: Stage) -> RawCli:
 
 @interrupted_at_a_question.must("9", sees=True)
 def an_open_question_is_cancelled(cli: RawCli) -> bool:
-    """An interrupt takes an open question back with `control_cancel_request`."""
+    """An interrupt cancels an open permission request with `control_cancel_request`."""
     cancelled = [frame["request_id"] for frame in cli.of("control_cancel_request")]
     return cli.asked("can_use_tool")[0]["request_id"] in cancelled
 
 
 @interrupted_at_a_question.must("9", sees=[False, "Echo: next"])
 def a_late_answer_is_ignored(cli: RawCli) -> list[Json]:
-    """An answer that comes after the interrupt runs nothing and breaks nothing."""
+    """An answer that comes after the interrupt has no effect."""
     return [(cli.project / "never").exists(), cli.result.get("result")]
 
 
 @interrupted_at_a_question.must("9")
 def an_open_tool_gets_a_result_that_is_an_error(cli: RawCli) -> bool:
-    """A tool that was stopped has a result, marked as an error."""
+    """A tool that was stopped has a result that is marked as an error."""
     return bool(cli.tool_results[0].get("is_error"))
 
 
@@ -159,12 +162,12 @@ async def interrupted_at_a_hook(stage: Stage) -> RawCli:
 
 @interrupted_at_a_hook.must("9", sees=True)
 def an_open_hook_is_cancelled(cli: RawCli) -> bool:
-    """An interrupt takes an open hook back with `control_cancel_request`."""
+    """An interrupt cancels an open hook callback with `control_cancel_request`."""
     cancelled = [frame["request_id"] for frame in cli.of("control_cancel_request")]
     return cli.asked("hook_callback")[0]["request_id"] in cancelled
 
 
-# --- While a tool of ours runs ----------------------------------------------------------
+# --- While an MCP tool runs -------------------------------------------------------------
 
 
 @scene
@@ -187,7 +190,7 @@ async def interrupted_in_a_tool(stage: Stage) -> RawCli:
 
 @interrupted_in_a_tool.must("9", sees=[True, 0])
 def a_tool_of_ours_is_cancelled_by_a_notification(cli: RawCli) -> list[Json]:
-    """A tool call is taken back by `notifications/cancelled`, not by a cancel of the request."""
+    """A tool call is cancelled by `notifications/cancelled`, not by `control_cancel_request`."""
     (called,) = [frame for frame in cli.frames if calls_mcp_server("tools/call")(frame)]
     notes = [frame for frame in cli.frames if calls_mcp_server("notifications/cancelled")(frame)]
     number = called["request"]["message"]["id"]
@@ -197,11 +200,11 @@ def a_tool_of_ours_is_cancelled_by_a_notification(cli: RawCli) -> list[Json]:
 
 @interrupted_in_a_tool.must("9", sees="Echo: next")
 def a_late_tool_result_is_ignored(cli: RawCli) -> Json:
-    """What a tool says after the interrupt is not on_done."""
+    """The result of a tool that finishes after the interrupt is ignored."""
     return cli.result.get("result")
 
 
-# --- Requests of ours -------------------------------------------------------------------
+# --- Control requests of the host -------------------------------------------------------
 
 
 @scene
@@ -209,7 +212,7 @@ async def cancelled_request(stage: Stage) -> Frame:
     async with stage.cli(say("main")) as cli:
         await cli.initialize()
         await cli.prompt("hello")
-        # A CLI that does not listen gets its answer in the end, and so do we.
+        # A CLI that ignores the cancel answers after the model is released.
         cli.script.branch(lambda _: True, stall(2) + say("too late"))
         request_id = cli.request("side_question", question="what?")
         await cli.settle()
@@ -218,10 +221,10 @@ async def cancelled_request(stage: Stage) -> Frame:
 
 
 @cancelled_request.feature(
-    "9", sees="error", absent="success", without="the answer is no longer waited for"
+    "9", sees="error", absent="success", without="we stop waiting for the answer"
 )
 def a_request_of_ours_can_be_cancelled(answer: Frame) -> Json:
-    """`control_cancel_request` from us ends a slow request with an error."""
+    """`control_cancel_request` from the host ends a slow request with an error."""
     return answer.get("subtype")
 
 

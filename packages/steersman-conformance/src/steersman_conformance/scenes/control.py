@@ -1,4 +1,4 @@
-"""Section 7: what a host may ask of a running CLI."""
+"""Section 7: the control requests that a running CLI answers."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from steersman_conformance.stage import Stage, uuid_of
 __all__ = ["SCENES"]
 
 Answered = dict[str, Frame]
-"""The answers of a CLI, by what was asked."""
+"""The answers of a CLI, by control request."""
 
 
-# --- The vocabulary ---------------------------------------------------------------------
+# --- All control requests ---------------------------------------------------------------
 
 MUST_BE_SERVED: dict[str, JsonDict] = {
     "mcp_status": {},
@@ -57,12 +57,12 @@ async def vocabulary(stage: Stage) -> Answered:
         }
 
 
-def _state_what_is_served(told: Scene[Answered]) -> None:
+def _state_what_is_served(target: Scene[Answered]) -> None:
     for subtype in MUST_BE_SERVED:
-        told.must("7", sees="success")(_served(subtype))
+        target.must("7", sees="success")(_served(subtype))
     for subtype in MAY_BE_SERVED:
         refused = "`RequestRefused` is raised"
-        told.feature("7", sees="success", absent="error", without=refused)(_served(subtype))
+        target.feature("7", sees="success", absent="error", without=refused)(_served(subtype))
 
 
 def _served(subtype: str) -> Json:
@@ -96,20 +96,20 @@ async def other_models(stage: Stage) -> tuple[RawCli, Answered]:
 
 @other_models.must("7", sees=[True, True, False])
 def set_model_is_used_at_once(seen: tuple[RawCli, Answered]) -> list[bool]:
-    """`set_model` takes effect with the next call of the model, and null takes it back."""
+    """`set_model` affects the next request to the model, and null restores the default."""
     first, haiku, again = (request.model for request in seen[0].model.asked)
     return ["haiku" in haiku, first == again, "haiku" in first]
 
 
-@other_models.canary("19.17", sees="success", so="the next turn fails, and says so")
+@other_models.canary("19.17", sees="success", so="the next turn fails with an error")
 def a_misspelt_model_is_accepted(seen: tuple[RawCli, Answered]) -> Json:
-    """`set_model` with a name that does not exist succeeds."""
+    """`set_model` with an unknown name succeeds."""
     return seen[1]["typo"].get("subtype")
 
 
-@other_models.feature("7", absent=False, without="the answer's model is left empty")
+@other_models.feature("7", absent=False, without="the answer contains no model")
 def set_model_tells_what_the_name_means(seen: tuple[RawCli, Answered]) -> bool:
-    """The answer to `set_model` names the model that is used now."""
+    """The answer to `set_model` names the current model."""
     return bool(part(seen[1]["haiku"], "response").get("model"))
 
 
@@ -127,26 +127,26 @@ async def other_modes(stage: Stage) -> tuple[RawCli, Answered]:
 
 @other_modes.must("7", sees=["success", "success", "success", "success"])
 def permission_modes_can_be_set(seen: tuple[RawCli, Answered]) -> list[Json]:
-    """`set_permission_mode` takes acceptEdits, plan, dontAsk and default."""
+    """`set_permission_mode` accepts acceptEdits, plan, dontAsk and default."""
     modes = ("acceptEdits", "plan", "dontAsk", "default")
     return [seen[1][mode].get("subtype") for mode in modes]
 
 
 @other_modes.must("7", sees="error")
 def bypass_is_refused_unless_launched_for(seen: tuple[RawCli, Answered]) -> Json:
-    """`bypassPermissions` cannot be switched on in a session that was not started for it."""
+    """`bypassPermissions` is refused in a session that was not started for it."""
     return seen[1]["bypassPermissions"].get("subtype")
 
 
-@other_modes.feature("7", sees="error", absent="success", without="we refuse such a mode ourselves")
+@other_modes.feature("7", sees="error", absent="success", without="we refuse an unknown mode")
 def unknown_modes_are_refused(seen: tuple[RawCli, Answered]) -> Json:
-    """A mode that nobody knows is refused."""
+    """An unknown permission mode is refused."""
     return seen[1]["no-such-mode"].get("subtype")
 
 
 @other_modes.must("12", sees=[0, "x"])
 def accept_edits_does_not_ask(seen: tuple[RawCli, Answered]) -> list[Json]:
-    """In acceptEdits a file in the project is written without a question."""
+    """With acceptEdits a file in the project is written without a permission request."""
     cli, _ = seen
     written = cli.project / "written"
     return [len(cli.asked("can_use_tool")), written.read_text() if written.exists() else None]
@@ -181,13 +181,13 @@ def requests_are_served_during_a_turn(seen: tuple[RawCli, Answered]) -> list[Jso
     return [served, answers["before"]["results"]]
 
 
-@requests_during_a_turn.canary("7", sees="success", so="our servers are known to us by name")
+@requests_during_a_turn.canary("7", sees="success", so="we check the name of the server")
 def messages_of_unknown_servers_are_acknowledged(seen: tuple[RawCli, Answered]) -> Json:
-    """`mcp_message` for a server that nobody knows is answered with success."""
+    """`mcp_message` for an unknown server is answered with success."""
     return seen[1]["stray"].get("subtype")
 
 
-# --- Side questions, servers, files, the end --------------------------------------------
+# --- `side_question`, servers, files, the end -------------------------------------------
 
 
 @scene
@@ -201,7 +201,7 @@ async def side_question(stage: Stage) -> Answered:
 
 @side_question.feature("7", absent="error", without="`RequestRefused` is raised", sees="success")
 def side_questions_are_answered(seen: Answered) -> Json:
-    """`side_question` asks the model beside the conversation."""
+    """`side_question` gets an answer of the model outside of the conversation."""
     return seen["answered"].get("subtype")
 
 
@@ -220,7 +220,7 @@ async def servers_set_later(stage: Stage) -> tuple[RawCli, Answered]:
 
 @servers_set_later.must("7", sees=[["late"], True])
 def tool_servers_can_be_added(seen: tuple[RawCli, Answered]) -> list[Json]:
-    """`mcp_set_servers` adds a server of ours, which the next turn can use."""
+    """`mcp_set_servers` adds an in-process MCP server, which the next turn can use."""
     cli, answers = seen
     methods = [each["request"]["message"].get("method") for each in cli.asked("mcp_message")]
     return [part(answers["set"], "response").get("added"), "tools/call" in methods]
@@ -254,7 +254,7 @@ async def rewound_files(stage: Stage) -> tuple[RawCli, Answered]:
     without="the request fails",
 )
 def files_can_be_rewound(seen: tuple[RawCli, Answered]) -> list[Json]:
-    """`rewind_files` puts files back to where they were before a prompt of ours."""
+    """`rewind_files` restores the files to their state before a prompt."""
     texts, dry = seen[1]["texts"], part(seen[1]["dry"], "response")
     return [texts["written"], dry.get("canRewind"), texts["rewound"]]
 
@@ -267,9 +267,9 @@ async def ended_session(stage: Stage) -> int | None:
         return await cli.wait_exited()
 
 
-@ended_session.feature("7", sees=0, absent=None, without="the end of its input ends it")
+@ended_session.feature("7", sees=0, absent=None, without="the CLI exits at the end of its input")
 def end_session_ends_the_cli(status: int | None) -> int | None:
-    """`end_session` makes the CLI exit with status 0 by itself."""
+    """`end_session` makes the CLI exit with status 0."""
     return status
 
 

@@ -1,4 +1,4 @@
-"""Sections 1 to 4: how a CLI is started, requests, and what breaks it."""
+"""Sections 1 to 4: the start of a CLI, the handshake, control requests, and fatal input."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["SCENES"]
 
 @dataclass(frozen=True, slots=True)
 class Handshake:
-    """A CLI and what it said to `initialize`."""
+    """A CLI, and its answer to `initialize`."""
 
     cli: RawCli
     answer: Frame
     before_prompt: list[str]
-    """The frames that came without a prompt."""
+    """The messages before the first prompt."""
 
 
 @scene
@@ -43,7 +43,7 @@ def initialize_is_answered_without_a_prompt(seen: Handshake) -> bool:
 
 @bare_handshake.must("1.4", sees=[])
 def nothing_comes_before_the_first_prompt(seen: Handshake) -> list[str]:
-    """No `system/init` belongs to the handshake: it opens turns."""
+    """The handshake contains no `system/init`, which begins each turn instead."""
     return [each for each in seen.before_prompt if each not in ("success", "control_response")]
 
 
@@ -55,43 +55,43 @@ def initialize_tells_commands_agents_models_account(seen: Handshake) -> list[str
 
 @bare_handshake.must("4", sees=[])
 def initialize_tells_no_session_id(seen: Handshake) -> list[str]:
-    """The answer to `initialize` holds no session id: we choose one with `--session-id`."""
+    """The answer to `initialize` contains no session id, so we set one with `--session-id`."""
     return sorted(name for name in seen.answer if "session_id" in name)
 
 
-@bare_handshake.feature("4", without="features are found by what comes, not by what is announced")
+@bare_handshake.feature("4", without="features are detected from the messages themselves")
 def initialize_lists_capabilities(seen: Handshake) -> bool:
     """The answer to `initialize` lists capabilities."""
     return isinstance(seen.answer.get("capabilities"), list)
 
 
-@bare_handshake.feature("4", without="the version is learnt with the first turn")
+@bare_handshake.feature("4", without="the version is known from the first turn on")
 def initialize_tells_the_version(seen: Handshake) -> bool:
     """The answer to `initialize` names the CLI's version."""
     return bool(seen.answer.get("claude_code_version"))
 
 
-@bare_handshake.feature("11", without="a hook that fails answers with a refusal of its own")
+@bare_handshake.feature("11", without="a hook that fails answers `deny` itself")
 def initialize_announces_on_failure(seen: Handshake) -> bool:
-    """`hook_on_failure_supported` tells that `onFailure` is honoured."""
+    """`hook_on_failure_supported` announces that `onFailure` works."""
     return seen.answer.get("hook_on_failure_supported") is True
 
 
 @bare_handshake.must("7", sees="success")
 def requests_are_served_before_initialize(seen: Handshake) -> Json:
-    """A control request ahead of `initialize` is served."""
+    """A control request before `initialize` is answered."""
     return seen.answer["early"].get("subtype")
 
 
 @bare_handshake.must("16", sees=0)
 def end_of_input_ends_an_idle_cli(seen: Handshake) -> int | None:
-    """The end of its input ends an idle CLI with status 0."""
+    """An idle CLI exits with status 0 at the end of its input."""
     return seen.cli.status
 
 
 @bare_handshake.must("16", sees="")
 def stderr_is_silent(seen: Handshake) -> str:
-    """A CLI with nothing to complain about writes nothing on stderr."""
+    """A CLI without problems writes nothing to stderr."""
     return seen.cli.stderr[:300]
 
 
@@ -118,7 +118,7 @@ async def odd_lines(stage: Stage) -> RawCli:
 
 @odd_lines.must("3", sees="sane")
 def odd_lines_are_ignored(cli: RawCli) -> Json:
-    """Blank lines, scalars, unknown types, stray answers and cancels are ignored."""
+    """Blank lines, scalars, unknown types, and answers to unknown requests are ignored."""
     return cli.result.get("result")
 
 
@@ -136,17 +136,15 @@ def refusals_have_a_code(cli: RawCli) -> Json:
     return _answer(cli, "conform_2").get("error_code")
 
 
-@odd_lines.feature(
-    "4", sees="error", absent="success", without="we send no hooks that are malformed"
-)
+@odd_lines.feature("4", sees="error", absent="success", without="we never send malformed hooks")
 def bad_hooks_are_refused(cli: RawCli) -> Json:
-    """Malformed `hooks` give an error, and the CLI stays usable."""
+    """Malformed `hooks` cause an error response, and the CLI stays usable."""
     return _answer(cli, "conform_3").get("subtype")
 
 
 @odd_lines.must("4", sees="success")
 def initialize_may_come_again(cli: RawCli) -> Json:
-    """A second `initialize` is accepted, and fields it does not know are ignored."""
+    """A second `initialize` is accepted, and unknown fields are ignored."""
     return _answer(cli, "conform_4").get("subtype")
 
 
@@ -180,13 +178,13 @@ async def fatal_lines(stage: Stage) -> dict[str, RawCli]:
 
 @fatal_lines.must("3", sees=dict.fromkeys(FATAL, 1))
 def a_broken_line_kills_the_cli(seen: dict[str, RawCli]) -> dict[str, int | None]:
-    """One broken line on stdin ends the CLI with status 1."""
+    """The CLI exits with status 1 after one broken line on stdin."""
     return {name: cli.status for name, cli in seen.items()}
 
 
 @fatal_lines.must("3", sees=dict.fromkeys(FATAL, True))
 def a_broken_line_is_told_on_stderr(seen: dict[str, RawCli]) -> dict[str, bool]:
-    """What was wrong with a line is told on stderr."""
+    """The CLI writes the problem of a broken line to stderr."""
     return {name: bool(cli.stderr.strip()) for name, cli in seen.items()}
 
 
@@ -214,13 +212,13 @@ async def refused_starts(stage: Stage) -> dict[str, RawCli]:
 
 @refused_starts.must("2", sees={name: [1, 0, True] for name in REFUSED})
 def a_refused_start_is_one_line_on_stderr(seen: dict[str, RawCli]) -> JsonDict:
-    """Bad flags end the CLI with status 1, nothing on stdout and the reason on stderr."""
+    """With bad flags the CLI exits with status 1, an empty stdout and the reason on stderr."""
     return {
         name: [cli.status, len(cli.frames), bool(cli.stderr.strip())] for name, cli in seen.items()
     }
 
 
-# --- Awaiting the greeting --------------------------------------------------------------
+# --- Waiting for the handshake ----------------------------------------------------------
 
 
 @scene
@@ -235,7 +233,7 @@ async def user_before_initialize(stage: Stage) -> RawCli:
     "2", sees=[1, True], absent=[1, False], without="turns are never resumed before the handshake"
 )
 def await_initialize_refuses_an_early_prompt(cli: RawCli) -> Json:
-    """With `--await-initialize` a prompt ahead of the greeting ends the CLI."""
+    """With `--await-initialize` the CLI exits if a prompt comes before `initialize`."""
     return [cli.status, "unknown option" not in cli.stderr]
 
 
@@ -248,11 +246,11 @@ async def no_initialize_at_all(stage: Stage) -> RawCli:
 
 @no_initialize_at_all.must("4", sees="hello")
 def a_prompt_works_without_initialize(cli: RawCli) -> Json:
-    """Nobody has to greet: a prompt alone is answered."""
+    """A prompt without an `initialize` request is answered."""
     return cli.result.get("result")
 
 
-# --- Tool servers -----------------------------------------------------------------------
+# --- MCP servers ------------------------------------------------------------------------
 
 NAMED = '--mcp-config={"mcpServers":{"key":{"type":"sdk","name":"other"}}}'
 NAMELESS = '--mcp-config={"mcpServers":{"key":{"type":"sdk"}}}'
@@ -270,13 +268,13 @@ async def tool_server_of_ours(stage: Stage) -> RawCli:
 
 @tool_server_of_ours.must("10", sees=["initialize", "notifications/initialized", "tools/list"])
 def a_tool_server_is_greeted_in_three_steps(cli: RawCli) -> list[Json]:
-    """Initialize, its notification and the list of tools come in this order."""
+    """The CLI sends `initialize`, its notification and `tools/list` in this order."""
     return list(dict.fromkeys(_methods(cli)))[:3]
 
 
 @tool_server_of_ours.must("10", sees=["key"])
 def a_tool_server_goes_by_its_key(cli: RawCli) -> list[Json]:
-    """`server_name` is the key of the configuration, not the `name` in it."""
+    """`server_name` is the key in the configuration, not the `name` field."""
     return sorted({frame["request"]["server_name"] for frame in cli.asked("mcp_message")})
 
 
@@ -289,13 +287,13 @@ def a_tool_call_names_its_tool_use(cli: RawCli) -> Json:
 
 @tool_server_of_ours.must("10", sees="done")
 def a_tool_result_reaches_the_model(cli: RawCli) -> Json:
-    """What the tool says is what the model gets."""
+    """The model gets the tool's result unchanged."""
     return cli.model.asked[-1].tool_results.get("toolu_one")
 
 
 @tool_server_of_ours.must("5", sees=[{"name": "key", "status": "connected"}])
 def init_lists_tool_servers(cli: RawCli) -> Json:
-    """`system/init` lists the tool servers and their state."""
+    """`system/init` lists the MCP servers and their state."""
     servers = cli.of("system", "init")[0]["mcp_servers"]
     return [{"name": each["name"], "status": each["status"]} for each in servers]
 
@@ -309,10 +307,10 @@ async def nameless_tool_server(stage: Stage) -> RawCli:
 
 
 @nameless_tool_server.canary(
-    "10", sees=[[], "fine"], so="servers are named in `initialize`, not by a configuration"
+    "10", sees=[[], "fine"], so="servers are named in `initialize`, not in a configuration"
 )
 def a_nameless_tool_server_is_dropped_in_silence(cli: RawCli) -> Json:
-    """An sdk server without `name` is never spoken to, and nobody is told."""
+    """An sdk server without `name` is silently ignored."""
     return [_methods(cli), cli.result.get("result")]
 
 
@@ -326,7 +324,7 @@ async def tool_servers_in_initialize(stage: Stage) -> RawCli:
 
 @tool_servers_in_initialize.must("4", sees=[["one", "two"], ["two"]])
 def initialize_can_name_tool_servers(cli: RawCli) -> Json:
-    """Servers named in `initialize.sdkMcpServers` are requests, and called."""
+    """Servers named in `initialize.sdkMcpServers` are initialized, and their tools are called."""
     requests = [frame["request"] for frame in cli.asked("mcp_message")]
     return [
         sorted(each["server_name"] for each in requests if each["message"]["method"] == method)
@@ -349,13 +347,13 @@ async def mute_tool_server(stage: Stage) -> Handshake:
 
 @mute_tool_server.must("1.3")
 def initialize_does_not_wait_for_tool_servers(seen: Handshake) -> bool:
-    """`initialize` is answered while a tool server is mute."""
+    """`initialize` is answered while an MCP server does not answer."""
     return "commands" in seen.answer
 
 
 @mute_tool_server.must("4", sees=False)
 def the_first_turn_waits_for_tool_servers(seen: Handshake) -> bool:
-    """A prompt is held back until the tool servers have answered or failed."""
+    """The first turn waits until the MCP servers have answered or failed."""
     return "init" in seen.before_prompt
 
 
@@ -381,7 +379,7 @@ async def unacknowledged_notification(stage: Stage) -> tuple[RawCli, list[Json]]
     "1.8", sees=[["initialize", "notifications/initialized"], "tools/list"]
 )
 def notifications_need_an_answer(seen: tuple[RawCli, list[Json]]) -> Json:
-    """`tools/list` is sent only once `notifications/initialized` was acknowledged."""
+    """`tools/list` is sent only after `notifications/initialized` was acknowledged."""
     cli, held = seen
     return [held, _methods(cli)[-1]]
 

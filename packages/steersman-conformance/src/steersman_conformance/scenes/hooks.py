@@ -1,4 +1,4 @@
-"""Section 11: moments at which the CLI asks us to look in."""
+"""Section 11: hook callbacks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EVENTS = (*EVERYDAY, "SessionStart", "SessionEnd")
 
 
 def _hooks(*events: str, **fields: Json) -> JsonDict:
-    """Hooks on events; the callback's id is the event's name."""
+    """Return hooks on events; the id of a callback is the name of its event."""
     return {event: [{"hookCallbackIds": [event], **fields}] for event in events}
 
 
@@ -57,21 +57,17 @@ def _fired(cli: RawCli) -> list[str]:
 
 @one_hook_on_each_event.must("11", sees=list(EVERYDAY))
 def hooks_fire_around_a_turn(cli: RawCli) -> list[str]:
-    """The everyday events reach their callbacks."""
+    """The common events call their callbacks."""
     return [name for name in _fired(cli) if not name.startswith("Session")]
 
 
-@one_hook_on_each_event.canary(
-    "11", sees=False, so="what a start needs is done before it, not by a hook"
-)
+@one_hook_on_each_event.canary("11", sees=False, so="we run the hooks for the start ourselves")
 def session_start_never_fires_at_start_up(cli: RawCli) -> bool:
     """A callback on `SessionStart` is not called when a session starts."""
     return "SessionStart" in _fired(cli)
 
 
-@one_hook_on_each_event.canary(
-    "11", sees=False, so="the end of the process is told by the transport"
-)
+@one_hook_on_each_event.canary("11", sees=False, so="the transport reports the end of the process")
 def session_end_never_fires_at_exit(cli: RawCli) -> bool:
     """A callback on `SessionEnd` is not called when a session ends."""
     return "SessionEnd" in _fired(cli)
@@ -79,7 +75,7 @@ def session_end_never_fires_at_exit(cli: RawCli) -> bool:
 
 @one_hook_on_each_event.must("11", sees=[])
 def hook_input_has_the_fields_we_read(cli: RawCli) -> list[str]:
-    """`PreToolUse` tells the session, the folder, the tool, its input and its tool use."""
+    """`PreToolUse` contains the session, the folder, the tool, its input and its tool use id."""
     wanted = {"session_id", "cwd", "hook_event_name", "tool_name", "tool_input", "tool_use_id"}
     (first, *_) = [
         frame["request"]["input"]
@@ -89,7 +85,7 @@ def hook_input_has_the_fields_we_read(cli: RawCli) -> list[str]:
     return sorted(wanted - first.keys())
 
 
-# --- What a hook may decide -------------------------------------------------------------
+# --- Decisions of hooks -----------------------------------------------------------------
 
 
 @scene
@@ -118,20 +114,20 @@ async def decisions_of_hooks(stage: Stage) -> RawCli:
 
 @decisions_of_hooks.must("11", sees=[False, True])
 def a_hook_can_deny(cli: RawCli) -> list[bool]:
-    """`deny` refuses the tool, and the reason reaches the model."""
+    """`deny` refuses the tool, and the model gets the reason."""
     return [_exists(cli, "denied"), "hook says no" in str(cli.tool_results[0])]
 
 
 @decisions_of_hooks.must("11", sees=[True, ["t_asked"]])
 def a_hook_can_allow_or_ask(cli: RawCli) -> list[Json]:
-    """`allow` spares the question, `ask` leads to it."""
+    """`allow` avoids the permission request, `ask` causes it."""
     asked = [frame["request"]["tool_use_id"] for frame in cli.asked("can_use_tool")]
     return [_exists(cli, "allowed"), asked]
 
 
 @decisions_of_hooks.must("11", sees=[False, True])
 def a_hook_can_change_the_input(cli: RawCli) -> list[bool]:
-    """`updatedInput` is what the tool gets."""
+    """The tool gets `updatedInput`."""
     return [_exists(cli, "original"), _exists(cli, "changed")]
 
 
@@ -151,7 +147,7 @@ async def hooks_that_disagree(stage: Stage) -> RawCli:
 
 @hooks_that_disagree.must("11", sees=False)
 def deny_wins_over_allow(cli: RawCli) -> bool:
-    """Of hooks that disagree, the one that denies wins."""
+    """If hooks disagree, `deny` takes precedence."""
     return _exists(cli, "never")
 
 
@@ -173,18 +169,18 @@ async def prompt_and_stop_hooks(stage: Stage) -> RawCli:
 
 @prompt_and_stop_hooks.must("11", sees=[0, 2])
 def a_blocked_prompt_reaches_no_model(cli: RawCli) -> list[Json]:
-    """`UserPromptSubmit` with `block` ends in a result without a call of the model."""
+    """`UserPromptSubmit` with `block` gives a result without a request to the model."""
     asked = [each for each in cli.model.asked if each.last_text == "forbidden words"]
     return [len(asked), len(cli.results)]
 
 
 @prompt_and_stop_hooks.must("11", sees="second")
 def a_stop_hook_can_go_on(cli: RawCli) -> Json:
-    """`Stop` with `block` makes the turn go on."""
+    """`Stop` with `block` continues the turn."""
     return cli.result.get("result")
 
 
-# --- When a hook goes wrong -------------------------------------------------------------
+# --- Hooks that fail --------------------------------------------------------------------
 
 
 async def _broken_hook(stage: Stage, **fields: Json) -> RawCli:
@@ -203,9 +199,9 @@ async def broken_hook(stage: Stage) -> RawCli:
     return await _broken_hook(stage)
 
 
-@broken_hook.canary("11", sees=True, so="a guard that raises answers `deny` by itself")
+@broken_hook.canary("11", sees=True, so="a guard that raises answers `deny`")
 def a_broken_hook_lets_the_tool_run(cli: RawCli) -> bool:
-    """A hook that answers with an error does not hold its tool back."""
+    """A hook that answers with an error does not stop its tool."""
     return _exists(cli, "guarded")
 
 
@@ -215,7 +211,7 @@ async def broken_hook_that_blocks(stage: Stage) -> RawCli:
 
 
 @broken_hook_that_blocks.feature(
-    "11", sees=False, absent=True, without="a guard that raises answers `deny` by itself"
+    "11", sees=False, absent=True, without="a guard that raises answers `deny`"
 )
 def on_failure_block_holds_the_tool_back(cli: RawCli) -> bool:
     """With `onFailure: block` a hook that answers with an error refuses the tool."""
@@ -234,19 +230,19 @@ async def slow_hook(stage: Stage) -> RawCli:
 
 @slow_hook.must("11", sees=[True, True])
 def a_hook_out_of_time_is_cancelled(cli: RawCli) -> list[bool]:
-    """A hook that outlasts its timeout is taken back, and the turn ends."""
+    """A hook that exceeds its timeout is cancelled, and the turn ends."""
     asked = {frame["request_id"] for frame in cli.asked("hook_callback")}
     cancelled = {frame["request_id"] for frame in cli.of("control_cancel_request")}
     return [bool(asked) and asked <= cancelled, bool(cli.results)]
 
 
-@slow_hook.feature("11", sees=False, absent=True, without="guards answer before their time is up")
+@slow_hook.feature("11", sees=False, absent=True, without="guards answer before their timeout")
 def a_hook_out_of_time_refuses_the_tool(cli: RawCli) -> bool:
-    """A `PreToolUse` hook that outlasts its timeout refuses the tool."""
+    """A `PreToolUse` hook that exceeds its timeout refuses the tool."""
     return _exists(cli, "guarded")
 
 
-# --- Two who are asked at once ----------------------------------------------------------
+# --- A hook and a permission request at once --------------------------------------------
 
 
 @scene
@@ -266,13 +262,13 @@ async def hook_and_question(stage: Stage) -> RawCli:
 
 @hook_and_question.must("9", sees=[True, True])
 def the_loser_of_two_questions_is_cancelled(cli: RawCli) -> list[bool]:
-    """`PermissionRequest` and `can_use_tool` are asked together; the later one is taken back."""
+    """`PermissionRequest` and `can_use_tool` are sent together; the slower one is cancelled."""
     question = cli.asked("can_use_tool")[0]["request_id"]
     cancelled = [frame["request_id"] for frame in cli.of("control_cancel_request")]
     return [question in cancelled, _exists(cli, "raced")]
 
 
-# --- Putting off ------------------------------------------------------------------------
+# --- Deferring --------------------------------------------------------------------------
 
 SESSION = uuid_of(5)
 
@@ -288,17 +284,20 @@ async def deferred_tool(stage: Stage) -> tuple[RawCli, RawCli]:
     ) as first:
         await first.initialize(hooks=_hooks("PreToolUse"))
         await first.prompt("go")
-    # Nobody greets the second one: its hooks are not there yet when it goes on.
+    # The second CLI gets no `initialize`, so it has no hooks when it resumes.
     async with stage.cli(say("resumed"), flags=[guarded, f"--resume={SESSION}"]) as second:
         await second.wait(is_type("result"))
     return first, second
 
 
 @deferred_tool.feature(
-    "C2", sees=["tool_deferred", "t_deferred"], absent=[None, None], without="asks are held open"
+    "C2",
+    sees=["tool_deferred", "t_deferred"],
+    absent=[None, None],
+    without="requests are kept open",
 )
 def a_hook_can_put_a_tool_off(seen: tuple[RawCli, RawCli]) -> list[Json]:
-    """`defer` ends the turn and tells which tool waits."""
+    """`defer` ends the turn, and the result names the deferred tool."""
     result = seen[0].results[0]
     return [
         result.get("terminal_reason") if "deferred_tool_use" in result else None,
@@ -306,9 +305,9 @@ def a_hook_can_put_a_tool_off(seen: tuple[RawCli, RawCli]) -> list[Json]:
     ]
 
 
-@deferred_tool.canary("C2", sees=True, so="asks are held open; `defer` is not relied on")
+@deferred_tool.canary("C2", sees=True, so="requests are kept open; `defer` is not used")
 def a_deferred_tool_runs_before_its_hooks_are_there(seen: tuple[RawCli, RawCli]) -> bool:
-    """A resumed CLI runs the deferred tool without waiting for `initialize`: it fails open."""
+    """A resumed CLI runs the deferred tool before `initialize`, without its hooks."""
     return _exists(seen[1], "deferred")
 
 

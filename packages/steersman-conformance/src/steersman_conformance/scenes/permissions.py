@@ -1,4 +1,4 @@
-"""Sections 8 and 12: whether a tool may run."""
+"""Sections 8 and 12: permission requests and their answers."""
 
 from __future__ import annotations
 
@@ -67,20 +67,20 @@ async def answers_to_questions(stage: Stage) -> RawCli:
 
 @answers_to_questions.must("8", sees=["input", "tool_name", "tool_use_id"])
 def questions_have_the_fields_we_read(cli: RawCli) -> list[str]:
-    """`can_use_tool` names the tool, its input and its tool use."""
+    """`can_use_tool` contains the tool, its input and its tool use id."""
     request = cli.asked("can_use_tool")[0]["request"]
     return sorted({"input", "tool_name", "tool_use_id"} & request.keys())
 
 
 @answers_to_questions.must("8")
 def questions_carry_suggestions(cli: RawCli) -> bool:
-    """`permission_suggestions` offers rules that would make the question unnecessary."""
+    """`permission_suggestions` contains rules that would avoid the request."""
     return bool(cli.asked("can_use_tool")[0]["request"].get("permission_suggestions"))
 
 
 @answers_to_questions.must("8", sees=[len(ANSWERS), True])
 def question_ids_are_unique_uuids(cli: RawCli) -> list[Json]:
-    """The ids of the CLI's own requests are UUIDs, each used once."""
+    """The ids of the CLI's control requests are unique UUIDs."""
     ids = [frame["request_id"] for frame in cli.asked("can_use_tool")]
     return [len(set(ids)), all(UUID.fullmatch(each) for each in ids)]
 
@@ -97,9 +97,9 @@ def allow_can_change_the_input(cli: RawCli) -> str | None:
     return _read(cli, "changed")
 
 
-@answers_to_questions.feature("12", sees="x", absent=None, without="we always send the input back")
+@answers_to_questions.feature("12", sees="x", absent=None, without="we always send the input")
 def allow_needs_no_input(cli: RawCli) -> str | None:
-    """`allow` without `updatedInput` runs the tool as it was asked."""
+    """`allow` without `updatedInput` runs the tool with the original input."""
     return _read(cli, "bare")
 
 
@@ -112,37 +112,37 @@ def deny_tells_the_model_why(cli: RawCli) -> list[Json]:
 
 @answers_to_questions.must("12", sees=[None, True])
 def an_error_for_an_answer_refuses_the_tool(cli: RawCli) -> list[Json]:
-    """An error response refuses the tool; the turn goes on."""
+    """An error response refuses the tool, and the turn continues."""
     return [_read(cli, "error"), _result_of(cli, "error").get("is_error")]
 
 
 @answers_to_questions.must("19.5", sees=[None] * 3)
 def malformed_answers_refuse_the_tool(cli: RawCli) -> list[Json]:
-    """Deny without message, a null input and nonsense all refuse the tool."""
+    """`deny` without a message, a null input and an invalid answer refuse the tool."""
     return [_read(cli, name) for name in ("mute", "null", "nonsense")]
 
 
 @answers_to_questions.must("12", sees=["all tried", 1])
 def refusals_do_not_end_the_turn(cli: RawCli) -> list[Json]:
-    """However questions are answered, the turn goes on to its result."""
+    """After any answer the turn continues to its result."""
     return [cli.result.get("result"), len(cli.results)]
 
 
 @answers_to_questions.must("12")
 def denials_are_listed_in_the_result(cli: RawCli) -> bool:
-    """The result lists what was denied."""
+    """The result lists the denied tool calls."""
     denied = [each["tool_use_id"] for each in cli.result["permission_denials"]]
     return "t_denied" in denied
 
 
 @answers_to_questions.must("5", sees=True)
 def an_open_question_is_a_state(cli: RawCli) -> bool:
-    """`requires_action` is told while a question is open."""
+    """The state is `requires_action` while a permission request is open."""
     states = [each.get("state") for each in cli.of("system", "session_state_changed")]
     return "requires_action" in states
 
 
-# --- What is asked ----------------------------------------------------------------------
+# --- Tools without a permission request -------------------------------------------------
 
 
 @scene
@@ -163,13 +163,13 @@ async def asked_and_not_asked(stage: Stage) -> RawCli:
 
 @asked_and_not_asked.must("12", sees=[])
 def harmless_tools_are_not_asked(cli: RawCli) -> list[str]:
-    """Reading in the project, an echo, and allowed tools run without a question."""
+    """Reads in the project, an echo, and allowed tools run without a permission request."""
     return [frame["request"]["tool_name"] for frame in cli.asked("can_use_tool")]
 
 
 @asked_and_not_asked.must("12", sees=False)
 def disallowed_tools_are_taken_away(cli: RawCli) -> bool:
-    """`--disallowedTools` takes a tool away from the model."""
+    """`--disallowedTools` removes a tool from the model's list."""
     return "WebFetch" in cli.of("system", "init")[0]["tools"]
 
 
@@ -183,16 +183,16 @@ async def nobody_to_ask(stage: Stage) -> RawCli:
 
 @nobody_to_ask.must("12", sees=[None, 0, ["t_never"]])
 def without_a_prompt_tool_asks_are_denials(cli: RawCli) -> list[Json]:
-    """Without `--permission-prompt-tool` nothing is asked and the tool is denied."""
+    """Without `--permission-prompt-tool` the tool is denied without a request."""
     denied = [each["tool_use_id"] for each in cli.result["permission_denials"]]
     return [_read(cli, "never"), len(cli.asked("can_use_tool")), denied]
 
 
-# --- Several questions ------------------------------------------------------------------
+# --- Several requests -------------------------------------------------------------------
 
 
 async def _open_questions(stage: Stage, *steps: Step) -> tuple[RawCli, int]:
-    """Leave questions open; tell how many come before the first answer."""
+    """Leave permission requests open; return how many come before the first answer."""
     async with stage.cli(*steps, say("done"), answers={"can_use_tool": hold}) as cli:
         await cli.initialize()
         cli.post("go")
@@ -211,7 +211,7 @@ async def two_writes(stage: Stage) -> tuple[RawCli, int]:
 
 @two_writes.must("12", sees=1)
 def writes_are_asked_one_at_a_time(seen: tuple[RawCli, int]) -> int:
-    """Of two writes in one answer the second is asked after the first."""
+    """Two writes in one answer cause one permission request after the other."""
     return seen[1]
 
 
@@ -229,13 +229,13 @@ async def denied_for_good(stage: Stage) -> RawCli:
 
 @denied_for_good.must("12", sees=["error_during_execution", True])
 def deny_with_interrupt_ends_the_turn(cli: RawCli) -> list[Json]:
-    """`deny` with `interrupt` ends the turn as an interrupt does."""
+    """`deny` with `interrupt` interrupts the turn."""
     return [cli.results[0].get("subtype"), cli.results[0].get("is_error")]
 
 
 @denied_for_good.must("9", sees=2)
 def the_session_goes_on_after_a_stop(cli: RawCli) -> int:
-    """After a turn was stopped the next prompt gets its own."""
+    """After an interrupted turn the next prompt starts a new turn."""
     return len(cli.results)
 
 
@@ -243,7 +243,7 @@ def the_session_goes_on_after_a_stop(cli: RawCli) -> int:
 
 
 async def _answered_with_a_rule(stage: Stage, destination: str) -> RawCli:
-    """Allow a command together with a rule for it, then see whether it is asked again."""
+    """Allow a command together with a rule, then run it again."""
     rule = {"toolName": "Bash", "ruleContent": "touch here"}
     update = {"type": "addRules", "rules": [rule], "behavior": "allow"}
 
@@ -269,7 +269,7 @@ async def rule_for_the_session(stage: Stage) -> RawCli:
 
 @rule_for_the_session.must("12", sees=1)
 def a_session_rule_is_used_at_once(cli: RawCli) -> int:
-    """A rule with destination `session` spares the second question."""
+    """A rule with destination `session` avoids the second permission request."""
     return len(cli.asked("can_use_tool"))
 
 
@@ -282,12 +282,12 @@ async def rule_for_the_project(stage: Stage) -> RawCli:
     "19.15", sees=[2, True], so="answers should name `session` as the destination"
 )
 def a_local_rule_has_no_effect(cli: RawCli) -> list[Json]:
-    """A rule with destination `localSettings` is written, but not used when that file is off."""
+    """A rule with destination `localSettings` is written, but not used if the file is disabled."""
     file = cli.project / ".claude" / "settings.local.json"
     return [len(cli.asked("can_use_tool")), file.exists() and "touch here" in file.read_text()]
 
 
-# --- Questions to the person ------------------------------------------------------------
+# --- AskUserQuestion --------------------------------------------------------------------
 
 QUESTION = {
     "question": "Which?",
@@ -318,14 +318,14 @@ async def question_to_the_person(stage: Stage) -> RawCli:
 
 @question_to_the_person.must("12", sees=["AskUserQuestion", True])
 def questions_to_the_person_are_permissions(cli: RawCli) -> list[Json]:
-    """`AskUserQuestion` comes as `can_use_tool`; the answer in its input reaches the model."""
+    """`AskUserQuestion` is a `can_use_tool` request; the model gets the answers in its input."""
     names = [frame["request"]["tool_name"] for frame in cli.asked("can_use_tool")]
     return [*names, "right" in str(_result_of(cli, "ask").get("content"))]
 
 
-@question_to_the_person.feature("8", without="the tool's name tells it")
+@question_to_the_person.feature("8", without="the name of the tool is used")
 def questions_to_the_person_are_marked(cli: RawCli) -> bool:
-    """`requires_user_interaction` marks what only a person can answer."""
+    """`requires_user_interaction` marks requests that only a user can answer."""
     return cli.asked("can_use_tool")[0]["request"].get("requires_user_interaction") is True
 
 

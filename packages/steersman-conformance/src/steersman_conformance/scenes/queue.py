@@ -1,4 +1,4 @@
-"""Section 6: prompts that meet a turn under way, and prompts that are no prompts."""
+"""Section 6: prompts that arrive during a turn, and special prompts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FIRST, SECOND, THIRD = uuid_of(1), uuid_of(2), uuid_of(3)
 
 
 def _results(count: int) -> Fits:
-    """A test that is met by the result number `count`."""
+    """Return a test that result number `count` passes."""
     met: list[Frame] = []
 
     def fits(frame: Frame) -> bool:
@@ -52,10 +52,10 @@ async def prompts_during_text(stage: Stage) -> RawCli:
 
 
 @prompts_during_text.canary(
-    "6", sees=[2, "second\nthird"], so="our own queue gives the CLI one prompt at a time"
+    "6", sees=[2, "second\nthird"], so="we queue prompts and send one at a time"
 )
 def waiting_prompts_are_merged(cli: RawCli) -> list[Json]:
-    """Two prompts that wait become one turn with one result."""
+    """Two waiting prompts become one turn with one result."""
     return [len(cli.results), cli.model.asked[-1].last_text]
 
 
@@ -63,10 +63,10 @@ def waiting_prompts_are_merged(cli: RawCli) -> list[Json]:
     "6",
     sees=[SECOND, THIRD],
     absent=None,
-    without="both are settled by the replays before the result",
+    without="the replays before the result name them",
 )
 def a_merged_result_names_all_its_prompts(cli: RawCli) -> Json:
-    """The result of a merged turn names every prompt in it."""
+    """The result of a merged turn names all its prompts."""
     return cli.result.get("user_message_uuids")
 
 
@@ -74,7 +74,7 @@ def a_merged_result_names_all_its_prompts(cli: RawCli) -> Json:
 
 
 async def _second_prompt_during_a_tool(stage: Stage, **fields: Json) -> RawCli:
-    """Send a prompt while a tool waits for us, then let the tool end."""
+    """Send a prompt while a tool runs, then let the tool finish."""
     async with stage.cli(
         call("mcp__key__work", id_="toolu_1"),
         say("done"),
@@ -98,15 +98,15 @@ async def prompt_during_a_tool(stage: Stage) -> RawCli:
 
 @prompt_during_a_tool.must("6", sees=[1, True])
 def a_prompt_during_a_tool_is_folded_in(cli: RawCli) -> list[Json]:
-    """A prompt that meets a running tool joins the turn and gets no result of its own."""
+    """A prompt that arrives while a tool runs joins the turn and gets no separate result."""
     return [len(cli.results), cli.model.asked[-1].last_text.startswith("second")]
 
 
 @prompt_during_a_tool.feature(
-    "6", sees=[FIRST, SECOND], absent=None, without="we never send a second prompt into a turn"
+    "6", sees=[FIRST, SECOND], absent=None, without="we never send a second prompt during a turn"
 )
 def a_folded_prompt_is_named_by_the_result(cli: RawCli) -> Json:
-    """The result names the folded prompt too."""
+    """The result also names the folded prompt."""
     return cli.result.get("user_message_uuids")
 
 
@@ -117,7 +117,7 @@ async def urgent_prompt(stage: Stage) -> RawCli:
 
 @urgent_prompt.must("6", sees=[["success", ""], ["success", "done"]])
 def now_ends_the_turn_under_way(cli: RawCli) -> list[Json]:
-    """`priority: now` ends the running turn with an empty success, then runs."""
+    """A prompt with `priority: now` ends the running turn with an empty success, then runs."""
     return [[each.get("subtype"), each.get("result")] for each in cli.results]
 
 
@@ -128,11 +128,11 @@ async def patient_prompt(stage: Stage) -> RawCli:
 
 @patient_prompt.must("6", sees=["done", "Echo: second"])
 def later_waits_for_the_end_of_the_turn(cli: RawCli) -> list[Json]:
-    """`priority: later` runs as a turn of its own, after the one under way."""
+    """A prompt with `priority: later` runs as a separate turn after the current one."""
     return [each.get("result") for each in cli.results]
 
 
-# --- Prompts that are no prompts --------------------------------------------------------
+# --- Special prompts --------------------------------------------------------------------
 
 
 @scene
@@ -151,20 +151,20 @@ async def odd_prompts(stage: Stage) -> RawCli:
 
 @odd_prompts.must("6", sees=False)
 def a_repeated_uuid_is_dropped(cli: RawCli) -> bool:
-    """A uuid that was used before makes a prompt vanish without a word."""
+    """A prompt with a uuid that was used before is silently dropped."""
     return any("twice" in str(request.body["messages"]) for request in cli.model.asked)
 
 
 @odd_prompts.must("6", sees=[0, True])
 def a_note_gets_an_empty_result(cli: RawCli) -> list[Json]:
-    """`shouldQuery: false` asks nothing: an empty result, and the text goes with the next."""
+    """`shouldQuery: false` gives an empty result, and the text is part of the next request."""
     noted = any("a note" in str(request.body["messages"]) for request in cli.model.asked[1:])
     return [cli.results[1].get("num_turns"), noted]
 
 
 @odd_prompts.must("6")
 def an_unknown_command_is_told_to_the_model_or_the_user(cli: RawCli) -> bool:
-    """A slash command that nobody knows ends in a result, whoever answers it."""
+    """An unknown slash command ends in a result, from the CLI or from the model."""
     return bool(cli.results[3].get("result"))
 
 
@@ -172,10 +172,10 @@ def an_unknown_command_is_told_to_the_model_or_the_user(cli: RawCli) -> bool:
     "6",
     sees="Echo: /cost",
     absent=None,
-    without="the CLI runs it: check prompts of strangers",
+    without="the CLI runs it: check prompts from untrusted sources",
 )
 def composed_prompts_run_no_commands(cli: RawCli) -> Json:
-    """With `client_composed` a slash command is only text."""
+    """With `client_composed` a slash command is plain text."""
     answer = cli.results[4].get("result")
     return answer if answer == "Echo: /cost" else None
 
@@ -192,12 +192,12 @@ async def cleared(stage: Stage) -> RawCli:
 
 @cleared.must("19.18", sees=[2, False])
 def clear_changes_the_session_id(cli: RawCli) -> list[Json]:
-    """`/clear` begins another session, with nothing of the old one."""
+    """`/clear` starts a new session without the old messages."""
     ids = {each["session_id"] for each in (cli.results[0], cli.results[-1])}
     return [len(ids), "xyzzy" in str(cli.model.asked[-1].body["messages"])]
 
 
-# --- Taking back ------------------------------------------------------------------------
+# --- Withdrawing ------------------------------------------------------------------------
 
 
 @scene
@@ -219,29 +219,29 @@ async def taken_back(stage: Stage) -> tuple[RawCli, dict[str, Frame]]:
 
 @taken_back.must("7", sees=[{"cancelled": True}, {"cancelled": False}])
 def a_waiting_prompt_can_be_taken_back(seen: tuple[RawCli, dict[str, Frame]]) -> list[Json]:
-    """`cancel_async_message` takes a waiting prompt back and says whether it did."""
+    """`cancel_async_message` withdraws a waiting prompt and reports whether it did."""
     return [seen[1][name].get("response") for name in ("cancelled", "unknown")]
 
 
 @taken_back.must("6", sees=["second"])
 def what_was_taken_back_is_never_asked(seen: tuple[RawCli, dict[str, Frame]]) -> list[str]:
-    """Of two waiting prompts, the one that was not taken back runs after the interrupt."""
+    """Of two waiting prompts, the one that was not withdrawn runs after the interrupt."""
     return [request.last_text for request in seen[0].model.asked[1:]]
 
 
 @taken_back.feature(
-    "7", sees=[SECOND], absent=None, without="an empty receipt; we know our own queue"
+    "7", sees=[SECOND], absent=None, without="the receipt is empty; we know our own queue"
 )
 def the_interrupt_receipt_lists_waiting_prompts(seen: tuple[RawCli, dict[str, Frame]]) -> Json:
-    """The answer to an interrupt lists what is `still_queued`."""
+    """The answer to an interrupt lists the prompts that are `still_queued`."""
     return part(seen[1]["receipt"], "response").get("still_queued")
 
 
 @taken_back.feature(
-    "9", sees=["cancelled"], absent=[], without="the answer to the request settles it"
+    "9", sees=["cancelled"], absent=[], without="the answer to the request settles the prompt"
 )
 def lifecycle_tells_what_was_taken_back(seen: tuple[RawCli, dict[str, Frame]]) -> list[Json]:
-    """`command_lifecycle: cancelled` ends a prompt that was taken back."""
+    """`command_lifecycle: cancelled` reports a prompt that was withdrawn."""
     frames = [f for f in seen[0].of("command_lifecycle") if f.get("command_uuid") == THIRD]
     return [frame.get("state") for frame in frames][-1:]
 
@@ -260,9 +260,9 @@ async def all_taken_back(stage: Stage) -> tuple[RawCli, Frame]:
     return cli, receipt
 
 
-@all_taken_back.feature("7", sees=[SECOND], absent=None, without="we hold the queue and empty it")
+@all_taken_back.feature("7", sees=[SECOND], absent=None, without="we clear our own queue")
 def an_interrupt_can_take_waiting_prompts_along(seen: tuple[RawCli, Frame]) -> Json:
-    """`cancel_queued` takes waiting prompts along and lists them as `cancelled`."""
+    """`cancel_queued` withdraws the waiting prompts and lists them as `cancelled`."""
     return part(seen[1], "response").get("cancelled")
 
 
@@ -270,7 +270,7 @@ def an_interrupt_can_take_waiting_prompts_along(seen: tuple[RawCli, Frame]) -> J
 async def taken_back_at_once(stage: Stage) -> tuple[RawCli, Frame]:
     async with stage.cli() as cli:
         await cli.initialize()
-        # In one piece, so that the CLI reads both at once.
+        # One write, so that the CLI reads both lines at once.
         prompt = {"type": "user", "message": {"role": "user", "content": "unwanted"}}
         request = {"subtype": "cancel_async_message", "message_uuid": FIRST}
         lines = (
@@ -284,10 +284,10 @@ async def taken_back_at_once(stage: Stage) -> tuple[RawCli, Frame]:
 
 
 @taken_back_at_once.canary(
-    "7", sees=[{"cancelled": False}, False], so="a `false` is not believed: the turn must settle"
+    "7", sees=[{"cancelled": False}, False], so="a `false` is ignored: the turn must settle"
 )
 def taking_back_at_once_is_answered_wrongly(seen: tuple[RawCli, Frame]) -> list[Json]:
-    """Right after a send, `cancelled: false` is answered although the prompt never runs."""
+    """Right after a prompt is sent, the answer is `cancelled: false`, yet the prompt never runs."""
     cli, answer = seen
     ran = any(request.last_text == "unwanted" for request in cli.model.asked)
     return [answer.get("response"), ran]

@@ -1,4 +1,4 @@
-"""Section 14: conversations that outlive their process."""
+"""Section 14: resuming and forking sessions."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ async def going_on(stage: Stage) -> dict[str, RawCli]:
 
 @going_on.must("14", sees=[OURS, OURS])
 def resume_and_continue_keep_the_id(seen: dict[str, RawCli]) -> list[Json]:
-    """`--resume` and `--continue` go on under the same session id."""
+    """`--resume` and `--continue` keep the session id."""
     return [seen[name].result.get("session_id") for name in ("resumed", "continued")]
 
 
 @going_on.must("14", sees=[True, FORK])
 def a_fork_has_an_id_of_its_own(seen: dict[str, RawCli]) -> list[Json]:
-    """`--fork-session` makes a new id, or takes the one in `--session-id`."""
+    """`--fork-session` creates a new id, or uses that of `--session-id`."""
     made, given = (seen[name].result["session_id"] for name in ("forked", "forked to"))
     return [made not in (OURS, FORK), given]
 
 
 @going_on.must("14", sees=[True] * 4)
 def history_goes_along(seen: dict[str, RawCli]) -> list[bool]:
-    """The model is text what was said before the process ended."""
+    """The model gets the earlier messages of a resumed session."""
     others = [name for name in CONTINUATIONS if name != "new"]
     return ["in the new" in str(seen[name].model.asked[0].body["messages"]) for name in others]
 
@@ -85,19 +85,19 @@ async def refused_sessions(stage: Stage) -> dict[str, RawCli]:
 
 @refused_sessions.must("14", sees={name: [1, True] for name in REFUSED})
 def bad_session_ids_are_refused(seen: dict[str, RawCli]) -> JsonDict:
-    """An id in use, an unknown one and a malformed one end the CLI with status 1."""
+    """With an id in use, an unknown or a malformed id the CLI exits with status 1."""
     return {name: [cli.status, bool(cli.stderr.strip())] for name, cli in seen.items()}
 
 
 @refused_sessions.must("2", sees=[0, "error_during_execution", 0])
 def a_refused_resume_also_writes_a_result(seen: dict[str, RawCli]) -> list[Json]:
-    """An unknown id to resume gives an empty result and no answer to `initialize`."""
+    """With an unknown id to resume there is an empty result and no answer to `initialize`."""
     cli = seen["no such id"]
     answers = len(cli.of("control_response"))
     return [answers, cli.result.get("subtype"), cli.result.get("num_turns")]
 
 
-# --- What is kept -----------------------------------------------------------------------
+# --- Transcripts ------------------------------------------------------------------------
 
 
 @scene
@@ -110,7 +110,7 @@ async def mirrored_session(stage: Stage) -> RawCli:
 
 @mirrored_session.feature("14", without="the transcript is read from its file")
 def the_transcript_can_be_mirrored(cli: RawCli) -> bool:
-    """`--session-mirror` sends the transcript's entries as they are written."""
+    """`--session-mirror` sends the entries of the transcript when they are written."""
     return any(frame.get("entries") for frame in cli.of("transcript_mirror"))
 
 
@@ -144,7 +144,7 @@ async def cut_history(stage: Stage) -> RawCli:
 
 @cut_history.must("14", sees=[OURS, True, False])
 def history_can_be_cut(cli: RawCli) -> list[Json]:
-    """`--resume-session-at` goes on from an earlier message, under the same id."""
+    """`--resume-session-at` resumes from an earlier message, with the same id."""
     text = str(cli.model.asked[0].body["messages"])
     return [cli.result.get("session_id"), "'one'" in text, "'two'" in text]
 
@@ -158,7 +158,7 @@ async def killed_in_a_tool(stage: Stage) -> RawCli:
         await first.initialize()
         first.post("xyzzy")
         await first.wait(lambda frame: frame.get("type") == "assistant")
-        # Killed before it has written the conversation down, a CLI has none to go on with.
+        # A CLI that is killed before it has saved the conversation leaves nothing to resume.
         await _until(lambda: started.exists() and _has_written(stage.box.config, "xyzzy"))
         await first.kill()
     async with stage.cli(flags=[f"--resume={OURS}"]) as cli:
@@ -169,7 +169,7 @@ async def killed_in_a_tool(stage: Stage) -> RawCli:
 
 @killed_in_a_tool.must("14", sees=[1, True, "Echo: what now?"])
 def a_killed_session_can_be_resumed(cli: RawCli) -> list[Json]:
-    """After a kill in the middle of a tool the session goes on, and reruns nothing by itself."""
+    """A session whose CLI was killed during a tool can be resumed, and nothing is rerun."""
     text = "xyzzy" in str(cli.model.asked[0].body["messages"])
     return [len(cli.model.asked), text, cli.result.get("result")]
 
