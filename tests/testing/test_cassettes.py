@@ -352,11 +352,11 @@ async def test_the_example_of_the_docs_passes(
     program = page.partition("```python\n")[2].partition("```")[0]
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
-    recorder = Recorder("greeting.jsonl", ScriptedCLI())
-    await Agent(transport=recorder, can_use_tool=lambda *_: Allow()).run("Say hello.")
+    recorder = Recorder("answer.jsonl", ScriptedCLI())
+    await Agent(transport=recorder, can_use_tool=lambda *_: Allow()).run("What is 2 + 2?")
     exec(program, names)
 
-    await names["test_the_greeting"]()
+    await names["test_the_answer"]()
 
 
 # --- Recording -------------------------------------------------------------------------
