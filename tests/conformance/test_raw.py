@@ -1,4 +1,4 @@
-"""A wait that is in vain ends, and says so by what it gives."""
+"""A wait that times out returns an empty message."""
 
 from __future__ import annotations
 

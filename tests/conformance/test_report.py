@@ -1,4 +1,4 @@
-"""How findings are told."""
+"""The table and the JSON of a report."""
 
 from __future__ import annotations
 

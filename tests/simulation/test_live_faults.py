@@ -1,4 +1,4 @@
-"""The faults of the simulation on the stock CLI; the sandbox sees that nobody is left alive."""
+"""The faults of the simulation on the stock CLI, which must leave no process behind."""
 
 from __future__ import annotations
 

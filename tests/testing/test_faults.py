@@ -73,7 +73,7 @@ class Told:
 
 
 class Peer:
-    """A CLI that says what it is told to, and keeps what it hears."""
+    """A CLI that writes what the test demands, and records its input."""
 
     def __init__(self) -> None:
         self.heard: list[bytes] = []
@@ -112,7 +112,7 @@ class Stage:
         return self.channel
 
     async def say(self, data: bytes, *, count: int = 3) -> list[bytes]:
-        """Have the peer say it; what arrives within some rounds."""
+        """Let the peer write data, and return what arrives within some rounds."""
         self.peer.wire.write(data)
         await rounds(count)
         return self.told.chunks

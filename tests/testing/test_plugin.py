@@ -62,7 +62,7 @@ class Project:
     def run(
         self, tests: str, *flags: str, ini: str = "", env: dict[str, str] | None = None
     ) -> tuple[dict[str, int], str]:
-        """How many tests passed, failed and so on, and all that was said."""
+        """Return the counts of passed and failed tests, and the whole output."""
         (self.folder / "test_it.py").write_text(TOOLS + tests)
         (self.folder / "pytest.ini").write_text(f"[pytest]\naddopts = --strict-markers\n{ini}\n")
         done = subprocess.run(

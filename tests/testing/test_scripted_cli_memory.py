@@ -1,4 +1,4 @@
-"""A conversation of the scripted CLI goes on in another process, as the stock one's does."""
+"""A conversation of the scripted CLI is resumed by another process, as with the stock CLI."""
 
 from __future__ import annotations
 

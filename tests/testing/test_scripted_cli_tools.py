@@ -26,7 +26,7 @@ def bash(**given: Any) -> ScriptedCLI:
 
 
 def outcome(host: Host) -> Frame:
-    """The first tool result that was told."""
+    """Return the first tool result that the CLI wrote."""
     block: Frame = next(
         frame["message"]["content"][0]
         for frame in host.said

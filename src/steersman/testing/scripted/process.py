@@ -177,7 +177,7 @@ class ScriptedProcess:
         )
 
     def _leave_if_done(self) -> None:
-        if self._input_has_ended and (self._turns.is_idle or self._tasks.were_taken):
+        if self._input_has_ended and (self._turns.is_idle or self._tasks.were_cancelled):
             self.exit(1 if self._results.last_was_error else 0)
 
     def _crashed(self, error: BaseException) -> None:

@@ -78,7 +78,7 @@ class Ending:
         self, output: Output, usage: UsageTracker, results: Results, prompts: list[Prompt]
     ) -> None:
         self.is_sent = False
-        self.is_broken_off = False
+        self.is_aborted = False
         """True if the turn was aborted, so that its prompts count as cancelled."""
         self.safety_stops = 0
         self.folded: list[Prompt] = []
@@ -117,7 +117,7 @@ class Ending:
 
     def interrupt(self, reason: str, stop_reason: str | None) -> None:
         """End an interrupted turn."""
-        self.is_broken_off = True
+        self.is_aborted = True
         shown = "null" if stop_reason is None else stop_reason
         diagnostic = f"[ede_diagnostic] result_type=user last_content_type=n/a stop_reason={shown}"
         self._fail("error_during_execution", reason, stop_reason, diagnostic)
@@ -128,7 +128,7 @@ class Ending:
 
     def fail(self, failure: ApiFailure) -> None:
         """End a turn after a failure of the API."""
-        self.is_broken_off = True
+        self.is_aborted = True
         message = {
             "id": new_id(),
             "type": "message",

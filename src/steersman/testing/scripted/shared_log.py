@@ -34,7 +34,7 @@ class SharedLog:
         with self.path.open("ab") as file:
             file.write(_json.dumps(note) + b"\n")
 
-    def news(self) -> list[Note]:
+    def unread(self) -> list[Note]:
         """Return the lines that this reader has not read."""
         with suppress(FileNotFoundError), self.path.open("rb") as file:
             file.seek(self._read_to)
@@ -46,10 +46,10 @@ class SharedLog:
 
     def all(self) -> list[Note]:
         """Return all lines so far."""
-        return SharedLog(self.path).news()
+        return SharedLog(self.path).unread()
 
     @contextmanager
-    def held(self) -> Generator[None, None, None]:
+    def locked(self) -> Generator[None, None, None]:
         """Lock the file against the other processes, to read and write in one step."""
         lock = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
         try:

@@ -18,9 +18,9 @@ from steersman.testing.script import Answer, Scene, Script, Step
 from steersman.testing.scripted.cli import ScriptedCLI
 from steersman.testing.scripted.script_json import script_from_json
 
-__all__ = ["Performance", "anchored", "load", "rewound"]
+__all__ = ["Playable", "anchored", "load", "rewound"]
 
-Performance = ScriptedCLI | Script | Step | Scene | list[Answer | Scene]
+Playable = ScriptedCLI | Script | Step | Scene | list[Answer | Scene]
 """What a place may hold."""
 
 PLACES = '"module:name", "path/to/file.py:name" or "path/to/steps.json"'

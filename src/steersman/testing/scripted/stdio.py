@@ -40,14 +40,14 @@ class SharedStage(Stage):
 
     def answer(self, request: ModelRequest) -> Step:
         """Skip the steps that other processes have used, then answer."""
-        with self._log.held():
-            for note in self._log.news():
+        with self._log.locked():
+            for note in self._log.unread():
                 if "asked" in note:
                     self.script.pass_over(ModelRequest(note["asked"]))
             self.script.surprises.clear()
             step = super().answer(request)
             self._log.write({"asked": request.body, "surprises": self.script.surprises})
-            self._log.news()
+            self._log.unread()
         return step
 
     async def stall(self, stall: Stall) -> None:

@@ -13,7 +13,7 @@ class Tasks:
     """Starts tasks and cancels them; an exception in a task is reported."""
 
     def __init__(self, on_crash: Callable[[BaseException], None]) -> None:
-        self.were_taken = False
+        self.were_cancelled = False
         """True if a task was cancelled from outside, as by an event loop that shuts down."""
         self._on_crash = on_crash
         self._running: set[asyncio.Task[None]] = set()
@@ -41,7 +41,7 @@ class Tasks:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
         if task.cancelled():
-            self.were_taken |= task not in self._stopped
+            self.were_cancelled |= task not in self._stopped
         elif (error := task.exception()) is not None:
             self._on_crash(error)
         self._stopped.discard(task)

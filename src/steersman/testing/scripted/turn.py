@@ -73,7 +73,7 @@ class Turn:
         self.prompts = prompts
         self.is_stopped = False
         """True if the turn was interrupted or preempted."""
-        self.is_cut_in = False
+        self.is_preempted = False
         """True if a prompt with priority `now` preempts the turn."""
         self._shared = shared
         self._output = shared.output
@@ -101,9 +101,9 @@ class Turn:
         return self._ending.is_sent
 
     @property
-    def is_broken_off(self) -> bool:
+    def is_aborted(self) -> bool:
         """True if the turn was aborted."""
-        return self.is_stopped or self.is_cut_in or self._ending.is_broken_off
+        return self.is_stopped or self.is_preempted or self._ending.is_aborted
 
     @property
     def is_in_tools(self) -> bool:
@@ -133,7 +133,7 @@ class Turn:
         self._round.abort(answer)
         self._replay()
         reason = "aborted_streaming" if was_streaming else "aborted_tools"
-        if self.is_cut_in:
+        if self.is_preempted:
             self._reply.close()
             text = "".join(each.get("text", "") for each in answer)
             self._ending.complete(result=text, terminal_reason=reason, stop_reason=None)
@@ -301,7 +301,7 @@ class Turn:
             ending.complete(terminal_reason=why, stop_reason=why, deferred_tool_use=call)
         elif any(each.stops_turn for each in outcomes):
             ending.complete(terminal_reason="hook_stopped", stop_reason=reason)
-        elif self.is_cut_in:
+        elif self.is_preempted:
             ending.complete(terminal_reason="aborted_tools", stop_reason=reason)
         elif structured:
             value = structured[-1].structured_output

@@ -61,7 +61,7 @@ class TurnLoop:
             return
         self._output.lifecycle(prompt.uuid, "queued")
         if prompt.priority == "now":
-            self._cut_in(self._turn)
+            self._preempt(self._turn)
 
     def resume_turn(self, prompts: list[Prompt]) -> None:
         """Resume a turn during which another process was lost."""
@@ -87,8 +87,8 @@ class TurnLoop:
             self._output.lifecycle(uuid, "cancelled")
         return was_waiting
 
-    def _cut_in(self, turn: Turn) -> None:
-        turn.is_cut_in = True
+    def _preempt(self, turn: Turn) -> None:
+        turn.is_preempted = True
         # A running tool may finish, but streamed text is aborted.
         if not (turn.is_in_tools or turn.has_result):
             self._stop(turn)
@@ -113,7 +113,7 @@ class TurnLoop:
         """Write the end of the turn together with the result, before any new prompt is read."""
         self._conversation.end()
         for prompt in turn.prompts:
-            state = "cancelled" if turn.is_broken_off else "completed"
+            state = "cancelled" if turn.is_aborted else "completed"
             self._output.lifecycle(prompt.uuid, state)
         if not self._begin_next():
             self._output.state("idle")
