@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import functools
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from steersman import _json
 from steersman._json import Json, JsonDict, JsonObject
 from steersman._wire.framing import LineFramer
+from steersman.errors import UsageError
 from steersman.ports import Launch
 from steersman.testing.scripted.control import (
     AGENTS,
@@ -181,7 +182,9 @@ class ScriptedProcess:
             self.exit(1 if self._results.last_was_error else 0)
 
     def _crashed(self, error: BaseException) -> None:
-        self.exit(CRASHED, "".join(traceback.format_exception(error)))
+        cause = _only_cause(error)
+        is_usage = isinstance(cause, UsageError)
+        self.exit(CRASHED, f"{cause}\n" if is_usage else "".join(traceback.format_exception(cause)))
 
     def _reach(self, phase: StartPhase) -> bool:
         """Apply the faults of a phase; return whether the CLI still works."""
@@ -249,6 +252,12 @@ class ScriptedProcess:
         if self._output.settings.replays and not self._host.has_withdrawn(fields):
             self._output.wire.write(line + b"\n")
         self._host.answered(fields)
+
+
+def _only_cause(error: BaseException) -> BaseException:
+    """Return the exception inside of groups that contain only one."""
+    inside: Sequence[BaseException] = getattr(error, "exceptions", ())
+    return _only_cause(inside[0]) if len(inside) == 1 else error
 
 
 def _parsed(line: bytes) -> JsonDict:
