@@ -75,9 +75,9 @@ clean:
 
 # The stamps are younger than pyproject.toml while what it asks for is installed.
 
-.venv/ready-dev: pyproject.toml | .venv/pyvenv.cfg
+.venv/ready-dev: pyproject.toml packages/steersman-conformance/pyproject.toml | .venv/pyvenv.cfg
 	@echo "Installing steersman and its development tools into .venv (a minute or two, once) ..."
-	@$(PIP) install --editable ".[dev]"
+	@$(PIP) install --editable ".[dev]" --editable packages/steersman-conformance
 	@touch $@ .venv/ready-demo
 
 # Only for drawing: without it there are numbers, but no plots.

@@ -4,7 +4,7 @@ Turns syntax into marks. A mark is a string for something that code touches:
 
     steersman.messages.system.Status    a class or function of ours, under any imported name
     each:steersman.messages.User        a member of a table or union that is iterated over
-    name:steersman._wire.launch.ROWS    anything of ours, by the path it was imported from
+    name:steersman._launch.plan.ROWS    anything of ours, by the path it was imported from
     option:max_turns                    an option, passed to something that takes options
     table option:max_turns              an option in a table, which counts if the table is unpacked
     .set_model                          an attribute of anything

@@ -103,7 +103,7 @@ def _sorted(section: Section) -> Section:
 
 
 def _options(catalogue: Catalogue, evidence: Evidence) -> Section:
-    builder = _RowBuilder("options", evidence, "tests/_wire/")
+    builder = _RowBuilder("options", evidence, "tests/_launch/")
     known = ours.option_names()
     rows: list[Row] = []
     meant: set[str] = set()
@@ -268,7 +268,7 @@ def _errors(catalogue: Catalogue, evidence: Evidence) -> Section:
 
 
 def _env(catalogue: Catalogue, evidence: Evidence) -> Section:
-    builder = _RowBuilder("env", evidence, "tests/_wire/")
+    builder = _RowBuilder("env", evidence, "tests/_launch/")
     rows = [
         builder.row(name, (name, each["ts"], each["py"]), variable_claim(name))
         for each in catalogue["env"]

@@ -59,7 +59,7 @@ NAMED_ALONE = tuple(
 
 NOT_PROMISED: Mapping[str, str] = {
     "steersman.cli": "a command; what it prints is promised elsewhere",
-    "steersman.testing.conformance": "becomes a distribution of its own",
+    "steersman_conformance": "becomes a distribution of its own",
 }
 """Rooms, with all that is below them, that are left out."""
 

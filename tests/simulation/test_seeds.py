@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from steersman.testing.scripted.memory import CONTINUE
+from steersman.testing.scripted.conversation import CONTINUE
 from tests.simulation.invariants import INVARIANTS, broken
 from tests.simulation.playing import play
 from tests.simulation.reports import digest, report
@@ -19,7 +19,7 @@ CHUNK = 20
 """Seeds in one test: few enough to be spread over processes, enough to be cheap."""
 
 # Seeds that found something, and what it was. A change of the generator changes what they mean, so
-# each of them also stands in `test_regressions`, spelled out.
+# each of them is also spelled out in `test_regressions`.
 FOUND = {
     25: "a request that was taken back before its handler's first step stayed open",
     20: "the pieces of a turn without a result were not its text",
@@ -35,7 +35,7 @@ FOUND = {
 @pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
 def test_whatever_goes_wrong_the_session_keeps_its_promises(first: int) -> None:
     runs = [play(draw(seed)) for seed in range(first, min(first + CHUNK, SEEDS))]
-    # What nobody holds any more complains as it goes.
+    # Objects without a reference issue their warnings when they are collected.
     gc.collect()
 
     failures = [report(run, wrong) for run in runs if (wrong := broken(run))]
