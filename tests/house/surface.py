@@ -86,9 +86,6 @@ BETWEEN_SESSION_AND_TURN: Mapping[str, frozenset[str]] = {
 }
 """Names that a session and its turns use with each other, and no page names."""
 
-RENAMED = frozenset({"Standstill"})
-"""Names in an `__all__` that no page names, and that are being renamed."""
-
 ALSO_PROMISED = (
     *("messages.builtin", "messages.streaming", "journal.blocks", "journal.calls"),
     *("journal.decisions", "journal.files", "journal.replaying", "journal.snapshot"),
@@ -158,7 +155,7 @@ def surface(promised_rooms: Iterable[str] = ()) -> Surface:
     modules = {name: _resolved(name) for name in sorted({*rooms(), *promised_rooms} - {PAGES})}
     for room, module in modules.items():
         if module is not None:
-            public = sorted(set(getattr(module, "__all__", ())) - RENAMED)
+            public = sorted(getattr(module, "__all__", ()))
             found[room] = {name: describe(getattr(module, name)) for name in public}
     found[PAGES] = {
         path: describe(thing)
