@@ -32,6 +32,8 @@ from steersman.testing.scripted.source import load
 from steersman.testing.scripted.written import read_script, written
 from steersman.transports.command import CommandTransport
 
+pytestmark = pytest.mark.process
+
 LIMIT = 20.0
 SCRIPT_FILE = """
 from steersman.testing import Script, ScriptedCLI, call, say
