@@ -12,6 +12,7 @@ import pytest
 
 from steersman.agent import Agent
 from steersman.errors import SteersmanError
+from steersman.hooks import Hooks, SessionEnd
 from steersman.permissions import Allow, PermissionContext
 from steersman.testing.script import Script, call, say, stall
 from steersman.testing.scripted.cli import Faults, ScriptedCLI
@@ -325,3 +326,20 @@ async def _quiet(cli: ScriptedCLI) -> None:
     async with asyncio.timeout(5):
         while cli.running or len(asyncio.all_tasks()) > 1:  # noqa: ASYNC110 - nobody tells
             await asyncio.sleep(0)
+
+
+def test_a_session_left_open_is_closed_once_when_its_loop_shuts_down() -> None:
+    ended: list[str] = []
+
+    async def leave_it_open() -> Any:
+        session = Agent(transport=ScriptedCLI(), hooks=hooks).session()
+        await session.start()
+        return session
+
+    hooks = Hooks()
+    hooks.on(SessionEnd)(lambda event: ended.append(event.reason))
+    with asyncio.Runner() as runner:
+        session = runner.run(leave_it_open())
+
+    assert session.state == "completed"
+    assert len(ended) == 1

@@ -74,7 +74,7 @@ PRIVATE_IN_ALL_BUT_NAME = frozenset(
         *("READERS", "ANSWER"),
     }
 )
-BETWEEN_SESSION_AND_TURN: Mapping[str, frozenset[str]] = {
+BETWEEN_PARTS: Mapping[str, frozenset[str]] = {
     "Turn": frozenset(
         {
             *("begin", "settle", "lose_place", "asks", "content", "fields", "when", "context"),
@@ -83,8 +83,14 @@ BETWEEN_SESSION_AND_TURN: Mapping[str, frozenset[str]] = {
         }
     ),
     "Session": frozenset({"released", "shown", "turn_reading", "reading"}),
+    "TaskRegistry": frozenset({"hear", "record", "lose"}),
+    "Watch": frozenset({"tell", "notify"}),
+    "Journal": frozenset({"append_partials", "append_pieces"}),
 }
-"""Names that a session and its turns use with each other, and no page names."""
+"""Names that parts of this library use with each other, and no page names."""
+
+RENAMED = frozenset({"snapshot_of"})
+"""Names in an `__all__` that no page names, and that are being renamed."""
 
 ALSO_PROMISED = (
     *("messages.builtin", "messages.streaming", "journal.blocks", "journal.calls"),
@@ -155,7 +161,7 @@ def surface(promised_rooms: Iterable[str] = ()) -> Surface:
     modules = {name: _resolved(name) for name in sorted({*rooms(), *promised_rooms} - {PAGES})}
     for room, module in modules.items():
         if module is not None:
-            public = sorted(getattr(module, "__all__", ()))
+            public = sorted(set(getattr(module, "__all__", ())) - RENAMED)
             found[room] = {name: describe(getattr(module, name)) for name in public}
     found[PAGES] = {
         path: describe(thing)
@@ -334,7 +340,7 @@ def _is_value(cls: type[Any]) -> bool:
 
 
 def _is_private(cls: type[Any], name: str) -> bool:
-    inside = BETWEEN_SESSION_AND_TURN.get(cls.__name__, frozenset())
+    inside = BETWEEN_PARTS.get(cls.__name__, frozenset())
     return name in PRIVATE_IN_ALL_BUT_NAME or name in inside
 
 

@@ -130,8 +130,8 @@ async def started_task(turn: Turn) -> str:
 
 def time_left(session: Session) -> float | None:
     """The seconds until the first open request is given up; nothing if none is open."""
-    assert session._helm.life is not None
-    deadline = session._helm.life.link.connection.next_deadline()
+    assert session._parts.slot.running is not None
+    deadline = session._parts.slot.running.link.connection.next_deadline()
     return None if deadline is None else deadline - asyncio.get_running_loop().time()
 
 

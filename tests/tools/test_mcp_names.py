@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steersman import _json
-from steersman._session.mcp import own_config
-from steersman._wire.launch import Plan, plan
+from steersman._launch.plan import LaunchPlan, plan
+from steersman._session.mcp_servers import own_config
 from steersman.control import McpSetServers
 from steersman.errors import UsageError
 from steersman.options import Options
@@ -33,7 +33,7 @@ ANY_CONFIG = st.dictionaries(
 )
 
 
-def sdk_entries(found: Plan) -> list[Any]:
+def sdk_entries(found: LaunchPlan) -> list[Any]:
     """Every configuration of a server in this process that the CLI would read at its start."""
     file = json.loads(found.launch.files.get("mcp.json", b'{"mcpServers": {}}'))
     return [each for each in file["mcpServers"].values() if each.get("type") == "sdk"]

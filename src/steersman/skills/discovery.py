@@ -135,7 +135,7 @@ def _are_texts(given: object) -> bool:
 _TEXT_OR_LIST = checks.must_be("a text, or a list of texts", _are_texts)
 _CHECKS: Mapping[str, checks.Check] = {
     "name": checks.skill_name,
-    "description": checks.filled,
+    "description": checks.non_empty,
     "when_to_use": checks.text,
     "argument-hint": _TEXT_OR_LIST,
     "allowed-tools": _TEXT_OR_LIST,
