@@ -80,6 +80,7 @@ async def test_where_there_is_no_cli_the_first_line_says_so() -> None:
     assert in_order(HAPPENINGS, lines), "\n".join(lines)
 
 
+@pytest.mark.process
 async def test_where_the_cli_does_not_start_the_first_line_says_why() -> None:
     lines = await shown("any", lambda: "/bin/false")
 

@@ -16,6 +16,8 @@ import pytest
 
 import steersman
 
+pytestmark = pytest.mark.process
+
 SOURCE = Path(steersman.__file__).parent
 
 FRONT_DOOR = {"steersman", "steersman._lazy"}

@@ -25,6 +25,8 @@ from steersman.hooks import PreToolUse
 from steersman.messages import Status
 from steersman.messages.builtin import INPUTS
 
+pytestmark = pytest.mark.process
+
 STATUS = mark_of(Status)
 GOOD = Section("options", "Options", ("TypeScript",), (Row(("coffee",), reason="hosted only"),))
 DECLARED = {

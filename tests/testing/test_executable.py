@@ -32,6 +32,8 @@ from steersman.testing.scripted.script_json import script_from_json, script_to_j
 from steersman.testing.scripted.source import load
 from steersman.transports.command import CommandTransport
 
+pytestmark = pytest.mark.process
+
 LIMIT = 20.0
 SCRIPT_FILE = """
 from steersman.testing import Script, ScriptedCLI, call, say

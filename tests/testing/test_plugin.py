@@ -13,6 +13,8 @@ import pytest
 from steersman.errors import CliNotFound
 from steersman.testing.sandbox import find_stock_cli
 
+pytestmark = pytest.mark.process
+
 SRC = Path(__file__).parents[2] / "src"
 LIMIT = 60
 IMPORT_BUDGET = 0.02

@@ -11,6 +11,8 @@ import pytest
 from tests.mcp_servers.older import OLDER_MCP, older_mcp
 from tests.mcp_servers.running import ROOT
 
+pytestmark = pytest.mark.process
+
 INSTANCE, REMOTE = "tests/tools/test_mcp_instance.py", "tests/tools/test_mcp_remote.py"
 CONTRACTS = "tests/testing/contracts/test_tool_servers.py"
 RUNS = (

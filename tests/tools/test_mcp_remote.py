@@ -20,6 +20,8 @@ from steersman.tools.mcp_remote import RemoteCall, RemoteLimits, RemoteTools
 from tests.mcp_servers.everything import major
 from tests.mcp_servers.running import PATIENCE, Host, running, stdio_config, tiny_config
 
+pytestmark = pytest.mark.process
+
 KINDS = ["stdio", "http", "sse"]
 TOKEN = "canary-token-7351"
 AT_ONCE = RemoteLimits(retry_pause=0, ping_every=0.2)
