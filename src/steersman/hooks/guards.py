@@ -1,7 +1,7 @@
 """Ready-made hooks about tools: `hooks.on(PreToolUse)(deny_tools("Bash"))`.
 
-They check names and texts only, without a clock or the file system. They stop mistakes. They do not
-stop an attacker who can run programs: use a sandbox for that.
+They check names and texts, without I/O. They stop mistakes. They do not stop an attacker who can
+run programs: use a sandbox for that.
 """
 
 from __future__ import annotations
