@@ -23,12 +23,12 @@ def write(tool_use_id: str = "t1", prompt: str = "p1", tool: str = "Write") -> P
         ("mcp__git__push", "mcp__git__push"),
     ],
 )
-def test_a_rule_for_the_whole_tool_lets_it_be_put_off(rule: str, tool: str) -> None:
+def test_a_tool_may_be_deferred_if_a_rule_covers_all_its_calls(rule: str, tool: str) -> None:
     assert DeferralCheck([rule]).objection(write(tool=tool), defer()) is None
 
 
 @pytest.mark.parametrize("rules", [[], ["Bash"], ["Write(/tmp/*)"], ["mcp__gi"], ["Writ"]])
-def test_without_such_a_rule_it_may_not_be_put_off_and_is_told_how(rules: list[str]) -> None:
+def test_without_such_a_rule_deferring_is_refused_with_a_hint(rules: list[str]) -> None:
     objections = [
         DeferralCheck(rules).objection(write(tool=tool), defer())
         for tool in ("Write", "mcp__git__push")
@@ -42,7 +42,7 @@ def test_other_replies_need_no_rule() -> None:
     assert DeferralCheck([]).objection(write(), allow()) is None
 
 
-def test_only_one_tool_of_a_turn_may_be_put_off() -> None:
+def test_only_one_tool_of_a_turn_may_be_deferred() -> None:
     deferring = DeferralCheck(["Write"])
 
     first = deferring.objection(write("t1"), defer())

@@ -35,7 +35,7 @@ def test_named_tools_are_denied_and_others_are_not() -> None:
     assert guard(using("Read")) is None
 
 
-def test_a_denial_names_the_tool_unless_told_what_to_say() -> None:
+def test_a_denial_names_the_tool_unless_a_reason_is_given() -> None:
     assert deny_tools("Bash")(using("Bash")) == deny("Bash is not allowed here.")
 
 
@@ -73,7 +73,9 @@ async def test_a_check_lets_pass_or_denies(found: Any, reply: Reply | None) -> N
 
 
 @pytest.mark.parametrize("found", [0, 1, [], ("no", False), (False, 5)])
-async def test_a_check_that_says_neither_raises_so_that_the_guard_stops(found: Any) -> None:
+async def test_a_check_with_another_result_raises_so_that_the_guard_denies(
+    found: Any,
+) -> None:
     with pytest.raises(TypeError, match="a check returned"):
         await validate(lambda *_: found)(using("Bash"))
 
@@ -214,7 +216,7 @@ def test_a_tool_is_free_elsewhere(path: str, event: PreToolUse) -> None:
     assert block_paths(path)(event) is None
 
 
-def test_one_may_say_why() -> None:
+def test_a_denied_path_can_have_a_reason() -> None:
     guard = block_paths("/etc", reason="ask the operator")
 
     assert guard(within("Read", file_path="/etc/x")) == deny("ask the operator")

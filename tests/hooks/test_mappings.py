@@ -19,11 +19,11 @@ from steersman.hooks import (
 
 
 def look(_event: Any) -> None:
-    """Observe and say nothing."""
+    """Return no opinion."""
 
 
 def other(_event: Any) -> None:
-    """Observe and say nothing, too."""
+    """Return no opinion either."""
 
 
 GUARD = Registered(PreToolUse, look, "Bash", 30, "guard")

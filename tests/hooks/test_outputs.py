@@ -1,4 +1,4 @@
-"""What a reply says about its own event reaches the wire under the CLI's names."""
+"""The fields of an event's own output are sent under the CLI's names."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from steersman.hooks import (
 
 
 def look(_event: Any) -> None:
-    """Observe and say nothing."""
+    """Return no opinion."""
 
 
 def official(_input: Any, _tool_use_id: Any, _context: Any) -> dict[str, Any]:

@@ -45,7 +45,7 @@ REFUSED = {"decision": "block", "reason": "no"}
 
 
 @pytest.mark.parametrize(
-    ("event", "said"),
+    ("event", "sent"),
     [
         (
             PreToolUse,
@@ -65,15 +65,15 @@ REFUSED = {"decision": "block", "reason": "no"}
         (PreCompact, REFUSED),
     ],
 )
-def test_a_no_is_said_as_the_event_understands_it(
-    event: type[HookEvent], said: dict[str, Any]
+def test_a_denial_is_sent_in_the_form_that_the_event_needs(
+    event: type[HookEvent], sent: dict[str, Any]
 ) -> None:
-    assert _json.loads(encode_reply(blocking_reply(event, "no"))) == said
-    assert wire(event, deny("no")) == said
+    assert _json.loads(encode_reply(blocking_reply(event, "no"))) == sent
+    assert wire(event, deny("no")) == sent
 
 
 @pytest.mark.parametrize(
-    ("event", "given", "said"),
+    ("event", "given", "sent"),
     [
         (PreToolUse, None, {}),
         (PreToolUse, {}, {}),
@@ -129,10 +129,10 @@ def test_a_no_is_said_as_the_event_understands_it(
         ),
     ],
 )
-def test_what_a_callback_says_is_sent_as_the_cli_reads_it(
-    event: type[HookEvent], given: Any, said: dict[str, Any]
+def test_what_a_callback_returns_is_sent_as_the_cli_reads_it(
+    event: type[HookEvent], given: Any, sent: dict[str, Any]
 ) -> None:
-    assert wire(event, given) == said
+    assert wire(event, given) == sent
 
 
 @pytest.mark.parametrize(
@@ -162,8 +162,6 @@ def test_what_a_callback_says_is_sent_as_the_cli_reads_it(
         (PermissionRequest, about("PermissionRequest", decision={"behavior": "perhaps"})),
     ],
 )
-def test_what_the_cli_would_take_for_nothing_is_no_answer(
-    event: type[HookEvent], given: Any
-) -> None:
+def test_what_the_cli_would_ignore_is_an_invalid_reply(event: type[HookEvent], given: Any) -> None:
     with pytest.raises(InvalidReply):
         wire(event, given)

@@ -37,7 +37,7 @@ ends = st.sampled_from(("", "/", "/**"))
 
 @pytest.fixture(scope="module")
 def ignores() -> Ignores:
-    """Say whether a line of a .gitignore covers a file."""
+    """Return a function: does a line of a .gitignore cover a file."""
     pathspec = oracle("pathspec")
 
     def covers(line: str, file: str) -> bool:

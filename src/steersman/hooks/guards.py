@@ -1,7 +1,7 @@
 """Ready-made hooks about tools: `hooks.on(PreToolUse)(deny_tools("Bash"))`.
 
-They check names and texts only, without a clock or the file system. They stop mistakes. They do not
-stop an attacker who can run programs: use a sandbox for that.
+They check names and texts, without I/O. They stop mistakes. They do not stop an attacker who can
+run programs: use a sandbox for that.
 """
 
 from __future__ import annotations
@@ -40,11 +40,12 @@ Redactor = Callable[[str], str]
 Checked = bool | str | tuple[bool, str] | None
 """True or None allows; False or a reason denies."""
 
-PATH_FIELD = re.compile(r"path|file|dir|folder|cwd|uri|url|root|source|target|dest", re.IGNORECASE)
-COMMAND_FIELD = re.compile(r"command|cmd|script|code|args|pattern|glob", re.IGNORECASE)
-WORD_ENDS = re.compile(r"[\s;|&<>()'\"`=,{}]+")
-HOMES = re.compile(r"^(?:~[^/]*|\$HOME|\$\{HOME\}|/root|/home/[^/]+|/Users/[^/]+)(?=/|$)")
-GLOB = re.compile(r"[*?\[]")
+# Compiled when a guard first needs them: most sessions have none of these guards.
+PATH_FIELD = r"(?i)path|file|dir|folder|cwd|uri|url|root|source|target|dest"
+COMMAND_FIELD = r"(?i)command|cmd|script|code|args|pattern|glob"
+WORD_ENDS = r"[\s;|&<>()'\"`=,{}]+"
+HOMES = r"^(?:~[^/]*|\$HOME|\$\{HOME\}|/root|/home/[^/]+|/Users/[^/]+)(?=/|$)"
+GLOB = r"[*?\[]"
 
 
 def deny_tools(*matchers: str, reason: str | None = None) -> Callable[[PreToolUse], Reply | None]:
@@ -239,16 +240,16 @@ def _possible_paths(value: Json, field: str) -> Iterator[str]:
         for each in value:
             yield from _possible_paths(each, field)
     elif isinstance(value, str):
-        if COMMAND_FIELD.search(field):
-            yield from filter(None, WORD_ENDS.split(value))
-        if PATH_FIELD.search(field) or value.startswith(("/", "~", "./", "../", "file:")):
+        if re.search(COMMAND_FIELD, field):
+            yield from filter(None, re.split(WORD_ENDS, value))
+        if re.search(PATH_FIELD, field) or value.startswith(("/", "~", "./", "../", "file:")):
             yield value
 
 
 def _absolute(named: str, cwd: str) -> str:
     """Return the path from the root, or from a home directory as `~`, without `.` and `..`."""
     path = named.removeprefix("file://").replace("\\", "/")
-    at_home = HOMES.match(path)
+    at_home = re.match(HOMES, path)
     if at_home:
         path = "~" + path[at_home.end() :]
     elif not path.startswith("/"):
@@ -274,6 +275,6 @@ def _is_inside(named: str, blocked: str, cwd: str) -> bool:
     if named == within or named.startswith(within + "/"):
         return True
     # A shell pattern may expand to any path that begins with the text before the wildcard.
-    glob = GLOB.search(named)
+    glob = re.search(GLOB, named)
     start = named[: glob.start()] if glob else None
     return bool(start) and start != "/" and f"{within}/".startswith(str(start))

@@ -114,7 +114,7 @@ _TOKEN = re.compile(
 
 
 class _Reader:
-    """Splits a line into commands; in doubt into too many, never too few."""
+    """Splits a line into commands; in doubt into too many rather than too few."""
 
     def __init__(self, line: str) -> None:
         self.commands: list[list[str]] = [[]]
