@@ -15,7 +15,7 @@ from steersman._protocol.routing import (
     read_routing,
     read_stream_event,
 )
-from steersman._values import UNFIT
+from steersman._struct import DECODE_ERRORS
 from steersman.control import SetModel
 from tests.samples import lines, traces
 from tests.samples.strategies import ANY_JSON, broken_frames, shapes
@@ -130,5 +130,5 @@ def test_every_recorded_piece_is_read_as_its_route_says() -> None:
     ],
 )
 def test_what_is_no_piece_or_has_another_shape_is_not_read_as_one(line: bytes) -> None:
-    with pytest.raises(UNFIT):
+    with pytest.raises(DECODE_ERRORS):
         read_stream_event(line)

@@ -46,17 +46,25 @@ from steersman._protocol.routing import (
     read_stream_event,
 )
 from steersman._protocol.turns import TurnTracker
-from steersman._values import MISFITS, SOURCE, UNFIT, Wire, decoder_of, read_leniently
+from steersman._struct import (
+    CONVERT_ERRORS,
+    DECODE_ERRORS,
+    SOURCE,
+    WireStruct,
+    decoder_of,
+    read_leniently,
+    set_source,
+)
 from steersman.control.verbs import Answer, Verb
 from steersman.errors import RequestLost, RequestRefused, RequestTimeout
 from steersman.hooks.events.event import HookEvent
 from steersman.journal import Kind
-from steersman.messages.parsing import read_speech
+from steersman.messages.parsing import read_assistant
 from steersman.permissions import CanUseTool, Elicitation, UserDialog
 
 __all__ = ["Connection"]
 
-WireT = TypeVar("WireT", bound=Wire)
+WireT = TypeVar("WireT", bound=WireStruct)
 
 # For most lines one of them is wanted, and looking up a member of an enum is dear.
 CONTROL, MESSAGE, PARTIAL = Kind.CONTROL, Kind.MESSAGE, Kind.PARTIAL
@@ -165,7 +173,7 @@ class Connection:
             if beginning == STREAM_EVENT:
                 try:
                     piece = read_stream_event(line)
-                except UNFIT:
+                except DECODE_ERRORS:
                     piece = BROKEN
                 if piece.abandoned_blocks is UNSET:
                     if run is None or piece.parent_tool_use_id != parent:
@@ -187,8 +195,8 @@ class Connection:
 
     def _read_assistant(self, line: bytes) -> Iterable[Event]:
         try:
-            speech = read_speech(line)
-        except UNFIT:
+            speech = read_assistant(line)
+        except DECODE_ERRORS:
             return self._read(line)
         if speech.session_id:
             self.session_id = speech.session_id
@@ -197,7 +205,7 @@ class Connection:
     def _read_request(self, line: bytes) -> Iterable[Event]:
         try:
             found = _decode_request(line)
-        except UNFIT:
+        except DECODE_ERRORS:
             return self._read(line)
         if found.session_id:
             self.session_id = found.session_id
@@ -293,7 +301,7 @@ class Connection:
                     return self._tool(request_id, msgspec.convert(request, _McpMessage))
                 case _:
                     pass
-        except MISFITS as error:
+        except CONVERT_ERRORS as error:
             event = Unanswerable(request_id, f"{subtype} cannot be read: {type(error).__name__}")
         return [event]
 
@@ -303,14 +311,14 @@ class Connection:
             return Unanswerable(request_id, f"no hook is registered as {asked.callback_id!r}")
         try:
             given = decoder_of(event).decode(asked.input)
-        except UNFIT:
+        except DECODE_ERRORS:
             told = plain_value(asked.input)
             if not _json.is_object(told):
                 return Unanswerable(request_id, "hook_callback cannot be read: ValidationError")
-            given, line = read_leniently(event, told).came_from(told), None
+            given, line = set_source(read_leniently(event, told), told), None
         else:
             if line is None:
-                given.came_from(plain_value(asked.input))
+                set_source(given, plain_value(asked.input))
             else:
                 force_setattr(given, SOURCE, (line, INPUT_PATH))
         about = asked.tool_use_id if isinstance(asked.tool_use_id, str) else ""
@@ -456,7 +464,7 @@ class Connection:
 
 def _typed(cls: type[WireT], request: dict[str, Any]) -> WireT:
     """A question that must have the fields it cannot be answered without."""
-    return msgspec.convert(request, cls).came_from(request)
+    return set_source(msgspec.convert(request, cls), request)
 
 
 def _answer_of(pending: _Pending, response: Response) -> Answer | RequestRefused:
@@ -464,7 +472,7 @@ def _answer_of(pending: _Pending, response: Response) -> Answer | RequestRefused
         return RequestRefused(pending.operation, response.error, response.error_code)
     found = plain_value(response.response)
     fields = found if _json.is_object(found) else {}
-    return read_leniently(pending.answer, fields).came_from(fields)
+    return set_source(read_leniently(pending.answer, fields), fields)
 
 
 def _read_response(found: Any) -> Response:

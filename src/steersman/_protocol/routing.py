@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType, field
 
 from steersman import _json
-from steersman._values import UNFIT, Wire, read_leniently
+from steersman._struct import DECODE_ERRORS, WireStruct, read_leniently
 
 __all__ = [
     "Response",
@@ -28,7 +28,7 @@ __all__ = [
 NOTHING = msgspec.Raw()
 
 
-class RoutingFields(Wire, frozen=True, kw_only=True):
+class RoutingFields(WireStruct, frozen=True, kw_only=True):
     """The fields that decide where a line goes and which turn it belongs to."""
 
     type: str = ""
@@ -70,14 +70,14 @@ class Response(Struct, frozen=True, kw_only=True):
 
 _routes = msgspec.json.Decoder(RoutingFields)
 read_stream_event = msgspec.json.Decoder(StreamEventFields).decode
-"""The piece on a line. Raises one of `UNFIT` where it is none, or takes a closer look."""
+"""The piece on a line. Raises one of `DECODE_ERRORS` where it is none, or takes a closer look."""
 
 
 def read_routing(line: bytes) -> RoutingFields | None:
     """Where `line` goes; `None` when it is not a JSON object."""
     try:
         return _routes.decode(line)
-    except UNFIT:
+    except DECODE_ERRORS:
         return _route_loosely(line)
 
 

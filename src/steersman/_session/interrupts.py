@@ -9,6 +9,7 @@ import msgspec
 from steersman._session.lifecycle import Lifecycle
 from steersman._session.parts import Parts
 from steersman._session.turn import SentPrompt, Turn
+from steersman._struct import set_source
 from steersman.control.session import CancelAsyncMessage, Interrupt, InterruptReceipt
 from steersman.errors import RequestLost, RequestTimeout
 
@@ -51,10 +52,13 @@ class Interrupts:
         if uuid is None or uuid in sent:
             meant = self._prompts.current if uuid is None else sent[uuid]
             receipt = await self._stop_in_time(meant, also_queued=also_queued)
-        return InterruptReceipt(
-            still_queued=[*receipt.still_queued, *waiting],
-            cancelled=[*receipt.cancelled, *withdrawn],
-        ).came_from(receipt.raw)
+        return set_source(
+            InterruptReceipt(
+                still_queued=[*receipt.still_queued, *waiting],
+                cancelled=[*receipt.cancelled, *withdrawn],
+            ),
+            receipt.raw,
+        )
 
     async def _stop_in_time(
         self, prompt: SentPrompt | None, *, also_queued: bool
@@ -89,7 +93,7 @@ class Interrupts:
             await prompt.begun()
         await prompt.result()
         others = [uuid for uuid in receipt.cancelled if uuid != prompt.uuid]
-        return msgspec.structs.replace(receipt, cancelled=others).came_from(receipt.raw)
+        return set_source(msgspec.structs.replace(receipt, cancelled=others), receipt.raw)
 
     async def _cancel_in_cli(self, turn: Turn | SentPrompt) -> None:
         """Remove a prompt that has not begun from the CLI's queue, and only that one."""

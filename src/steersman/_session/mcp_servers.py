@@ -11,6 +11,7 @@ from steersman._session.journal_writer import JournalWriter
 from steersman._session.link import CliLink
 from steersman._session.requests.tool_servers import ToolServers
 from steersman._session.startup import REAPING
+from steersman._struct import set_source
 from steersman.control.mcp import (
     McpReconnect,
     McpServers,
@@ -98,11 +99,14 @@ class McpControls:
         if leaving and not own:
             return gone
         answer = await self._tell_with(own, external)
-        return McpServersSet(
-            added=[*gone.added, *answer.added],
-            removed=[*gone.removed, *answer.removed],
-            errors={**gone.errors, **answer.errors},
-        ).came_from(answer.raw)
+        return set_source(
+            McpServersSet(
+                added=[*gone.added, *answer.added],
+                removed=[*gone.removed, *answer.removed],
+                errors={**gone.errors, **answer.errors},
+            ),
+            answer.raw,
+        )
 
     async def _tell_with(
         self, own: Mapping[str, ToolServer], external: Mapping[str, Any]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,45 +70,28 @@ class Parts:
 
 
 def build(setup: SessionSetup, session: Any) -> Parts:
-    """The parts of one session; tools get to see `session`."""
+    """Build the parts of one session; `session` is what in-process tools get to see."""
     options = setup.options
     journal = JournalWriter(options.journal_memory, setup.clock)
     slot = CliSlot(setup.plan.session_id, options.request_timeout)
     listeners = EventListeners()
-
-    def transcript() -> Any:
-        return (setup.transcript(slot.session_id) if slot.session_id else None) or ()
-
-    prompts = PromptQueue(journal, options.request_timeout, transcript)
-
-    def state_changed(before: State, after: State) -> None:
-        if listeners.has("state_change"):
-            snapshot = _snapshot(status, slot, prompts)
-            listeners.emit("state_change", StateChanged(before, after, snapshot))
-
-    status = Status(journal, prompts, slot, state_changed)
-
-    def report(where: str, error: BaseException | str) -> None:
-        if isinstance(error, BaseException):
-            log.error("%s failed", where, exc_info=error)
-        else:
-            log.error("%s %s", where, error)
-        journal.fault(where, error)
-
+    prompts = PromptQueue(journal, options.request_timeout, _transcript_reader(setup, slot))
+    status = _status(journal, prompts, slot, listeners)
     decisions = DecisionLog(journal.write)
-    deciding = build_permissions(
+    report = _fault_reporter(journal)
+    permissions = build_permissions(
         options, decisions, journal.note, lambda: prompts.current_uuid, setup.clock, report
     )
     if setup.policy_hook is not None:
-        setup.policy_hook.connect(deciding, decisions)
+        setup.policy_hook.connect(permissions, decisions)
 
     def caller_for(key: str) -> Caller:
-        return _caller(key, session, slot, prompts, journal, options, deciding.elicit)
+        return _caller(key, session, slot, prompts, journal, options, permissions.elicit)
 
-    hooks = {hook_id(n): hook for n, hook in enumerate(options.hooks)}
-    rules = ask_rules(options.settings, options.managed_settings)
-    callers = {key: caller_for(key) for key in setup.servers}
     gate = Gate()
+    rules = ask_rules(options.settings, options.managed_settings)
+    hooks = {hook_id(n): hook for n, hook in enumerate(options.hooks)}
+    servers = ToolServers(setup.servers, {key: caller_for(key) for key in setup.servers}, report)
     return Parts(
         setup=setup,
         journal=journal,
@@ -120,17 +103,42 @@ def build(setup: SessionSetup, session: Any) -> Parts:
         mcp_status=McpStatusLog(journal),
         watchdog=SilenceWatchdog(options.watchdog, slot, prompts, journal),
         limits=UsageLimiter(options.limits, slot, prompts, journal),
-        responder=Responder(
-            deciding,
-            HookRunner(hooks, report, ask_rules=rules),
-            ToolServers(setup.servers, callers, report),
-            gate,
-        ),
+        responder=Responder(permissions, HookRunner(hooks, report, ask_rules=rules), servers, gate),
         decisions=decisions,
         budget=RestartBudget(options.revive if isinstance(options.revive, Revival) else Revival()),
         flights=FlightReporter(setup.save_flight, journal, slot, listeners),
         caller_for=caller_for,
     )
+
+
+def _transcript_reader(setup: SessionSetup, slot: CliSlot) -> Callable[[], Sequence[bytes]]:
+    def read() -> Sequence[bytes]:
+        return (setup.transcript(slot.session_id) if slot.session_id else None) or ()
+
+    return read
+
+
+def _status(
+    journal: JournalWriter, prompts: PromptQueue, slot: CliSlot, listeners: EventListeners
+) -> Status:
+    def changed(before: State, after: State) -> None:
+        if listeners.has("state_change"):
+            snapshot = _snapshot(status, slot, prompts)
+            listeners.emit("state_change", StateChanged(before, after, snapshot))
+
+    status = Status(journal, prompts, slot, changed)
+    return status
+
+
+def _fault_reporter(journal: JournalWriter) -> Callable[[str, BaseException | str], None]:
+    def report(where: str, error: BaseException | str) -> None:
+        if isinstance(error, BaseException):
+            log.error("%s failed", where, exc_info=error)
+        else:
+            log.error("%s %s", where, error)
+        journal.fault(where, error)
+
+    return report
 
 
 def _caller(

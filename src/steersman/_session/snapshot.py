@@ -10,7 +10,8 @@ from steersman._session.prompt_queue import PromptQueue
 from steersman._session.requests.tasks import RequestTasks
 from steersman._session.status import Status
 from steersman.journal.snapshot import PendingPermission, PendingToolCall, SessionSnapshot
-from steersman.journal.state import TOOL_USE_ID, StateFollower, snapshot_of
+from steersman.journal.state import StateFollower, snapshot_of
+from steersman.ports import TOOL_USE_ID_META
 
 __all__ = ["snapshot"]
 
@@ -56,7 +57,7 @@ def _permission(asked: PermissionAsked, since: float) -> PendingPermission:
 def _tool_call(asked: ToolCalled, since: float) -> PendingToolCall:
     params = _object(asked.message.get("params"))
     return PendingToolCall(
-        tool_use_id=str(_object(params.get("_meta")).get(TOOL_USE_ID, "")),
+        tool_use_id=str(_object(params.get("_meta")).get(TOOL_USE_ID_META, "")),
         name=str(params.get("name", "")),
         server=asked.server,
         arguments=_object(params.get("arguments")),

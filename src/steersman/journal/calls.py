@@ -13,9 +13,9 @@ import msgspec
 
 from steersman import _json
 from steersman._json import JsonObject
-from steersman._values import UNFIT
+from steersman._struct import DECODE_ERRORS
+from steersman.messages.base import line_of
 from steersman.messages.content import Block, ToolResultBlock, ToolUseBlock
-from steersman.messages.lines import line_of
 from steersman.messages.parsing import Message, parse_message
 from steersman.messages.turns import Assistant, User
 
@@ -174,7 +174,7 @@ def tool_ends_in(line: bytes) -> list[ToolEnd]:
         return []
     try:
         found = _decode(line)
-    except UNFIT:
+    except DECODE_ERRORS:
         message = parse_message(line)
         return _ends_in(message) if isinstance(message, User) else []
     content = found.message.content

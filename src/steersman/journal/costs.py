@@ -13,8 +13,8 @@ import msgspec
 
 from steersman import _json
 from steersman._json import Json, JsonObject
-from steersman._values import MISFITS, read_leniently
-from steersman.messages.lines import line_of
+from steersman._struct import CONVERT_ERRORS, read_leniently
+from steersman.messages.base import line_of
 from steersman.messages.turns import Result
 from steersman.messages.usage import ModelUsage, Usage
 
@@ -128,5 +128,5 @@ def _model_usage(found: Json) -> ModelUsage:
     fields = found if _json.is_object(found) else {}
     try:
         return msgspec.convert(fields, ModelUsage)
-    except MISFITS:
+    except CONVERT_ERRORS:
         return read_leniently(ModelUsage, fields)

@@ -9,8 +9,9 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from steersman._json import JsonObject
-from steersman._values import source_of
-from steersman.messages.parsing import Message, parse_message, parse_piece
+from steersman._struct import source_of
+from steersman.messages.parsing import Message, parse_message, parse_stream_event
+from steersman.messages.turns import set_line
 
 __all__ = ["Entry", "Kind", "Lagged", "message_of"]
 
@@ -96,10 +97,10 @@ def message_of(entry: Entry) -> Message:
     if message is None:
         if entry.kind is PARTIAL:
             # Not kept: partial messages are many, and most have one reader.
-            return parse_piece(entry.line)
+            return parse_stream_event(entry.line)
         entry.decoded = message = parse_message(entry.line)
     elif source_of(message) is None:
-        message.stands_on(entry.line)
+        set_line(message, entry.line)
     return message
 
 

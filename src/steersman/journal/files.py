@@ -14,7 +14,7 @@ import msgspec
 
 from steersman import _json
 from steersman._json import Json, JsonDict, JsonObject
-from steersman._values import UNFIT
+from steersman._struct import DECODE_ERRORS
 from steersman.errors import UsageError
 from steersman.journal.entries import Entry, Kind
 
@@ -150,7 +150,7 @@ def is_plain(line: bytes) -> bool:
     """Whether `line` is JSON without escaped surrogates, which JSON readers treat differently."""
     try:
         _skip(line)
-    except UNFIT:
+    except DECODE_ERRORS:
         return False
     return line.find(b"\\ud") < 0 and line.find(b"\\uD") < 0
 
@@ -206,7 +206,7 @@ def read_line(line: bytes) -> Header | Record:
     """Return the header or the record on one line of a file."""
     try:
         found = _decode(line)
-    except UNFIT:
+    except DECODE_ERRORS:
         found = _read_loosely(line)
     if found.journal is not None:
         options = tuple(map(str, found.options))

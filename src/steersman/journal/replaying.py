@@ -13,7 +13,7 @@ import msgspec
 
 from steersman import _json
 from steersman._json import JsonDict, JsonObject
-from steersman._values import UNFIT
+from steersman._struct import DECODE_ERRORS
 from steersman.errors import SteersmanError
 from steersman.journal.agents import AgentNode
 from steersman.journal.entries import Entry, Kind
@@ -181,7 +181,7 @@ class _Reader:
 def _read(line: bytes) -> _Line:
     try:
         return _decode(line)
-    except UNFIT:
+    except DECODE_ERRORS:
         return _read_loosely(line)
 
 

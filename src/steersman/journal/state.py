@@ -15,7 +15,8 @@ import msgspec
 
 from steersman import _json
 from steersman._json import Json, JsonDict, JsonObject
-from steersman._values import MISFITS
+from steersman._struct import CONVERT_ERRORS
+from steersman.control.mcp import TOOL_USE_ID_META
 from steersman.journal.entries import Entry, Kind
 from steersman.journal.phases import Phase
 from steersman.journal.snapshot import (
@@ -30,7 +31,6 @@ from steersman.journal.totals import SessionTotals
 from steersman.permissions.questions import CanUseTool
 
 __all__ = [
-    "TOOL_USE_ID",
     "StateChange",
     "StateFollower",
     "pending_permission",
@@ -40,8 +40,6 @@ __all__ = [
 
 HEAD = 64
 """How many bytes of a sent line contain its type; the rest may be a prompt of megabytes."""
-
-TOOL_USE_ID = "claudecode/toolUseId"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +115,7 @@ class StateFollower:
         match request.get("subtype"):
             case "can_use_tool":
                 # A live session refuses a request that it cannot read, so that one is not open.
-                with suppress(*MISFITS):
+                with suppress(*CONVERT_ERRORS):
                     self.open_permission(request_id, msgspec.convert(request, CanUseTool), at)
             case "elicitation" | "request_user_dialog" as subtype:
                 self.open_ask(request_id, subtype)
@@ -249,7 +247,7 @@ def pending_permission(request_id: str, request: CanUseTool, since: float) -> Pe
 def pending_tool_call(server: str, params: JsonObject, started: float) -> PendingToolCall:
     """Return a call of an in-process tool as a snapshot shows it; `params` are those of MCP."""
     return PendingToolCall(
-        tool_use_id=str(_object_at(params, "_meta").get(TOOL_USE_ID, "")),
+        tool_use_id=str(_object_at(params, "_meta").get(TOOL_USE_ID_META, "")),
         name=str(params.get("name", "")),
         server=server,
         arguments=_object_at(params, "arguments"),

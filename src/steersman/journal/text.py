@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from steersman._values import UNFIT
+from steersman._struct import DECODE_ERRORS
 from steersman.journal.entries import Entry, Kind
 from steersman.messages.content import Block, TextBlock
 from steersman.messages.parsing import parse_message
@@ -196,7 +196,7 @@ def _prose_on(line: bytes) -> tuple[str, list[str]]:
     """Return the message id and the texts on `line`; nothing else is decoded."""
     try:
         body = _decode(line).message
-    except UNFIT:
+    except DECODE_ERRORS:
         return _prose_in(parse_message(line))
     return body.id, [block.text for block in body.content if block.type == "text"]
 

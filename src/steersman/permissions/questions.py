@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from steersman._values import Wire
+from steersman._struct import WireStruct
 from steersman.errors import UsageError
 from steersman.permissions.decisions import Allow
 from steersman.permissions.updates import (
@@ -24,7 +24,7 @@ __all__ = ["CanUseTool", "Elicitation", "PermissionContext", "Scope", "UserDialo
 Scope = Literal["session", "keep"]
 
 
-class CanUseTool(Wire, frozen=True, kw_only=True, tag_field="subtype", tag="can_use_tool"):
+class CanUseTool(WireStruct, frozen=True, kw_only=True, tag_field="subtype", tag="can_use_tool"):
     """The question as it stands on the wire; `raw` has what is not named here."""
 
     tool_name: str
@@ -46,7 +46,7 @@ class CanUseTool(Wire, frozen=True, kw_only=True, tag_field="subtype", tag="can_
     requires_user_interaction: bool = False
 
 
-class Elicitation(Wire, frozen=True, kw_only=True, tag_field="subtype", tag="elicitation"):
+class Elicitation(WireStruct, frozen=True, kw_only=True, tag_field="subtype", tag="elicitation"):
     """An MCP server wants something of the person: a form filled in, or a page opened."""
 
     mcp_server_name: str
@@ -58,7 +58,9 @@ class Elicitation(Wire, frozen=True, kw_only=True, tag_field="subtype", tag="eli
     elicitation_id: str | None = None
 
 
-class UserDialog(Wire, frozen=True, kw_only=True, tag_field="subtype", tag="request_user_dialog"):
+class UserDialog(
+    WireStruct, frozen=True, kw_only=True, tag_field="subtype", tag="request_user_dialog"
+):
     """The CLI wants a dialog shown, of a kind that `supported_dialog_kinds` promised."""
 
     dialog_kind: str

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from steersman._values import MISFITS
+from steersman._struct import CONVERT_ERRORS
 
 __all__ = [
     "AddDirectories",
@@ -99,7 +99,7 @@ def read_updates(found: Iterable[Any]) -> list[PermissionUpdate]:
     for each in found:
         try:
             known.append(msgspec.convert(each, Known))
-        except MISFITS:
+        except CONVERT_ERRORS:
             continue
     return known
 

@@ -12,6 +12,7 @@ import pytest
 from steersman import _json
 from steersman._protocol.events import HookAsked
 from steersman._session.requests.hooks import HookRunner, openings
+from steersman._struct import set_source
 from steersman.hooks import (
     HookEvent,
     HookMatcher,
@@ -185,8 +186,8 @@ async def test_an_official_callback_gets_what_it_gets_there() -> None:
     _, _, ask = hooking({"PreToolUse": [HookMatcher(matcher="Bash", hooks=[check])]})
     raw = {"hook_event_name": "PreToolUse", "tool_name": "Bash", "new": 1}
 
-    answer = await ask(PreToolUse(tool_name="Bash").came_from(raw))
-    await ask(PreToolUse(tool_name="Bash").came_from(raw), tool_use_id="")
+    answer = await ask(set_source(PreToolUse(tool_name="Bash"), raw))
+    await ask(set_source(PreToolUse(tool_name="Bash"), raw), tool_use_id="")
 
     assert answer == {"continue": False, "stopReason": "enough"}
     assert seen == [(raw, "t1", {"signal": None}), (raw, None, {"signal": None})]

@@ -5,26 +5,18 @@ To add an event, write its class in the file of its topic. Its name is the CLI's
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from steersman.hooks.events import event, places, prompts, sessions, tools, work
+from steersman.hooks.events.event import *
+from steersman.hooks.events.places import *
+from steersman.hooks.events.prompts import *
+from steersman.hooks.events.sessions import *
+from steersman.hooks.events.tools import *
+from steersman.hooks.events.work import *
 
-from steersman._lazy import by_room
-
-if TYPE_CHECKING:
-    from steersman.hooks.events.event import *
-    from steersman.hooks.events.places import *
-    from steersman.hooks.events.prompts import *
-    from steersman.hooks.events.sessions import *
-    from steersman.hooks.events.tools import *
-    from steersman.hooks.events.work import *
-
-    __all__: list[str]
-else:
-    __getattr__, __dir__ = by_room(
-        __name__,
-        "event",
-        "places",
-        "prompts",
-        "sessions",
-        "tools",
-        "work",
-    )
+__all__: list[str] = []
+__all__ += event.__all__
+__all__ += places.__all__
+__all__ += prompts.__all__
+__all__ += sessions.__all__
+__all__ += tools.__all__
+__all__ += work.__all__

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from steersman._values import Wire
+from steersman._struct import WireStruct
 from steersman.hooks.outputs import Output
 
 __all__ = ["HookEvent"]
 
 
-class HookEvent(Wire, frozen=True, kw_only=True, tag_field="hook_event_name"):
+class HookEvent(WireStruct, frozen=True, kw_only=True, tag_field="hook_event_name"):
     """What every hook is told; `raw` has the fields that a class does not name."""
 
     OUTPUT: ClassVar[type[Output] | None] = None

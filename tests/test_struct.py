@@ -7,23 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman._values import Wire, read, read_leniently
+from steersman._struct import WireStruct, read, read_leniently
 from tests.samples.strategies import ANY_JSON, ANY_TEXT
 
 
-class Inner(Wire, frozen=True, kw_only=True):
+class Inner(WireStruct, frozen=True, kw_only=True):
     name: str = ""
     number: int = 0
 
 
-class Outer(Wire, frozen=True, kw_only=True, tag="outer", rename="camel"):
+class Outer(WireStruct, frozen=True, kw_only=True, tag="outer", rename="camel"):
     inner: Inner = Inner()
     some_names: list[str] = []
     number: int = 0
     anything: Any = None
-
-    def adopt(self) -> None:
-        self.inner.came_from((self, ("inner",)))
 
 
 def line_of(value: Any) -> bytes:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from steersman._values import Wire
-from steersman.messages.nesting import adopt_inside
+from steersman._struct import WireStruct
 
 __all__ = ["Part", "ToolInput", "ToolOutput"]
 
 
-class Part(Wire, frozen=True, kw_only=True):
+class Part(WireStruct, frozen=True, kw_only=True):
     """Something inside an input or an output; what stands inside it learns where."""
-
-    def adopt(self) -> None:
-        """Parts stand in the fields."""
-        adopt_inside(self)
 
 
 class ToolInput(Part, frozen=True, kw_only=True):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from steersman.messages.builtin.values import Part, ToolInput, ToolOutput
-from steersman.messages.nesting import Reader, many
+from steersman._struct import Readers, many
+from steersman.messages.builtin.base import Part, ToolInput, ToolOutput
 
 __all__ = [
     "AskUserQuestionInput",
@@ -41,7 +40,7 @@ class Choice(Part, frozen=True, kw_only=True):
 class Question(Part, frozen=True, kw_only=True, rename="camel"):
     """A question with its choices."""
 
-    READERS: ClassVar[Mapping[str, Reader]] = {"options": many(Choice)}
+    READERS: ClassVar[Readers] = {"options": many(Choice)}
 
     question: str = ""
     header: str = ""
@@ -52,7 +51,7 @@ class Question(Part, frozen=True, kw_only=True, rename="camel"):
 class AskUserQuestionInput(ToolInput, frozen=True, kw_only=True):
     """`AskUserQuestion`: ask the person; `answers` go by the question's words."""
 
-    READERS: ClassVar[Mapping[str, Reader]] = {"questions": many(Question)}
+    READERS: ClassVar[Readers] = {"questions": many(Question)}
 
     questions: list[Question] = []
     answers: dict[str, str] | None = None
@@ -63,7 +62,7 @@ class AskUserQuestionInput(ToolInput, frozen=True, kw_only=True):
 class AskUserQuestionOutput(ToolOutput, frozen=True, kw_only=True):
     """What the person answered."""
 
-    READERS: ClassVar[Mapping[str, Reader]] = {"questions": many(Question)}
+    READERS: ClassVar[Readers] = {"questions": many(Question)}
 
     questions: list[Question] | None = None
     answers: dict[str, Any] | None = None
