@@ -17,7 +17,7 @@ HELD = [trace for trace in traces() if any(f.get("type") == "user" for _, f in d
 
 
 def known(result: TurnResult) -> dict[str, object]:
-    """All that two results have in common: errors are compared as text, times are left out."""
+    """All that two results have in common: errors as text, durations nearly equal."""
     told = {each.name: getattr(result, each.name) for each in fields(result)}
     cause = None if result.cause is None else result.cause.what
     return {**told, "cause": cause, "duration": pytest.approx(result.duration, abs=0.25)}
