@@ -9,8 +9,8 @@ from fnmatch import fnmatchcase
 from scripts.parity_report import ours
 from scripts.parity_report.marks import mark_of
 from scripts.parity_report.reasons import ELSEWHERE
-from steersman._wire.environment import ALWAYS, INHERITED, MARKS
-from steersman.hooks.registry import SILENT
+from steersman._launch.environment import ALWAYS, INHERITED, MARKS
+from steersman.hooks.registry import NEVER_CALLED
 from steersman.options import Options
 
 __all__ = [
@@ -47,7 +47,7 @@ def class_claim(cls: type | None) -> Claim | None:
 
 def event_claim(cls: type | None) -> Claim | None:
     """A hook event, unless it is refused: a class that nobody can register is nothing to have."""
-    return None if cls in SILENT else class_claim(cls)
+    return None if cls in NEVER_CALLED else class_claim(cls)
 
 
 def verb_claim(cls: type, word: str) -> Claim:
@@ -98,7 +98,7 @@ def elsewhere_claim(key: str, word: str) -> Claim | None:
 def variable_claim(name: str) -> Claim | None:
     """What happens to an environment variable."""
     marks = (f"text:{name}", f"option:{name}")
-    home = "name:steersman._wire.environment."
+    home = "name:steersman._launch.environment."
     if name in ALWAYS:
         return Claim("always set", (*marks, f"{home}ALWAYS"))
     if name in MARKS:

@@ -4,7 +4,7 @@ Syntax goes in, marks come out. A mark is a word for something that code touches
 
     steersman.messages.system.Status    a class or function of ours, whatever it was imported as
     each:steersman.messages.User        the same as one of a table or union that is gone through
-    name:steersman._wire.launch.ROWS    anything of ours, by the path it was imported from
+    name:steersman._launch.plan.ROWS    anything of ours, by the path it was imported from
     option:max_turns                    an option, given to something that takes options
     table option:max_turns              an option that a table names, for whoever unpacks it
     .set_model                          an attribute of anything

@@ -19,7 +19,7 @@ from typing import Any
 import steersman
 from scripts.parity_report.marks import union_members
 from steersman import control, hooks, messages
-from steersman._wire.launch import ROWS
+from steersman._launch.plan import ROWS
 from steersman.agent import Agent, Session, Turn
 from steersman.options import Options
 

@@ -102,7 +102,7 @@ def _sorted(section: Section) -> Section:
 
 
 def _options(catalogue: Catalogue, evidence: Evidence) -> Section:
-    desk = _Desk("options", evidence, "tests/_wire/")
+    desk = _Desk("options", evidence, "tests/_launch/")
     known = ours.option_names()
     rows: list[Row] = []
     meant: set[str] = set()
@@ -266,7 +266,7 @@ def _errors(catalogue: Catalogue, evidence: Evidence) -> Section:
 
 
 def _env(catalogue: Catalogue, evidence: Evidence) -> Section:
-    desk = _Desk("env", evidence, "tests/_wire/")
+    desk = _Desk("env", evidence, "tests/_launch/")
     rows = [
         desk.row(name, (name, each["ts"], each["py"]), variable_claim(name))
         for each in catalogue["env"]

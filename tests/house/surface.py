@@ -83,10 +83,13 @@ BETWEEN_SESSION_AND_TURN: Mapping[str, frozenset[str]] = {
         }
     ),
     "Session": frozenset({"released", "shown", "turn_reading", "reading"}),
+    "TaskRegistry": frozenset({"hear", "record", "lose"}),
+    "Watch": frozenset({"tell", "notify"}),
+    "Journal": frozenset({"append_partials"}),
 }
-"""Names that a session and its turns use with each other, and no page names."""
+"""Names that parts of this library use with each other, and no page names."""
 
-RENAMED = frozenset({"Standstill"})
+RENAMED = frozenset({"Standstill", "snapshot_of"})
 """Names in an `__all__` that no page names, and that are being renamed."""
 
 ALSO_PROMISED = (

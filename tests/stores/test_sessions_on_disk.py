@@ -57,7 +57,7 @@ async def test_the_file_has_what_the_session_saw(tmp_path: Path) -> None:
 
 async def test_the_program_of_the_page_reads_it_back(tmp_path: Path) -> None:
     programs = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    (program,) = (each for each in programs if "replay" in each)
+    (program,) = [each for each in programs if "replay(" in each]
     agent = Agent(transport=echoing(), journal=tmp_path / "run.jsonl", allowed_tools=["Bash"])
     async with asyncio.timeout(LIMIT), agent.session() as session:
         await two_turns(session)

@@ -61,7 +61,7 @@ class Watch(AsyncIterator[Change]):
         self._lost = 0
         self._is_closed = False
 
-    def tell(self, change: Change) -> None:
+    def notify(self, change: Change) -> None:
         """Add a change; may be called from any thread."""
         if len(self._changes) >= MOST_WAITING:
             self._lost += 1

@@ -205,7 +205,7 @@ class Inbox:
         with self._lock:
             watchers = tuple(self._watchers)
         for watch in watchers:
-            watch.tell(change)
+            watch.notify(change)
 
     def _leave(self, watch: Watch) -> None:
         with self._lock, suppress(ValueError):
