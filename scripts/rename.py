@@ -86,7 +86,7 @@ def _module_rules(old: str, new: str) -> list[tuple[re.Pattern[str], str]]:
     old_room, _, old_name = old.rpartition(".")
     new_room, _, new_name = new.rpartition(".")
     rules = [(re.compile(rf"\b{re.escape(old)}\b"), new)]
-    # `from room import a, module` stays as it is unless the module stands alone on the line.
+    # `from room import a, module` is not changed: only a module that is alone on its line.
     alone = rf"from {re.escape(old_room)} import {re.escape(old_name)}$"
     rules.append((re.compile(alone, re.MULTILINE), f"from {new_room} import {new_name}"))
     old_path = re.escape(old.replace(".", "/"))

@@ -16,8 +16,8 @@ from steersman.journal.files import TORN, Track, read_tracks
 from steersman.ports import Channel, Launch, Receiver, Transport
 from steersman.testing.cassette_recorder import Recorder, options_of, scrubber_for
 from steersman.testing.cassette_rules import RULES, Rule
-from steersman.transports.drifts import Drift, Drifted
 from steersman.transports.replay import PATIENCE, ReplayTransport
+from steersman.transports.replay_drift import Drift, Drifted
 
 __all__ = ["RULES", "Cassette", "Drift", "Drifted", "Mode", "Recorder", "Rule", "read_cassette"]
 

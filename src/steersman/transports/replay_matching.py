@@ -1,37 +1,37 @@
-"""What a host says to a CLI, whatever ids it uses for it: how two runs are compared."""
+"""Matches lines from a host with recorded lines, although each run uses other ids."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from steersman import _json
+from steersman._json import JsonDict
 
 __all__ = [
     "END",
     "Frame",
-    "Ids",
-    "Meaning",
+    "IdMap",
+    "LineKey",
+    "comparable_part",
+    "describe_request",
     "inside",
-    "meaning_of",
+    "line_key",
     "object_of",
-    "question_of",
-    "subject_of",
 ]
 
-Frame = dict[str, Any]
+Frame = JsonDict
 
-Meaning = tuple[str, str]
-"""A kind, and the word that tells one of a kind from another."""
+LineKey = tuple[str, str]
+"""A kind of line, and the detail that distinguishes lines of that kind."""
 
-END: Meaning = ("end of input", "")
+END: LineKey = ("end of input", "")
 
-OF_THE_RUN = frozenset({"type", "message", "uuid", "session_id"})
-"""Fields of a prompt that are new on every run, or told otherwise."""
+RUN_FIELDS = frozenset({"type", "message", "uuid", "session_id"})
+"""Fields of a prompt that differ in every run, or that are compared separately."""
 
 
 def object_of(line: bytes) -> Frame:
-    """The object on a line; empty when there is none."""
+    """Return the JSON object on a line; empty if there is none."""
     try:
         found = _json.loads(line)
     except ValueError:
@@ -40,13 +40,13 @@ def object_of(line: bytes) -> Frame:
 
 
 def inside(frame: Frame, name: str) -> Frame:
-    """The object under a name; empty when there is none."""
+    """Return the object in the field `name`; empty if there is none."""
     found = frame.get(name)
     return found if _json.is_object(found) else {}
 
 
-def meaning_of(frame: Frame) -> Meaning:
-    """What a line of the host's is about."""
+def line_key(frame: Frame) -> LineKey:
+    """Return the key under which a line from the host is matched."""
     match frame.get("type"):
         case "user":
             return "prompt", ""
@@ -60,30 +60,30 @@ def meaning_of(frame: Frame) -> Meaning:
             return "line", str(kind)
 
 
-def subject_of(frame: Frame) -> Frame:
-    """What a line says, without the ids that are new on every run."""
+def comparable_part(frame: Frame) -> Frame:
+    """Return the content of a line, without the ids that differ in every run."""
     match frame.get("type"):
         case "user":
             content = inside(frame, "message").get("content")
             blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-            return {"content": blocks, **_spoken(frame, OF_THE_RUN)}
+            return {"content": blocks, **_without(frame, RUN_FIELDS)}
         case "control_request":
-            return _spoken(inside(frame, "request"))
+            return _without(inside(frame, "request"))
         case "control_response":
-            return _spoken(inside(frame, "response"), frozenset({"request_id"}))
+            return _without(inside(frame, "response"), frozenset({"request_id"}))
         case _:
-            return _spoken(frame, frozenset({"request_id"}))
+            return _without(frame, frozenset({"request_id"}))
 
 
-def _spoken(fields: Frame, without: frozenset[str] = frozenset()) -> Frame:
-    """Without what is null, too: it says as little as what is missing."""
+def _without(fields: Frame, without: frozenset[str] = frozenset()) -> Frame:
+    """Return `fields` without null values, which mean the same as missing fields."""
     return {
         name: value for name, value in fields.items() if value is not None and name not in without
     }
 
 
-def question_of(request: Frame) -> str:
-    """A question of the CLI's in words."""
+def describe_request(request: Frame) -> str:
+    """Return a description of a control request from the CLI."""
     match request.get("subtype"):
         case "can_use_tool":
             return f"the permission for {request.get('tool_name')} ({request.get('tool_use_id')})"
@@ -94,22 +94,22 @@ def question_of(request: Frame) -> str:
         case "mcp_message":
             called = inside(request, "message")
             name = f"{called.get('method')} {inside(called, 'params').get('name', '')}".strip()
-            return f"{name} at the tool server {request.get('server_name')}"
+            return f"{name} of the MCP server {request.get('server_name')}"
         case subtype:
-            return f"a question {subtype}"
+            return f"the control request {subtype}"
 
 
-class Ids:
-    """Ids of a tape and those that stand for them in this run."""
+class IdMap:
+    """Maps the ids of a tape to the ids of this run, and back."""
 
     def __init__(self) -> None:
-        self._to_live = _Exchange()
-        self._to_tape = _Exchange()
+        self._to_live = _Replacements()
+        self._to_tape = _Replacements()
         self._requests: dict[bytes, bytes] = {}
         self._recorded: dict[str, str] = {}
 
     def learn(self, recorded: Frame, came: Frame) -> None:
-        """Two lines mean the same: so do their ids."""
+        """Pair the ids of a recorded line and the line of this run that matches it."""
         match recorded, came:
             case {"type": "user", "uuid": str(old)}, {"uuid": str(new)}:
                 self._pair(_json.dumps(old), _json.dumps(new))
@@ -120,26 +120,26 @@ class Ids:
                 pass
 
     def pair_sessions(self, old: str, new: str) -> None:
-        """The conversation's id, which is also part of paths."""
+        """Pair two session ids. They are replaced everywhere, because paths contain them."""
         self._pair(old.encode(), new.encode())
 
     def _pair(self, old: bytes, new: bytes) -> None:
         self._to_live.add(old, new)
         self._to_tape.add(new, old)
 
-    def recorded(self, meaning: Meaning) -> Meaning:
-        """What a meaning of this run is on the tape."""
-        kind, word = meaning
-        return (kind, self._recorded.get(word, word)) if kind == "cancel" else meaning
+    def recorded(self, key: LineKey) -> LineKey:
+        """Return the tape's key for a key of this run."""
+        kind, detail = key
+        return (kind, self._recorded.get(detail, detail)) if kind == "cancel" else key
 
     def to_live(self, line: bytes) -> bytes:
-        """A line of the tape for this run."""
+        """Return a line of the tape with the ids of this run."""
         line = self._to_live.apply(line)
-        # Some hosts count 1, 2, 3: the id of a request means something only in its place.
+        # Some hosts use 1, 2, 3 as request ids, so these are replaced only in `request_id`.
         return _REQUEST_ID.sub(self._name_request, line) if _ANSWER in line else line
 
     def to_tape(self, line: bytes) -> bytes:
-        """A line of this run as the tape would have it."""
+        """Return a line of this run with the ids of the tape."""
         return self._to_tape.apply(line)
 
     def _name_request(self, found: re.Match[bytes]) -> bytes:
@@ -150,8 +150,8 @@ _ANSWER = b'"control_response"'
 _REQUEST_ID = re.compile(rb'("request_id":\s*)("(?:[^"\\]|\\.)*")')
 
 
-class _Exchange:
-    """Words, and the words to put in their place, all at once."""
+class _Replacements:
+    """Byte strings and their replacements, applied in one pass."""
 
     def __init__(self) -> None:
         self._table: dict[bytes, bytes] = {}

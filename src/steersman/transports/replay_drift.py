@@ -1,4 +1,4 @@
-"""Where a replay and its tape part, told so that one can act on it."""
+"""Differences between a replay and its recording, with texts that show what to change."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
 from steersman import _json
+from steersman._json import Json
 from steersman.errors import SteersmanError
 
 __all__ = ["Absent", "Drift", "Drifted", "first_difference"]
@@ -17,7 +17,7 @@ LONGEST_SHOWN = 400
 
 
 class Absent(Enum):
-    """Stands where one side has nothing."""
+    """The value of a side that has nothing."""
 
     NOTHING = "nothing"
 
@@ -27,14 +27,14 @@ NOTHING = Absent.NOTHING
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """One thing that came otherwise than it was recorded."""
+    """One difference between a replay and its recording."""
 
     what: str
-    """The prompt, the request or the decision that is meant."""
-    recorded: Any = NOTHING
-    came: Any = NOTHING
+    """The prompt, request or decision that differs."""
+    recorded: Json = NOTHING
+    came: Json = NOTHING
     seq: int = 0
-    """The number of the record on the tape; 0 where there is none."""
+    """The number of the record on the tape; 0 if there is none."""
     track: int = 0
 
     def __str__(self) -> str:
@@ -48,21 +48,21 @@ class Drift:
 
 
 class Drifted(SteersmanError):
-    """A replay went otherwise than its tape; `drifts` says where, the first one first."""
+    """A replay differed from its recording. `drifts` lists the differences in order."""
 
     code = "drifted"
 
     def __init__(self, drifts: Iterable[Drift]) -> None:
         self.drifts = tuple(drifts)
         super().__init__(
-            "this replay went otherwise than it was recorded:\n"
+            "this replay differs from its recording:\n"
             + "\n".join(str(each) for each in self.drifts),
-            hint="if the change is meant, record the cassette again",
+            hint="if the change is intended, record the cassette again",
         )
 
 
-def first_difference(recorded: Any, came: Any, path: str = "") -> tuple[str, Any, Any] | None:
-    """The path to the first place where two values differ, and both sides of it."""
+def first_difference(recorded: Json, came: Json, path: str = "") -> tuple[str, Json, Json] | None:
+    """Return the path of the first difference and both values there, or None."""
     if _json.is_object(recorded) and _json.is_object(came):
         for name in dict.fromkeys((*recorded, *came)):
             inside = first_difference(
@@ -81,7 +81,7 @@ def first_difference(recorded: Any, came: Any, path: str = "") -> tuple[str, Any
     return None if recorded == came else (path, recorded, came)
 
 
-def _shown(value: Any) -> str:
+def _shown(value: Json) -> str:
     if isinstance(value, Absent):
         return value.value
     text = str(_json.dumps(value), "utf-8", "replace")
