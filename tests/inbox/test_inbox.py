@@ -33,7 +33,7 @@ DIALOG = UserDialog(dialog_kind="trust")
 
 
 class Session:
-    """Whoever opened an ask, and what it was told."""
+    """The session that opened an ask, and the answers that it received."""
 
     def __init__(self, inbox: Inbox) -> None:
         self.inbox = inbox

@@ -19,7 +19,7 @@ LIMIT = 20.0
 
 @dataclass
 class Held:
-    """What a live session said of a conversation, and its journal."""
+    """What a live session reported about a conversation, and its journal."""
 
     session: Session
     results: dict[str, TurnResult] = field(default_factory=dict[str, TurnResult])
@@ -29,7 +29,7 @@ class Held:
 
 
 async def hold(trace: str, **options: Any) -> Held:
-    """Let a session send the prompts of `trace` to a CLI that says what it said then."""
+    """Let a session send the prompts of `trace` to a CLI that plays the recorded lines."""
     prompts, scenes, status = _scenes_of(trace)
     peer = FramePeer(_Stage(scenes, status).on_frame)
     agent = Agent(transport=peer.transport, **{"close_grace": 0.1, "revive": False, **options})
@@ -74,7 +74,7 @@ class _Stage:
 
 
 def _scenes_of(trace: str) -> tuple[list[str], list[list[Frame]], int]:
-    """The prompts, what the CLI says after each one, and how it ended."""
+    """The prompts, the lines of the CLI after each one, and its exit status."""
     prompts: list[str] = []
     scenes: list[list[Frame]] = []
     status = 0

@@ -129,7 +129,7 @@ def test_memory_is_bounded_but_for_the_newest_entry(sizes: list[int], memory: in
 
 
 class JournalMachine(RuleBasedStateMachine):
-    """Readers that go at their own pace see every entry, or are told how many they lost."""
+    """Readers at their own pace see every entry, or learn how many they lost."""
 
     @initialize(memory=st.integers(1, 4000))
     def begin(self, memory: int) -> None:

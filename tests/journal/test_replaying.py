@@ -1,4 +1,4 @@
-"""What a journal says when it is read back is what the session said live."""
+"""The replay of a journal gives what the live session reported."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HELD = [trace for trace in traces() if any(f.get("type") == "user" for _, f in d
 
 
 def known(result: TurnResult) -> dict[str, object]:
-    """All that two results have in common; errors are told in words, and times differ a little."""
+    """All that two results have in common: errors as text, durations nearly equal."""
     told = {each.name: getattr(result, each.name) for each in fields(result)}
     cause = None if result.cause is None else result.cause.what
     return {**told, "cause": cause, "duration": pytest.approx(result.duration, abs=0.25)}

@@ -80,7 +80,7 @@ def test_every_recorded_result_with_an_error_has_its_outcome_in_the_table() -> N
         (Result(is_error=True), True, "interrupted"),
         (Result(is_error=True), False, "failed"),
         (Result(is_error=False), True, "completed"),
-        # The CLI says why it failed, and it was not our interrupt.
+        # The CLI sends another reason, so our interrupt did not end the turn.
         (Result(is_error=True, terminal_reason="api_error"), True, "failed"),
         (Result(is_error=False, terminal_reason="completed"), True, "completed"),
         (Result(is_error=False, terminal_reason="aborted_tools"), False, "interrupted"),

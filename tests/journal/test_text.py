@@ -177,7 +177,7 @@ def test_a_strange_event_says_nothing(event: dict[str, None]) -> None:
 
 @st.composite
 def speeches(draw: st.DrawFn) -> list[Frame]:
-    """Messages of some blocks, each streamed in pieces, or only in part, or not at all."""
+    """Messages of some blocks, each streamed in several deltas, in part, or not at all."""
     said: list[Frame] = []
     for number in range(draw(st.integers(1, 4))):
         message_id = f"msg_{number}"

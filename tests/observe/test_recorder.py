@@ -1,4 +1,4 @@
-"""After a failure there is one file that says what went before, and no secret in it."""
+"""After an error there is one file with what happened before it, and no secret."""
 
 from __future__ import annotations
 

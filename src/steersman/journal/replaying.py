@@ -24,7 +24,7 @@ from steersman.journal.text import TextStream
 from steersman.journal.totals import SessionTotals
 from steersman.messages.parsing import Message
 
-__all__ = ["Replayed", "replay", "snapshot_of"]
+__all__ = ["Replayed", "replay"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,6 @@ from steersman.journal.totals import SessionTotals
 from steersman.permissions.questions import CanUseTool
 
 __all__ = [
-    "TOOL_USE_ID_META",
     "StateChange",
     "StateFollower",
     "pending_permission",

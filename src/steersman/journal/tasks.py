@@ -122,9 +122,6 @@ class TaskRegistry:
             case _:
                 return []
 
-    hear = record
-    """The earlier name of `record`."""
-
     def lose(self, at: float) -> list[Task]:
         """End all running tasks as `lost`, because their CLI has exited; return them."""
         return [
