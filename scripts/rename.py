@@ -1,9 +1,10 @@
 """Apply a rename map to the working tree: `python scripts/rename.py MAP.toml [FOLDER ...]`.
 
-A map has three tables. `[modules]` moves modules: the file, its dotted path, and
+A map has four tables. `[modules]` moves modules: the file, its dotted path, and
 `from package import module`. `[names]` replaces whole words in Python files and pages.
 Each `[[scoped]]` has `files` (globs from the root of the checkout) and `names` that are replaced in
-those files only, for words that mean something else elsewhere.
+those files only, for words that mean something else elsewhere. Each `[[patterns]]` has `files` and
+`rules`, regular expressions for what no whole word can say.
 
 Applying a map twice changes nothing the second time, so a branch that was cut before the renames
 can apply it before it is rebased. With FOLDERs, only the text of files below them is changed.
@@ -23,6 +24,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PLACES = ("src", "tests", "docs", "examples", "benchmarks", "scripts", "packages")
 LOOSE = ("README.md", "CONTRIBUTING.md", "pyproject.toml", ".importlinter", "Makefile")
 SUFFIXES = frozenset({".py", ".md", ".toml", ".pyi"})
+MAPS = ROOT / "scripts" / "renames"
+"""Never changed: a map that is applied to itself loses its old names."""
 
 
 def main(arguments: list[str]) -> None:
@@ -44,6 +47,8 @@ def main(arguments: list[str]) -> None:
         text = _replace(text, words, found.get("names", {}))
         for scope in found.get("scoped", ()):
             text = _replace_scoped(file, text, scope)
+        for scope in found.get("patterns", ()):
+            text = _replace_patterns(file, text, scope)
         if text != before:
             file.write_text(text)
 
@@ -51,9 +56,8 @@ def main(arguments: list[str]) -> None:
 def _files() -> Iterable[Path]:
     for place in PLACES:
         for file in sorted((ROOT / place).rglob("*")):
-            # The maps themselves keep the old names.
-            is_left_out = {"__pycache__", "renames"} & set(file.parts)
-            if file.suffix in SUFFIXES and not is_left_out:
+            is_text = file.suffix in SUFFIXES and "__pycache__" not in file.parts
+            if is_text and MAPS not in file.parents:
                 yield file
     yield from (ROOT / name for name in LOOSE if (ROOT / name).exists())
 
@@ -114,6 +118,14 @@ def _replace_scoped(file: Path, text: str, scope: Mapping[str, Any]) -> str:
     if not any(place.match(glob) for glob in scope["files"]):
         return text
     return _replace(text, _words(scope["names"]), scope["names"])
+
+
+def _replace_patterns(file: Path, text: str, scope: Mapping[str, Any]) -> str:
+    place = file.relative_to(ROOT)
+    if any(place.match(glob) for glob in scope["files"]):
+        for rule in scope["rules"]:
+            text = re.sub(rule["find"], rule["replace"], text, flags=re.MULTILINE)
+    return text
 
 
 if __name__ == "__main__":

@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from steersman._launch.plan import LaunchPlan, plan
-from steersman._session.course import Continuation, Course, Flight
-from steersman._session.identity import new_uuid
 from steersman._session.session import Session
+from steersman._session.setup import FlightData, Resumption, SessionSetup
+from steersman._session.uuids import new_uuid
 from steersman.errors import UsageError
 from steersman.options.fields import Options
 from steersman.transports.subprocess import SubprocessTransport
 
 if TYPE_CHECKING:
-    from steersman._session.policing import Policing
+    from steersman._session.requests.policy_hook import PolicyHook
     from steersman.options.servers import McpServer
     from steersman.ports import Clock, JsonObject, Sink, ToolServer, Transport
 
@@ -37,11 +37,11 @@ def build_session(
     options: Options,
     transport: Transport | None,
     clock: Clock,
-    branch: Callable[[str, Mapping[str, object]], Session],
+    fork: Callable[[str, Mapping[str, object]], Session],
 ) -> Session:
     """Return a session with these options, not started.
 
-    Without a transport the CLI runs as a subprocess on this machine. `branch` makes the session
+    Without a transport the CLI runs as a subprocess on this machine. `fork` makes the session
     that `session.fork()` returns.
     """
     options, policy_hook = with_policy_hook(options)
@@ -50,22 +50,22 @@ def build_session(
         check_plugins(options)
     program = cli_program(options, transport)
 
-    def plan_next(how: Continuation) -> LaunchPlan:
+    def plan_next(how: Resumption) -> LaunchPlan:
         return _plan(_next_options(options, how), servers, program, reruns=how.reruns)
 
     first = _plan(options, servers, program)
-    setup = Course(
+    setup = SessionSetup(
         options,
         first,
         transport or SubprocessTransport(),
         servers,
         clock,
         plan_next,
-        adopt=as_tool_server,
-        record=journal_opener(options),
+        as_tool_server=as_tool_server,
+        open_journal=journal_opener(options),
         transcript=transcript_reader(first.launch.env),
-        on_flight=flight_recorder(options),
-        branch=branch,
+        save_flight=flight_recorder(options),
+        fork=fork,
         policy_hook=policy_hook,
     )
     return Session(setup)
@@ -89,7 +89,7 @@ def _plan(
     )
 
 
-def _next_options(options: Options, how: Continuation) -> Options:
+def _next_options(options: Options, how: Resumption) -> Options:
     """Return the options for the next CLI of the same session."""
     if how.is_new:
         # The first options again: a fork that was lost before it was saved must still start with
@@ -126,7 +126,7 @@ def check_plugins(options: Options) -> None:
         skills.check_plugins(options)
 
 
-def with_policy_hook(options: Options) -> tuple[Options, Policing | None]:
+def with_policy_hook(options: Options) -> tuple[Options, PolicyHook | None]:
     """Return the options with the policy's hook before the caller's hooks, and that hook.
 
     Without `policy` and `ask_every_call` there is no such hook.
@@ -134,11 +134,11 @@ def with_policy_hook(options: Options) -> tuple[Options, Policing | None]:
     if options.policy is None and not options.ask_every_call:
         return options, None
     # Most programs have no policy.
-    from steersman._session.policing import Policing  # noqa: PLC0415
-    from steersman.hooks.events.tools import PreToolUse  # noqa: PLC0415
+    from steersman._session.requests.policy_hook import PolicyHook  # noqa: PLC0415
+    from steersman.hooks.events import PreToolUse  # noqa: PLC0415
     from steersman.hooks.registry import Hooks  # noqa: PLC0415
 
-    policy_hook = Policing(options)
+    policy_hook = PolicyHook(options)
     first = Hooks()
     first.on(PreToolUse)(policy_hook)
     return dataclasses.replace(options, hooks=first | options.hooks), policy_hook
@@ -217,13 +217,13 @@ def transcript_reader(env: Mapping[str, str]) -> Callable[[str], list[bytes] | N
     return read
 
 
-def flight_recorder(options: Options) -> Callable[[Flight], None] | None:
+def flight_recorder(options: Options) -> Callable[[FlightData], None] | None:
     """Return what saves a bundle after an error, or `None` if `flight_recorder` is not set."""
     directory = options.flight_recorder
     if directory is None:
         return None
 
-    def save(flight: Flight) -> None:
+    def save(flight: FlightData) -> None:
         from steersman.journal.replaying import replay  # noqa: PLC0415 - only after an error
         from steersman.observe import FlightRecord, record  # noqa: PLC0415 - only after an error
 

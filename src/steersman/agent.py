@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypeVar, overload
 # handlers run in reverse order, so ours runs last.
 import steersman.transports.at_exit  # noqa: F401  # pyright: ignore[reportUnusedImport]
 from steersman._lazy import by_name
-from steersman._session.prompts import Prompt, content_of
+from steersman._session.prompt_content import Prompt, prompt_content
 from steersman.errors import BadOutput, NoOutput, ResumeNotFound, TurnFailed, UsageError
 from steersman.options import checks
 from steersman.options.fields import Options, OptionValue, options_from
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from steersman.journal.results import TurnResult
     from steersman.messages.parsing import Message
     from steersman.ports import Clock, Transport
-    from steersman.tools.output import Shape
+    from steersman.tools._schema.output import Shape
 else:
     __getattr__, __dir__ = by_name(
         __name__,
@@ -79,7 +79,7 @@ class Agent:
     ) -> Session:
         """Return a session that is started, after sending `prompt`. Close it with `aclose()`."""
         if prompt is not None:
-            content_of(prompt)
+            prompt_content(prompt)
         session = self.session(transport=transport, **overrides)
         await session.start()
         if prompt is not None:
@@ -123,7 +123,7 @@ class Agent:
         The session is closed with the last message, and also if the loop is left earlier.
         """
         if not isinstance(prompt, AsyncIterable):
-            content_of(prompt)
+            prompt_content(prompt)
         return Query(self.session(transport=transport, **overrides), prompt)
 
     @overload
@@ -154,7 +154,7 @@ class Agent:
         Raises `TurnFailed` if the turn did not complete. With `output`, raises `NoOutput` if the
         answer has no structured output, and `BadOutput` if that is not a `T`; both have the text.
         """
-        content_of(prompt)
+        prompt_content(prompt)
         shape: Shape[T] | None = None
         if output is not None:
             shape = _shape(output)
@@ -281,13 +281,13 @@ def _checked(transport: Transport | None) -> Transport | None:
 
 
 def _uuid_of(key: str) -> str:
-    from steersman._session.identity import uuid_of  # noqa: PLC0415 - few sessions have a key
+    from steersman._session.uuids import uuid_of  # noqa: PLC0415 - few sessions have a key
 
     return uuid_of("steersman", key)
 
 
 def _shape(output: type[T]) -> Shape[T]:
-    from steersman.tools.output import shape_of  # noqa: PLC0415 - most turns have no output
+    from steersman.tools._schema.output import shape_of  # noqa: PLC0415 - most turns have no output
 
     try:
         return shape_of(output)
