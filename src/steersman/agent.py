@@ -314,7 +314,7 @@ def _read_output(shape: Shape[T], result: TurnResult) -> T:
         return shape.read(result.structured_output)
     except ValueError as error:
         raise BadOutput(
-            f"the structured output does not match the type: {error}",
+            f"the structured output does not fit the type: {error}",
             output=result.structured_output,
             text=result.text,
         ) from error

@@ -82,7 +82,7 @@ NOT_SEEN: Mapping[str, str] = {
     "on_user_dialog": "nothing makes the CLI show a dialog without a login",
     "sinks": "ours alone; tests/stores/test_fan_out.py",
     "journal_memory": "ours alone; tests/_session/test_memory.py",
-    "max_buffer_size": "ours alone; tests/_wire/test_framing.py",
+    "max_buffer_size": "ours alone; tests/_protocol/test_framing.py",
 }
 """Options whose deeds cannot be seen here, and why."""
 

@@ -13,6 +13,7 @@ import pytest
 from steersman.journal import Entry
 from steersman.ports import Sink
 from steersman.stores import JournalFile, read_journal
+from steersman.stores.fan_out import FanOutSink
 from steersman.testing.contracts.sinks import (
     SINK_CONTRACTS,
     MakeSink,
@@ -63,6 +64,29 @@ def in_a_file(folder: Path) -> MakeSink:
     return make
 
 
+def behind_a_fan_out(_folder: Path) -> MakeSink:
+    def make() -> SinkUnderTest:
+        kept, reports = FragileSink(), list[str]()
+        sink = FanOutSink([kept], redact=lambda line: line, report=reports.append)
+        return SinkUnderTest(sink, lambda: kept.entries, kept.fail, lambda: reports)
+
+    return make
+
+
+class FragileSink(MemorySink):
+    """Raises after `fail`, which a sink must not do."""
+
+    _has_failed = False
+
+    def fail(self) -> None:
+        self._has_failed = True
+
+    def write(self, entries: Sequence[Entry]) -> None:
+        if self._has_failed:
+            raise OSError("no space left")
+        super().write(entries)
+
+
 def take_away(path: Path) -> None:
     """Put a file that is open for reading only where the sink has its own: its writes fail."""
     there = path.stat()
@@ -79,7 +103,9 @@ def take_away(path: Path) -> None:
                 os.dup2(nothing.fileno(), int(name))
 
 
-@pytest.mark.parametrize("place", [in_a_file, in_memory], ids=lambda place: place.__name__)
+@pytest.mark.parametrize(
+    "place", [in_a_file, in_memory, behind_a_fan_out], ids=lambda place: place.__name__
+)
 @pytest.mark.parametrize("contract", SINK_CONTRACTS, ids=lambda each: each.__name__)
 def test_a_sink_keeps_its_contract(
     contract: SinkContract, place: Callable[[Path], MakeSink], tmp_path: Path

@@ -126,7 +126,7 @@ class Options:
     """MCP servers by key; the tools of a server are named `mcp__<key>__<tool>`.
 
     Each is a `Toolbox` or another server in this process, or the configuration of a server that the
-    CLI connects to. Or the path of a configuration file.
+    CLI connects to. Instead of a mapping, pass the path of a configuration file.
     """
     require: bool | tuple[str, ...] = ()
     """Keys of MCP servers that must be connected at the start; `True` is all of them.
@@ -145,7 +145,10 @@ class Options:
     permission_prompt_tool_name: str | None = None
     """The MCP tool that decides about tool calls, in place of `can_use_tool`."""
     permission_prompts: Literal["host", "none"] | None = None
-    """`none`: the CLI denies every tool call for which it would request a permission."""
+    """Where the CLI sends permission requests: `host` is your program.
+
+    With `none` the CLI denies every tool call for which it would send one.
+    """
     deps: Any = None
     """Any object that your tools need; they find it as `ToolContext.deps`."""
     policy: Policy | None = None

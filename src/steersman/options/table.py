@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from steersman.options import checks, forms
 from steersman.options.checks import optional
@@ -33,8 +34,8 @@ Normalize: TypeAlias = Callable[[str, object], object]
 """Takes an option's name and the given value, and returns the value to store."""
 
 
-@dataclass(frozen=True, slots=True)
-class Flag:
+# These are structs, not dataclasses: making a dataclass takes time at every import of steersman.
+class Flag(Struct, frozen=True):
     """A command-line flag without a value, passed if the option equals `when`."""
 
     name: str
@@ -46,8 +47,7 @@ class Flag:
         return f"`{self.name}`"
 
 
-@dataclass(frozen=True, slots=True)
-class FlagWithValue:
+class FlagWithValue(Struct, frozen=True):
     """A command-line flag `--name=value`, passed unless the option is `None`."""
 
     name: str
@@ -58,8 +58,7 @@ class FlagWithValue:
         return f"`{self.name}`"
 
 
-@dataclass(frozen=True, slots=True)
-class InitializeField:
+class InitializeField(Struct, frozen=True):
     """A field of the initialize request, sent unless the option is empty, `False` or `None`."""
 
     name: str
@@ -70,8 +69,7 @@ class InitializeField:
         return f"initialize: `{self.name}`"
 
 
-@dataclass(frozen=True, slots=True)
-class EnvVariable:
+class EnvVariable(Struct, frozen=True):
     """An environment variable: a string as given, `true` for `True`; not set for the rest."""
 
     name: str
@@ -82,16 +80,14 @@ class EnvVariable:
         return f"variable `{self.name}`"
 
 
-@dataclass(frozen=True, slots=True)
-class HostOnly:
+class HostOnly(Struct, frozen=True):
     """The launch table does nothing with the option: another part of steersman uses it."""
 
     carrier: str = "not sent: used by steersman itself"
     """Which part uses it, for docs/options.md."""
 
 
-@dataclass(frozen=True, slots=True)
-class Custom:
+class Custom(Struct, frozen=True):
     """A function in `_launch/table.py` adds the option to the launch."""
 
     carrier: str
@@ -101,8 +97,7 @@ class Custom:
 Travels: TypeAlias = Flag | FlagWithValue | InitializeField | EnvVariable | HostOnly | Custom
 
 
-@dataclass(frozen=True, slots=True)
-class Spec:
+class Spec(Struct, frozen=True):
     """All that steersman knows about one option beside its type and its default."""
 
     check: checks.Check
