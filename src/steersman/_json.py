@@ -42,7 +42,7 @@ class TooDeep(ValueError):
     """A value is JSON, but nested beyond what Python can decode."""
 
 
-def loads(line: bytes) -> Any:
+def loads(line: bytes) -> Json:
     """The value on `line`. Raises `ValueError` when it is not JSON, `TooDeep` if beyond reason."""
     try:
         return _decode(line)
@@ -52,7 +52,7 @@ def loads(line: bytes) -> Any:
         return _loads_slowly(line)
 
 
-def _loads_slowly(line: bytes) -> Any:
+def _loads_slowly(line: bytes) -> Json:
     # Bytes that are no UTF-8 are replaced: a question with one in it must still be answered.
     import json  # noqa: PLC0415 - rarely needed
 
@@ -68,7 +68,7 @@ def _to_number(digits: str) -> float:
     return int(digits) if len(digits) < LONGEST_INTEGER else float(digits)
 
 
-def dumps(value: Any) -> bytes:
+def dumps(value: Json) -> bytes:
     """One line of JSON for `value`, which may hold msgspec structs; no newline at its end."""
     try:
         return _encode(value)
@@ -80,7 +80,7 @@ def dumps(value: Any) -> bytes:
         return json.dumps(plain, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: Json) -> Json:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if is_object(value):
@@ -88,22 +88,22 @@ def _finite(value: Any) -> Any:
     return [_finite(each) for each in value] if is_array(value) else value
 
 
-def is_object(found: object) -> TypeGuard[dict[str, Any]]:
+def is_object(found: object) -> TypeGuard[JsonDict]:
     """Whether a decoded value is a JSON object."""
     return isinstance(found, dict)
 
 
-def is_array(found: object) -> TypeGuard[list[Any]]:
+def is_array(found: object) -> TypeGuard[list[Json]]:
     """Whether a decoded value is a JSON array."""
     return isinstance(found, list)
 
 
-def is_mapping(given: object) -> TypeGuard[Mapping[str, Any]]:
+def is_mapping(given: object) -> TypeGuard[JsonObject]:
     """Whether a caller's value can stand for a JSON object."""
     # Nearly always a dict, and asking `abc` takes four times as long.
     return isinstance(given, dict) or isinstance(given, Mapping)  # noqa: SIM101
 
 
-def is_sequence(given: object) -> TypeGuard[Sequence[Any]]:
+def is_sequence(given: object) -> TypeGuard[Sequence[Json]]:
     """Whether a caller's value can stand for a JSON array."""
     return isinstance(given, list | tuple)

@@ -9,11 +9,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
 
 __all__ = ["by_name"]
 
-Doors = tuple[Callable[[str], Any], Callable[[], list[str]]]
+Doors = tuple[Callable[[str], object], Callable[[], list[str]]]
 """A module's `__getattr__` and `__dir__`."""
 
 
@@ -25,7 +24,7 @@ def by_name(module: str, homes: Mapping[str, tuple[str, ...]], *, below: str = "
     room = vars(sys.modules[module])
     home_of = {name: home for home, names in homes.items() for name in names}
 
-    def look_up(name: str) -> Any:
+    def look_up(name: str) -> object:
         if name in home_of:
             home = import_module(f"{below or module}.{home_of[name]}")
             value = room[name] = getattr(home, name)

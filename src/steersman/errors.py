@@ -45,7 +45,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 __all__ = [
     "AlreadyAnswered",
@@ -129,7 +129,7 @@ class SteersmanError(Exception):
         self.hint = hint
         self.evidence = evidence or NO_EVIDENCE
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         # Subclasses take other arguments than `args` says; process pools must still pickle them.
         return _revive, (type(self), self.args, self.__dict__)
 
@@ -480,7 +480,7 @@ class ReaderLagged(SteersmanError):
 
 
 def _revive(
-    cls: type[SteersmanError], args: tuple[Any, ...], fields: dict[str, Any]
+    cls: type[SteersmanError], args: tuple[object, ...], fields: dict[str, object]
 ) -> SteersmanError:
     error = cls.__new__(cls, *args)
     error.args = args

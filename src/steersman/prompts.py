@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
-from typing import Any
 
+from steersman._json import JsonDict
 from steersman.errors import UsageError
 
 __all__ = ["document", "file", "image", "text"]
@@ -27,14 +27,14 @@ _IMAGES = {
 """How each kind of image begins."""
 
 
-def text(words: str) -> dict[str, Any]:
+def text(words: str) -> JsonDict:
     """Words."""
     if not (isinstance(words, str) and words.strip()):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError("words", words, "a text that is not empty")
     return {"type": "text", "text": words}
 
 
-def image(source: bytes | str | Path, media_type: str | None = None) -> dict[str, Any]:
+def image(source: bytes | str | Path, media_type: str | None = None) -> JsonDict:
     """An image, as bytes or by its path: PNG, JPEG, GIF or WebP."""
     data = _read("source", source, LARGEST_IMAGE)
     known = next((kind for start, kind in _IMAGES.items() if data.startswith(start)), None)
@@ -45,7 +45,7 @@ def image(source: bytes | str | Path, media_type: str | None = None) -> dict[str
     return {"type": "image", "source": _encoded(kind or "", data)}
 
 
-def document(source: bytes | str | Path, *, title: str | None = None) -> dict[str, Any]:
+def document(source: bytes | str | Path, *, title: str | None = None) -> JsonDict:
     """A PDF, as bytes or by its path."""
     data = _read("source", source, LARGEST_DOCUMENT)
     if not data.startswith(b"%PDF-"):
@@ -55,7 +55,7 @@ def document(source: bytes | str | Path, *, title: str | None = None) -> dict[st
     return {"type": "document", "source": _encoded("application/pdf", data), **named}
 
 
-def file(path: str | Path, *, title: str | None = None) -> dict[str, Any]:
+def file(path: str | Path, *, title: str | None = None) -> JsonDict:
     """A file of plain text, under its name."""
     _check_title(title)
     data = _read("path", path, LARGEST_DOCUMENT)

@@ -18,6 +18,7 @@ from msgspec import UNSET
 from msgspec.structs import force_setattr
 
 from steersman import _json
+from steersman._struct import set_source
 from steersman._protocol.events import (
     Answered,
     DialogAsked,

@@ -7,8 +7,9 @@ from typing import Any
 from steersman import _json
 from steersman._protocol.events import DialogAsked, ElicitationAsked, PermissionAsked, ToolCalled
 from steersman._session.handlers import Handlers
+from steersman.control.mcp import TOOL_USE_ID_META
 from steersman.journal.snapshot import PendingPermission, PendingToolCall
-from steersman.journal.standing import TOOL_USE_ID, Standing
+from steersman.journal.standing import Standing
 
 __all__ = ["add_open"]
 
@@ -42,7 +43,7 @@ def _permission(asked: PermissionAsked, since: float) -> PendingPermission:
 def _tool_call(asked: ToolCalled, since: float) -> PendingToolCall:
     params = _object(asked.message.get("params"))
     return PendingToolCall(
-        tool_use_id=str(_object(params.get("_meta")).get(TOOL_USE_ID, "")),
+        tool_use_id=str(_object(params.get("_meta")).get(TOOL_USE_ID_META, "")),
         name=str(params.get("name", "")),
         server=asked.server,
         arguments=_object(params.get("arguments")),

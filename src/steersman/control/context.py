@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from msgspec import field
 
+from steersman._json import JsonDict
 from steersman._struct import Readers, many_objects
 from steersman.control.verbs import Answer, Part, Verb
 
@@ -55,19 +56,19 @@ class ContextUsage(Answer, frozen=True, kw_only=True):
     percentage: float = 0
     model: str = ""
     memory_files: list[MemoryFile] = []
-    mcp_tools: list[dict[str, Any]] = []
-    mcp_instructions: list[dict[str, Any]] = []
-    deferred_builtin_tools: list[dict[str, Any]] = []
-    system_tools: list[dict[str, Any]] = []
-    system_prompt_sections: list[dict[str, Any]] = []
-    agents: list[dict[str, Any]] = []
-    slash_commands: dict[str, Any] = {}
-    skills: dict[str, Any] = {}
+    mcp_tools: list[JsonDict] = []
+    mcp_instructions: list[JsonDict] = []
+    deferred_builtin_tools: list[JsonDict] = []
+    system_tools: list[JsonDict] = []
+    system_prompt_sections: list[JsonDict] = []
+    agents: list[JsonDict] = []
+    slash_commands: JsonDict = {}
+    skills: JsonDict = {}
     auto_compact_threshold: int | None = None
     is_auto_compact_enabled: bool = False
-    message_breakdown: dict[str, Any] = {}
-    api_usage: dict[str, Any] | None = None
-    grid_rows: list[list[dict[str, Any]]] = []
+    message_breakdown: JsonDict = {}
+    api_usage: JsonDict | None = None
+    grid_rows: list[list[JsonDict]] = []
     """What the CLI itself would draw."""
 
 
@@ -98,8 +99,8 @@ class SessionUsage(Part, frozen=True, kw_only=True):
     total_duration_ms: float = field(default=0, name="total_duration_ms")
     total_lines_added: int = field(default=0, name="total_lines_added")
     total_lines_removed: int = field(default=0, name="total_lines_removed")
-    model_usage: dict[str, dict[str, Any]] = field(
-        default_factory=dict[str, dict[str, Any]], name="model_usage"
+    model_usage: dict[str, JsonDict] = field(
+        default_factory=dict[str, JsonDict], name="model_usage"
     )
 
 
@@ -110,8 +111,8 @@ class UsageReport(Answer, frozen=True, kw_only=True):
     subscription_type: str | None = field(default=None, name="subscription_type")
     rate_limits_available: bool = field(default=False, name="rate_limits_available")
     """False with an API key: there are no such limits."""
-    rate_limits: dict[str, Any] | None = field(default=None, name="rate_limits")
-    behaviors: dict[str, Any] | None = None
+    rate_limits: JsonDict | None = field(default=None, name="rate_limits")
+    behaviors: JsonDict | None = None
 
 
 class GetUsage(Verb[UsageReport], frozen=True, kw_only=True, tag="get_usage"):

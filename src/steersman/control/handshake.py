@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from msgspec import field
 
+from steersman._json import JsonDict
 from steersman._struct import Readers, many_objects
 from steersman.control.models import ModelInfo
 from steersman.control.skills import AgentInfo, CommandInfo
@@ -66,24 +67,24 @@ class Initialize(Verb[Initialized], frozen=True, kw_only=True, tag="initialize")
 
     TIMEOUT: ClassVar[float | None] = 120.0
 
-    hooks: dict[str, list[dict[str, Any]]] | None = None
-    agents: dict[str, Any] | None = None
+    hooks: dict[str, list[JsonDict]] | None = None
+    agents: JsonDict | None = None
     sdk_mcp_servers: list[str] | None = field(default=None, name="sdkMcpServers")
-    sdk_mcp_server_configs: dict[str, dict[str, Any]] | None = field(
+    sdk_mcp_server_configs: dict[str, JsonDict] | None = field(
         default=None, name="sdkMcpServerConfigs"
     )
-    sdk_mcp_server_manifests: dict[str, dict[str, Any]] | None = field(
+    sdk_mcp_server_manifests: dict[str, JsonDict] | None = field(
         default=None, name="sdkMcpServerManifests"
     )
     sdk_mcp_server_manifests_origin: Literal["host_per_send"] | None = field(
         default=None, name="sdkMcpServerManifestsOrigin"
     )
-    json_schema: dict[str, Any] | None = field(default=None, name="jsonSchema")
+    json_schema: JsonDict | None = field(default=None, name="jsonSchema")
     system_prompt: list[str] | None = field(default=None, name="systemPrompt")
     append_system_prompt: str | None = field(default=None, name="appendSystemPrompt")
     system_prompt_snapshot: bool | None = field(default=None, name="systemPromptSnapshot")
     plan_mode_instructions: str | None = field(default=None, name="planModeInstructions")
-    managed_settings: dict[str, Any] | None = field(default=None, name="managedSettings")
+    managed_settings: JsonDict | None = field(default=None, name="managedSettings")
     tool_aliases: dict[str, str] | None = field(default=None, name="toolAliases")
     exclude_dynamic_sections: bool | None = field(default=None, name="excludeDynamicSections")
     title: str | None = None
@@ -93,4 +94,4 @@ class Initialize(Verb[Initialized], frozen=True, kw_only=True, tag="initialize")
     forward_subagent_text: bool | None = field(default=None, name="forwardSubagentText")
     supported_dialog_kinds: list[str] | None = field(default=None, name="supportedDialogKinds")
     per_task_stop_affordance: bool | None = field(default=None, name="perTaskStopAffordance")
-    plugins: list[dict[str, Any]] | None = None
+    plugins: list[JsonDict] | None = None

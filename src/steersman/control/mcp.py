@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from msgspec import field
 
+from steersman._json import Json, JsonDict
 from steersman._struct import Readers, many_objects
 from steersman.control.verbs import Answer, Milliseconds, Part, Text, ToolName, UiUri, Verb, check
 from steersman.errors import UsageError
@@ -51,7 +52,7 @@ class McpToolInfo(Part, frozen=True, kw_only=True):
 
     name: str = ""
     description: str = ""
-    annotations: dict[str, Any] = {}
+    annotations: JsonDict = {}
 
 
 class McpServerStatus(Part, frozen=True, kw_only=True):
@@ -64,7 +65,7 @@ class McpServerStatus(Part, frozen=True, kw_only=True):
     """`connected`, `pending`, `failed`, `disabled` or `needs-auth`."""
     error: str = ""
     server_info: McpServerInfo = field(default_factory=McpServerInfo)
-    config: dict[str, Any] = {}
+    config: JsonDict = {}
     transport: str = ""
     scope: str = ""
     source: str = ""
@@ -120,7 +121,7 @@ class McpSetServers(Verb[McpServersSet], frozen=True, kw_only=True, tag="mcp_set
 
     TIMEOUT: ClassVar[float | None] = 120.0
 
-    servers: dict[str, dict[str, Any]]
+    servers: dict[str, JsonDict]
     """Configurations by name; `{"type": "sdk", "name": ...}` is a server in this process."""
 
     def __post_init__(self) -> None:
@@ -145,8 +146,8 @@ class Staging(Part, frozen=True, kw_only=True):
     ok: bool = True
     error_code: str = field(default="", name="error_code")
     detail: str = ""
-    outputs: list[dict[str, Any]] = []
-    inputs_used: list[Any] = field(default_factory=list[Any], name="inputs_used")
+    outputs: list[JsonDict] = []
+    inputs_used: list[Json] = field(default_factory=list[Json], name="inputs_used")
     refusal_limit: bool = field(default=False, name="refusal_limit")
     """So many calls were refused that no more will run in this conversation."""
 
@@ -154,10 +155,10 @@ class Staging(Part, frozen=True, kw_only=True):
 class McpCallResult(Answer, frozen=True, kw_only=True):
     """What a tool gave back."""
 
-    content: str | list[dict[str, Any]] = ""
+    content: str | list[JsonDict] = ""
     """The text that the model would read; blocks, as the tool made them, if it was not for it."""
-    structured_content: dict[str, Any] | None = None
-    meta: dict[str, Any] = field(default_factory=dict[str, Any], name="_meta")
+    structured_content: JsonDict | None = None
+    meta: JsonDict = field(default_factory=JsonDict, name="_meta")
     staging: Staging = field(default_factory=Staging)
     """Look at `staging.ok` after a call with `timeout_ms`: it is not refused when it fails."""
 
@@ -176,7 +177,7 @@ class McpCall(Verb[McpCallResult], frozen=True, kw_only=True, tag="mcp_call"):
     }
 
     tool: ToolName
-    arguments: dict[str, Any] = {}
+    arguments: JsonDict = {}
     timeout_ms: Milliseconds | None = None
     expires_at: str | None = None
     result_not_for_model: bool = False
@@ -199,7 +200,7 @@ class ResourceContents(Part, frozen=True, kw_only=True):
     mime_type: str = ""
     text: str | None = None
     blob: str | None = None
-    meta: dict[str, Any] = field(default_factory=dict[str, Any], name="_meta")
+    meta: JsonDict = field(default_factory=JsonDict, name="_meta")
 
 
 class McpResource(Answer, frozen=True, kw_only=True):
@@ -224,7 +225,7 @@ class McpMessage(Verb[Answer], frozen=True, kw_only=True, tag="mcp_message"):
     """Pass a notification from a tool server in this process to the CLI."""
 
     server_name: str
-    message: dict[str, Any]
+    message: JsonDict
 
 
 class OverrideSet(Answer, frozen=True, kw_only=True):

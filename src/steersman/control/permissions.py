@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from msgspec import field
 
+from steersman._json import JsonDict
 from steersman._struct import Readers, many_objects
 from steersman.control.verbs import Answer, Part, Verb
 
@@ -53,10 +54,10 @@ class PermissionState(Part, frozen=True, kw_only=True):
     READERS: ClassVar[Readers] = {"rules": many_objects(PermissionRule)}
 
     rules: list[PermissionRule] = []
-    workspace_directories: list[dict[str, Any]] = []
+    workspace_directories: list[JsonDict] = []
     original_cwd: str = ""
     managed_only: bool = False
-    errors: list[dict[str, Any]] = []
+    errors: list[JsonDict] = []
 
 
 class PermissionRules(Answer, frozen=True, kw_only=True):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from msgspec import field
 
+from steersman._json import Json, JsonDict
 from steersman._struct import Readers, many_objects
 from steersman.control.verbs import Answer, Part, Verb
 
@@ -28,7 +29,7 @@ class SettingsSource(Part, frozen=True, kw_only=True):
 
     source: str = ""
     """`userSettings`, `projectSettings`, `localSettings`, `flagSettings`, ..."""
-    settings: dict[str, Any] = {}
+    settings: JsonDict = {}
 
 
 class Settings(Answer, frozen=True, kw_only=True):
@@ -36,13 +37,13 @@ class Settings(Answer, frozen=True, kw_only=True):
 
     READERS: ClassVar[Readers] = {"sources": many_objects(SettingsSource)}
 
-    effective: dict[str, Any] = {}
+    effective: JsonDict = {}
     sources: list[SettingsSource] = []
-    applied: dict[str, Any] = {}
+    applied: JsonDict = {}
     """What the CLI made of them: the model, the effort, ..."""
-    errors: list[dict[str, Any]] = []
+    errors: list[JsonDict] = []
     """Files that were skipped, and why; nothing else tells of them."""
-    withheld: Any = None
+    withheld: Json = None
 
 
 class GetSettings(Verb[Settings], frozen=True, kw_only=True, tag="get_settings"):
@@ -52,14 +53,14 @@ class GetSettings(Verb[Settings], frozen=True, kw_only=True, tag="get_settings")
 class ApplyFlagSettings(Verb[Answer], frozen=True, kw_only=True, tag="apply_flag_settings"):
     """Change settings for this session only; `None` takes a key away."""
 
-    settings: dict[str, Any]
+    settings: JsonDict
 
 
 class UpdateSettings(Verb[Answer], frozen=True, kw_only=True, tag="update_settings"):
     """Write a setting to a file; few keys are allowed, and only in sources that are read."""
 
     source: Literal["localSettings", "userSettings"]
-    settings: dict[str, Any]
+    settings: JsonDict
 
 
 class HookEventInfo(Part, frozen=True, kw_only=True):
@@ -111,9 +112,9 @@ class HooksListing(Answer, frozen=True, kw_only=True):
     event_catalog: list[HookEventInfo] = []
     """Every event that this CLI knows."""
     policy: HookPolicy = field(default_factory=HookPolicy)
-    safe_mode: dict[str, Any] | None = None
-    bare_mode: dict[str, Any] | None = None
-    errors: list[dict[str, Any]] = []
+    safe_mode: JsonDict | None = None
+    bare_mode: JsonDict | None = None
+    errors: list[JsonDict] = []
 
 
 class GetHooksListing(Verb[HooksListing], frozen=True, kw_only=True, tag="get_hooks_listing"):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from msgspec import field
 
+from steersman._json import JsonDict
 from steersman._struct import Readers, many_objects
 from steersman.control.mcp import McpServerStatus
 from steersman.control.verbs import Answer, Part, Verb
@@ -105,7 +106,7 @@ class ReloadPlugins(Verb[PluginsReloaded], frozen=True, kw_only=True, tag="reloa
 
     hold_on_cache_impact: bool = False
     """Change nothing that would make the prompt be paid for anew."""
-    add_plugins: list[dict[str, Any]] | None = None
+    add_plugins: list[JsonDict] | None = None
     refuse_if_busy: bool = False
     """Be refused while a turn runs."""
 

@@ -6,13 +6,13 @@ To add a block, write its class here (or in `server_tools`, if the API made it) 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 from msgspec.structs import force_setattr
 
 from steersman import _json
-from steersman._json import JsonDict
+from steersman._json import Json, JsonDict
 from steersman._struct import CONVERT_ERRORS, SOURCE, Path, WireStruct, set_source
 from steersman.messages.server_tools import ServerBlock
 
@@ -40,7 +40,7 @@ class TextBlock(WireStruct, frozen=True, kw_only=True, tag="text"):
     """Plain prose."""
 
     text: str = ""
-    citations: list[dict[str, Any]] | None = None
+    citations: list[JsonDict] | None = None
 
 
 class ThinkingBlock(WireStruct, frozen=True, kw_only=True, tag="thinking"):
@@ -61,9 +61,9 @@ class ToolUseBlock(WireStruct, frozen=True, kw_only=True, tag="tool_use"):
 
     id: str = ""
     name: str = ""
-    input: dict[str, Any] = {}
+    input: JsonDict = {}
 
-    def typed(self) -> ToolInput | dict[str, Any]:
+    def typed(self) -> ToolInput | JsonDict:
         """The input as the class of its tool, such as `BashInput`; `input` if it is not built in.
 
         What does not fit is its default there; `raw` of the typed input has it as it came.
@@ -79,23 +79,23 @@ class ToolResultBlock(WireStruct, frozen=True, kw_only=True, tag="tool_result"):
     """What a tool gave back."""
 
     tool_use_id: str = ""
-    content: str | list[dict[str, Any]] | None = None
+    content: str | list[JsonDict] | None = None
     is_error: bool | None = None
 
 
 class ImageBlock(WireStruct, frozen=True, kw_only=True, tag="image"):
     """A picture, inline or by reference."""
 
-    source: dict[str, Any] = {}
+    source: JsonDict = {}
 
 
 class DocumentBlock(WireStruct, frozen=True, kw_only=True, tag="document"):
     """A document, inline or by reference."""
 
-    source: dict[str, Any] = {}
+    source: JsonDict = {}
     title: str | None = None
     context: str | None = None
-    citations: dict[str, Any] | None = None
+    citations: JsonDict | None = None
 
 
 class SearchResultBlock(WireStruct, frozen=True, kw_only=True, tag="search_result"):
@@ -103,8 +103,8 @@ class SearchResultBlock(WireStruct, frozen=True, kw_only=True, tag="search_resul
 
     source: str = ""
     title: str = ""
-    content: list[dict[str, Any]] = []
-    citations: dict[str, Any] | None = None
+    content: list[JsonDict] = []
+    citations: JsonDict | None = None
 
 
 class ContainerUploadBlock(WireStruct, frozen=True, kw_only=True, tag="container_upload"):
@@ -155,12 +155,12 @@ def set_places(blocks: str | list[KnownBlock], root: bytes | JsonDict, path: Pat
             force_setattr(block, SOURCE, (root, (*path, position)))
 
 
-def read_blocks(found: Any) -> list[list[Block]]:
+def read_blocks(found: Json) -> list[list[Block]]:
     """The blocks of a list with some that this release does not know; nothing if it is no list."""
     return [[_read_block(block) for block in found]] if _json.is_array(found) else []
 
 
-def _read_block(found: Any) -> Block:
+def _read_block(found: Json) -> Block:
     try:
         return cast("Block", msgspec.convert(found, KnownBlock))
     except CONVERT_ERRORS:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec import field
 
+from steersman._json import Json
 from steersman._struct import WireStruct
 from steersman.messages.base import MessageWire
 from steersman.messages.system import SystemWire
@@ -47,7 +46,7 @@ class RateLimitInfo(WireStruct, frozen=True, kw_only=True, rename="camel"):
     overage_in_use: bool | None = None
     overage_enabled: bool | None = None
     surpassed_threshold: float | None = None
-    limit_scope: Any = None
+    limit_scope: Json = None
     error_code: str | None = None
     can_user_purchase_credits: bool | None = None
     has_chargeable_saved_payment_method: bool | None = None

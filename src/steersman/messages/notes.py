@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from steersman._json import Json
 from steersman._struct import Readers, WireStruct, many
 from steersman.messages.system import SystemWire
 
@@ -52,7 +53,7 @@ class Memory(WireStruct, frozen=True, kw_only=True):
 
     path: str | None = None
     scope: str | None = None
-    content: Any = None
+    content: Json = None
 
 
 class MemoryRecall(SystemWire, frozen=True, kw_only=True, tag="memory_recall"):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, cast, get_args
+from typing import cast, get_args
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from steersman import _json
+from steersman._struct import set_source
+from steersman._json import Json, JsonDict
 from steersman._struct import (
     DECODE_ERRORS,
     SOURCE,
@@ -71,7 +73,7 @@ read_assistant = msgspec.json.Decoder(Assistant).decode
 """Decode an assistant line strictly. The caller calls `set_line` when the message is first read."""
 
 
-def parse_message(line: bytes | dict[str, Any]) -> Message:
+def parse_message(line: bytes | JsonDict) -> Message:
     """The message on `line` (or in an object already decoded).
 
     Raises `UsageError` when it is not a JSON object; nothing else makes it raise.
@@ -138,7 +140,7 @@ def _class_of(line: bytes) -> type[WireStruct]:
     return _BY_TYPE.get(kind.type, UnknownMessage)
 
 
-def _loose_kind(found: Any) -> _Kind:
+def _loose_kind(found: Json) -> _Kind:
     if not _json.is_object(found):
         raise ValueError("not a JSON object")
     words = [found.get(key) for key in ("type", "subtype")]
@@ -146,7 +148,7 @@ def _loose_kind(found: Any) -> _Kind:
     return _Kind(kind or "", subtype)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Json) -> Json:
     """What stands for `value` on the wire; what came over it is given back as it was."""
     if _json.is_array(value):
         return [_plain(each) for each in value]

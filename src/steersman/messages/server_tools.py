@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from steersman._json import Json, JsonDict
 from steersman._struct import WireStruct
 
 __all__ = [
@@ -30,14 +29,14 @@ class ServerToolUseBlock(WireStruct, frozen=True, kw_only=True, tag="server_tool
 
     id: str = ""
     name: str = ""
-    input: dict[str, Any] = {}
+    input: JsonDict = {}
 
 
 class ServerToolResult(WireStruct, frozen=True, kw_only=True):
     """What every result of a tool of the API has."""
 
     tool_use_id: str = ""
-    content: Any = None
+    content: Json = None
 
 
 class WebSearchToolResultBlock(
@@ -88,14 +87,14 @@ class McpToolUseBlock(WireStruct, frozen=True, kw_only=True, tag="mcp_tool_use")
     id: str = ""
     name: str = ""
     server_name: str = ""
-    input: dict[str, Any] = {}
+    input: JsonDict = {}
 
 
 class McpToolResultBlock(WireStruct, frozen=True, kw_only=True, tag="mcp_tool_result"):
     """What such a server gave back."""
 
     tool_use_id: str = ""
-    content: str | list[dict[str, Any]] | None = None
+    content: str | list[JsonDict] | None = None
     is_error: bool = False
 
 

@@ -7,11 +7,12 @@ To add an event or a delta, write its class here and name it in its union.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, cast, get_args
+from typing import ClassVar, cast, get_args
 
 import msgspec
 
 from steersman import _json
+from steersman._json import Json, JsonDict
 from steersman._struct import CONVERT_ERRORS, Readers, WireStruct, by_tag, read_leniently
 
 __all__ = [
@@ -51,7 +52,7 @@ class InputJsonDelta(WireStruct, frozen=True, kw_only=True, tag="input_json_delt
 class CitationsDelta(WireStruct, frozen=True, kw_only=True, tag="citations_delta"):
     """One more place that the prose refers to."""
 
-    citation: dict[str, Any] = {}
+    citation: JsonDict = {}
 
 
 class ThinkingDelta(WireStruct, frozen=True, kw_only=True, tag="thinking_delta"):
@@ -87,17 +88,17 @@ Delta = KnownDelta | UnknownDelta
 class MessageStart(WireStruct, frozen=True, kw_only=True, tag="message_start"):
     """An answer begins; this is its head."""
 
-    message: dict[str, Any] = {}
+    message: JsonDict = {}
 
 
 class ContentBlockStart(WireStruct, frozen=True, kw_only=True, tag="content_block_start"):
     """A block begins, empty."""
 
     index: int = 0
-    content_block: dict[str, Any] = {}
+    content_block: JsonDict = {}
 
 
-def read_delta(found: Any) -> list[Delta]:
+def read_delta(found: Json) -> list[Delta]:
     """Read a piece that may be newer than this release."""
     return [_read(_DELTAS, UnknownDelta, found)]
 
@@ -120,8 +121,8 @@ class ContentBlockStop(WireStruct, frozen=True, kw_only=True, tag="content_block
 class MessageDelta(WireStruct, frozen=True, kw_only=True, tag="message_delta"):
     """Why the answer ends, and the tokens so far."""
 
-    delta: dict[str, Any] = {}
-    usage: dict[str, Any] = {}
+    delta: JsonDict = {}
+    usage: JsonDict = {}
 
 
 class MessageStop(WireStruct, frozen=True, kw_only=True, tag="message_stop"):
@@ -153,12 +154,14 @@ _EVENTS = by_tag(get_args(KnownEvent))
 _DELTAS = by_tag(get_args(KnownDelta))
 
 
-def read_event(found: dict[str, Any]) -> ApiEvent:
+def read_event(found: JsonDict) -> ApiEvent:
     """Read an event of the API; never raises."""
     return cast("ApiEvent", _read(_EVENTS, UnknownEvent, found))
 
 
-def _read(classes: Mapping[str, type[WireStruct]], otherwise: type[WireStruct], found: Any) -> Any:
+def _read(
+    classes: Mapping[str, type[WireStruct]], otherwise: type[WireStruct], found: Json
+) -> Json:
     place = found if _json.is_object(found) else {}
     kind = place.get("type")
     cls = classes.get(kind, otherwise) if isinstance(kind, str) else otherwise

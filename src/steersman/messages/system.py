@@ -12,10 +12,11 @@ To add one, write its class in the file of its topic and name it in that file's 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from msgspec import field
 
+from steersman._json import JsonDict
 from steersman._struct import Readers, WireStruct, many
 from steersman.messages.base import MessageWire
 
@@ -51,14 +52,14 @@ class Init(SystemWire, frozen=True, kw_only=True, tag="init"):
     cwd: str = ""
     model: str = ""
     tools: list[str] = []
-    mcp_servers: list[dict[str, Any]] = []
+    mcp_servers: list[JsonDict] = []
     permission_mode: str = field(default="", name="permissionMode")
     slash_commands: list[str] = []
     terminal_slash_commands: list[str] = []
     agents: list[str] = []
     skills: list[str] = []
-    plugins: list[dict[str, Any]] = []
-    plugin_errors: list[dict[str, Any]] = []
+    plugins: list[JsonDict] = []
+    plugin_errors: list[JsonDict] = []
     claude_code_version: str = ""
     api_key_source: str = field(default="", name="apiKeySource")
     output_style: str = ""
@@ -95,7 +96,7 @@ class Status(SystemWire, frozen=True, kw_only=True, tag="status"):
 class CompactBoundary(SystemWire, frozen=True, kw_only=True, tag="compact_boundary"):
     """History before this point was summed up."""
 
-    compact_metadata: dict[str, Any] = {}
+    compact_metadata: JsonDict = {}
     logical_parent_uuid: str | None = None
 
 

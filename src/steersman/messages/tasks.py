@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from steersman._json import JsonDict
 from steersman._struct import Readers, WireStruct, many, one
 from steersman.messages.system import SystemWire
 
@@ -36,7 +37,7 @@ class McpResourceLink(WireStruct, frozen=True, kw_only=True, rename="camel"):
     description: str | None = None
     mime_type: str | None = None
     size: float | None = None
-    annotations: dict[str, Any] | None = None
+    annotations: JsonDict | None = None
 
 
 class TaskStarted(SystemWire, frozen=True, kw_only=True, tag="task_started"):
@@ -77,7 +78,7 @@ class TaskUpdated(SystemWire, frozen=True, kw_only=True, tag="task_updated"):
 
     task_id: str = ""
     run_id: str | None = None
-    patch: dict[str, Any] = {}
+    patch: JsonDict = {}
 
 
 class TaskNotification(SystemWire, frozen=True, kw_only=True, tag="task_notification"):
@@ -104,7 +105,7 @@ class TaskNotification(SystemWire, frozen=True, kw_only=True, tag="task_notifica
 class BackgroundTasksChanged(SystemWire, frozen=True, kw_only=True, tag="background_tasks_changed"):
     """All tasks that run in the background now."""
 
-    tasks: list[dict[str, Any]] = []
+    tasks: list[JsonDict] = []
 
 
 TaskMessage = TaskStarted | TaskProgress | TaskUpdated | TaskNotification | BackgroundTasksChanged

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from msgspec import field
 
+from steersman._json import Json, JsonDict
 from steersman._struct import Readers, WireStruct, many
 from steersman.messages.base import MessageWire
 from steersman.messages.system import SystemWire
@@ -25,21 +26,21 @@ class TranscriptMirror(MessageWire, frozen=True, kw_only=True, tag="transcript_m
     """What the CLI has just written to its own session file."""
 
     file_path: str = field(default="", name="filePath")
-    entries: list[dict[str, Any]] = []
+    entries: list[JsonDict] = []
 
 
 class MirrorError(SystemWire, frozen=True, kw_only=True, tag="mirror_error"):
     """A copy of the session file misses something; the file itself does not."""
 
     error: str = ""
-    key: dict[str, Any] | None = None
+    key: JsonDict | None = None
 
 
 class SessionWritesLost(SystemWire, frozen=True, kw_only=True, tag="session_writes_lost"):
     """The session file could not be written, by a full disk or the like."""
 
     error_code: str = ""
-    lost: Any = None
+    lost: Json = None
     transcript_session_ids: list[str] | None = None
 
 

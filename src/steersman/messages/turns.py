@@ -5,11 +5,12 @@ To add one, write its class here and name it in the union below.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import field
 from msgspec.structs import force_setattr
 
+from steersman._json import Json, JsonDict
 from steersman._struct import SOURCE, Readers, WireStruct, named, one, place_of, set_source
 from steersman.messages.base import MessageWire
 from steersman.messages.content import (
@@ -56,7 +57,7 @@ class MessageOrigin(WireStruct, frozen=True, kw_only=True, rename="camel"):
     name: str | None = None
     from_session: str | None = None
     sender_task_id: str | None = None
-    body: Any = None
+    body: Json = None
     verified_peer_pid: int | None = None
     subkind: str | None = None
     fire_reason: str | None = None
@@ -83,16 +84,16 @@ class User(MessageWire, frozen=True, kw_only=True, tag="user"):
     uuid: str | None = None
     is_replay: bool = field(default=False, name="isReplay")
     is_synthetic: bool = field(default=False, name="isSynthetic")
-    tool_use_result: Any = None
+    tool_use_result: Json = None
     """The tool's own object, a text on error; `typed_output` makes it the tool's class."""
     priority: str | None = None
     origin: MessageOrigin | None = None
     should_query: bool | None = field(default=None, name="shouldQuery")
     timestamp: str | None = None
-    client_composed: Any = None
-    pasted_content: Any = None
-    inline_pastes: Any = None
-    file_attachments: Any = None
+    client_composed: Json = None
+    pasted_content: Json = None
+    inline_pastes: Json = None
+    file_attachments: Json = None
     agent_id: str | None = None
     subagent_type: str | None = None
     task_description: str | None = None
@@ -140,7 +141,7 @@ class Assistant(MessageWire, frozen=True, kw_only=True, tag="assistant"):
     user_message_uuids: list[str] = []
     resume_reason: str | None = None
     resumed_from_incomplete_thinking: bool | None = None
-    supersedes: Any = None
+    supersedes: Json = None
     agent_id: str | None = None
     subagent_type: str | None = None
     task_description: str | None = None
@@ -172,7 +173,7 @@ class Assistant(MessageWire, frozen=True, kw_only=True, tag="assistant"):
 class StreamEvent(MessageWire, frozen=True, kw_only=True, tag="stream_event"):
     """A piece of an answer still being written: the API's own event."""
 
-    event: dict[str, Any] = {}
+    event: JsonDict = {}
     session_id: str = ""
     parent_tool_use_id: str | None = None
     uuid: str | None = None
@@ -181,7 +182,7 @@ class StreamEvent(MessageWire, frozen=True, kw_only=True, tag="stream_event"):
     user_message_uuid: str | None = None
     user_message_uuids: list[str] | None = None
     resume_reason: str | None = None
-    abandoned_blocks: dict[str, Any] | None = None
+    abandoned_blocks: JsonDict | None = None
     """On the last event of a stream that broke: the blocks to take back."""
 
     def typed(self) -> ApiEvent:
@@ -197,7 +198,7 @@ class DeferredToolUse(WireStruct, frozen=True, kw_only=True):
 
     id: str = ""
     name: str = ""
-    input: dict[str, Any] = {}
+    input: JsonDict = {}
 
 
 class Result(MessageWire, frozen=True, kw_only=True, tag="result"):
@@ -217,15 +218,15 @@ class Result(MessageWire, frozen=True, kw_only=True, tag="result"):
     session_id: str = ""
     uuid: str | None = None
     result: str | None = None
-    structured_output: Any = None
+    structured_output: Json = None
     deferred_tool_use: DeferredToolUse | None = None
-    permission_denials: list[dict[str, Any]] = []
+    permission_denials: list[JsonDict] = []
     local_command: str | None = None
     # How it ended.
     stop_reason: str | None = None
     terminal_reason: str | None = None
     startup_failure_reason: str | None = None
-    invalid_config_file: Any = None
+    invalid_config_file: Json = None
     errors: list[str] = []
     api_error_status: int | None = None
     # Whose it is.
@@ -243,8 +244,8 @@ class Result(MessageWire, frozen=True, kw_only=True, tag="result"):
     model_usage: dict[str, ModelUsage] = field(
         default_factory=dict[str, ModelUsage], name="modelUsage"
     )
-    model_usage_since_last_result: dict[str, Any] = {}
-    credential_expires_at: Any = None
+    model_usage_since_last_result: JsonDict = {}
+    credential_expires_at: Json = None
     fast_mode_state: str | None = None
     fast_mode_disabled_reason: str | None = None
     # How long it took, and where the time went.
@@ -279,7 +280,7 @@ class ToolProgress(MessageWire, frozen=True, kw_only=True, tag="tool_progress"):
     task_id: str | None = None
     heartbeat: bool | None = None
     subagent_type: str | None = None
-    subagent_retry: Any = None
+    subagent_retry: Json = None
     session_id: str = ""
     uuid: str | None = None
 
@@ -300,8 +301,8 @@ class CommandLifecycle(MessageWire, frozen=True, kw_only=True, tag="command_life
     command_uuid: str = ""
     state: str = ""
     wakeup_source: str | None = None
-    scheduled_for: Any = None
-    ran_ahead: Any = None
+    scheduled_for: Json = None
+    ran_ahead: Json = None
     session_id: str = ""
     uuid: str | None = None
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec import field
 
+from steersman._json import Json, JsonDict
 from steersman._struct import WireStruct
 
 __all__ = ["ContextUsage", "ModelUsage", "Usage", "UsageReport"]
@@ -50,16 +49,16 @@ class ContextUsage(WireStruct, frozen=True, kw_only=True):
     total_tokens: int = 0
     raw_max_tokens: int = 0
     percentage: float = 0.0
-    over_limit: Any = None
-    categories: list[dict[str, Any]] = []
-    mcp_tools: list[dict[str, Any]] = []
-    memory_files: list[dict[str, Any]] = []
-    agents: list[dict[str, Any]] = []
-    skills: Any = None
+    over_limit: Json = None
+    categories: list[JsonDict] = []
+    mcp_tools: list[JsonDict] = []
+    memory_files: list[JsonDict] = []
+    agents: list[JsonDict] = []
+    skills: Json = None
 
 
 class UsageReport(WireStruct, frozen=True, kw_only=True):
     """The session's cost and what is left of the plan's limits."""
 
-    session: dict[str, Any] = {}
-    rate_limits: Any = None
+    session: JsonDict = {}
+    rate_limits: Json = None

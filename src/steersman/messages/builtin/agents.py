@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from msgspec import field
 
+from steersman._json import Json, JsonDict
 from steersman._struct import Readers, one
 from steersman.messages.builtin.base import ToolInput, ToolOutput
 from steersman.messages.usage import Usage
@@ -49,15 +50,15 @@ class AgentOutput(ToolOutput, frozen=True, kw_only=True):
     agent_type: str | None = None
     prompt: str | None = None
     description: str | None = None
-    content: list[dict[str, Any]] | None = None
+    content: list[JsonDict] | None = None
     resolved_model: str | None = None
-    models_used: Any = None
+    models_used: Json = None
     total_tool_use_count: int | None = None
     total_duration_ms: float | None = None
     total_tokens: int | None = None
     usage: Usage | None = None
     tools_used: list[str] | None = None
-    tool_stats: dict[str, Any] | None = None
+    tool_stats: JsonDict | None = None
     is_async: bool | None = None
     output_file: str | None = None
     can_read_output_file: bool | None = None
@@ -78,8 +79,8 @@ class ListAgentsOutput(ToolOutput, frozen=True, kw_only=True):
     """Who is there, in words; `sections` has the same in pieces."""
 
     listing: str | None = None
-    sections: list[Any] | None = None
-    notes: list[Any] | None = None
+    sections: list[Json] | None = None
+    notes: list[Json] | None = None
 
 
 class SendMessageInput(ToolInput, frozen=True, kw_only=True):
@@ -116,7 +117,7 @@ class WorkflowInput(ToolInput, frozen=True, kw_only=True):
     name: str | None = None
     description: str | None = None
     title: str | None = None
-    args: Any = None
+    args: Json = None
     script_path: str | None = field(default=None, name="scriptPath")
     resume_from_run_id: str | None = field(default=None, name="resumeFromRunId")
 

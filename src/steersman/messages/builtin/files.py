@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from msgspec import field
 
+from steersman._json import Json, JsonDict
 from steersman._struct import Readers, many, one
 from steersman.messages.builtin.base import Part, ToolInput, ToolOutput
 
@@ -49,8 +50,8 @@ class FileContent(Part, frozen=True, kw_only=True, rename="camel"):
     base64: str | None = None
     type: str | None = None
     original_size: int | None = None
-    dimensions: dict[str, Any] | None = None
-    cells: list[Any] | None = None
+    dimensions: JsonDict | None = None
+    cells: list[Json] | None = None
     count: int | None = None
     output_dir: str | None = None
 
@@ -62,9 +63,9 @@ class FileReadOutput(ToolOutput, frozen=True, kw_only=True):
 
     type: str | None = None
     file: FileContent | None = None
-    artifact_read: Any = None
-    first_page: Any = None
-    pages: Any = None
+    artifact_read: Json = None
+    first_page: Json = None
+    pages: Json = None
 
 
 class FileWriteInput(ToolInput, frozen=True, kw_only=True):
@@ -94,9 +95,9 @@ class FileWriteOutput(ToolOutput, frozen=True, kw_only=True):
     content: str | None = None
     structured_patch: list[Hunk] | None = None
     original_file: str | None = None
-    git_diff: dict[str, Any] | None = None
+    git_diff: JsonDict | None = None
     user_modified: bool | None = None
-    staged: Any = None
+    staged: Json = None
 
 
 class FileEditInput(ToolInput, frozen=True, kw_only=True):
@@ -120,8 +121,8 @@ class FileEditOutput(ToolOutput, frozen=True, kw_only=True):
     structured_patch: list[Hunk] | None = None
     user_modified: bool | None = None
     replace_all: bool | None = None
-    git_diff: dict[str, Any] | None = None
-    staged: Any = None
+    git_diff: JsonDict | None = None
+    staged: Json = None
 
 
 class NotebookEditInput(ToolInput, frozen=True, kw_only=True):

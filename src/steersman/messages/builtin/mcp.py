@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from steersman._json import Json
 from steersman._struct import Readers, many
 from steersman.messages.builtin.base import Part, ToolInput, ToolOutput
 
@@ -69,7 +70,7 @@ class ReadMcpResourceOutput(ToolOutput, frozen=True, kw_only=True):
     READERS: ClassVar[Readers] = {"contents": many(McpResourceContent)}
 
     contents: list[McpResourceContent] | None = None
-    error: Any = None
+    error: Json = None
 
 
 class ReadMcpResourceDirInput(ToolInput, frozen=True, kw_only=True):
@@ -85,7 +86,7 @@ class ReadMcpResourceDirOutput(ToolOutput, frozen=True, kw_only=True):
     READERS: ClassVar[Readers] = {"resources": many(McpResource)}
 
     resources: list[McpResource] | None = None
-    error: Any = None
+    error: Json = None
 
 
 class RefreshMcpToolsInput(ToolInput, frozen=True, kw_only=True):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from steersman._json import Json
 from steersman._struct import Readers, many
 from steersman.messages.builtin.base import Part, ToolInput, ToolOutput
 
@@ -108,12 +109,12 @@ class RemoteTriggerInput(ToolInput, frozen=True, kw_only=True):
     trigger_id: str | None = None
     session_id: str | None = None
     cursor: str | None = None
-    body: Any = None
+    body: Json = None
 
 
 class RemoteTriggerOutput(ToolOutput, frozen=True, kw_only=True):
     """What the other side said."""
 
     status: int | None = None
-    json: Any = None
+    json: Json = None
     summary: str | None = None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from msgspec import field
 
+from steersman._json import Json
 from steersman._struct import Readers, one
 from steersman.messages.builtin.base import Part, ToolInput, ToolOutput
 
@@ -42,7 +43,7 @@ class BashOutput(ToolOutput, frozen=True, kw_only=True):
     raw_output_path: str | None = None
     persisted_output_path: str | None = None
     persisted_output_size: int | None = None
-    structured_content: list[Any] | None = None
+    structured_content: list[Json] | None = None
     return_code_interpretation: str | None = None
     timed_out_after_ms: float | None = None
     background_task_id: str | None = None
@@ -52,8 +53,8 @@ class BashOutput(ToolOutput, frozen=True, kw_only=True):
     background_wakes_owner: bool | None = None
     dangerously_disable_sandbox: bool | None = None
     stale_read_file_state_hint: str | None = None
-    gh_rate_limit_hint: Any = None
-    git_operation: Any = None
+    gh_rate_limit_hint: Json = None
+    git_operation: Json = None
 
 
 class PowerShellInput(ToolInput, frozen=True, kw_only=True):

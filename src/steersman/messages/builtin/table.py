@@ -6,11 +6,12 @@ To add a tool, write its classes in the file of their topic and give the tool a 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from steersman import _json
+from steersman._json import Json, JsonDict
 from steersman._struct import CONVERT_ERRORS, read_leniently, set_source
 from steersman.messages.builtin import (
     agents,
@@ -155,13 +156,13 @@ LISTS: Mapping[type[ToolOutput], str] = {
 PartT = TypeVar("PartT", bound=Part)
 
 
-def typed_input(tool_name: str, given: dict[str, Any]) -> ToolInput | dict[str, Any]:
+def typed_input(tool_name: str, given: JsonDict) -> ToolInput | JsonDict:
     """What `tool_name` was given, as its class; `given` itself if the tool is not built in."""
     cls = INPUTS.get(ALIASES.get(tool_name, tool_name))
     return given if cls is None else _read(cls, given)
 
 
-def typed_output(tool_name: str, value: Any) -> ToolOutput | Any:
+def typed_output(tool_name: str, value: Json) -> ToolOutput | Json:
     """What `tool_name` gave back, such as `User.tool_use_result`, as its class.
 
     `value` itself if the tool is not built in or declares nothing, and if it is a text: an error.
@@ -174,7 +175,7 @@ def typed_output(tool_name: str, value: Any) -> ToolOutput | Any:
     return _read(cls, value) if _json.is_object(value) else value
 
 
-def _read(cls: type[PartT], found: dict[str, Any]) -> PartT:
+def _read(cls: type[PartT], found: JsonDict) -> PartT:
     try:
         value = msgspec.convert(found, cls)
     except CONVERT_ERRORS:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from msgspec import field
 
+from steersman._json import JsonDict
 from steersman._struct import Readers, many, one
 from steersman.messages.builtin.base import Part, ToolInput, ToolOutput
 
@@ -44,7 +45,7 @@ class TaskCreateInput(ToolInput, frozen=True, kw_only=True):
     subject: str = ""
     description: str = ""
     active_form: str | None = field(default=None, name="activeForm")
-    metadata: dict[str, Any] | None = None
+    metadata: JsonDict | None = None
 
 
 class TaskCreateOutput(ToolOutput, frozen=True, kw_only=True):
@@ -80,7 +81,7 @@ class TaskUpdateInput(ToolInput, frozen=True, kw_only=True, rename="camel"):
     add_blocks: list[str] | None = None
     add_blocked_by: list[str] | None = None
     owner: str | None = None
-    metadata: dict[str, Any] | None = None
+    metadata: JsonDict | None = None
 
 
 class StatusChange(Part, frozen=True, kw_only=True):

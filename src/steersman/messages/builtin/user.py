@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from steersman._json import Json, JsonDict
 from steersman._struct import Readers, many
 from steersman.messages.builtin.base import Part, ToolInput, ToolOutput
 
@@ -55,8 +56,8 @@ class AskUserQuestionInput(ToolInput, frozen=True, kw_only=True):
 
     questions: list[Question] = []
     answers: dict[str, str] | None = None
-    annotations: dict[str, Any] | None = None
-    metadata: dict[str, Any] | None = None
+    annotations: JsonDict | None = None
+    metadata: JsonDict | None = None
 
 
 class AskUserQuestionOutput(ToolOutput, frozen=True, kw_only=True):
@@ -65,9 +66,9 @@ class AskUserQuestionOutput(ToolOutput, frozen=True, kw_only=True):
     READERS: ClassVar[Readers] = {"questions": many(Question)}
 
     questions: list[Question] | None = None
-    answers: dict[str, Any] | None = None
-    response: Any = None
-    annotations: dict[str, Any] | None = None
+    answers: JsonDict | None = None
+    response: Json = None
+    annotations: JsonDict | None = None
     afk_timeout_ms: float | None = None
 
 
@@ -76,7 +77,7 @@ class SendUserMessageInput(ToolInput, frozen=True, kw_only=True):
 
     message: str = ""
     status: str = ""
-    attachments: list[Any] | None = None
+    attachments: list[Json] | None = None
 
 
 class SendUserFileInput(ToolInput, frozen=True, kw_only=True):
@@ -97,7 +98,7 @@ class PushNotificationOutput(ToolOutput, frozen=True, kw_only=True):
     push_sent: bool | None = None
     local_sent: bool | None = None
     disabled_reason: str | None = None
-    sent_at: Any = None
+    sent_at: Json = None
 
 
 class ReadNotificationsInput(ToolInput, frozen=True, kw_only=True):
@@ -107,9 +108,9 @@ class ReadNotificationsInput(ToolInput, frozen=True, kw_only=True):
 class ReadNotificationsOutput(ToolOutput, frozen=True, kw_only=True, rename=None):
     """What has come in."""
 
-    notifications: list[Any] | None = None
+    notifications: list[Json] | None = None
     remaining: int | None = None
-    read_at: Any = None
+    read_at: Json = None
 
 
 class SendFeedbackInput(ToolInput, frozen=True, kw_only=True):

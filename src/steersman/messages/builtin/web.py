@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from steersman._json import Json
 from steersman.messages.builtin.base import ToolInput, ToolOutput
 
 __all__ = ["WebFetchInput", "WebFetchOutput", "WebSearchInput", "WebSearchOutput"]
@@ -26,7 +25,7 @@ class WebFetchOutput(ToolOutput, frozen=True, kw_only=True):
     bytes: int | None = None
     result: str | None = None
     duration_ms: float | None = None
-    artifact_read: Any = None
+    artifact_read: Json = None
 
 
 class WebSearchInput(ToolInput, frozen=True, kw_only=True):
@@ -41,6 +40,6 @@ class WebSearchOutput(ToolOutput, frozen=True, kw_only=True):
     """What was found; `results` mixes lists of links with prose."""
 
     query: str | None = None
-    results: list[Any] | None = None
+    results: list[Json] | None = None
     duration_seconds: float | None = None
     search_count: int | None = None
