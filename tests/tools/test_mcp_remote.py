@@ -297,7 +297,7 @@ async def test_while_it_is_away_calls_fail_at_once_and_say_why(tmp_path: Path) -
 
         write_program(program, config)
         third = await host.text_of("add", a=1, b=2)
-    assert first.startswith("the tool server 'pump' is not ready: failed: FileNotFoundError")
+    assert first.startswith("the MCP server 'pump' is not ready: failed: FileNotFoundError")
     assert first == second == third
     assert len(log.read_text().splitlines()) == 1
 
