@@ -18,7 +18,6 @@ from msgspec import UNSET
 from msgspec.structs import force_setattr
 
 from steersman import _json
-from steersman._struct import set_source
 from steersman._protocol.events import (
     Answered,
     DialogAsked,

@@ -1,4 +1,4 @@
-"""Verbs about what a conversation holds and costs."""
+"""Verbs about the context window and the cost of a conversation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 
 
 class ContextCategory(Part, frozen=True, kw_only=True):
-    """One kind of thing in the context window."""
+    """One category of tokens in the context window."""
 
     id: str = ""
     name: str = ""
@@ -34,7 +34,7 @@ class ContextCategory(Part, frozen=True, kw_only=True):
 
 
 class MemoryFile(Part, frozen=True, kw_only=True):
-    """A memory file, such as CLAUDE.md, that stands in the context."""
+    """A memory file in the context, such as CLAUDE.md."""
 
     path: str = ""
     type: str = ""
@@ -42,7 +42,7 @@ class MemoryFile(Part, frozen=True, kw_only=True):
 
 
 class ContextUsage(Answer, frozen=True, kw_only=True):
-    """How full the context window is, and of what."""
+    """The use of the context window, by category."""
 
     READERS: ClassVar[Readers] = {
         "categories": many_objects(ContextCategory),
@@ -69,30 +69,30 @@ class ContextUsage(Answer, frozen=True, kw_only=True):
     message_breakdown: JsonDict = {}
     api_usage: JsonDict | None = None
     grid_rows: list[list[JsonDict]] = []
-    """What the CLI itself would draw."""
+    """The cells of the grid that the CLI draws in a terminal."""
 
 
 class GetContextUsage(Verb[ContextUsage], frozen=True, kw_only=True, tag="get_context_usage"):
-    """Ask how full the context window is."""
+    """Request the use of the context window."""
 
     TIMEOUT: ClassVar[float | None] = 120.0
 
     detail: Literal["summary", "full"] | None = None
-    """`full` has the API count tokens several times; `summary` estimates."""
+    """`full` makes several API calls to count tokens; `summary` estimates."""
 
 
 class SessionCost(Answer, frozen=True, kw_only=True):
-    """What the session has cost, in words."""
+    """The cost of the session, as a text."""
 
     text: str = ""
 
 
 class GetSessionCost(Verb[SessionCost], frozen=True, kw_only=True, tag="get_session_cost"):
-    """Ask what the session has cost, as the CLI would print it."""
+    """Request the cost of the session, as the CLI would print it."""
 
 
 class SessionUsage(Part, frozen=True, kw_only=True):
-    """What one session has used."""
+    """The cost, the times and the changed lines of one session."""
 
     total_cost_usd: float = field(default=0.0, name="total_cost_usd")
     total_api_duration_ms: float = field(default=0, name="total_api_duration_ms")
@@ -105,20 +105,20 @@ class SessionUsage(Part, frozen=True, kw_only=True):
 
 
 class UsageReport(Answer, frozen=True, kw_only=True):
-    """What was used, and what a subscription still allows."""
+    """The usage of the session, and what is left of the limits of a subscription."""
 
     session: SessionUsage = field(default_factory=SessionUsage)
     subscription_type: str | None = field(default=None, name="subscription_type")
     rate_limits_available: bool = field(default=False, name="rate_limits_available")
-    """False with an API key: there are no such limits."""
+    """False with an API key, which has no such limits."""
     rate_limits: JsonDict | None = field(default=None, name="rate_limits")
     behaviors: JsonDict | None = None
 
 
 class GetUsage(Verb[UsageReport], frozen=True, kw_only=True, tag="get_usage"):
-    """Ask what was used, and what a subscription still allows."""
+    """Request the usage of the session and the limits of a subscription."""
 
     TIMEOUT: ClassVar[float | None] = 120.0
 
     skip_behaviors: bool = False
-    """Leave out what takes long: reading the past sessions of this machine."""
+    """Skip the analysis of past sessions of this machine, which takes long."""

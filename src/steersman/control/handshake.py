@@ -1,4 +1,4 @@
-"""The verb that opens a conversation, and what a CLI tells of itself in return."""
+"""The initialize request and its answer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["AccountInfo", "Initialize", "Initialized"]
 
 
 class AccountInfo(Part, frozen=True, kw_only=True):
-    """Who pays, as far as the CLI tells."""
+    """The account that pays, as far as the CLI reports it."""
 
     email: str | None = None
     organization: str | None = None
@@ -27,7 +27,7 @@ class AccountInfo(Part, frozen=True, kw_only=True):
 
 
 class Initialized(Answer, frozen=True, kw_only=True):
-    """What this CLI is and can do."""
+    """The version, the capabilities, the models and the commands of this CLI."""
 
     READERS: ClassVar[Readers] = {
         "commands": many_objects(CommandInfo),
@@ -47,7 +47,7 @@ class Initialized(Answer, frozen=True, kw_only=True):
     claude_code_version: str = field(default="", name="claude_code_version")
     current_permission_mode: str = field(default="", name="current_permission_mode")
     capabilities: list[str] = []
-    """A part of what `system/init` lists at the start of each turn."""
+    """Some of the capabilities that `system/init` lists at the start of each turn."""
     hook_on_failure_supported: bool = field(default=False, name="hook_on_failure_supported")
     hooks_applied: bool | None = field(default=None, name="hooks_applied")
     plugins_applied: bool | None = field(default=None, name="plugins_applied")
@@ -59,10 +59,10 @@ class Initialized(Answer, frozen=True, kw_only=True):
 
 
 class Initialize(Verb[Initialized], frozen=True, kw_only=True, tag="initialize"):
-    """Open the conversation: hooks, tool servers, prompts, agents.
+    """Open the connection: hooks, in-process MCP servers, system prompts, agents.
 
-    A session sends it by itself. Sent again, its hooks replace the earlier ones, guards included;
-    without any those stay.
+    A session sends this request itself. If it is sent again, its hooks replace all earlier ones,
+    guards included; without hooks, the earlier ones stay.
     """
 
     TIMEOUT: ClassVar[float | None] = 120.0

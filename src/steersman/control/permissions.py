@@ -1,4 +1,4 @@
-"""Verbs about what may run unasked."""
+"""Verbs about permission modes and rules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 
 
 class PermissionModeSet(Answer, frozen=True, kw_only=True):
-    """The mode now in force."""
+    """The permission mode in force."""
 
     mode: str = ""
 
@@ -29,27 +29,27 @@ class PermissionModeSet(Answer, frozen=True, kw_only=True):
 class SetPermissionMode(
     Verb[PermissionModeSet], frozen=True, kw_only=True, tag="set_permission_mode"
 ):
-    """Ask more, ask less, or plan only; questions that are open stay open.
+    """Change the permission mode. Open permission requests stay open.
 
-    `bypassPermissions` is refused unless the CLI was started for it.
+    `bypassPermissions` is refused unless the CLI was started with permission to use it.
     """
 
     mode: Literal["default", "acceptEdits", "auto", "bypassPermissions", "dontAsk", "plan"]
 
 
 class PermissionRule(Part, frozen=True, kw_only=True):
-    """One rule."""
+    """One permission rule."""
 
     behavior: str = ""
     """`allow`, `deny` or `ask`."""
     rule: str = ""
-    """Such as `Bash(git log:*)`."""
+    """The rule in the CLI's syntax, such as `Bash(git log:*)`."""
     source: str = ""
     editability: str = ""
 
 
 class PermissionState(Part, frozen=True, kw_only=True):
-    """The rules in force, and where they hold."""
+    """The permission rules in force, and the directories they apply to."""
 
     READERS: ClassVar[Readers] = {"rules": many_objects(PermissionRule)}
 
@@ -61,7 +61,7 @@ class PermissionState(Part, frozen=True, kw_only=True):
 
 
 class PermissionRules(Answer, frozen=True, kw_only=True):
-    """The rules in force."""
+    """The permission rules in force."""
 
     state: PermissionState = field(default_factory=PermissionState)
 
@@ -69,4 +69,4 @@ class PermissionRules(Answer, frozen=True, kw_only=True):
 class ListPermissionRules(
     Verb[PermissionRules], frozen=True, kw_only=True, tag="list_permission_rules"
 ):
-    """Ask which rules are in force."""
+    """Request the permission rules in force."""

@@ -9,7 +9,6 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from steersman import _json
-from steersman._struct import set_source
 from steersman._json import Json, JsonDict
 from steersman._struct import (
     DECODE_ERRORS,

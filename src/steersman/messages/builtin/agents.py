@@ -1,4 +1,4 @@
-"""Tools that put others to work: subagents, peers, skills, workflows."""
+"""Tools that start or address agents: subagents, other agents, skills, workflows."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class AgentInput(ToolInput, frozen=True, kw_only=True):
 
 
 class AgentOutput(ToolOutput, frozen=True, kw_only=True):
-    """What a subagent did, or, with `status` `async_launched`, where it can be followed."""
+    """The result of a subagent. If `status` is `async_launched`, where to follow its progress."""
 
     READERS: ClassVar[Readers] = {"usage": one(Usage)}
 
@@ -69,14 +69,14 @@ class AgentOutput(ToolOutput, frozen=True, kw_only=True):
 
 
 class ListAgentsInput(ToolInput, frozen=True, kw_only=True):
-    """`ListAgents`: see who else is there."""
+    """`ListAgents`: list the other agents."""
 
     channel: str | None = None
     q: str | None = None
 
 
 class ListAgentsOutput(ToolOutput, frozen=True, kw_only=True):
-    """Who is there, in words; `sections` has the same in pieces."""
+    """The other agents, as a text in `listing` and as data in `sections`."""
 
     listing: str | None = None
     sections: list[Json] | None = None
@@ -84,7 +84,7 @@ class ListAgentsOutput(ToolOutput, frozen=True, kw_only=True):
 
 
 class SendMessageInput(ToolInput, frozen=True, kw_only=True):
-    """`SendMessage`: write to another agent."""
+    """`SendMessage`: send a message to another agent."""
 
     to: str = ""
     message: str = ""
@@ -93,25 +93,25 @@ class SendMessageInput(ToolInput, frozen=True, kw_only=True):
 
 
 class SubagentHandbackInput(ToolInput, frozen=True, kw_only=True):
-    """`SubagentHandback`: a subagent returns. Known by name only; `raw` has what it gave."""
+    """`SubagentHandback`: a subagent returns. Its fields are not declared; `raw` has them."""
 
 
 class SkillInput(ToolInput, frozen=True, kw_only=True):
-    """`Skill`: follow a skill."""
+    """`Skill`: use a skill."""
 
     skill: str = ""
     args: str | None = None
 
 
 class SkillOutput(ToolOutput, frozen=True, kw_only=True):
-    """Whether there is such a skill."""
+    """Whether the skill was found."""
 
     success: bool | None = None
     command_name: str | None = None
 
 
 class WorkflowInput(ToolInput, frozen=True, kw_only=True):
-    """`Workflow`: run a script that leads many agents."""
+    """`Workflow`: run a script that drives several agents."""
 
     script: str | None = None
     name: str | None = None
@@ -123,7 +123,7 @@ class WorkflowInput(ToolInput, frozen=True, kw_only=True):
 
 
 class WorkflowOutput(ToolOutput, frozen=True, kw_only=True):
-    """The run that was started."""
+    """The workflow run that was started."""
 
     status: str | None = None
     task_id: str | None = None

@@ -30,7 +30,7 @@ __all__ = [
 
 
 class FileReadInput(ToolInput, frozen=True, kw_only=True):
-    """`Read`: show a file."""
+    """`Read`: read a file."""
 
     file_path: str = ""
     offset: int | None = None
@@ -40,7 +40,7 @@ class FileReadInput(ToolInput, frozen=True, kw_only=True):
 
 
 class FileContent(Part, frozen=True, kw_only=True, rename="camel"):
-    """What was read: lines of text, or a picture, a notebook, a document."""
+    """The content that was read: lines of text, an image, a notebook or a document."""
 
     file_path: str | None = None
     content: str | None = None
@@ -57,7 +57,7 @@ class FileContent(Part, frozen=True, kw_only=True, rename="camel"):
 
 
 class FileReadOutput(ToolOutput, frozen=True, kw_only=True):
-    """What `Read` gave; `type` tells text from pictures, notebooks and documents."""
+    """The result of `Read`; `type` distinguishes text, images, notebooks and documents."""
 
     READERS: ClassVar[Readers] = {"file": one(FileContent)}
 
@@ -69,14 +69,14 @@ class FileReadOutput(ToolOutput, frozen=True, kw_only=True):
 
 
 class FileWriteInput(ToolInput, frozen=True, kw_only=True):
-    """`Write`: put a whole file."""
+    """`Write`: write a whole file."""
 
     file_path: str = ""
     content: str = ""
 
 
 class Hunk(Part, frozen=True, kw_only=True, rename="camel"):
-    """A place where a file changed, as a patch tells it."""
+    """A changed range of lines, as in a patch."""
 
     old_start: int = 0
     old_lines: int = 0
@@ -86,7 +86,7 @@ class Hunk(Part, frozen=True, kw_only=True, rename="camel"):
 
 
 class FileWriteOutput(ToolOutput, frozen=True, kw_only=True):
-    """What `Write` did; `type` is `create` or `update`."""
+    """The result of `Write`; `type` is `create` or `update`."""
 
     READERS: ClassVar[Readers] = {"structured_patch": many(Hunk)}
 
@@ -110,7 +110,7 @@ class FileEditInput(ToolInput, frozen=True, kw_only=True):
 
 
 class FileEditOutput(ToolOutput, frozen=True, kw_only=True):
-    """What `Edit` did."""
+    """The result of `Edit`."""
 
     READERS: ClassVar[Readers] = {"structured_patch": many(Hunk)}
 
@@ -136,7 +136,7 @@ class NotebookEditInput(ToolInput, frozen=True, kw_only=True):
 
 
 class NotebookEditOutput(ToolOutput, frozen=True, kw_only=True, rename=None):
-    """What `NotebookEdit` did."""
+    """The result of `NotebookEdit`."""
 
     new_source: str | None = None
     old_source: str | None = None
@@ -170,7 +170,7 @@ class GlobOutput(ToolOutput, frozen=True, kw_only=True):
 
 
 class GrepInput(ToolInput, frozen=True, kw_only=True):
-    """`Grep`: find text in files. Its flags have words here."""
+    """`Grep`: find text in files. Flags such as `-B` have descriptive names here."""
 
     pattern: str = ""
     path: str | None = None
@@ -190,7 +190,7 @@ class GrepInput(ToolInput, frozen=True, kw_only=True):
 
 
 class GrepOutput(ToolOutput, frozen=True, kw_only=True):
-    """What `Grep` found; `mode` tells lines from files and counts."""
+    """The matches; `mode` distinguishes lines, files and counts."""
 
     mode: str | None = None
     num_files: int | None = None
@@ -206,4 +206,4 @@ class GrepOutput(ToolOutput, frozen=True, kw_only=True):
 
 
 class LSPInput(ToolInput, frozen=True, kw_only=True):
-    """`LSP`: ask a language server. Known by name only; `raw` has what was asked."""
+    """`LSP`: send a request to a language server. Its fields are not declared; `raw` has them."""

@@ -1,4 +1,4 @@
-"""Tools of services around the CLI: artifacts, projects, designs, proposed skills."""
+"""Tools of hosted services: artifacts, projects, designs, proposed skills."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = [
 
 
 class ArtifactInput(ToolInput, frozen=True, kw_only=True):
-    """`Artifact`: publish a page, or look at those published; `action` says which."""
+    """`Artifact`: publish a page, or read published ones, as `action` selects."""
 
     action: str | None = None
     file_path: str | None = None
@@ -45,7 +45,7 @@ class ArtifactInput(ToolInput, frozen=True, kw_only=True):
 
 
 class ArtifactOutput(ToolOutput, frozen=True, kw_only=True, rename=None):
-    """What came of it; which fields are there depends on the action."""
+    """The result of `Artifact`; the action decides which fields are set."""
 
     url: str | None = None
     path: str | None = None
@@ -93,7 +93,7 @@ class ArtifactOutput(ToolOutput, frozen=True, kw_only=True, rename=None):
 
 
 class ProjectsInput(ToolInput, frozen=True, kw_only=True):
-    """`Projects`: look into a project's files, or write one; `method` says which."""
+    """`Projects`: read, search or write files of a project, as `method` selects."""
 
     method: str = ""
     path: str | None = None
@@ -105,7 +105,7 @@ class ProjectsInput(ToolInput, frozen=True, kw_only=True):
 
 
 class ProjectsOutput(ToolOutput, frozen=True, kw_only=True, rename=None):
-    """What came of it; which fields are there depends on the method."""
+    """The result of `Projects`; the method decides which fields are set."""
 
     method: str | None = None
     notice: str | None = None
@@ -134,14 +134,14 @@ class ProjectsOutput(ToolOutput, frozen=True, kw_only=True, rename=None):
 
 
 class ClaudeDesignInput(ToolInput, frozen=True, kw_only=True):
-    """`ClaudeDesign`: do something in a design; `operation` says what."""
+    """`ClaudeDesign`: run an operation on a design."""
 
     operation: str = ""
     arguments: JsonDict = {}
 
 
 class ClaudeDesignOutput(ToolOutput, frozen=True, kw_only=True):
-    """What came of it."""
+    """The result of the operation."""
 
     operation: str | None = None
     content: Json = None
@@ -149,12 +149,12 @@ class ClaudeDesignOutput(ToolOutput, frozen=True, kw_only=True):
 
 
 class ProposeSkillsInput(ToolInput, frozen=True, kw_only=True):
-    """`propose_skills`: suggest what might become a skill."""
+    """`propose_skills`: propose new skills."""
 
     proposals: list[JsonDict] = []
 
 
 class ProposeSkillsOutput(ToolOutput, frozen=True, kw_only=True):
-    """How many were suggested."""
+    """The number of proposals."""
 
     proposal_count: int | None = None

@@ -1,4 +1,4 @@
-"""Tools that look at tool servers, and at tools themselves."""
+"""Tools about MCP servers, and about tools."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 
 
 class McpResource(Part, frozen=True, kw_only=True, rename="camel"):
-    """Something that a tool server offers to be read."""
+    """A resource that an MCP server offers."""
 
     uri: str = ""
     name: str = ""
@@ -36,13 +36,13 @@ class McpResource(Part, frozen=True, kw_only=True, rename="camel"):
 
 
 class ListMcpResourcesInput(ToolInput, frozen=True, kw_only=True):
-    """`ListMcpResourcesTool`: see what servers offer."""
+    """`ListMcpResourcesTool`: list the resources of MCP servers."""
 
     server: str | None = None
 
 
 class ListMcpResourcesOutput(ToolOutput, frozen=True, kw_only=True):
-    """What servers offer; the tool gives the bare list."""
+    """The resources. On the wire this output is a list, not an object."""
 
     READERS: ClassVar[Readers] = {"resources": many(McpResource)}
 
@@ -50,14 +50,14 @@ class ListMcpResourcesOutput(ToolOutput, frozen=True, kw_only=True):
 
 
 class ReadMcpResourceInput(ToolInput, frozen=True, kw_only=True):
-    """`ReadMcpResourceTool`: read something that a server offers."""
+    """`ReadMcpResourceTool`: read a resource."""
 
     server: str = ""
     uri: str = ""
 
 
 class McpResourceContent(Part, frozen=True, kw_only=True, rename="camel"):
-    """A piece of what was read."""
+    """One content item of a resource."""
 
     uri: str = ""
     mime_type: str | None = None
@@ -65,7 +65,7 @@ class McpResourceContent(Part, frozen=True, kw_only=True, rename="camel"):
 
 
 class ReadMcpResourceOutput(ToolOutput, frozen=True, kw_only=True):
-    """What was read."""
+    """The contents of the resource."""
 
     READERS: ClassVar[Readers] = {"contents": many(McpResourceContent)}
 
@@ -74,14 +74,14 @@ class ReadMcpResourceOutput(ToolOutput, frozen=True, kw_only=True):
 
 
 class ReadMcpResourceDirInput(ToolInput, frozen=True, kw_only=True):
-    """`ReadMcpResourceDirTool`: see what stands below something that a server offers."""
+    """`ReadMcpResourceDirTool`: list the resources below another one."""
 
     server: str = ""
     uri: str = ""
 
 
 class ReadMcpResourceDirOutput(ToolOutput, frozen=True, kw_only=True):
-    """What stands below it."""
+    """The resources below the given one."""
 
     READERS: ClassVar[Readers] = {"resources": many(McpResource)}
 
@@ -90,13 +90,13 @@ class ReadMcpResourceDirOutput(ToolOutput, frozen=True, kw_only=True):
 
 
 class RefreshMcpToolsInput(ToolInput, frozen=True, kw_only=True):
-    """`RefreshMcpTools`: ask servers again which tools they have."""
+    """`RefreshMcpTools`: request the tool lists of MCP servers again."""
 
     server: str | None = None
 
 
 class RefreshedMcpServer(Part, frozen=True, kw_only=True, rename="camel"):
-    """A server that was asked, and what came of it."""
+    """An MCP server, and the result of the refresh."""
 
     server: str = ""
     status: str = ""
@@ -105,7 +105,7 @@ class RefreshedMcpServer(Part, frozen=True, kw_only=True, rename="camel"):
 
 
 class RefreshMcpToolsOutput(ToolOutput, frozen=True, kw_only=True):
-    """The servers that were asked; the tool gives the bare list."""
+    """The servers. On the wire this output is a list, not an object."""
 
     READERS: ClassVar[Readers] = {"servers": many(RefreshedMcpServer)}
 
@@ -113,11 +113,11 @@ class RefreshMcpToolsOutput(ToolOutput, frozen=True, kw_only=True):
 
 
 class WaitForMcpServersInput(ToolInput, frozen=True, kw_only=True):
-    """`WaitForMcpServers`: wait until they are up. Known by name only; `raw` has the rest."""
+    """`WaitForMcpServers`: wait for MCP servers to connect. `raw` has the undeclared fields."""
 
 
 class ToolSearchInput(ToolInput, frozen=True, kw_only=True):
-    """`ToolSearch`: get the schemas of tools that are only named so far."""
+    """`ToolSearch`: load the schemas of deferred tools."""
 
     query: str = ""
     max_results: float = 0

@@ -1,4 +1,4 @@
-"""Tools that let work begin later, or elsewhere."""
+"""Tools that schedule prompts and trigger remote runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 
 
 class CronCreateInput(ToolInput, frozen=True, kw_only=True):
-    """`CronCreate`: say a prompt at certain times."""
+    """`CronCreate`: schedule a prompt with a cron expression."""
 
     cron: str = ""
     prompt: str = ""
@@ -33,7 +33,7 @@ class CronCreateInput(ToolInput, frozen=True, kw_only=True):
 
 
 class CronCreateOutput(ToolOutput, frozen=True, kw_only=True):
-    """The job, and when it runs."""
+    """The new job, and when it runs next."""
 
     id: str | None = None
     human_schedule: str | None = None
@@ -44,24 +44,24 @@ class CronCreateOutput(ToolOutput, frozen=True, kw_only=True):
 
 
 class CronDeleteInput(ToolInput, frozen=True, kw_only=True):
-    """`CronDelete`: end a job."""
+    """`CronDelete`: delete a job."""
 
     id: str = ""
 
 
 class CronDeleteOutput(ToolOutput, frozen=True, kw_only=True):
-    """The job that was ended."""
+    """The deleted job."""
 
     id: str | None = None
     ended_loop_wakeup: bool | None = None
 
 
 class CronListInput(ToolInput, frozen=True, kw_only=True):
-    """`CronList`: look at all jobs."""
+    """`CronList`: list all jobs."""
 
 
 class CronJob(Part, frozen=True, kw_only=True, rename="camel"):
-    """A prompt and its times."""
+    """A scheduled prompt."""
 
     id: str = ""
     cron: str | None = None
@@ -82,7 +82,7 @@ class CronListOutput(ToolOutput, frozen=True, kw_only=True):
 
 
 class ScheduleWakeupInput(ToolInput, frozen=True, kw_only=True, rename="camel"):
-    """`ScheduleWakeup`: go on after a while, or stop doing so."""
+    """`ScheduleWakeup`: continue after a delay, or cancel that."""
 
     delay_seconds: float | None = None
     reason: str | None = None
@@ -92,7 +92,7 @@ class ScheduleWakeupInput(ToolInput, frozen=True, kw_only=True, rename="camel"):
 
 
 class ScheduleWakeupOutput(ToolOutput, frozen=True, kw_only=True):
-    """When it goes on."""
+    """When the conversation continues."""
 
     scheduled_for: float | None = None
     """Milliseconds since 1970."""
@@ -103,7 +103,7 @@ class ScheduleWakeupOutput(ToolOutput, frozen=True, kw_only=True):
 
 
 class RemoteTriggerInput(ToolInput, frozen=True, kw_only=True):
-    """`RemoteTrigger`: see or start what runs elsewhere."""
+    """`RemoteTrigger`: list or start remote runs."""
 
     action: str = ""
     trigger_id: str | None = None
@@ -113,7 +113,7 @@ class RemoteTriggerInput(ToolInput, frozen=True, kw_only=True):
 
 
 class RemoteTriggerOutput(ToolOutput, frozen=True, kw_only=True):
-    """What the other side said."""
+    """The answer of the remote service."""
 
     status: int | None = None
     json: Json = None

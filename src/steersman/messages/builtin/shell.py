@@ -1,4 +1,4 @@
-"""Tools that run commands, watch them, and stop them."""
+"""Tools that run, monitor and stop commands."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class BashInput(ToolInput, frozen=True, kw_only=True):
 
 
 class BashOutput(ToolOutput, frozen=True, kw_only=True):
-    """What a command printed, or where it goes on in the background."""
+    """The output of a command, or the id of the background task that runs it."""
 
     stdout: str | None = None
     stderr: str | None = None
@@ -58,7 +58,7 @@ class BashOutput(ToolOutput, frozen=True, kw_only=True):
 
 
 class PowerShellInput(ToolInput, frozen=True, kw_only=True):
-    """`PowerShell`: run a command there; `timeout` is in milliseconds."""
+    """`PowerShell`: run a PowerShell command; `timeout` is in milliseconds."""
 
     command: str = ""
     timeout: float | None = None
@@ -68,14 +68,14 @@ class PowerShellInput(ToolInput, frozen=True, kw_only=True):
 
 
 class MonitorSocket(Part, frozen=True, kw_only=True):
-    """A web socket to listen to."""
+    """A web socket to monitor."""
 
     url: str = ""
     protocols: list[str] | None = None
 
 
 class MonitorInput(ToolInput, frozen=True, kw_only=True):
-    """`Monitor`: watch a command or a socket and be told of each line."""
+    """`Monitor`: watch a command or a web socket and notify the model of each line."""
 
     READERS: ClassVar[Readers] = {"ws": one(MonitorSocket)}
 
@@ -86,7 +86,7 @@ class MonitorInput(ToolInput, frozen=True, kw_only=True):
 
 
 class MonitorOutput(ToolOutput, frozen=True, kw_only=True):
-    """The task that watches."""
+    """The background task that monitors."""
 
     task_id: str | None = None
     timeout_ms: float | None = None
@@ -94,14 +94,14 @@ class MonitorOutput(ToolOutput, frozen=True, kw_only=True):
 
 
 class TaskStopInput(ToolInput, frozen=True, kw_only=True):
-    """`TaskStop`: end a background task; `shell_id` is its older name."""
+    """`TaskStop`: stop a background task; `shell_id` is an older name of `task_id`."""
 
     task_id: str | None = None
     shell_id: str | None = None
 
 
 class TaskStopOutput(ToolOutput, frozen=True, kw_only=True, rename=None):
-    """The task that was ended."""
+    """The stopped task."""
 
     message: str | None = None
     task_id: str | None = None

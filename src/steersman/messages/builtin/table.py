@@ -1,6 +1,6 @@
-"""Which class a tool's input has, and which its output.
+"""Tool names and the classes of their inputs and outputs.
 
-To add a tool, write its classes in the file of their topic and give the tool a row here.
+To add a tool, write its classes in the module of their topic and give the tool a row here.
 """
 
 from __future__ import annotations
@@ -145,27 +145,28 @@ ALIASES: Mapping[str, str] = {
     "ReadMcpResourceDir": "ReadMcpResourceDirTool",
     "Task": "Agent",
 }
-"""Older names of tools; `system/init` still says Task."""
+"""Older names of tools; `system/init` still lists `Task`."""
 
 LISTS: Mapping[type[ToolOutput], str] = {
     mcp.ListMcpResourcesOutput: "resources",
     mcp.RefreshMcpToolsOutput: "servers",
 }
-"""Outputs that are a bare list, and the field that holds it."""
+"""Outputs that are a list and not an object, and the field that holds the list."""
 
 PartT = TypeVar("PartT", bound=Part)
 
 
 def typed_input(tool_name: str, given: JsonDict) -> ToolInput | JsonDict:
-    """What `tool_name` was given, as its class; `given` itself if the tool is not built in."""
+    """Return the input of `tool_name` as its class, or `given` if the tool is not built in."""
     cls = INPUTS.get(ALIASES.get(tool_name, tool_name))
     return given if cls is None else _read(cls, given)
 
 
 def typed_output(tool_name: str, value: Json) -> ToolOutput | Json:
-    """What `tool_name` gave back, such as `User.tool_use_result`, as its class.
+    """Return the output of `tool_name`, such as `User.tool_use_result`, as its class.
 
-    `value` itself if the tool is not built in or declares nothing, and if it is a text: an error.
+    Returns `value` itself if the tool is not built in or has no class, or if `value` is a text,
+    which is an error.
     """
     cls = OUTPUTS.get(ALIASES.get(tool_name, tool_name))
     if cls is None:

@@ -1,4 +1,4 @@
-"""Tools that keep the model's own list of what is to be done."""
+"""Tools that keep the model's task list."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 
 
 class TaskItem(Part, frozen=True, kw_only=True, rename="camel"):
-    """An entry of the list."""
+    """A task of the list."""
 
     id: str = ""
     subject: str = ""
@@ -40,7 +40,7 @@ class TaskItem(Part, frozen=True, kw_only=True, rename="camel"):
 
 
 class TaskCreateInput(ToolInput, frozen=True, kw_only=True):
-    """`TaskCreate`: add an entry."""
+    """`TaskCreate`: add a task."""
 
     subject: str = ""
     description: str = ""
@@ -49,7 +49,7 @@ class TaskCreateInput(ToolInput, frozen=True, kw_only=True):
 
 
 class TaskCreateOutput(ToolOutput, frozen=True, kw_only=True):
-    """The new entry."""
+    """The new task."""
 
     READERS: ClassVar[Readers] = {"task": one(TaskItem)}
 
@@ -57,13 +57,13 @@ class TaskCreateOutput(ToolOutput, frozen=True, kw_only=True):
 
 
 class TaskGetInput(ToolInput, frozen=True, kw_only=True, rename="camel"):
-    """`TaskGet`: look at an entry."""
+    """`TaskGet`: read a task."""
 
     task_id: str = ""
 
 
 class TaskGetOutput(ToolOutput, frozen=True, kw_only=True):
-    """The entry, or None."""
+    """The task, or None if there is no such task."""
 
     READERS: ClassVar[Readers] = {"task": one(TaskItem)}
 
@@ -71,7 +71,7 @@ class TaskGetOutput(ToolOutput, frozen=True, kw_only=True):
 
 
 class TaskUpdateInput(ToolInput, frozen=True, kw_only=True, rename="camel"):
-    """`TaskUpdate`: change an entry, or with status `deleted` remove it."""
+    """`TaskUpdate`: change a task. The status `deleted` removes it."""
 
     task_id: str = ""
     subject: str | None = None
@@ -85,14 +85,14 @@ class TaskUpdateInput(ToolInput, frozen=True, kw_only=True, rename="camel"):
 
 
 class StatusChange(Part, frozen=True, kw_only=True):
-    """A status before and after."""
+    """The status of a task before and after an update."""
 
     from_: str = field(default="", name="from")
     to: str = ""
 
 
 class TaskUpdateOutput(ToolOutput, frozen=True, kw_only=True):
-    """What was changed."""
+    """The fields that were changed."""
 
     READERS: ClassVar[Readers] = {"status_change": one(StatusChange)}
 
@@ -104,7 +104,7 @@ class TaskUpdateOutput(ToolOutput, frozen=True, kw_only=True):
 
 
 class TaskListInput(ToolInput, frozen=True, kw_only=True):
-    """`TaskList`: look at the whole list."""
+    """`TaskList`: read the whole list."""
 
 
 class TaskListOutput(ToolOutput, frozen=True, kw_only=True):
@@ -116,7 +116,7 @@ class TaskListOutput(ToolOutput, frozen=True, kw_only=True):
 
 
 class Todo(Part, frozen=True, kw_only=True, rename="camel"):
-    """An entry of the older list, which is always written whole."""
+    """An entry of the older list, which is always written as a whole."""
 
     content: str = ""
     status: str = ""
@@ -124,7 +124,7 @@ class Todo(Part, frozen=True, kw_only=True, rename="camel"):
 
 
 class TodoWriteInput(ToolInput, frozen=True, kw_only=True):
-    """`TodoWrite`: put the whole list, in CLIs that have no `TaskCreate`."""
+    """`TodoWrite`: write the whole list, in CLIs without `TaskCreate`."""
 
     READERS: ClassVar[Readers] = {"todos": many(Todo)}
 

@@ -1,4 +1,4 @@
-"""Tools that turn to a person: to ask, to tell, to send."""
+"""Tools that address the user: questions, messages, notifications."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 
 
 class Choice(Part, frozen=True, kw_only=True):
-    """An answer that can be picked."""
+    """An answer that the user can choose."""
 
     label: str = ""
     description: str = ""
@@ -50,7 +50,7 @@ class Question(Part, frozen=True, kw_only=True, rename="camel"):
 
 
 class AskUserQuestionInput(ToolInput, frozen=True, kw_only=True):
-    """`AskUserQuestion`: ask the person; `answers` go by the question's words."""
+    """`AskUserQuestion`: ask the user; the keys of `answers` are the texts of the questions."""
 
     READERS: ClassVar[Readers] = {"questions": many(Question)}
 
@@ -61,7 +61,7 @@ class AskUserQuestionInput(ToolInput, frozen=True, kw_only=True):
 
 
 class AskUserQuestionOutput(ToolOutput, frozen=True, kw_only=True):
-    """What the person answered."""
+    """The user's answers."""
 
     READERS: ClassVar[Readers] = {"questions": many(Question)}
 
@@ -73,7 +73,7 @@ class AskUserQuestionOutput(ToolOutput, frozen=True, kw_only=True):
 
 
 class SendUserMessageInput(ToolInput, frozen=True, kw_only=True):
-    """`SendUserMessage`: tell the person something."""
+    """`SendUserMessage`: send a message to the user."""
 
     message: str = ""
     status: str = ""
@@ -81,18 +81,18 @@ class SendUserMessageInput(ToolInput, frozen=True, kw_only=True):
 
 
 class SendUserFileInput(ToolInput, frozen=True, kw_only=True):
-    """`SendUserFile`: give the person a file. Known by name only; `raw` has the rest."""
+    """`SendUserFile`: send a file to the user. Its fields are not declared; `raw` has them."""
 
 
 class PushNotificationInput(ToolInput, frozen=True, kw_only=True):
-    """`PushNotification`: reach the person who is away."""
+    """`PushNotification`: notify a user who is away."""
 
     message: str = ""
     status: str | None = None
 
 
 class PushNotificationOutput(ToolOutput, frozen=True, kw_only=True):
-    """Whether they were reached."""
+    """Whether the notification was sent."""
 
     message: str | None = None
     push_sent: bool | None = None
@@ -102,11 +102,11 @@ class PushNotificationOutput(ToolOutput, frozen=True, kw_only=True):
 
 
 class ReadNotificationsInput(ToolInput, frozen=True, kw_only=True):
-    """`ReadNotifications`: see what has come in."""
+    """`ReadNotifications`: read incoming notifications."""
 
 
 class ReadNotificationsOutput(ToolOutput, frozen=True, kw_only=True, rename=None):
-    """What has come in."""
+    """The incoming notifications."""
 
     notifications: list[Json] | None = None
     remaining: int | None = None
@@ -114,7 +114,7 @@ class ReadNotificationsOutput(ToolOutput, frozen=True, kw_only=True, rename=None
 
 
 class SendFeedbackInput(ToolInput, frozen=True, kw_only=True):
-    """`SendFeedback`: tell the makers of the CLI."""
+    """`SendFeedback`: send feedback to the makers of the CLI."""
 
     type: str = ""
     title: str = ""
@@ -125,22 +125,22 @@ class SendFeedbackInput(ToolInput, frozen=True, kw_only=True):
 
 
 class SendFeedbackOutput(ToolOutput, frozen=True, kw_only=True):
-    """Whether it was taken."""
+    """Whether the feedback was accepted."""
 
     success: bool | None = None
     message: str | None = None
 
 
 class EndConversationInput(ToolInput, frozen=True, kw_only=True):
-    """`EndConversation`: the model ends it. Known by name only; `raw` has the rest."""
+    """`EndConversation`: the model ends the conversation. `raw` has the undeclared fields."""
 
 
 class ShowOnboardingRolePickerInput(ToolInput, frozen=True, kw_only=True):
-    """`ShowOnboardingRolePicker`: ask the person what they do."""
+    """`ShowOnboardingRolePicker`: ask the user for their role."""
 
 
 class ShowOnboardingRolePickerOutput(ToolOutput, frozen=True, kw_only=True):
-    """What the person does, or that they would not say."""
+    """The user's role, or that the user dismissed the dialog."""
 
     role: str | None = None
     dismissed: bool | None = None
@@ -153,10 +153,10 @@ class OfferChromeSetupInput(ToolInput, frozen=True, kw_only=True):
 
 
 class OfferChromeSetupOutput(ToolOutput, frozen=True, kw_only=True):
-    """What came of it."""
+    """The user's choice."""
 
     outcome: str | None = None
 
 
 class ShareOnboardingGuideInput(ToolInput, frozen=True, kw_only=True):
-    """`ShareOnboardingGuide`: known by name only; `raw` has what was given."""
+    """`ShareOnboardingGuide`: its fields are not declared; `raw` has them."""

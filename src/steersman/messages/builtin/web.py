@@ -1,4 +1,4 @@
-"""Tools that look at the web."""
+"""Tools that fetch and search the web."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["WebFetchInput", "WebFetchOutput", "WebSearchInput", "WebSearchOutput
 
 
 class WebFetchInput(ToolInput, frozen=True, kw_only=True):
-    """`WebFetch`: read a page and answer a question about it."""
+    """`WebFetch`: fetch a page and answer a prompt about it."""
 
     url: str = ""
     prompt: str = ""
@@ -17,7 +17,7 @@ class WebFetchInput(ToolInput, frozen=True, kw_only=True):
 
 
 class WebFetchOutput(ToolOutput, frozen=True, kw_only=True):
-    """The answer, and what the page's server said."""
+    """The answer, and the status of the HTTP response."""
 
     url: str | None = None
     code: int | None = None
@@ -37,7 +37,7 @@ class WebSearchInput(ToolInput, frozen=True, kw_only=True):
 
 
 class WebSearchOutput(ToolOutput, frozen=True, kw_only=True):
-    """What was found; `results` mixes lists of links with prose."""
+    """The search results; `results` mixes lists of links with text."""
 
     query: str | None = None
     results: list[Json] | None = None
