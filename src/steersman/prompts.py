@@ -60,11 +60,11 @@ def file(path: str | Path, *, title: str | None = None) -> JsonDict:
     _check_title(title)
     data = _read("path", path, LARGEST_DOCUMENT)
     try:
-        words = data.decode()
+        content = data.decode()
     except UnicodeDecodeError:
         allowed = "a file of UTF-8 text; use `image()` or `document()` for other files"
         raise UsageError("path", str(path), allowed) from None
-    source = {"type": "text", "media_type": "text/plain", "data": words}
+    source = {"type": "text", "media_type": "text/plain", "data": content}
     return {"type": "document", "source": source, "title": title or Path(path).name}
 
 

@@ -91,7 +91,7 @@ class GetBinaryVersion(Verb[BinaryVersion], frozen=True, kw_only=True, tag="get_
 
 
 class SideAnswer(Answer, frozen=True, kw_only=True):
-    """The model's answer to a side question."""
+    """The model's answer to a `SideQuestion`."""
 
     response: str | None = None
     synthetic: bool = False

@@ -1,4 +1,4 @@
-"""Verbs about settings, and the hooks that stand in them."""
+"""Verbs about settings, and about hooks from settings and plugins."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class Verb(
     def needs(self) -> frozenset[str]:
         """The capabilities that a CLI must have for every field that is set here."""
         own = () if self.CAPABILITY is None else (self.CAPABILITY,)
-        used = (word for name, word in self.FIELD_CAPABILITIES.items() if getattr(self, name))
+        used = (each for name, each in self.FIELD_CAPABILITIES.items() if getattr(self, name))
         return frozenset((*own, *used))
 
     @property

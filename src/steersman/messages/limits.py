@@ -1,4 +1,4 @@
-"""What the API does not give, for now or at all: retries, rate limits, refusals, logins."""
+"""Messages about retries, rate limits, refusals and logins."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 
 
 class ApiRetry(SystemWire, frozen=True, kw_only=True, tag="api_retry"):
-    """The API failed; the CLI will try again."""
+    """A request to the API failed, and the CLI will retry it."""
 
     attempt: int = 0
     max_retries: int = 0
@@ -32,7 +32,7 @@ class ApiRetry(SystemWire, frozen=True, kw_only=True, tag="api_retry"):
 
 
 class RateLimitInfo(WireStruct, frozen=True, kw_only=True, rename="camel"):
-    """How much of a plan's limit is used, and when it is whole again."""
+    """The state of a rate limit of the subscription, and when it resets."""
 
     status: str = ""
     resets_at: float | None = None
@@ -53,7 +53,7 @@ class RateLimitInfo(WireStruct, frozen=True, kw_only=True, rename="camel"):
 
 
 class RateLimitEvent(MessageWire, frozen=True, kw_only=True, tag="rate_limit_event"):
-    """A limit of the plan comes near, is reached, or is past."""
+    """A rate limit of the subscription is close, reached, or reset."""
 
     rate_limit_info: RateLimitInfo = field(default_factory=RateLimitInfo)
     session_id: str = ""
@@ -61,7 +61,7 @@ class RateLimitEvent(MessageWire, frozen=True, kw_only=True, tag="rate_limit_eve
 
 
 class ModelRefusalFallback(SystemWire, frozen=True, kw_only=True, tag="model_refusal_fallback"):
-    """One model refused and another answers; what was retracted must no longer be shown."""
+    """A model refused and another one answers; do not show the retracted messages any more."""
 
     trigger: str = ""
     direction: str = ""
@@ -79,7 +79,7 @@ class ModelRefusalFallback(SystemWire, frozen=True, kw_only=True, tag="model_ref
 class ModelRefusalNoFallback(
     SystemWire, frozen=True, kw_only=True, tag="model_refusal_no_fallback"
 ):
-    """The model refused, and no other is there to answer."""
+    """The model refused, and there is no other model to answer."""
 
     original_model: str = ""
     request_id: str | None = None
@@ -90,7 +90,7 @@ class ModelRefusalNoFallback(
 
 
 class AuthStatus(MessageWire, frozen=True, kw_only=True, tag="auth_status"):
-    """A login is under way, or has failed."""
+    """A login is in progress, or has failed."""
 
     is_authenticating: bool = field(default=False, name="isAuthenticating")
     output: list[str] = []

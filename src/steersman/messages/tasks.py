@@ -21,7 +21,7 @@ __all__ = [
 
 
 class TaskUsage(WireStruct, frozen=True, kw_only=True):
-    """What a task took so far."""
+    """What a task has used so far."""
 
     total_tokens: int = 0
     tool_uses: int = 0
@@ -29,7 +29,7 @@ class TaskUsage(WireStruct, frozen=True, kw_only=True):
 
 
 class McpResourceLink(WireStruct, frozen=True, kw_only=True, rename="camel"):
-    """Where a tool server keeps something that a task made."""
+    """A link to a resource of an MCP server that a task made."""
 
     uri: str = ""
     name: str = ""
@@ -41,7 +41,7 @@ class McpResourceLink(WireStruct, frozen=True, kw_only=True, rename="camel"):
 
 
 class TaskStarted(SystemWire, frozen=True, kw_only=True, tag="task_started"):
-    """A subagent or a shell began."""
+    """A subagent or a shell started."""
 
     task_id: str = ""
     run_id: str | None = None
@@ -59,7 +59,7 @@ class TaskStarted(SystemWire, frozen=True, kw_only=True, tag="task_started"):
 
 
 class TaskProgress(SystemWire, frozen=True, kw_only=True, tag="task_progress"):
-    """A subagent did something."""
+    """A subagent made progress."""
 
     READERS: ClassVar[Readers] = {"usage": one(TaskUsage)}
 
@@ -74,7 +74,7 @@ class TaskProgress(SystemWire, frozen=True, kw_only=True, tag="task_progress"):
 
 
 class TaskUpdated(SystemWire, frozen=True, kw_only=True, tag="task_updated"):
-    """A task changed its status; of a killed one this may be the last word."""
+    """The status of a task changed. For a killed task this may be the last message."""
 
     task_id: str = ""
     run_id: str | None = None
@@ -82,7 +82,7 @@ class TaskUpdated(SystemWire, frozen=True, kw_only=True, tag="task_updated"):
 
 
 class TaskNotification(SystemWire, frozen=True, kw_only=True, tag="task_notification"):
-    """A task ended; a turn nobody asked for may follow."""
+    """A task ended. The CLI may start a turn of its own after it."""
 
     READERS: ClassVar[Readers] = {
         "usage": one(TaskUsage),
@@ -103,7 +103,7 @@ class TaskNotification(SystemWire, frozen=True, kw_only=True, tag="task_notifica
 
 
 class BackgroundTasksChanged(SystemWire, frozen=True, kw_only=True, tag="background_tasks_changed"):
-    """All tasks that run in the background now."""
+    """The background tasks changed; `tasks` has all that run."""
 
     tasks: list[JsonDict] = []
 

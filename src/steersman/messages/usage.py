@@ -1,4 +1,4 @@
-"""What it took: tokens, money, and room in the context window."""
+"""Tokens, cost, and the use of the context window."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["ContextUsage", "ModelUsage", "Usage", "UsageReport"]
 
 
 class Usage(WireStruct, frozen=True, kw_only=True):
-    """Tokens."""
+    """Tokens of one API message or one turn."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -20,7 +20,7 @@ class Usage(WireStruct, frozen=True, kw_only=True):
 
 
 class ModelUsage(WireStruct, frozen=True, kw_only=True, rename="camel"):
-    """Tokens and money of one model."""
+    """Tokens and cost of one model."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -43,7 +43,7 @@ class ModelUsage(WireStruct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ContextUsage(WireStruct, frozen=True, kw_only=True):
-    """What fills the context window."""
+    """The use of the context window."""
 
     model: str = ""
     total_tokens: int = 0
@@ -58,7 +58,7 @@ class ContextUsage(WireStruct, frozen=True, kw_only=True):
 
 
 class UsageReport(WireStruct, frozen=True, kw_only=True):
-    """The session's cost and what is left of the plan's limits."""
+    """The cost of the session, and what is left of the limits of a subscription."""
 
     session: JsonDict = {}
     rate_limits: Json = None
