@@ -23,7 +23,7 @@ FRONT_DOOR = {"steersman", "steersman._lazy"}
 FRONT_DESK = FRONT_DOOR | {
     "steersman._json",
     "steersman._session",
-    "steersman._session.prompts",
+    "steersman._session.prompt_content",
     "steersman.adapters",
     "steersman.agent",
     "steersman.errors",

@@ -354,9 +354,12 @@ async def test_the_example_of_the_docs_passes(
     names: dict[str, Any] = {}
     recorder = Recorder("greeting.jsonl", ScriptedCLI())
     await Agent(transport=recorder, can_use_tool=lambda *_: Allow()).run("Say hello.")
+    recorded = text_of(tmp_path / "greeting.jsonl")
     exec(program, names)
 
     await names["test_the_greeting"]()
+
+    assert text_of(tmp_path / "greeting.jsonl") == recorded
 
 
 # --- Recording -------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from steersman import _json
-from steersman._wire.framing import LineFramer, Oversize
+from steersman._protocol.framing import LineFramer, Oversize
 from steersman.ports import Channel
 from steersman.testing.conformance.frames import (
     Fits,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from steersman import _json
-from steersman._wire.framing import LineFramer
+from steersman._protocol.framing import LineFramer
 from steersman.ports import Launch
 from steersman.testing.scripted.control import (
     AGENTS,
