@@ -7,7 +7,6 @@ from typing import ClassVar, Literal
 from msgspec import field
 
 from steersman._json import JsonDict
-from steersman._struct import Readers, many_objects
 from steersman.control.verbs import Answer, Part, Verb
 
 __all__ = [
@@ -43,11 +42,6 @@ class MemoryFile(Part, frozen=True, kw_only=True):
 
 class ContextUsage(Answer, frozen=True, kw_only=True):
     """The use of the context window, by category."""
-
-    READERS: ClassVar[Readers] = {
-        "categories": many_objects(ContextCategory),
-        "memory_files": many_objects(MemoryFile),
-    }
 
     categories: list[ContextCategory] = []
     total_tokens: int = 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from steersman._struct import Readers, many_objects
 from steersman.control.verbs import Amount, Answer, Count, Part, Text, Verb
 
 __all__ = [
@@ -80,8 +79,6 @@ class FileSuggestion(Part, frozen=True, kw_only=True):
 
 class SuggestedFiles(Answer, frozen=True, kw_only=True):
     """The files that match the query."""
-
-    READERS: ClassVar[Readers] = {"suggestions": many_objects(FileSuggestion)}
 
     suggestions: list[FileSuggestion] = []
     cwd: str = ""

@@ -7,7 +7,6 @@ from typing import ClassVar, Literal
 from msgspec import field
 
 from steersman._json import JsonDict
-from steersman._struct import Readers, many_objects
 from steersman.control.models import ModelInfo
 from steersman.control.skills import AgentInfo, CommandInfo
 from steersman.control.verbs import Answer, Part, Verb
@@ -28,12 +27,6 @@ class AccountInfo(Part, frozen=True, kw_only=True):
 
 class Initialized(Answer, frozen=True, kw_only=True):
     """The version, the capabilities, the models and the commands of this CLI."""
-
-    READERS: ClassVar[Readers] = {
-        "commands": many_objects(CommandInfo),
-        "agents": many_objects(AgentInfo),
-        "models": many_objects(ModelInfo),
-    }
 
     commands: list[CommandInfo] = []
     agents: list[AgentInfo] = []

@@ -8,7 +8,6 @@ from typing import ClassVar, Literal
 from msgspec import field
 
 from steersman._json import Json, JsonDict
-from steersman._struct import Readers, many_objects
 from steersman.control.verbs import Answer, Milliseconds, Part, Text, ToolName, UiUri, Verb, check
 from steersman.errors import UsageError
 
@@ -58,8 +57,6 @@ class McpToolInfo(Part, frozen=True, kw_only=True):
 class McpServerStatus(Part, frozen=True, kw_only=True):
     """The status of one MCP server."""
 
-    READERS: ClassVar[Readers] = {"tools": many_objects(McpToolInfo)}
-
     name: str = ""
     status: str = ""
     """`connected`, `pending`, `failed`, `disabled` or `needs-auth`."""
@@ -75,8 +72,6 @@ class McpServerStatus(Part, frozen=True, kw_only=True):
 
 class McpServers(Answer, frozen=True, kw_only=True):
     """The status of all MCP servers."""
-
-    READERS: ClassVar[Readers] = {"servers": many_objects(McpServerStatus)}
 
     servers: list[McpServerStatus] = field(default_factory=list[McpServerStatus], name="mcpServers")
 
@@ -205,8 +200,6 @@ class ResourceContents(Part, frozen=True, kw_only=True):
 
 class McpResource(Answer, frozen=True, kw_only=True):
     """A resource of an MCP server."""
-
-    READERS: ClassVar[Readers] = {"contents": many_objects(ResourceContents)}
 
     contents: list[ResourceContents] = []
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
-from steersman._struct import Readers, many_objects
 from steersman.control.verbs import Answer, Count, Part, Text, Verb
 
 __all__ = [
@@ -40,8 +39,6 @@ class ModelInfo(Part, frozen=True, kw_only=True):
 
 class Models(Answer, frozen=True, kw_only=True):
     """The models that the account may use."""
-
-    READERS: ClassVar[Readers] = {"models": many_objects(ModelInfo)}
 
     models: list[ModelInfo] = []
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from msgspec import field
 
 from steersman._json import JsonDict
-from steersman._struct import Readers, many_objects
 from steersman.control.verbs import Answer, Part, Verb
 
 __all__ = [
@@ -50,8 +49,6 @@ class PermissionRule(Part, frozen=True, kw_only=True):
 
 class PermissionState(Part, frozen=True, kw_only=True):
     """The permission rules in force, and the directories they apply to."""
-
-    READERS: ClassVar[Readers] = {"rules": many_objects(PermissionRule)}
 
     rules: list[PermissionRule] = []
     workspace_directories: list[JsonDict] = []

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from msgspec import field
 
 from steersman._json import Json, JsonDict
-from steersman._struct import Readers, many_objects
 from steersman.control.verbs import Answer, Part, Verb
 
 __all__ = [
@@ -34,8 +33,6 @@ class SettingsSource(Part, frozen=True, kw_only=True):
 
 class Settings(Answer, frozen=True, kw_only=True):
     """The settings in force, and their sources."""
-
-    READERS: ClassVar[Readers] = {"sources": many_objects(SettingsSource)}
 
     effective: JsonDict = {}
     sources: list[SettingsSource] = []
@@ -100,12 +97,6 @@ class HookPolicy(Part, frozen=True, kw_only=True):
 
 class HooksListing(Answer, frozen=True, kw_only=True):
     """The hooks from settings and plugins. Hooks of this process are not listed."""
-
-    READERS: ClassVar[Readers] = {
-        "events": many_objects(HookEventInfo),
-        "hooks": many_objects(HookInfo),
-        "event_catalog": many_objects(HookEventInfo),
-    }
 
     events: list[HookEventInfo] = []
     hooks: list[HookInfo] = []

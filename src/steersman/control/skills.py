@@ -8,7 +8,6 @@ from typing import ClassVar
 from msgspec import field
 
 from steersman._json import JsonDict
-from steersman._struct import Readers, many_objects
 from steersman.control.mcp import McpServerStatus
 from steersman.control.verbs import Answer, Part, Verb
 
@@ -59,8 +58,6 @@ class PluginInfo(Part, frozen=True, kw_only=True):
 class SkillsReloaded(Answer, frozen=True, kw_only=True):
     """The skills after the reload."""
 
-    READERS: ClassVar[Readers] = {"skills": many_objects(CommandInfo)}
-
     skills: list[CommandInfo] = []
 
 
@@ -78,13 +75,6 @@ class CacheImpact(Part, frozen=True, kw_only=True):
 
 class PluginsReloaded(Answer, frozen=True, kw_only=True):
     """Commands, agents, plugins and MCP servers after the reload."""
-
-    READERS: ClassVar[Readers] = {
-        "commands": many_objects(CommandInfo),
-        "agents": many_objects(AgentInfo),
-        "plugins": many_objects(PluginInfo),
-        "mcp_servers": many_objects(McpServerStatus),
-    }
 
     commands: list[CommandInfo] = []
     agents: list[AgentInfo] = []

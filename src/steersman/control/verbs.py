@@ -49,6 +49,8 @@ DESCRIPTIONS: dict[object, str] = {
 class Part(WireStruct, frozen=True, kw_only=True, rename="camel"):
     """A value inside an answer; `raw` has its object as the CLI sent it."""
 
+    _DROPS_STRANGE_ITEMS: ClassVar[bool] = True
+
 
 class Answer(Part, frozen=True, kw_only=True):
     """The CLI's answer to a verb. All fields are optional; many answers have none."""

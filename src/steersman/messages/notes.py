@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from steersman._json import Json
-from steersman._struct import Readers, WireStruct, many
+from steersman._struct import WireStruct
 from steersman.messages.system import SystemWire
 
 __all__ = [
@@ -58,8 +56,6 @@ class Memory(WireStruct, frozen=True, kw_only=True):
 
 class MemoryRecall(SystemWire, frozen=True, kw_only=True, tag="memory_recall"):
     """The memories that the CLI added to this turn."""
-
-    READERS: ClassVar[Readers] = {"memories": many(Memory)}
 
     mode: str = ""
     memories: list[Memory] = []

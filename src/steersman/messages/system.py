@@ -12,12 +12,10 @@ name it in the union there:
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from msgspec import field
 
 from steersman._json import JsonDict
-from steersman._struct import Readers, WireStruct, many
+from steersman._struct import WireStruct
 from steersman.messages.base import MessageWire
 
 __all__ = [
@@ -120,8 +118,6 @@ class SlashCommand(WireStruct, frozen=True, kw_only=True, rename="camel"):
 
 class CommandsChanged(SystemWire, frozen=True, kw_only=True, tag="commands_changed"):
     """The slash commands changed; `commands` has all of them."""
-
-    READERS: ClassVar[Readers] = {"commands": many(SlashCommand)}
 
     commands: list[SlashCommand] = []
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from steersman._json import JsonDict
-from steersman._struct import Readers, WireStruct, many, one
+from steersman._struct import WireStruct
 from steersman.messages.system import SystemWire
 
 __all__ = [
@@ -61,8 +59,6 @@ class TaskStarted(SystemWire, frozen=True, kw_only=True, tag="task_started"):
 class TaskProgress(SystemWire, frozen=True, kw_only=True, tag="task_progress"):
     """A subagent made progress."""
 
-    READERS: ClassVar[Readers] = {"usage": one(TaskUsage)}
-
     task_id: str = ""
     run_id: str | None = None
     tool_use_id: str = ""
@@ -83,11 +79,6 @@ class TaskUpdated(SystemWire, frozen=True, kw_only=True, tag="task_updated"):
 
 class TaskNotification(SystemWire, frozen=True, kw_only=True, tag="task_notification"):
     """A task ended. The CLI may start a turn of its own after it."""
-
-    READERS: ClassVar[Readers] = {
-        "usage": one(TaskUsage),
-        "resource_links": many(McpResourceLink),
-    }
 
     task_id: str = ""
     run_id: str | None = None

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from msgspec import field
 
 from steersman._json import Json, JsonDict
-from steersman._struct import Readers, WireStruct, many
+from steersman._struct import WireStruct
 from steersman.messages.base import MessageWire
 from steersman.messages.system import SystemWire
 
@@ -60,11 +58,6 @@ class UnpersistedFile(WireStruct, frozen=True, kw_only=True):
 
 class FilesPersisted(SystemWire, frozen=True, kw_only=True, tag="files_persisted"):
     """Files of a hosted session were saved, or could not be."""
-
-    READERS: ClassVar[Readers] = {
-        "files": many(PersistedFile),
-        "failed": many(UnpersistedFile),
-    }
 
     files: list[PersistedFile] = []
     failed: list[UnpersistedFile] = []

@@ -11,7 +11,7 @@ from msgspec import field
 from msgspec.structs import force_setattr
 
 from steersman._json import Json, JsonDict
-from steersman._struct import SOURCE, Readers, WireStruct, named, one, place_of, set_source
+from steersman._struct import SOURCE, Readers, WireStruct, place_of, set_source
 from steersman.messages.base import MessageWire
 from steersman.messages.content import (
     Block,
@@ -76,8 +76,6 @@ class UserBody(WireStruct, frozen=True, kw_only=True):
 class User(MessageWire, frozen=True, kw_only=True, tag="user"):
     """A user message: a prompt, a tool result, or a text that the CLI wrote."""
 
-    READERS: ClassVar[Readers] = {"origin": one(MessageOrigin)}
-
     message: UserBody = field(default_factory=UserBody)
     session_id: str = ""
     parent_tool_use_id: str | None = None
@@ -126,11 +124,6 @@ class AssistantBody(WireStruct, frozen=True, kw_only=True):
 
 class Assistant(MessageWire, frozen=True, kw_only=True, tag="assistant"):
     """An assistant message, with one complete content block."""
-
-    READERS: ClassVar[Readers] = {
-        "context_usage": one(ContextUsage),
-        "usage_report": one(UsageReport),
-    }
 
     message: AssistantBody = field(default_factory=AssistantBody)
     session_id: str = ""
@@ -206,12 +199,6 @@ class Result(MessageWire, frozen=True, kw_only=True, tag="result"):
 
     `subtype: success` does not mean success: an API failure is a `success` with `is_error`.
     """
-
-    READERS: ClassVar[Readers] = {
-        "model_usage": named(ModelUsage),
-        "deferred_tool_use": one(DeferredToolUse),
-        "origin": one(MessageOrigin),
-    }
 
     subtype: str = ""
     is_error: bool = False

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from msgspec import field
 
 from steersman._json import Json, JsonDict
-from steersman._struct import Readers, one
 from steersman.messages.builtin.base import ToolInput, ToolOutput
 from steersman.messages.usage import Usage
 
@@ -42,8 +39,6 @@ class AgentInput(ToolInput, frozen=True, kw_only=True):
 
 class AgentOutput(ToolOutput, frozen=True, kw_only=True):
     """The result of a subagent. If `status` is `async_launched`, where to follow its progress."""
-
-    READERS: ClassVar[Readers] = {"usage": one(Usage)}
 
     status: str | None = None
     agent_id: str | None = None

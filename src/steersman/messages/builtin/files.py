@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from msgspec import field
 
 from steersman._json import Json, JsonDict
-from steersman._struct import Readers, many, one
 from steersman.messages.builtin.base import Part, ToolInput, ToolOutput
 
 __all__ = [
@@ -59,8 +56,6 @@ class FileContent(Part, frozen=True, kw_only=True, rename="camel"):
 class FileReadOutput(ToolOutput, frozen=True, kw_only=True):
     """The result of `Read`; `type` distinguishes text, images, notebooks and documents."""
 
-    READERS: ClassVar[Readers] = {"file": one(FileContent)}
-
     type: str | None = None
     file: FileContent | None = None
     artifact_read: Json = None
@@ -88,8 +83,6 @@ class Hunk(Part, frozen=True, kw_only=True, rename="camel"):
 class FileWriteOutput(ToolOutput, frozen=True, kw_only=True):
     """The result of `Write`; `type` is `create` or `update`."""
 
-    READERS: ClassVar[Readers] = {"structured_patch": many(Hunk)}
-
     type: str | None = None
     file_path: str | None = None
     content: str | None = None
@@ -111,8 +104,6 @@ class FileEditInput(ToolInput, frozen=True, kw_only=True):
 
 class FileEditOutput(ToolOutput, frozen=True, kw_only=True):
     """The result of `Edit`."""
-
-    READERS: ClassVar[Readers] = {"structured_patch": many(Hunk)}
 
     file_path: str | None = None
     old_string: str | None = None

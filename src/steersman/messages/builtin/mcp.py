@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from steersman._json import Json
-from steersman._struct import Readers, many
 from steersman.messages.builtin.base import Part, ToolInput, ToolOutput
 
 __all__ = [
@@ -44,8 +41,6 @@ class ListMcpResourcesInput(ToolInput, frozen=True, kw_only=True):
 class ListMcpResourcesOutput(ToolOutput, frozen=True, kw_only=True):
     """The resources. On the wire this output is a list, not an object."""
 
-    READERS: ClassVar[Readers] = {"resources": many(McpResource)}
-
     resources: list[McpResource] = []
 
 
@@ -67,8 +62,6 @@ class McpResourceContent(Part, frozen=True, kw_only=True, rename="camel"):
 class ReadMcpResourceOutput(ToolOutput, frozen=True, kw_only=True):
     """The contents of the resource."""
 
-    READERS: ClassVar[Readers] = {"contents": many(McpResourceContent)}
-
     contents: list[McpResourceContent] | None = None
     error: Json = None
 
@@ -82,8 +75,6 @@ class ReadMcpResourceDirInput(ToolInput, frozen=True, kw_only=True):
 
 class ReadMcpResourceDirOutput(ToolOutput, frozen=True, kw_only=True):
     """The resources below the given one."""
-
-    READERS: ClassVar[Readers] = {"resources": many(McpResource)}
 
     resources: list[McpResource] | None = None
     error: Json = None
@@ -106,8 +97,6 @@ class RefreshedMcpServer(Part, frozen=True, kw_only=True, rename="camel"):
 
 class RefreshMcpToolsOutput(ToolOutput, frozen=True, kw_only=True):
     """The servers. On the wire this output is a list, not an object."""
-
-    READERS: ClassVar[Readers] = {"servers": many(RefreshedMcpServer)}
 
     servers: list[RefreshedMcpServer] = []
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from steersman._struct import Readers, many
 from steersman.messages.builtin.base import Part, ToolInput, ToolOutput
 
 __all__ = [
@@ -44,8 +41,6 @@ class AllowedPrompt(Part, frozen=True, kw_only=True):
 
 class ExitPlanModeInput(ToolInput, frozen=True, kw_only=True, rename="camel"):
     """`ExitPlanMode`: request approval of the plan, which is in a file or in `raw`."""
-
-    READERS: ClassVar[Readers] = {"allowed_prompts": many(AllowedPrompt)}
 
     allowed_prompts: list[AllowedPrompt] | None = None
 
@@ -127,16 +122,12 @@ class Finding(Part, frozen=True, kw_only=True):
 class ReportFindingsInput(ToolInput, frozen=True, kw_only=True):
     """`ReportFindings`: report the findings of a review."""
 
-    READERS: ClassVar[Readers] = {"findings": many(Finding)}
-
     findings: list[Finding] = []
     level: str | None = None
 
 
 class ReportFindingsOutput(ToolOutput, frozen=True, kw_only=True):
     """The reported findings."""
-
-    READERS: ClassVar[Readers] = {"findings": many(Finding)}
 
     count: int | None = None
     level: str | None = None

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from steersman._json import Json
-from steersman._struct import Readers, many
 from steersman.messages.builtin.base import Part, ToolInput, ToolOutput
 
 __all__ = [
@@ -75,8 +72,6 @@ class CronJob(Part, frozen=True, kw_only=True, rename="camel"):
 
 class CronListOutput(ToolOutput, frozen=True, kw_only=True):
     """All jobs."""
-
-    READERS: ClassVar[Readers] = {"jobs": many(CronJob)}
 
     jobs: list[CronJob] | None = None
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from msgspec import field
 
 from steersman._json import Json
-from steersman._struct import Readers, one
 from steersman.messages.builtin.base import Part, ToolInput, ToolOutput
 
 __all__ = [
@@ -76,8 +73,6 @@ class MonitorSocket(Part, frozen=True, kw_only=True):
 
 class MonitorInput(ToolInput, frozen=True, kw_only=True):
     """`Monitor`: watch a command or a web socket and notify the model of each line."""
-
-    READERS: ClassVar[Readers] = {"ws": one(MonitorSocket)}
 
     description: str = ""
     timeout_ms: float = 0

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from msgspec import field
 
 from steersman._json import JsonDict
-from steersman._struct import Readers, many, one
 from steersman.messages.builtin.base import Part, ToolInput, ToolOutput
 
 __all__ = [
@@ -51,8 +48,6 @@ class TaskCreateInput(ToolInput, frozen=True, kw_only=True):
 class TaskCreateOutput(ToolOutput, frozen=True, kw_only=True):
     """The new task."""
 
-    READERS: ClassVar[Readers] = {"task": one(TaskItem)}
-
     task: TaskItem | None = None
 
 
@@ -64,8 +59,6 @@ class TaskGetInput(ToolInput, frozen=True, kw_only=True, rename="camel"):
 
 class TaskGetOutput(ToolOutput, frozen=True, kw_only=True):
     """The task, or None if there is no such task."""
-
-    READERS: ClassVar[Readers] = {"task": one(TaskItem)}
 
     task: TaskItem | None = None
 
@@ -94,8 +87,6 @@ class StatusChange(Part, frozen=True, kw_only=True):
 class TaskUpdateOutput(ToolOutput, frozen=True, kw_only=True):
     """The fields that were changed."""
 
-    READERS: ClassVar[Readers] = {"status_change": one(StatusChange)}
-
     success: bool | None = None
     task_id: str | None = None
     updated_fields: list[str] | None = None
@@ -109,8 +100,6 @@ class TaskListInput(ToolInput, frozen=True, kw_only=True):
 
 class TaskListOutput(ToolOutput, frozen=True, kw_only=True):
     """The whole list."""
-
-    READERS: ClassVar[Readers] = {"tasks": many(TaskItem)}
 
     tasks: list[TaskItem] | None = None
 
@@ -126,15 +115,11 @@ class Todo(Part, frozen=True, kw_only=True, rename="camel"):
 class TodoWriteInput(ToolInput, frozen=True, kw_only=True):
     """`TodoWrite`: write the whole list, in CLIs without `TaskCreate`."""
 
-    READERS: ClassVar[Readers] = {"todos": many(Todo)}
-
     todos: list[Todo] = []
 
 
 class TodoWriteOutput(ToolOutput, frozen=True, kw_only=True):
     """The list before and after."""
-
-    READERS: ClassVar[Readers] = {"old_todos": many(Todo), "new_todos": many(Todo)}
 
     old_todos: list[Todo] | None = None
     new_todos: list[Todo] | None = None

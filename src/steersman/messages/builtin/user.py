@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from steersman._json import Json, JsonDict
-from steersman._struct import Readers, many
 from steersman.messages.builtin.base import Part, ToolInput, ToolOutput
 
 __all__ = [
@@ -41,8 +38,6 @@ class Choice(Part, frozen=True, kw_only=True):
 class Question(Part, frozen=True, kw_only=True, rename="camel"):
     """A question with its choices."""
 
-    READERS: ClassVar[Readers] = {"options": many(Choice)}
-
     question: str = ""
     header: str = ""
     options: list[Choice] = []
@@ -52,8 +47,6 @@ class Question(Part, frozen=True, kw_only=True, rename="camel"):
 class AskUserQuestionInput(ToolInput, frozen=True, kw_only=True):
     """`AskUserQuestion`: ask the user; the keys of `answers` are the texts of the questions."""
 
-    READERS: ClassVar[Readers] = {"questions": many(Question)}
-
     questions: list[Question] = []
     answers: dict[str, str] | None = None
     annotations: JsonDict | None = None
@@ -62,8 +55,6 @@ class AskUserQuestionInput(ToolInput, frozen=True, kw_only=True):
 
 class AskUserQuestionOutput(ToolOutput, frozen=True, kw_only=True):
     """The user's answers."""
-
-    READERS: ClassVar[Readers] = {"questions": many(Question)}
 
     questions: list[Question] | None = None
     answers: JsonDict | None = None
