@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
@@ -94,3 +94,52 @@ def test_two_values_are_equal_by_what_they_say_not_by_what_they_leave_unread() -
     other = read_leniently(Inner, {"name": "x"})
 
     assert one == other
+
+
+class Holder(WireStruct, frozen=True, kw_only=True, rename="camel"):
+    maybe: Inner | None = None
+    some_items: list[Inner] = []
+    rare_items: list[Inner] | None = None
+    by_name: dict[str, Inner] = {}
+
+
+def test_values_inside_a_value_are_read_by_the_type_of_their_field() -> None:
+    found = {
+        "maybe": {"name": 1, "number": 2},
+        "someItems": [{"name": "a"}, "strange", {"number": "x"}],
+        "rareItems": [{"number": 3, "name": None}],
+        "byName": {"one": {"name": "b", "number": []}, "two": 5},
+    }
+
+    value = read(Holder, line_of(found))
+
+    assert value == Holder(
+        maybe=Inner(number=2),
+        some_items=[Inner(name="a"), Inner(), Inner()],
+        rare_items=[Inner(number=3)],
+        by_name={"one": Inner(name="b"), "two": Inner()},
+    )
+    assert [each.raw for each in value.some_items] == [{"name": "a"}, {}, {"number": "x"}]
+    assert value.by_name["one"].raw == {"name": "b", "number": []}
+
+
+class Dropping(WireStruct, frozen=True, kw_only=True):
+    _DROPS_STRANGE_ITEMS: ClassVar[bool] = True
+
+    items: list[Inner] = []
+
+
+def test_a_class_may_drop_items_that_are_no_objects() -> None:
+    found = {"items": [5, {"name": "a"}, None, {"name": 1, "new": 2}]}
+
+    value = read(Dropping, line_of(found))
+
+    assert value == Dropping(items=[Inner(name="a"), Inner()])
+    assert [each.raw for each in value.items] == [{"name": "a"}, {"name": 1, "new": 2}]
+
+
+@pytest.mark.parametrize("strange", [None, 5, "text", [], {}])
+def test_a_field_that_holds_no_values_takes_its_default(strange: Any) -> None:
+    value = read(Holder, line_of({"maybe": strange or 1, "someItems": 1, "byName": [1]}))
+
+    assert value == Holder()

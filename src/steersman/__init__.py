@@ -1,7 +1,7 @@
 """Drive the stock Claude Code CLI from Python, dependably.
 
-The front door: everyday names, each loaded when it is first used. The rest is imported from its
-noun: `steersman.messages`, `steersman.hooks`, `steersman.control`, `steersman.errors` …
+This module has the names for everyday use, each imported on first use. Import the others from the
+package of their topic: `steersman.messages`, `steersman.hooks`, `steersman.control` and so on.
 """
 
 from __future__ import annotations

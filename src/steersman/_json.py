@@ -1,7 +1,7 @@
 """JSON bytes ⇄ plain values, for every JSON that JavaScript can write.
 
-msgspec does the work. It refuses lone surrogates, which the CLI forwards as they are, and a few
-number spellings; those go through the standard library, both ways.
+msgspec reads and writes nearly all of it. It refuses lone surrogates, which the CLI forwards
+unchanged, and a few spellings of numbers; the standard library reads and writes those.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class TooDeep(ValueError):
     """A value is JSON, but nested beyond what Python can decode."""
 
 
-def loads(line: bytes) -> Any:
-    """The value on `line`. Raises `ValueError` when it is not JSON, `TooDeep` if beyond reason."""
+def loads(line: bytes) -> Json:
+    """Return the value on `line`. Raises `ValueError` for bad JSON, `TooDeep` for deep nesting."""
     try:
         return _decode(line)
     except RecursionError:
@@ -52,8 +52,8 @@ def loads(line: bytes) -> Any:
         return _loads_slowly(line)
 
 
-def _loads_slowly(line: bytes) -> Any:
-    # Bytes that are no UTF-8 are replaced: a question with one in it must still be answered.
+def _loads_slowly(line: bytes) -> Json:
+    # Bytes that are not UTF-8 are replaced: a control request that has some must be answered too.
     import json  # noqa: PLC0415 - rarely needed
 
     text = line.decode("utf-8", "replace")
@@ -68,19 +68,19 @@ def _to_number(digits: str) -> float:
     return int(digits) if len(digits) < LONGEST_INTEGER else float(digits)
 
 
-def dumps(value: Any) -> bytes:
-    """One line of JSON for `value`, which may hold msgspec structs; no newline at its end."""
+def dumps(value: Json) -> bytes:
+    """Return `value`, which may hold msgspec structs, as a line of JSON without a newline."""
     try:
         return _encode(value)
     except UnicodeEncodeError:
         import json  # noqa: PLC0415 - as above
 
-        # As msgspec does, numbers that JSON cannot say become null.
+        # Infinity and NaN become null, as msgspec writes them.
         plain = _finite(msgspec.to_builtins(value))
         return json.dumps(plain, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: Json) -> Json:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if is_object(value):
@@ -88,22 +88,22 @@ def _finite(value: Any) -> Any:
     return [_finite(each) for each in value] if is_array(value) else value
 
 
-def is_object(found: object) -> TypeGuard[dict[str, Any]]:
+def is_object(found: object) -> TypeGuard[JsonDict]:
     """Whether a decoded value is a JSON object."""
     return isinstance(found, dict)
 
 
-def is_array(found: object) -> TypeGuard[list[Any]]:
+def is_array(found: object) -> TypeGuard[list[Json]]:
     """Whether a decoded value is a JSON array."""
     return isinstance(found, list)
 
 
-def is_mapping(given: object) -> TypeGuard[Mapping[str, Any]]:
-    """Whether a caller's value can stand for a JSON object."""
-    # Nearly always a dict, and asking `abc` takes four times as long.
+def is_mapping(given: object) -> TypeGuard[JsonObject]:
+    """Whether a caller's value can be written as a JSON object."""
+    # Nearly always a dict, and `isinstance` with an abstract class takes four times as long.
     return isinstance(given, dict) or isinstance(given, Mapping)  # noqa: SIM101
 
 
-def is_sequence(given: object) -> TypeGuard[Sequence[Any]]:
-    """Whether a caller's value can stand for a JSON array."""
+def is_sequence(given: object) -> TypeGuard[Sequence[Json]]:
+    """Whether a caller's value can be written as a JSON array."""
     return isinstance(given, list | tuple)

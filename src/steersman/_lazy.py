@@ -1,7 +1,7 @@
-"""Rooms whose files are read when somebody asks for what is in them.
+"""Names that are imported on first use.
 
-For an `__init__` that only gathers. It tells type checkers what there is by plain imports under
-`TYPE_CHECKING`, and takes its `__getattr__` and `__dir__` from here. Knows no room.
+For a package `__init__` that only gathers names. Type checkers see its names as plain imports under
+`TYPE_CHECKING`; at run time it has `__getattr__` and `__dir__` from here. Knows no package.
 """
 
 from __future__ import annotations
@@ -9,23 +9,23 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
 
 __all__ = ["by_name"]
 
-Doors = tuple[Callable[[str], Any], Callable[[], list[str]]]
+ModuleHooks = tuple[Callable[[str], object], Callable[[], list[str]]]
 """A module's `__getattr__` and `__dir__`."""
 
 
-def by_name(module: str, homes: Mapping[str, tuple[str, ...]], *, below: str = "") -> Doors:
-    """For a module that says which file each name comes from: only that file is read.
+def by_name(module: str, homes: Mapping[str, tuple[str, ...]], *, below: str = "") -> ModuleHooks:
+    """Return the `__getattr__` and `__dir__` of a module that imports each name on first use.
 
-    The files are its own, or those `below` another package.
+    `homes` maps a submodule to the names that come from it. Submodules are those of `module`, or of
+    the package `below`.
     """
     room = vars(sys.modules[module])
     home_of = {name: home for home, names in homes.items() for name in names}
 
-    def look_up(name: str) -> Any:
+    def look_up(name: str) -> object:
         if name in home_of:
             home = import_module(f"{below or module}.{home_of[name]}")
             value = room[name] = getattr(home, name)

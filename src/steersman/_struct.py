@@ -8,7 +8,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar, TypeAlias, TypeVar, cast, get_args
+from types import UnionType
+from typing import (
+    Any,
+    ClassVar,
+    TypeAlias,
+    TypeGuard,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+)
 
 import msgspec
 from msgspec import Struct
@@ -28,10 +39,6 @@ __all__ = [
     "by_tag",
     "decoder_of",
     "fields_of",
-    "many",
-    "many_objects",
-    "named",
-    "one",
     "place_of",
     "read",
     "read_leniently",
@@ -78,7 +85,13 @@ class WireStruct(_Sourced, Struct, frozen=True, kw_only=True):
     """
 
     READERS: ClassVar[Readers] = {}
-    """For fields that hold other values: how to keep the parts that fit when not all of them do."""
+    """Readers of fields that hold other values and whose reader does not follow from their type."""
+
+    _DROPS_STRANGE_ITEMS: ClassVar[bool] = False
+    """Whether lenient reading drops an item of a list that is not an object.
+
+    If not, the item becomes a value of defaults, so that positions stay the same.
+    """
 
     @property
     def raw(self) -> JsonDict:
@@ -163,49 +176,14 @@ def read(cls: type[WireT], line: bytes) -> WireT:
 
 def read_leniently(cls: type[WireT], found: JsonDict) -> WireT:
     """Build a `cls` from the fields of `found` that fit; the others get their defaults."""
+    readers = _readers_of(cls)
     values = {
         field.name: value
         for field in fields_of(cls)
         if field.encode_name in found
-        for value in _fitting(
-            field.type, found[field.encode_name], cls.READERS.get(field.name, _nested(field.type))
-        )
+        for value in _fitting(field.type, found[field.encode_name], readers.get(field.name))
     }
     return cls(**values)
-
-
-def one(cls: type[WireStruct]) -> Reader:
-    """Return a reader of one `cls`, which keeps the fields that fit."""
-    return lambda found: [read_leniently(cls, found)] if _json.is_object(found) else []
-
-
-def many(cls: type[WireStruct]) -> Reader:
-    """Return a reader of a list of `cls`.
-
-    An item that is not an object becomes a `cls` of defaults, so that positions stay the same.
-    """
-    return lambda found: [[_one_of(cls, each) for each in found]] if _json.is_array(found) else []
-
-
-def many_objects(cls: type[WireStruct]) -> Reader:
-    """Return a reader of a list of `cls` that drops items that are not objects.
-
-    Positions change, so each value gets its own object as its source.
-    """
-    return lambda found: (
-        [[set_source(_one_of(cls, each), each) for each in found if _json.is_object(each)]]
-        if _json.is_array(found)
-        else []
-    )
-
-
-def named(cls: type[WireStruct]) -> Reader:
-    """Return a reader of an object whose values are each a `cls`."""
-    return lambda found: (
-        [{name: _one_of(cls, each) for name, each in found.items()}]
-        if _json.is_object(found)
-        else []
-    )
 
 
 def by_tag(classes: Iterable[type[WireStruct]]) -> dict[str, type[WireStruct]]:
@@ -213,21 +191,64 @@ def by_tag(classes: Iterable[type[WireStruct]]) -> dict[str, type[WireStruct]]:
     return {str(cls.__struct_config__.tag): cls for cls in classes}
 
 
-def _one_of(cls: type[WireT], found: Json) -> WireT:
-    return read_leniently(cls, found if _json.is_object(found) else {})
-
-
-def _fitting(wanted: object, found: Json, otherwise: Reader) -> list[Json]:
+def _fitting(wanted: object, found: Json, reader: Reader | None) -> list[Json]:
     try:
         return [msgspec.convert(found, cast("type[object]", wanted))]
     except CONVERT_ERRORS:
-        return otherwise(found)
+        return [] if reader is None else reader(found)
 
 
-def _nested(wanted: object) -> Reader:
-    if isinstance(wanted, type) and issubclass(wanted, WireStruct):
-        return one(wanted)
-    return lambda _: []
+@functools.cache
+def _readers_of(cls: type[WireStruct]) -> Readers:
+    """Return the readers of the fields of `cls` that hold other values."""
+    readers = {each.name: _reader_for(each.type, cls) for each in fields_of(cls)}
+    known = {name: reader for name, reader in readers.items() if reader is not None}
+    return {**known, **cls.READERS}
+
+
+def _reader_for(wanted: object, owner: type[WireStruct]) -> Reader | None:
+    """Return the reader of a field of type `X`, `list[X]` or `dict[str, X]`, or None."""
+    if _is_struct(wanted):
+        return functools.partial(_read_one, wanted)
+    origin, inside = get_origin(wanted), get_args(wanted)
+    if origin in (list, dict) and _is_struct(inside[-1]):
+        if origin is dict:
+            return functools.partial(_read_named, inside[-1])
+        drops = owner._DROPS_STRANGE_ITEMS  # pyright: ignore[reportPrivateUsage] - the same file
+        return functools.partial(_read_objects if drops else _read_list, inside[-1])
+    if origin in (Union, UnionType):
+        return next(filter(None, (_reader_for(each, owner) for each in inside)), None)
+    return None
+
+
+def _is_struct(wanted: object) -> TypeGuard[type[WireStruct]]:
+    return isinstance(wanted, type) and issubclass(wanted, WireStruct)
+
+
+def _read_one(cls: type[WireStruct], found: Json) -> list[Json]:
+    return [read_leniently(cls, found)] if _json.is_object(found) else []
+
+
+def _read_list(cls: type[WireStruct], found: Json) -> list[Json]:
+    return [[_read_or_default(cls, each) for each in found]] if _json.is_array(found) else []
+
+
+def _read_objects(cls: type[WireStruct], found: Json) -> list[Json]:
+    if not _json.is_array(found):
+        return []
+    # Positions change, so each value gets its own object as its source.
+    objects = (each for each in found if _json.is_object(each))
+    return [[set_source(read_leniently(cls, each), each) for each in objects]]
+
+
+def _read_named(cls: type[WireStruct], found: Json) -> list[Json]:
+    if not _json.is_object(found):
+        return []
+    return [{name: _read_or_default(cls, each) for name, each in found.items()}]
+
+
+def _read_or_default(cls: type[WireT], found: Json) -> WireT:
+    return read_leniently(cls, found if _json.is_object(found) else {})
 
 
 @functools.cache
@@ -237,8 +258,7 @@ def _fields_with_values(cls: type[WireStruct]) -> tuple[tuple[str, str], ...]:
 
 
 def _can_hold(wanted: object) -> bool:
-    is_value = isinstance(wanted, type) and issubclass(wanted, WireStruct)
-    return is_value or any(map(_can_hold, get_args(wanted)))
+    return _is_struct(wanted) or any(map(_can_hold, get_args(wanted)))
 
 
 def _link(held: object, root: Root, path: Path) -> None:
@@ -251,7 +271,7 @@ def _link(held: object, root: Root, path: Path) -> None:
         for name, each in held.items():
             _link(each, root, (*path, name))
     elif isinstance(held, WireStruct) and type(source_of(held)) is not dict:
-        # A value of `many_objects` has its own object already; its position would be wrong.
+        # A value of `_read_objects` has its own object already; its position would be wrong.
         force_setattr(held, SOURCE, (root, path))
         held._link_children()  # pyright: ignore[reportPrivateUsage] - the same file
 

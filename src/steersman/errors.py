@@ -1,12 +1,12 @@
 """Every exception steersman raises.
 
 SteersmanError
-├── UsageError                 the caller asked for something that cannot be
-├── LaunchError                the CLI could not be run at all
+├── UsageError                 an argument or a call is not allowed
+├── LaunchError                the CLI could not be started
 │   ├── CliNotFound
 │   ├── CliNotExecutable
 │   └── WorkingDirectoryMissing
-├── StartupError               it ran, but never became ready
+├── StartupError               the CLI started, but did not become ready
 │   ├── CliTooOld
 │   ├── McpNotReady
 │   ├── OptionRefused
@@ -14,38 +14,38 @@ SteersmanError
 │   ├── SessionInUse
 │   ├── StartupExited
 │   └── StartupTimeout
-├── NotLoggedIn                the CLI has no credential, or a wrong one
-├── ChannelError               the pipe to a running CLI failed
+├── NotLoggedIn                the CLI has no credential that the API accepts
+├── ChannelError               the connection to a running CLI failed
 │   ├── ChannelClosed
 │   ├── CliExited
 │   └── Stalled
-├── ProtocolViolation          the CLI broke the rules of the wire
-├── RequestError               a control request came back unhappy
+├── ProtocolViolation          the CLI sent what the protocol does not allow
+├── RequestError               a control request did not succeed
 │   ├── RequestRefused
 │   ├── RequestTimeout
 │   └── RequestLost
-├── TurnError                  a turn did not give what was asked of it
+├── TurnError                  a turn did not produce what was asked for
 │   ├── TurnFailed
 │   ├── LimitReached
 │   ├── NoOutput
 │   └── BadOutput
 ├── ToolExecutionError         a Python tool failed
-├── ForbiddenTool              the CLI offers what the policy forbids
+├── ForbiddenTool              the CLI offers tools that are forbidden
 ├── AskError                   an ask cannot be answered
 │   ├── AlreadyAnswered
 │   ├── AskGone
 │   └── AskNotFound
-└── ReaderLagged               a slow reader needed entries that are gone
+└── ReaderLagged               a slow reader needs entries that were dropped
 
-Each class has a stable `code`; where a process was involved, `evidence` says in which
-phase, how it ended, what it wrote on stderr and how it was called (redacted).
+Each class has a stable `code`. Where a process was involved, `evidence` has the phase, the exit
+status, the end of stderr and the redacted command line.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 __all__ = [
     "AlreadyAnswered",
@@ -90,14 +90,14 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is known about a CLI process when something went wrong with it."""
+    """What is known about a CLI process that an error is about."""
 
     phase: str
     status: int | None = None
-    """Exit status; negative is the number of the signal that ended it."""
+    """The exit status. A negative one is the number of the signal that ended the process."""
     stderr_tail: str = ""
     argv: tuple[str, ...] = ()
-    """The command line, with values that may be private left out."""
+    """The command line, without values that may be private."""
 
     def __str__(self) -> str:
         parts = [f"phase: {self.phase}"]
@@ -114,7 +114,7 @@ NO_EVIDENCE = Evidence("unknown")
 
 
 class SteersmanError(Exception):
-    """Root of the tree; catch it to catch us and nobody else."""
+    """The root of the tree: catches every error of steersman, and no other."""
 
     code: ClassVar[str] = "steersman"
 
@@ -129,13 +129,13 @@ class SteersmanError(Exception):
         self.hint = hint
         self.evidence = evidence or NO_EVIDENCE
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Subclasses take other arguments than `args` says; process pools must still pickle them.
-        return _revive, (type(self), self.args, self.__dict__)
+    def __reduce__(self) -> tuple[object, ...]:
+        # Subclasses have other parameters than `args`, and process pools must still pickle them.
+        return _unpickled, (type(self), self.args, self.__dict__)
 
 
 class UsageError(SteersmanError, ValueError):
-    """The caller gave a value, or an order, that is not allowed here."""
+    """An argument has a value that is not allowed, or a call is not allowed at this point."""
 
     code = "usage"
 
@@ -147,7 +147,7 @@ class UsageError(SteersmanError, ValueError):
 
 
 class LaunchError(SteersmanError):
-    """The CLI could not be run at all."""
+    """The CLI could not be started."""
 
     code = "launch"
 
@@ -156,7 +156,7 @@ class LaunchError(SteersmanError):
 
 
 class CliNotFound(LaunchError):
-    """There is no CLI where we looked."""
+    """No Claude Code CLI was found in any of the places in `looked_in`."""
 
     code = "cli_not_found"
 
@@ -171,20 +171,20 @@ class CliNotFound(LaunchError):
 
 
 class CliNotExecutable(LaunchError):
-    """The file is there, but the system will not run it."""
+    """The file exists, but the operating system refuses to run it."""
 
     code = "cli_not_executable"
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(
             f"{path} cannot be executed: {reason}",
-            hint="check its mode (chmod +x), its format and its interpreter line",
+            hint="check the mode of the file (chmod +x), its format and its interpreter line",
         )
         self.path = path
 
 
 class WorkingDirectoryMissing(LaunchError):
-    """The CLI was to run in a directory that is not there."""
+    """The working directory of the CLI does not exist or cannot be entered."""
 
     code = "cwd_missing"
 
@@ -197,20 +197,20 @@ class WorkingDirectoryMissing(LaunchError):
 
 
 class StartupError(SteersmanError):
-    """The CLI ran, but never became ready."""
+    """The CLI started, but did not become ready."""
 
     code = "startup"
 
 
 class CliTooOld(StartupError):
-    """The CLI is older than the oldest one we can drive."""
+    """The CLI is older than the oldest supported version."""
 
     code = "cli_too_old"
 
     def __init__(self, found: str, required: str, *, evidence: Evidence | None = None) -> None:
         super().__init__(
             f"this Claude Code CLI is version {found}; {required} or newer is needed",
-            hint="update it with `claude update`, or `pip install -U steersman[cli]`",
+            hint="update the CLI with `claude update` or `pip install -U steersman[cli]`",
             evidence=evidence,
         )
         self.found = found
@@ -218,7 +218,7 @@ class CliTooOld(StartupError):
 
 
 class McpNotReady(StartupError):
-    """A tool server that the session needs is not connected."""
+    """An MCP server that the session requires is not connected."""
 
     code = "mcp_not_ready"
 
@@ -226,24 +226,24 @@ class McpNotReady(StartupError):
         self, name: str, status: str, error: str = "", *, evidence: Evidence | None = None
     ) -> None:
         super().__init__(
-            f"the tool server {name!r} is not ready: {status}" + (f": {error}" if error else ""),
-            hint="start it by hand to see what is wrong with it, or leave it out of require=",
+            f"the MCP server {name!r} is not ready: {status}" + (f": {error}" if error else ""),
+            hint="start the server by hand to see why, or remove it from require=",
             evidence=evidence,
         )
         self.name = name
         self.status = status
-        """`failed`, `pending`, `needs-auth` or `disabled`, in the CLI's words."""
+        """The status that the CLI reports: `failed`, `pending`, `needs-auth` or `disabled`."""
         self.error = error
 
 
 class OptionRefused(StartupError):
-    """The CLI refused an option that we passed on."""
+    """The CLI refused an option: a flag, a settings file or a permission mode."""
 
     code = "option_refused"
 
 
 class ResumeNotFound(StartupError):
-    """There is no conversation with that id to go on with."""
+    """There is no conversation with that id to resume."""
 
     code = "resume_not_found"
 
@@ -255,13 +255,13 @@ class SessionInUse(StartupError):
 
 
 class StartupExited(StartupError):
-    """The CLI ended before it was ready."""
+    """The CLI exited before it was ready."""
 
     code = "startup_exited"
 
 
 class StartupTimeout(StartupError, TimeoutError):
-    """The CLI was not ready in time; `evidence.phase` says what we waited for."""
+    """The CLI was not ready in time; `evidence.phase` names the step that took too long."""
 
     code = "startup_timeout"
 
@@ -273,25 +273,25 @@ class NotLoggedIn(SteersmanError):
 
 
 class ChannelError(SteersmanError):
-    """The channel to a running CLI failed."""
+    """The connection to a running CLI failed."""
 
     code = "channel"
 
 
 class ChannelClosed(ChannelError):
-    """Nothing more can be sent: this session is closed, or its CLI is gone."""
+    """Nothing can be sent: the session has not started or is closed, or its CLI has exited."""
 
     code = "channel_closed"
 
 
 class CliExited(ChannelError):
-    """The CLI ended while we still needed it."""
+    """The CLI exited while the session still needed it."""
 
     code = "cli_exited"
 
 
 class Stalled(ChannelError):
-    """The CLI said nothing for too long, and did not obey an interrupt in time either."""
+    """The CLI sent nothing for too long, and then did not obey an interrupt in time."""
 
     code = "stalled"
 
@@ -299,18 +299,18 @@ class Stalled(ChannelError):
         self, phase: str, since: float, last_event: str, *, evidence: Evidence | None = None
     ) -> None:
         super().__init__(
-            f"the CLI was silent for {since:.1f} s in the phase {phase!r}, after {last_event!r}",
-            hint=f"if it is only slow, raise watchdog=Watchdog({phase}=...)",
+            f"the CLI sent nothing for {since:.1f} s in the phase {phase!r}, after {last_event!r}",
+            hint=f"if the CLI is only slow, raise watchdog=Watchdog({phase}=...)",
             evidence=evidence,
         )
         self.phase = phase
         self.since = since
-        """Seconds of silence."""
+        """Seconds since the CLI last sent something."""
         self.last_event = last_event
 
     @property
     def stderr_tail(self) -> str:
-        """What the CLI last wrote on stderr."""
+        """The end of what the CLI wrote to stderr."""
         return self.evidence.stderr_tail
 
 
@@ -342,19 +342,19 @@ class RequestRefused(RequestError):
 
 
 class RequestTimeout(RequestError, TimeoutError):
-    """The CLI did not answer in time; the request was taken back."""
+    """The CLI did not answer in time, and the request was cancelled."""
 
     code = "request_timeout"
 
 
 class RequestLost(RequestError):
-    """The CLI went away with our request unanswered."""
+    """The CLI exited before it answered the request."""
 
     code = "request_lost"
 
 
 class TurnError(SteersmanError):
-    """A turn did not give what was asked of it; `text` is what it said."""
+    """A turn did not produce what was asked for; `text` is the text that it did produce."""
 
     code = "turn"
 
@@ -364,7 +364,7 @@ class TurnError(SteersmanError):
 
 
 class TurnFailed(TurnError):
-    """The turn ended in another way than completed; `__cause__` says why, where we know."""
+    """The turn did not complete; `__cause__` is the reason, where one is known."""
 
     code = "turn_failed"
 
@@ -375,13 +375,13 @@ class TurnFailed(TurnError):
 
 
 class LimitReached(TurnError):
-    """A limit of ours is used up."""
+    """A limit of `limits=` is used up."""
 
     code = "limit_reached"
 
     def __init__(self, scope: str, name: str, used: float, limit: float) -> None:
         super().__init__(
-            f"the {scope}'s limit of {limit:g} {name} is reached: {used:g}",
+            f"the {scope} has reached its limit of {limit:g} {name}: {used:g}",
             hint=f"raise limits=Limits({scope}=Caps({name}=...))",
         )
         self.scope = scope
@@ -391,7 +391,7 @@ class LimitReached(TurnError):
 
 
 class NoOutput(TurnError):
-    """The turn completed, but without the structured output that was asked for."""
+    """The turn completed without the structured output that was asked for."""
 
     code = "no_output"
 
@@ -407,7 +407,7 @@ class BadOutput(TurnError):
 
 
 class ToolExecutionError(SteersmanError):
-    """A Python tool raised; `__cause__` is what it raised."""
+    """A Python tool raised an exception, which is the `__cause__`."""
 
     code = "tool_execution"
 
@@ -417,14 +417,14 @@ class ToolExecutionError(SteersmanError):
 
 
 class ForbiddenTool(SteersmanError):
-    """The CLI offers tools to the model that the options forbid; the session was ended."""
+    """The CLI offers tools to the model that the options forbid, so the session was ended."""
 
     code = "forbidden_tool"
 
     def __init__(self, tools: Sequence[str]) -> None:
         super().__init__(
             f"the CLI offers tools that are forbidden: {', '.join(tools)}",
-            hint="it may be an old CLI, or a settings file may bring them back",
+            hint="update the CLI, and look for a settings file that allows these tools",
         )
         self.tools = tuple(tools)
 
@@ -441,46 +441,46 @@ class AskError(SteersmanError):
 
 
 class AlreadyAnswered(AskError):
-    """Somebody else was first; `by` says who, `answer` what."""
+    """The ask already has an answer: `answer`, given by `by`."""
 
     code = "already_answered"
 
     def __init__(self, ask_id: str, by: str, answer: object) -> None:
-        super().__init__(ask_id, f"{by} has answered it already")
+        super().__init__(ask_id, f"{by} has already answered it")
         self.by = by
         self.answer = answer
 
 
 class AskGone(AskError):
-    """Nobody waits for the answer any more: it expired, was taken back, or its session ended."""
+    """The ask is closed: it expired, was withdrawn, or its session ended."""
 
     code = "ask_gone"
 
 
 class AskNotFound(AskError):
-    """There is no such ask here."""
+    """The inbox has no ask with that id."""
 
     code = "ask_not_found"
 
     def __init__(self, ask_id: str) -> None:
-        super().__init__(ask_id, "unknown here", hint="inbox.list() has those that are open")
+        super().__init__(ask_id, "not in this inbox", hint="inbox.list() lists the open asks")
 
 
 class ReaderLagged(SteersmanError):
-    """A reader was slower than the journal's memory; `lost` entries are gone."""
+    """A reader fell behind what the journal keeps in memory; it cannot have `lost` entries."""
 
     code = "reader_lagged"
 
     def __init__(self, lost: int) -> None:
         super().__init__(
-            f"this reader fell {lost} entries behind what the journal keeps in memory",
+            f"this reader is too slow: the journal no longer has {lost} entries in memory",
             hint="read faster, or raise journal_memory= (bytes)",
         )
         self.lost = lost
 
 
-def _revive(
-    cls: type[SteersmanError], args: tuple[Any, ...], fields: dict[str, Any]
+def _unpickled(
+    cls: type[SteersmanError], args: tuple[object, ...], fields: dict[str, object]
 ) -> SteersmanError:
     error = cls.__new__(cls, *args)
     error.args = args

@@ -1,14 +1,14 @@
-"""Every seam of steersman, on one page.
+"""Every port of a session, on one page.
 
-The session knows the outside world only through these protocols.
+A session reaches the outside world only through these protocols.
 
-    Transport   -> transports/     where a CLI can run
-    Channel     -> transports/     the way to one running CLI
-    Receiver    -> _session/       takes what it says
-    ToolServer  -> tools/          tools the CLI may call
-    Approver    -> yours           may this tool run?
-    Asks        -> inbox/          where questions wait for a person
-    Sink        -> stores/         where the journal is written down
+    Transport   -> transports/     starts a CLI somewhere
+    Channel     -> transports/     the connection to one running CLI
+    Receiver    -> _session/       receives the output of the CLI
+    ToolServer  -> tools/          an MCP server in this process
+    Approver    -> host program    decides whether a tool may run
+    Asks        -> inbox/          keeps asks until the user answers
+    Sink        -> stores/         writes the journal to a store
 """
 
 from __future__ import annotations
@@ -60,87 +60,86 @@ INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 
 Clock = Callable[[], float]
-"""Seconds since the epoch. It may jump, so it only dates entries; nothing is ever timed by it."""
+"""Returns seconds since the epoch. Clocks may jump, so this one only dates journal entries."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileArgument:
-    """An argument that ends in the path of one of the launch's files."""
+    """A command line argument that ends in the path of a file of `Launch.files`."""
 
     prefix: str
-    """What stands before the path in the same token, such as `--settings=`."""
+    """The part of the argument before the path, such as `--settings=`."""
     name: str
     """The file's key in `Launch.files`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A command, ready to run anywhere. Nothing in `argv` is private; `env` and `files` may be."""
+    """A command to run. `argv` holds nothing private; `env` and `files` may."""
 
     argv: tuple[str | FileArgument, ...]
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    """The whole environment of the CLI; nothing is added to it."""
+    """The whole environment of the CLI; a transport adds nothing to it."""
     cwd: str | None = None
     user: str | None = None
-    """The name of the user to run it as; needs the right to become them."""
+    """The name of the user to run the CLI as; this process needs the right to become that user."""
     files: Mapping[str, bytes] = field(default_factory=dict[str, bytes], repr=False)
-    """Written with mode 0600 before the start, removed when the CLI's tree is gone."""
+    """Files written with mode 0600 before the start, and removed after the process tree exited."""
 
 
 class Receiver(Protocol):
-    """Takes what one running CLI says, as it comes, always in the event loop's own thread.
+    """Receives the output of one running CLI. All methods are called in the event loop's thread.
 
-    Chunks may break anywhere; framing is not the transport's business.
-    None of these may block or raise.
+    A chunk may end anywhere, also inside a line. No method may block or raise.
     """
 
     def data_received(self, data: bytes) -> None:
-        """Take the next chunk of stdout."""
+        """Receive the next chunk of stdout."""
         ...
 
     def stderr_received(self, data: bytes) -> None:
-        """Take the next chunk of stderr."""
+        """Receive the next chunk of stderr."""
         ...
 
     def exited(self, status: int) -> None:
-        """Learn that the CLI and its whole tree are gone.
+        """Handle the exit of the CLI's whole process tree.
 
-        Called exactly once, after the last chunk; a negative status is the signal that ended it.
+        Called exactly once, after the last chunk. A negative status is the number of a signal.
         """
         ...
 
 
 class Channel(Protocol):
-    """The way to one running CLI.
+    """The connection to one running CLI.
 
-    Every method may be called at any time, also after the end, and returns at once.
+    Every method may be called at any time, also after the exit, and returns at once.
     """
 
     @property
     def pid(self) -> int | None:
-        """The CLI's own process id, where it has one on this machine."""
+        """The process id of the CLI, or None if it does not run on this machine."""
         ...
 
     def write(self, data: bytes) -> None:
-        """Hand over all of `data`, in order; dropped if the CLI no longer reads."""
+        """Write all of `data` to the CLI, in order. Dropped if the CLI no longer reads."""
         ...
 
     def end_input(self) -> None:
-        """Close the CLI's stdin once everything handed over is written."""
+        """Close the CLI's stdin after all data is written."""
         ...
 
     def suspend(self) -> None:
-        """Stop every process of the tree where it stands."""
+        """Suspend every process of the tree, as SIGSTOP does."""
         ...
 
     def resume(self) -> None:
-        """Let a suspended tree run on."""
+        """Let every process of a suspended tree continue."""
         ...
 
     def close(self, grace: float) -> None:
-        """End input, then the whole tree: wait `grace` seconds, SIGTERM, wait again, SIGKILL.
+        """End the whole tree: close stdin, wait `grace` seconds, SIGTERM, wait again, SIGKILL.
 
-        Cannot be cancelled; `Receiver.exited` tells when it is done.
+        Cannot be cancelled; `Receiver.exited` is called when it is done.
         A second call can only shorten the wait.
         """
         ...
@@ -154,59 +153,60 @@ class Transport(Protocol):
     """A place where a CLI can run."""
 
     async def open(self, launch: Launch, receiver: Receiver) -> Channel:
-        """Start the CLI and return the way to it once it runs.
+        """Start the CLI and return the channel to it once it runs.
 
-        Raises `LaunchError` when it cannot be run; then nothing is left behind and the receiver
-        is never called. Cancelling the wait also leaves nothing behind.
+        Raises `LaunchError` if it cannot be started; then nothing is left behind and the receiver
+        is never called. Cancelling the call also leaves nothing behind.
         """
         ...
 
 
 def _nothing(*_: object) -> None:
-    """What a caller does that nobody listens to."""
+    """Ignore a call."""
 
 
 @dataclass(slots=True, eq=False)
 class Caller:
-    """Who a tool server serves: one session, under one key. One object for the session's life."""
+    """A session that an MCP server serves under one key; one object for the life of the session."""
 
     session_id: str
-    """As far as it is known: the latest conversation tells its id only after the start."""
+    """The id of the conversation, as far as it is known: one that the CLI chooses is known only
+    after the start."""
     server: str
     notify: Callable[[JsonObject], None]
     """Send a JSON-RPC notification from the server to the CLI."""
     report: Callable[[str, BaseException], None] = _nothing
-    """Journal that the tool of that name failed, and how."""
+    """Record in the journal that the tool of that name failed, and with which exception."""
     elicit: Callable[[Elicitation], Awaitable[ElicitationAnswer]] | None = None
-    """Ask the person something on the server's behalf."""
+    """Ask the user something on behalf of the server."""
     session: Any = None
     """The `Session`, for tools that steer it."""
     turn: Callable[[], Any] = _nothing
-    """The `Turn` at work now, if there is one."""
+    """Returns the current `Turn`, or None."""
     deps: Any = None
-    """Whatever the program gave its tools: `Options.deps`."""
+    """The value of `Options.deps`, which the host program gives to its tools."""
 
 
 class ToolServer(Protocol):
-    """One MCP server that lives in this process. It may serve several sessions at once."""
+    """An in-process MCP server. One object may serve several sessions at once."""
 
     @property
     def tool_names(self) -> tuple[str, ...]:
-        """The names of its tools, as far as known, for approval rules."""
+        """The names of the tools, as far as they are known, for approval rules."""
         ...
 
     async def attach(self, caller: Caller) -> None:
-        """A session is about to start its CLI. Raises `McpNotReady` if it cannot be served."""
+        """Prepare to serve a session, before its CLI starts. Raises `McpNotReady` if it cannot."""
         ...
 
     async def detach(self, caller: Caller) -> None:
-        """That session is over. Called once for each `attach`, also for one that raised."""
+        """Stop serving a session that ended. Called once per `attach`, also if that raised."""
         ...
 
     async def handle(self, message: JsonObject, caller: Caller) -> JsonObject | None:
-        """Answer one JSON-RPC message; `None` for a notification.
+        """Answer one JSON-RPC message; return None for a notification.
 
-        Cancelled when the CLI takes the call back.
+        Cancelled when the CLI cancels the request.
         """
         ...
 
@@ -217,51 +217,52 @@ def jsonrpc_error(request_id: object, code: int, message: str) -> JsonDict:
 
 
 class Sink(Protocol):
-    """Where a session's journal is written down as it grows.
+    """Writes the journal of a session as it grows.
 
-    Called in the event loop, so it must not wait for long, and it never raises: a journal that
-    cannot be written must not hurt the session. What goes wrong it reports in its own way, once.
+    Called in the event loop, so a call must be short. It never raises, because a journal that
+    cannot be written must not break the session; a sink reports its failure once, in its own way.
     """
 
     def write(self, entries: Sequence[Entry]) -> None:
-        """Keep the next entries, in order; none is given twice."""
+        """Write the next entries, in order. No entry is given twice."""
         ...
 
     def close(self) -> None:
-        """Nothing more will come; may be called any number of times."""
+        """Close the sink after the last entry. May be called any number of times."""
         ...
 
 
 class Asks(Protocol):
-    """Where asks wait for an answer. It may serve several sessions, in several event loops.
+    """Keeps asks until they are answered, for several sessions, in several event loops.
 
-    Both methods return at once and never raise. One that keeps asks over a restart writes them down
-    before it shows them, and knows an ask that comes again by its session and payload.
+    Both methods return at once and never raise. An implementation that keeps asks over a restart
+    writes them to disk before it shows them. It recognizes an ask that is opened again by its
+    session and payload.
     """
 
     def open(self, ask: Ask, settle: Callable[[Any, str], None]) -> None:
-        """Keep `ask` until somebody answers, and call `settle` with the answer and who gave it.
+        """Keep `ask` until it is answered, then call `settle` with the answer and who gave it.
 
-        `settle` is called at most once, from any thread; the answer is one that `ask.response`
-        takes.
+        `settle` is called at most once, from any thread. The answer must be one that `ask.response`
+        accepts.
         """
         ...
 
     def close(self, ask_id: str, reason: str) -> None:
-        """Nobody waits for this answer any more; `settle` must not be called from now on."""
+        """Close an ask that needs no answer any more. `settle` must not be called after that."""
         ...
 
 
 class Approver(Protocol):
-    """Decides whether a tool may run; raising, or anything but a decision, denies.
+    """Decides whether a tool may run. An exception, or a value that is no decision, denies.
 
-    With an inbox, `None` puts the question there.
+    With an inbox, `None` opens an ask there.
     """
 
     def __call__(
         self, tool_name: str, tool_input: JsonDict, context: PermissionContext, /
     ) -> Decision | Awaitable[Decision | None] | None:
-        """Answer the CLI's question."""
+        """Return the decision about a `can_use_tool` request."""
         ...
 
 
@@ -269,32 +270,32 @@ Answers: TypeAlias = QuestionAnswer | Sequence[QuestionAnswer]
 
 
 class QuestionHandler(Protocol):
-    """Answers what the model asks the person; raising, or anything else, answers nothing.
+    """Answers the questions of `AskUserQuestion`. An exception, or another value, gives no answer.
 
-    With an inbox, `None` puts the questions there.
+    With an inbox, `None` opens an ask there.
     """
 
     def __call__(self, asked: QuestionAsk, /) -> Answers | Awaitable[Answers | None] | None:
-        """Say what the person said, with `Question.answer()` and `Question.skip()`."""
+        """Return the user's answers, made with `Question.answer()` and `Question.skip()`."""
         ...
 
 
 class ElicitationHandler(Protocol):
-    """Answers an MCP server's question to the person; raising, or anything else, declines.
+    """Answers an elicitation of an MCP server. An exception, or another value, declines it.
 
-    With an inbox, `None` puts the question there.
+    With an inbox, `None` opens an ask there.
     """
 
     def __call__(
         self, elicitation: Elicitation, /
     ) -> ElicitationAnswer | Awaitable[ElicitationAnswer | None] | None:
-        """Say what the person said."""
+        """Return the user's answer."""
         ...
 
 
 class DialogHandler(Protocol):
-    """Shows a dialog of the CLI's; raising is told to the CLI as an error."""
+    """Shows a dialog that the CLI requests. The CLI gets an exception as an error."""
 
     def __call__(self, dialog: UserDialog, /) -> DialogAnswer | Awaitable[DialogAnswer]:
-        """Say what the person did."""
+        """Show the dialog and return what the user did."""
         ...

@@ -1,22 +1,22 @@
-"""Parts of a prompt beside text: images, documents, files.
+"""Content blocks for prompts: text, images, documents, files.
 
-Each function gives a content block as the Messages API takes it; `session.send([...])` takes a list
-of them. What is too large for the API is refused here, before it is sent.
+Each function returns a content block of the Messages API; `session.send([...])` takes a list of
+them. A block that is too large for the API is refused here, before it is sent.
 """
 
 from __future__ import annotations
 
 import base64
 from pathlib import Path
-from typing import Any
 
+from steersman._json import JsonDict
 from steersman.errors import UsageError
 
 __all__ = ["document", "file", "image", "text"]
 
 LARGEST_IMAGE = 5 * 1024 * 1024
 LARGEST_DOCUMENT = 24 * 1024 * 1024
-"""A request may have 32 MB, and base64 makes a third more of it."""
+"""A request may have 32 MB, and base64 makes data a third larger."""
 
 _IMAGES = {
     b"\x89PNG\r\n\x1a\n": "image/png",
@@ -24,18 +24,18 @@ _IMAGES = {
     b"GIF8": "image/gif",
     b"RIFF": "image/webp",
 }
-"""How each kind of image begins."""
+"""The first bytes of each kind of image."""
 
 
-def text(words: str) -> dict[str, Any]:
-    """Words."""
+def text(words: str) -> JsonDict:
+    """Return a text block."""
     if not (isinstance(words, str) and words.strip()):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError("words", words, "a text that is not empty")
     return {"type": "text", "text": words}
 
 
-def image(source: bytes | str | Path, media_type: str | None = None) -> dict[str, Any]:
-    """An image, as bytes or by its path: PNG, JPEG, GIF or WebP."""
+def image(source: bytes | str | Path, media_type: str | None = None) -> JsonDict:
+    """Return an image block for a PNG, JPEG, GIF or WebP, given as bytes or by its path."""
     data = _read("source", source, LARGEST_IMAGE)
     known = next((kind for start, kind in _IMAGES.items() if data.startswith(start)), None)
     kind = media_type or known
@@ -45,26 +45,26 @@ def image(source: bytes | str | Path, media_type: str | None = None) -> dict[str
     return {"type": "image", "source": _encoded(kind or "", data)}
 
 
-def document(source: bytes | str | Path, *, title: str | None = None) -> dict[str, Any]:
-    """A PDF, as bytes or by its path."""
+def document(source: bytes | str | Path, *, title: str | None = None) -> JsonDict:
+    """Return a document block for a PDF, given as bytes or by its path."""
     data = _read("source", source, LARGEST_DOCUMENT)
     if not data.startswith(b"%PDF-"):
-        raise UsageError("source", "another kind of file", "a PDF; `file()` is for plain text")
+        raise UsageError("source", "another kind of file", "a PDF; use `file()` for plain text")
     _check_title(title)
     named = {} if title is None else {"title": title}
     return {"type": "document", "source": _encoded("application/pdf", data), **named}
 
 
-def file(path: str | Path, *, title: str | None = None) -> dict[str, Any]:
-    """A file of plain text, under its name."""
+def file(path: str | Path, *, title: str | None = None) -> JsonDict:
+    """Return a document block for a plain text file; the title is the name of the file."""
     _check_title(title)
     data = _read("path", path, LARGEST_DOCUMENT)
     try:
-        words = data.decode()
+        content = data.decode()
     except UnicodeDecodeError:
-        allowed = "a file of UTF-8 text; `image()` and `document()` are for others"
+        allowed = "a file of UTF-8 text; use `image()` or `document()` for other files"
         raise UsageError("path", str(path), allowed) from None
-    source = {"type": "text", "media_type": "text/plain", "data": words}
+    source = {"type": "text", "media_type": "text/plain", "data": content}
     return {"type": "document", "source": source, "title": title or Path(path).name}
 
 

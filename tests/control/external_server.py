@@ -1,4 +1,4 @@
-"""A tool server in a process of its own, written with `mcp`. Run by `tests/live/test_verbs.py`."""
+"""An MCP server in a process of its own, written with `mcp`. Run by `tests/live/test_verbs.py`."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ UNDECLARED = {
 }
 
 INITIALIZE = "Initialize"
-"""Its many fields are those of the options."""
+"""The fields of `Initialize` are those of the options."""
 
 PAGE = Path(__file__).parents[2] / "docs" / "verbs.md"
 
@@ -210,7 +210,6 @@ def test_an_answer_can_be_empty(answer: type[Part]) -> None:
 def test_one_strange_item_does_not_hide_the_others(answer: type[Part]) -> None:
     lists = [field for field in fields_of(answer) if is_list_of_parts(field.type)]
 
-    assert {field.name for field in lists} == set(answer.READERS)
     for field in lists:
         (part,) = get_args(field.type)
         odd = {each.encode_name: object for each in fields_of(part)}

@@ -1,7 +1,8 @@
-"""Verbs: what we may ask of a running CLI.
+"""Verbs: the control requests that we may send to a running CLI.
 
-A verb is a frozen struct; its type parameter is the answer it gets, so
-`await session.call(SetModel(model="opus"))` is typed without a line of glue.
+A verb is a frozen struct whose type parameter is the class of its answer, so that
+`await session.call(SetModel(model="opus"))` is typed.
+To add a verb, write its class in the module of its topic and name it in `__all__` there.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Verbs about what a conversation holds and costs."""
+"""Verbs about the context window and the cost of a conversation."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from msgspec import field
 
-from steersman._struct import Readers, many_objects
+from steersman._json import JsonDict
 from steersman.control.verbs import Answer, Part, Verb
 
 __all__ = [
@@ -23,7 +23,7 @@ __all__ = [
 
 
 class ContextCategory(Part, frozen=True, kw_only=True):
-    """One kind of thing in the context window."""
+    """One category of tokens in the context window."""
 
     id: str = ""
     name: str = ""
@@ -33,7 +33,7 @@ class ContextCategory(Part, frozen=True, kw_only=True):
 
 
 class MemoryFile(Part, frozen=True, kw_only=True):
-    """A memory file, such as CLAUDE.md, that stands in the context."""
+    """A memory file in the context, such as CLAUDE.md."""
 
     path: str = ""
     type: str = ""
@@ -41,12 +41,7 @@ class MemoryFile(Part, frozen=True, kw_only=True):
 
 
 class ContextUsage(Answer, frozen=True, kw_only=True):
-    """How full the context window is, and of what."""
-
-    READERS: ClassVar[Readers] = {
-        "categories": many_objects(ContextCategory),
-        "memory_files": many_objects(MemoryFile),
-    }
+    """The use of the context window, by category."""
 
     categories: list[ContextCategory] = []
     total_tokens: int = 0
@@ -55,69 +50,69 @@ class ContextUsage(Answer, frozen=True, kw_only=True):
     percentage: float = 0
     model: str = ""
     memory_files: list[MemoryFile] = []
-    mcp_tools: list[dict[str, Any]] = []
-    mcp_instructions: list[dict[str, Any]] = []
-    deferred_builtin_tools: list[dict[str, Any]] = []
-    system_tools: list[dict[str, Any]] = []
-    system_prompt_sections: list[dict[str, Any]] = []
-    agents: list[dict[str, Any]] = []
-    slash_commands: dict[str, Any] = {}
-    skills: dict[str, Any] = {}
+    mcp_tools: list[JsonDict] = []
+    mcp_instructions: list[JsonDict] = []
+    deferred_builtin_tools: list[JsonDict] = []
+    system_tools: list[JsonDict] = []
+    system_prompt_sections: list[JsonDict] = []
+    agents: list[JsonDict] = []
+    slash_commands: JsonDict = {}
+    skills: JsonDict = {}
     auto_compact_threshold: int | None = None
     is_auto_compact_enabled: bool = False
-    message_breakdown: dict[str, Any] = {}
-    api_usage: dict[str, Any] | None = None
-    grid_rows: list[list[dict[str, Any]]] = []
-    """What the CLI itself would draw."""
+    message_breakdown: JsonDict = {}
+    api_usage: JsonDict | None = None
+    grid_rows: list[list[JsonDict]] = []
+    """The cells of the grid that the CLI draws in a terminal."""
 
 
 class GetContextUsage(Verb[ContextUsage], frozen=True, kw_only=True, tag="get_context_usage"):
-    """Ask how full the context window is."""
+    """Request the use of the context window."""
 
     TIMEOUT: ClassVar[float | None] = 120.0
 
     detail: Literal["summary", "full"] | None = None
-    """`full` has the API count tokens several times; `summary` estimates."""
+    """`full` makes several API calls to count tokens; `summary` estimates."""
 
 
 class SessionCost(Answer, frozen=True, kw_only=True):
-    """What the session has cost, in words."""
+    """The cost of the session, as a text."""
 
     text: str = ""
 
 
 class GetSessionCost(Verb[SessionCost], frozen=True, kw_only=True, tag="get_session_cost"):
-    """Ask what the session has cost, as the CLI would print it."""
+    """Request the cost of the session, as the CLI would print it."""
 
 
 class SessionUsage(Part, frozen=True, kw_only=True):
-    """What one session has used."""
+    """The cost, the times and the changed lines of one session."""
 
     total_cost_usd: float = field(default=0.0, name="total_cost_usd")
     total_api_duration_ms: float = field(default=0, name="total_api_duration_ms")
     total_duration_ms: float = field(default=0, name="total_duration_ms")
     total_lines_added: int = field(default=0, name="total_lines_added")
     total_lines_removed: int = field(default=0, name="total_lines_removed")
-    model_usage: dict[str, dict[str, Any]] = field(
-        default_factory=dict[str, dict[str, Any]], name="model_usage"
+    model_usage: dict[str, JsonDict] = field(
+        default_factory=dict[str, JsonDict], name="model_usage"
     )
 
 
 class UsageReport(Answer, frozen=True, kw_only=True):
-    """What was used, and what a subscription still allows."""
+    """The usage of the session, and what is left of the limits of a subscription."""
 
     session: SessionUsage = field(default_factory=SessionUsage)
     subscription_type: str | None = field(default=None, name="subscription_type")
     rate_limits_available: bool = field(default=False, name="rate_limits_available")
-    """False with an API key: there are no such limits."""
-    rate_limits: dict[str, Any] | None = field(default=None, name="rate_limits")
-    behaviors: dict[str, Any] | None = None
+    """False with an API key, which has no such limits."""
+    rate_limits: JsonDict | None = field(default=None, name="rate_limits")
+    behaviors: JsonDict | None = None
 
 
 class GetUsage(Verb[UsageReport], frozen=True, kw_only=True, tag="get_usage"):
-    """Ask what was used, and what a subscription still allows."""
+    """Request the usage of the session and the limits of a subscription."""
 
     TIMEOUT: ClassVar[float | None] = 120.0
 
     skip_behaviors: bool = False
-    """Leave out what takes long: reading the past sessions of this machine."""
+    """Skip the analysis of past sessions of this machine, which takes long."""

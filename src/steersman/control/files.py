@@ -1,10 +1,9 @@
-"""Verbs about files: going back, reading, naming, adding directories."""
+"""Verbs about files: rewind, read, suggest, and adding directories."""
 
 from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from steersman._struct import Readers, many_objects
 from steersman.control.verbs import Amount, Answer, Count, Part, Text, Verb
 
 __all__ = [
@@ -22,7 +21,7 @@ __all__ = [
 
 
 class Rewound(Answer, frozen=True, kw_only=True):
-    """What going back changed; a dry run tells of files, a real one of links."""
+    """The result of a rewind; a dry run lists the files, a real one counts skipped links."""
 
     can_rewind: bool = False
     error: str = ""
@@ -33,30 +32,30 @@ class Rewound(Answer, frozen=True, kw_only=True):
 
 
 class RewindFiles(Verb[Rewound], frozen=True, kw_only=True, tag="rewind_files"):
-    """Give files back the content that they had when a prompt was sent.
+    """Restore the content that files had when a prompt was sent.
 
     Refused unless the CLI was started with file checkpoints.
     """
 
     user_message_id: Text
-    """The prompt's uuid, such as `turn.uuid`."""
+    """The uuid of the prompt, such as `turn.uuid`."""
     dry_run: bool = False
-    """Only tell what would change."""
+    """Only report what would change."""
 
 
 class FileContents(Answer, frozen=True, kw_only=True):
-    """What stands in a file."""
+    """The content of a file."""
 
     contents: str = ""
     abs_path: str = ""
     truncated: bool = False
     encoding: str = "utf-8"
     lossy: bool = False
-    """Some bytes were no UTF-8 and are lost; ask for base64 to have them."""
+    """Some bytes were not UTF-8 and were replaced; use the encoding `base64` to get them."""
 
 
 class ReadFile(Verb[FileContents], frozen=True, kw_only=True, tag="read_file"):
-    """Read a file where the CLI runs; refused outside of its working directories."""
+    """Read a file on the CLI's machine. Refused outside its working directories."""
 
     path: Text
     max_bytes: Count | None = None
@@ -64,33 +63,31 @@ class ReadFile(Verb[FileContents], frozen=True, kw_only=True, tag="read_file"):
 
 
 class SeedReadState(Verb[Answer], frozen=True, kw_only=True, tag="seed_read_state"):
-    """Let the model edit a file as if it had just read it."""
+    """Mark a file as read, so that the model may edit it."""
 
     path: Text
     mtime: Amount
-    """Milliseconds since 1970, when the file was last changed as far as you know."""
+    """The last known modification time of the file, in milliseconds since 1970."""
 
 
 class FileSuggestion(Part, frozen=True, kw_only=True):
-    """A file that fits what was typed."""
+    """A file that matches the query."""
 
     path: str = ""
     score: float | None = None
 
 
 class SuggestedFiles(Answer, frozen=True, kw_only=True):
-    """Files that fit what was typed."""
-
-    READERS: ClassVar[Readers] = {"suggestions": many_objects(FileSuggestion)}
+    """The files that match the query."""
 
     suggestions: list[FileSuggestion] = []
     cwd: str = ""
 
 
 class FileSuggestions(Verb[SuggestedFiles], frozen=True, kw_only=True, tag="file_suggestions"):
-    """Ask which files someone may mean who types `@` and this; nothing gives the nearest ones.
+    """Request the files that match what a user types after `@`; an empty query lists the nearest.
 
-    The CLI gathers names from the first question on: at first there may be no suggestions.
+    The CLI starts to collect file names with the first such request, which may find nothing.
     """
 
     query: str
@@ -103,7 +100,7 @@ class RepoRoot(Answer, frozen=True, kw_only=True):
 
 
 class RegisterRepoRoot(Verb[RepoRoot], frozen=True, kw_only=True, tag="register_repo_root"):
-    """Add a directory below the working one; refused if it is not there, or already added."""
+    """Add a directory below the working one. Refused if it does not exist or was already added."""
 
     TIMEOUT: ClassVar[float | None] = 120.0
 

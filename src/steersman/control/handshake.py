@@ -1,12 +1,12 @@
-"""The verb that opens a conversation, and what a CLI tells of itself in return."""
+"""The initialize request and its answer."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from msgspec import field
 
-from steersman._struct import Readers, many_objects
+from steersman._json import JsonDict
 from steersman.control.models import ModelInfo
 from steersman.control.skills import AgentInfo, CommandInfo
 from steersman.control.verbs import Answer, Part, Verb
@@ -15,7 +15,7 @@ __all__ = ["AccountInfo", "Initialize", "Initialized"]
 
 
 class AccountInfo(Part, frozen=True, kw_only=True):
-    """Who pays, as far as the CLI tells."""
+    """The account that pays, as far as the CLI reports it."""
 
     email: str | None = None
     organization: str | None = None
@@ -26,13 +26,7 @@ class AccountInfo(Part, frozen=True, kw_only=True):
 
 
 class Initialized(Answer, frozen=True, kw_only=True):
-    """What this CLI is and can do."""
-
-    READERS: ClassVar[Readers] = {
-        "commands": many_objects(CommandInfo),
-        "agents": many_objects(AgentInfo),
-        "models": many_objects(ModelInfo),
-    }
+    """The version, the capabilities, the models and the commands of this CLI."""
 
     commands: list[CommandInfo] = []
     agents: list[AgentInfo] = []
@@ -46,7 +40,7 @@ class Initialized(Answer, frozen=True, kw_only=True):
     claude_code_version: str = field(default="", name="claude_code_version")
     current_permission_mode: str = field(default="", name="current_permission_mode")
     capabilities: list[str] = []
-    """A part of what `system/init` lists at the start of each turn."""
+    """Some of the capabilities that `system/init` lists at the start of each turn."""
     hook_on_failure_supported: bool = field(default=False, name="hook_on_failure_supported")
     hooks_applied: bool | None = field(default=None, name="hooks_applied")
     plugins_applied: bool | None = field(default=None, name="plugins_applied")
@@ -58,32 +52,32 @@ class Initialized(Answer, frozen=True, kw_only=True):
 
 
 class Initialize(Verb[Initialized], frozen=True, kw_only=True, tag="initialize"):
-    """Open the conversation: hooks, tool servers, prompts, agents.
+    """Open the connection: hooks, in-process MCP servers, system prompts, agents.
 
-    A session sends it by itself. Sent again, its hooks replace the earlier ones, guards included;
-    without any those stay.
+    A session sends this request itself. If it is sent again, its hooks replace all earlier ones,
+    guards included; without hooks, the earlier ones stay.
     """
 
     TIMEOUT: ClassVar[float | None] = 120.0
 
-    hooks: dict[str, list[dict[str, Any]]] | None = None
-    agents: dict[str, Any] | None = None
+    hooks: dict[str, list[JsonDict]] | None = None
+    agents: JsonDict | None = None
     sdk_mcp_servers: list[str] | None = field(default=None, name="sdkMcpServers")
-    sdk_mcp_server_configs: dict[str, dict[str, Any]] | None = field(
+    sdk_mcp_server_configs: dict[str, JsonDict] | None = field(
         default=None, name="sdkMcpServerConfigs"
     )
-    sdk_mcp_server_manifests: dict[str, dict[str, Any]] | None = field(
+    sdk_mcp_server_manifests: dict[str, JsonDict] | None = field(
         default=None, name="sdkMcpServerManifests"
     )
     sdk_mcp_server_manifests_origin: Literal["host_per_send"] | None = field(
         default=None, name="sdkMcpServerManifestsOrigin"
     )
-    json_schema: dict[str, Any] | None = field(default=None, name="jsonSchema")
+    json_schema: JsonDict | None = field(default=None, name="jsonSchema")
     system_prompt: list[str] | None = field(default=None, name="systemPrompt")
     append_system_prompt: str | None = field(default=None, name="appendSystemPrompt")
     system_prompt_snapshot: bool | None = field(default=None, name="systemPromptSnapshot")
     plan_mode_instructions: str | None = field(default=None, name="planModeInstructions")
-    managed_settings: dict[str, Any] | None = field(default=None, name="managedSettings")
+    managed_settings: JsonDict | None = field(default=None, name="managedSettings")
     tool_aliases: dict[str, str] | None = field(default=None, name="toolAliases")
     exclude_dynamic_sections: bool | None = field(default=None, name="excludeDynamicSections")
     title: str | None = None
@@ -93,4 +87,4 @@ class Initialize(Verb[Initialized], frozen=True, kw_only=True, tag="initialize")
     forward_subagent_text: bool | None = field(default=None, name="forwardSubagentText")
     supported_dialog_kinds: list[str] | None = field(default=None, name="supportedDialogKinds")
     per_task_stop_affordance: bool | None = field(default=None, name="perTaskStopAffordance")
-    plugins: list[dict[str, Any]] | None = None
+    plugins: list[JsonDict] | None = None

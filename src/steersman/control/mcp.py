@@ -1,13 +1,13 @@
-"""Verbs about tool servers."""
+"""Verbs about MCP servers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from msgspec import field
 
-from steersman._struct import Readers, many_objects
+from steersman._json import Json, JsonDict
 from steersman.control.verbs import Answer, Milliseconds, Part, Text, ToolName, UiUri, Verb, check
 from steersman.errors import UsageError
 
@@ -33,61 +33,57 @@ __all__ = [
 ]
 
 CALL_TIME = 120.0
-"""Seconds that the CLI gives a tool when nothing else is said."""
+"""Seconds that the CLI allows a tool by default."""
 MARGIN = 30.0
 TOOL_USE_ID_META = "claudecode/toolUseId"
 """The key in `_meta` of a `tools/call` request that holds the id of the tool use it belongs to."""
 
 
 class McpServerInfo(Part, frozen=True, kw_only=True):
-    """What a tool server calls itself."""
+    """The name and version that an MCP server reports."""
 
     name: str = ""
     version: str = ""
 
 
 class McpToolInfo(Part, frozen=True, kw_only=True):
-    """A tool of a tool server."""
+    """A tool of an MCP server."""
 
     name: str = ""
     description: str = ""
-    annotations: dict[str, Any] = {}
+    annotations: JsonDict = {}
 
 
 class McpServerStatus(Part, frozen=True, kw_only=True):
-    """How one tool server is."""
-
-    READERS: ClassVar[Readers] = {"tools": many_objects(McpToolInfo)}
+    """The status of one MCP server."""
 
     name: str = ""
     status: str = ""
     """`connected`, `pending`, `failed`, `disabled` or `needs-auth`."""
     error: str = ""
     server_info: McpServerInfo = field(default_factory=McpServerInfo)
-    config: dict[str, Any] = {}
+    config: JsonDict = {}
     transport: str = ""
     scope: str = ""
     source: str = ""
     tools: list[McpToolInfo] = []
-    """Empty until it is connected."""
+    """Empty until the server is connected."""
 
 
 class McpServers(Answer, frozen=True, kw_only=True):
-    """How the tool servers are."""
-
-    READERS: ClassVar[Readers] = {"servers": many_objects(McpServerStatus)}
+    """The status of all MCP servers."""
 
     servers: list[McpServerStatus] = field(default_factory=list[McpServerStatus], name="mcpServers")
 
 
 class McpStatus(Verb[McpServers], frozen=True, kw_only=True, tag="mcp_status"):
-    """Ask how the tool servers are."""
+    """Request the status of all MCP servers."""
 
     live_reply: bool = field(default=False, name="liveReply")
 
 
 class McpReconnect(Verb[Answer], frozen=True, kw_only=True, tag="mcp_reconnect"):
-    """Connect to a tool server again; refused for servers in this process."""
+    """Connect to an MCP server again. Refused for in-process servers."""
 
     TIMEOUT: ClassVar[float | None] = 120.0
 
@@ -95,7 +91,7 @@ class McpReconnect(Verb[Answer], frozen=True, kw_only=True, tag="mcp_reconnect")
 
 
 class McpToggle(Verb[Answer], frozen=True, kw_only=True, tag="mcp_toggle"):
-    """Take a tool server out of use, or into use again."""
+    """Disable or enable an MCP server."""
 
     TIMEOUT: ClassVar[float | None] = 120.0
 
@@ -104,7 +100,7 @@ class McpToggle(Verb[Answer], frozen=True, kw_only=True, tag="mcp_toggle"):
 
 
 class McpServersSet(Answer, frozen=True, kw_only=True):
-    """What changed; a server that could not be connected stands in `added` and in `errors`."""
+    """The changes. A server that could not be connected is in `added` and in `errors`."""
 
     added: list[str] = []
     removed: list[str] = []
@@ -112,26 +108,26 @@ class McpServersSet(Answer, frozen=True, kw_only=True):
 
 
 class McpSetServers(Verb[McpServersSet], frozen=True, kw_only=True, tag="mcp_set_servers"):
-    """Replace the tool servers in this process, and those that this verb has added before.
+    """Replace the in-process MCP servers, and those that this verb has added before.
 
-    External servers that were named at the start stay. Servers in this process that are not named
-    again are gone.
+    External servers that were configured at the start stay. In-process servers that are not named
+    again are removed.
     """
 
     TIMEOUT: ClassVar[float | None] = 120.0
 
-    servers: dict[str, dict[str, Any]]
-    """Configurations by name; `{"type": "sdk", "name": ...}` is a server in this process."""
+    servers: dict[str, JsonDict]
+    """Configurations by name; `{"type": "sdk", "name": ...}` is an in-process server."""
 
     def __post_init__(self) -> None:
         check(self)
         for key, config in self.servers.items():
-            # Without it the CLI drops the server, or hangs, in silence.
+            # Without a name, the CLI drops the server or hangs, and reports nothing.
             if config.get("type") == "sdk" and not _is_name(config.get("name")):
                 raise UsageError(
                     f"servers[{key!r}]",
-                    "a server in this process without a name",
-                    "one with `name`",
+                    "an in-process server without a name",
+                    "a configuration with `name`",
                 )
 
 
@@ -140,33 +136,33 @@ def _is_name(given: object) -> bool:
 
 
 class Staging(Part, frozen=True, kw_only=True):
-    """How a call with a deadline or with files went."""
+    """The result of a call with a deadline or with files."""
 
     ok: bool = True
     error_code: str = field(default="", name="error_code")
     detail: str = ""
-    outputs: list[dict[str, Any]] = []
-    inputs_used: list[Any] = field(default_factory=list[Any], name="inputs_used")
+    outputs: list[JsonDict] = []
+    inputs_used: list[Json] = field(default_factory=list[Json], name="inputs_used")
     refusal_limit: bool = field(default=False, name="refusal_limit")
-    """So many calls were refused that no more will run in this conversation."""
+    """Too many calls were refused; the CLI runs no more of them in this conversation."""
 
 
 class McpCallResult(Answer, frozen=True, kw_only=True):
-    """What a tool gave back."""
+    """The result of a tool."""
 
-    content: str | list[dict[str, Any]] = ""
-    """The text that the model would read; blocks, as the tool made them, if it was not for it."""
-    structured_content: dict[str, Any] | None = None
-    meta: dict[str, Any] = field(default_factory=dict[str, Any], name="_meta")
+    content: str | list[JsonDict] = ""
+    """The text for the model. With `result_not_for_model`, the content blocks of the tool."""
+    structured_content: JsonDict | None = None
+    meta: JsonDict = field(default_factory=JsonDict, name="_meta")
     staging: Staging = field(default_factory=Staging)
-    """Look at `staging.ok` after a call with `timeout_ms`: it is not refused when it fails."""
+    """Check `staging.ok` after a call with `timeout_ms`: a failure is not refused."""
 
 
 class McpCall(Verb[McpCallResult], frozen=True, kw_only=True, tag="mcp_call"):
-    """Call a tool of an external server, without the model and without asking anyone.
+    """Call a tool of an external MCP server, without the model and without a permission request.
 
-    Refused for servers in this process: call the function instead. Refused, too, when the tool
-    fails; but with a deadline or with files that is told in the answer's `staging`.
+    Refused for in-process servers: call the function instead. Also refused if the tool fails; but
+    with a deadline or with files, the failure is in the answer's `staging`.
     """
 
     TIMEOUT: ClassVar[float | None] = CALL_TIME + MARGIN
@@ -176,42 +172,40 @@ class McpCall(Verb[McpCallResult], frozen=True, kw_only=True, tag="mcp_call"):
     }
 
     tool: ToolName
-    arguments: dict[str, Any] = {}
+    arguments: JsonDict = {}
     timeout_ms: Milliseconds | None = None
     expires_at: str | None = None
     result_not_for_model: bool = False
-    """Have the blocks in `content`, not a text."""
+    """Return content blocks in `content` instead of a text."""
     check_permissions: bool = False
-    """Ask whoever approves tools, as if the model had called."""
+    """Request permission, as if the model had called the tool."""
     input_files: list[dict[str, str]] | None = None
     output_files: list[dict[str, str]] | None = None
 
     @property
     def patience(self) -> float | None:
-        """A little longer than the tool may take."""
+        """Seconds to wait for the answer: somewhat longer than the tool may take."""
         return self.TIMEOUT if self.timeout_ms is None else self.timeout_ms / 1000 + MARGIN
 
 
 class ResourceContents(Part, frozen=True, kw_only=True):
-    """One piece of a resource: a text, or bytes in base64."""
+    """One content item of a resource: a text, or bytes in base64."""
 
     uri: str = ""
     mime_type: str = ""
     text: str | None = None
     blob: str | None = None
-    meta: dict[str, Any] = field(default_factory=dict[str, Any], name="_meta")
+    meta: JsonDict = field(default_factory=JsonDict, name="_meta")
 
 
 class McpResource(Answer, frozen=True, kw_only=True):
-    """A resource of a tool server."""
-
-    READERS: ClassVar[Readers] = {"contents": many_objects(ResourceContents)}
+    """A resource of an MCP server."""
 
     contents: list[ResourceContents] = []
 
 
 class McpReadResource(Verb[McpResource], frozen=True, kw_only=True, tag="mcp_read_resource"):
-    """Read a user interface (`ui://...`) that an external tool server offers."""
+    """Read a user interface (`ui://...`) that an external MCP server offers."""
 
     TIMEOUT: ClassVar[float | None] = 120.0
     CAPABILITY: ClassVar[str | None] = "mcp_read_resource_v1"
@@ -221,24 +215,24 @@ class McpReadResource(Verb[McpResource], frozen=True, kw_only=True, tag="mcp_rea
 
 
 class McpMessage(Verb[Answer], frozen=True, kw_only=True, tag="mcp_message"):
-    """Pass a notification from a tool server in this process to the CLI."""
+    """Send a notification from an in-process MCP server to the CLI."""
 
     server_name: str
-    message: dict[str, Any]
+    message: JsonDict
 
 
 class OverrideSet(Answer, frozen=True, kw_only=True):
-    """The override is stored."""
+    """The override was stored."""
 
     warning: str = ""
-    """Why it has no effect yet."""
+    """Why the override has no effect yet."""
 
 
 class SetMcpPermissionModeOverride(
     Verb[OverrideSet], frozen=True, kw_only=True, tag="set_mcp_permission_mode_override"
 ):
-    """Give the tools of one server a permission mode of their own."""
+    """Set a permission mode for the tools of one MCP server."""
 
     server_name: Text = field(name="serverName")
     mode: Literal["default", "auto"] | None
-    """`None` takes the override away."""
+    """`None` removes the override."""

@@ -1,12 +1,11 @@
-"""Verbs about the model that answers."""
+"""Verbs about models and thinking."""
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
-from steersman._struct import Readers, many_objects
 from steersman.control.verbs import Answer, Count, Part, Text, Verb
 
 __all__ = [
@@ -23,10 +22,10 @@ ThinkingDisplay = Literal["summarized", "omitted", "highlights"]
 
 
 class ModelInfo(Part, frozen=True, kw_only=True):
-    """A model that this account may use."""
+    """A model that the account may use."""
 
     value: str = ""
-    """What `SetModel` and `Options.model` take: an alias, such as `opus`."""
+    """The alias for `SetModel` and `Options.model`, such as `opus`."""
     resolved_model: str = ""
     display_name: str = ""
     description: str = ""
@@ -39,33 +38,31 @@ class ModelInfo(Part, frozen=True, kw_only=True):
 
 
 class Models(Answer, frozen=True, kw_only=True):
-    """The models that this account may use."""
-
-    READERS: ClassVar[Readers] = {"models": many_objects(ModelInfo)}
+    """The models that the account may use."""
 
     models: list[ModelInfo] = []
 
 
 class ListModels(Verb[Models], frozen=True, kw_only=True, tag="list_models"):
-    """Ask which models there are."""
+    """Request the models that the account may use."""
 
 
 class ModelSet(Answer, frozen=True, kw_only=True):
-    """The model that the name stands for."""
+    """The full name of the model."""
 
     model: str = ""
 
 
 class SetModel(Verb[ModelSet], frozen=True, kw_only=True, tag="set_model"):
-    """Use another model from the next API call on; a wrong name shows only then."""
+    """Use another model from the next API call on. A wrong name fails only in that call."""
 
     model: Text | None
-    """An alias, or a full name; `None` is the default one."""
+    """An alias or a full name; `None` selects the default model."""
 
 
 class SetMaxThinkingTokens(Verb[Answer], frozen=True, kw_only=True, tag="set_max_thinking_tokens"):
-    """Let the model think more, less or not at all; what is left out stays as it is."""
+    """Limit the model's thinking. A field that is not given stays unchanged."""
 
     max_thinking_tokens: Count | UnsetType | None = UNSET
-    """`None` takes the limit away."""
+    """`None` removes the limit."""
     thinking_display: ThinkingDisplay | UnsetType | None = UNSET

@@ -1,12 +1,12 @@
-"""Verbs about what may run unasked."""
+"""Verbs about permission modes and rules."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 from msgspec import field
 
-from steersman._struct import Readers, many_objects
+from steersman._json import JsonDict
 from steersman.control.verbs import Answer, Part, Verb
 
 __all__ = [
@@ -20,7 +20,7 @@ __all__ = [
 
 
 class PermissionModeSet(Answer, frozen=True, kw_only=True):
-    """The mode now in force."""
+    """The permission mode in force."""
 
     mode: str = ""
 
@@ -28,39 +28,37 @@ class PermissionModeSet(Answer, frozen=True, kw_only=True):
 class SetPermissionMode(
     Verb[PermissionModeSet], frozen=True, kw_only=True, tag="set_permission_mode"
 ):
-    """Ask more, ask less, or plan only; questions that are open stay open.
+    """Change the permission mode. Open permission requests stay open.
 
-    `bypassPermissions` is refused unless the CLI was started for it.
+    `bypassPermissions` is refused unless the CLI was started with permission to use it.
     """
 
     mode: Literal["default", "acceptEdits", "auto", "bypassPermissions", "dontAsk", "plan"]
 
 
 class PermissionRule(Part, frozen=True, kw_only=True):
-    """One rule."""
+    """One permission rule."""
 
     behavior: str = ""
     """`allow`, `deny` or `ask`."""
     rule: str = ""
-    """Such as `Bash(git log:*)`."""
+    """The rule in the CLI's syntax, such as `Bash(git log:*)`."""
     source: str = ""
     editability: str = ""
 
 
 class PermissionState(Part, frozen=True, kw_only=True):
-    """The rules in force, and where they hold."""
-
-    READERS: ClassVar[Readers] = {"rules": many_objects(PermissionRule)}
+    """The permission rules in force, and the directories they apply to."""
 
     rules: list[PermissionRule] = []
-    workspace_directories: list[dict[str, Any]] = []
+    workspace_directories: list[JsonDict] = []
     original_cwd: str = ""
     managed_only: bool = False
-    errors: list[dict[str, Any]] = []
+    errors: list[JsonDict] = []
 
 
 class PermissionRules(Answer, frozen=True, kw_only=True):
-    """The rules in force."""
+    """The permission rules in force."""
 
     state: PermissionState = field(default_factory=PermissionState)
 
@@ -68,4 +66,4 @@ class PermissionRules(Answer, frozen=True, kw_only=True):
 class ListPermissionRules(
     Verb[PermissionRules], frozen=True, kw_only=True, tag="list_permission_rules"
 ):
-    """Ask which rules are in force."""
+    """Request the permission rules in force."""

@@ -30,14 +30,14 @@ __all__ = [
 
 
 class InterruptReceipt(Answer, frozen=True, kw_only=True):
-    """What an interrupt left waiting, and what it took along. Empty on older CLIs."""
+    """The prompts that an interrupt left queued, and those it cancelled. Empty on older CLIs."""
 
     still_queued: list[str] = field(default_factory=list[str], name="still_queued")
     cancelled: list[str] = []
 
 
 class Interrupt(Verb[InterruptReceipt], frozen=True, kw_only=True, tag="interrupt"):
-    """Stop the turn under way."""
+    """Stop the current turn."""
 
     FIELD_CAPABILITIES: ClassVar[Mapping[str, str]] = {
         "cancel_queued": "interrupt_cancel_queued_v1"
@@ -47,59 +47,59 @@ class Interrupt(Verb[InterruptReceipt], frozen=True, kw_only=True, tag="interrup
 
 
 class Withdrawn(Answer, frozen=True, kw_only=True):
-    """Whether the prompt was still waiting, and is gone now."""
+    """Whether the prompt was still queued, and is cancelled now."""
 
     cancelled: bool = False
 
 
 class CancelAsyncMessage(Verb[Withdrawn], frozen=True, kw_only=True, tag="cancel_async_message"):
-    """Take back a prompt that the CLI has queued."""
+    """Cancel a prompt that the CLI has queued."""
 
     message_uuid: Text
 
 
 class RenameSession(Verb[Answer], frozen=True, kw_only=True, tag="rename_session"):
-    """Give the conversation a title."""
+    """Set the title of the conversation."""
 
     title: Text
     source: Literal["remote", "host"] | None = None
     session_id: Text | None = None
-    """Only to be sure: refused if another conversation is under way."""
+    """A safeguard: the request is refused if this is not the current conversation."""
 
 
 class SetColor(Verb[Answer], frozen=True, kw_only=True, tag="set_color"):
-    """Give the conversation a colour; declared, and refused by every CLI seen over stdio."""
+    """Set the color of the conversation. Declared, but refused by every CLI tried over stdio."""
 
     color: Text
 
 
 class SetHasSubscribers(Verb[Answer], frozen=True, kw_only=True, tag="set_has_subscribers"):
-    """Say whether somebody looks on, so that pieces of text are sent at once or in bundles."""
+    """Set whether a reader follows the output: if not, the CLI sends text in larger chunks."""
 
     has_subscribers: bool
 
 
 class BinaryVersion(Answer, frozen=True, kw_only=True):
-    """Which CLI this is."""
+    """The version of the CLI."""
 
     version: str = ""
     build_time: str = ""
 
 
 class GetBinaryVersion(Verb[BinaryVersion], frozen=True, kw_only=True, tag="get_binary_version"):
-    """Ask which CLI this is."""
+    """Request the version of the CLI."""
 
 
 class SideAnswer(Answer, frozen=True, kw_only=True):
-    """What the model says to a side question."""
+    """The model's answer to a `SideQuestion`."""
 
     response: str | None = None
     synthetic: bool = False
-    """The CLI wrote it, not the model."""
+    """The CLI wrote the answer, not the model."""
 
 
 class SideQuestion(Verb[SideAnswer], frozen=True, kw_only=True, tag="side_question"):
-    """Ask the model something about the conversation that is not to become part of it."""
+    """Ask the model about the conversation without adding to the conversation."""
 
     TIMEOUT: ClassVar[float | None] = 300.0
 
@@ -107,7 +107,7 @@ class SideQuestion(Verb[SideAnswer], frozen=True, kw_only=True, tag="side_questi
 
 
 class SessionTitle(Answer, frozen=True, kw_only=True):
-    """A title; nothing if the model gave none that can be used."""
+    """A title, or None if the model gave no usable one."""
 
     title: str | None = None
 
@@ -115,13 +115,13 @@ class SessionTitle(Answer, frozen=True, kw_only=True):
 class GenerateSessionTitle(
     Verb[SessionTitle], frozen=True, kw_only=True, tag="generate_session_title"
 ):
-    """Have the model find a title for what is described."""
+    """Let the model generate a title from a description."""
 
     TIMEOUT: ClassVar[float | None] = 120.0
 
     description: Text
     persist: bool | None = None
-    """Whether the conversation is to be called so from now on."""
+    """Whether to set the title of the conversation as well."""
 
 
 class PlanFound(Answer, frozen=True, kw_only=True):
@@ -133,13 +133,13 @@ class PlanFound(Answer, frozen=True, kw_only=True):
 
 
 class GetPlan(Verb[PlanFound], frozen=True, kw_only=True, tag="get_plan"):
-    """Ask for the plan that was written in plan mode."""
+    """Request the plan that was written in plan mode."""
 
 
 class EndSession(Verb[Answer], frozen=True, kw_only=True, tag="end_session"):
-    """Have the CLI end by itself; `session.aclose()` is the better way.
+    """Make the CLI exit. Use `session.aclose()` instead.
 
-    A session takes the end for a crash, because it did not begin to close.
+    The session treats this exit as a crash, because it did not begin to close.
     """
 
     reason: str | None = None

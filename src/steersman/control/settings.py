@@ -1,12 +1,12 @@
-"""Verbs about settings, and the hooks that stand in them."""
+"""Verbs about settings, and about hooks from settings and plugins."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 from msgspec import field
 
-from steersman._struct import Readers, many_objects
+from steersman._json import Json, JsonDict
 from steersman.control.verbs import Answer, Part, Verb
 
 __all__ = [
@@ -24,46 +24,44 @@ __all__ = [
 
 
 class SettingsSource(Part, frozen=True, kw_only=True):
-    """One layer of settings."""
+    """One source of settings."""
 
     source: str = ""
     """`userSettings`, `projectSettings`, `localSettings`, `flagSettings`, ..."""
-    settings: dict[str, Any] = {}
+    settings: JsonDict = {}
 
 
 class Settings(Answer, frozen=True, kw_only=True):
-    """The settings in force, and where they come from."""
+    """The settings in force, and their sources."""
 
-    READERS: ClassVar[Readers] = {"sources": many_objects(SettingsSource)}
-
-    effective: dict[str, Any] = {}
+    effective: JsonDict = {}
     sources: list[SettingsSource] = []
-    applied: dict[str, Any] = {}
-    """What the CLI made of them: the model, the effort, ..."""
-    errors: list[dict[str, Any]] = []
-    """Files that were skipped, and why; nothing else tells of them."""
-    withheld: Any = None
+    applied: JsonDict = {}
+    """Values that result from the settings: the model, the effort, ..."""
+    errors: list[JsonDict] = []
+    """Settings files that were skipped, and why. Only this answer reports them."""
+    withheld: Json = None
 
 
 class GetSettings(Verb[Settings], frozen=True, kw_only=True, tag="get_settings"):
-    """Ask which settings are in force."""
+    """Request the settings in force."""
 
 
 class ApplyFlagSettings(Verb[Answer], frozen=True, kw_only=True, tag="apply_flag_settings"):
-    """Change settings for this session only; `None` takes a key away."""
+    """Change settings for this session only; `None` removes a key."""
 
-    settings: dict[str, Any]
+    settings: JsonDict
 
 
 class UpdateSettings(Verb[Answer], frozen=True, kw_only=True, tag="update_settings"):
-    """Write a setting to a file; few keys are allowed, and only in sources that are read."""
+    """Write a setting to a file. Few keys are allowed, and only in sources that are read."""
 
     source: Literal["localSettings", "userSettings"]
-    settings: dict[str, Any]
+    settings: JsonDict
 
 
 class HookEventInfo(Part, frozen=True, kw_only=True):
-    """A moment at which hooks may run."""
+    """A hook event."""
 
     name: str = ""
     summary: str = ""
@@ -72,7 +70,7 @@ class HookEventInfo(Part, frozen=True, kw_only=True):
 
 
 class HookInfo(Part, frozen=True, kw_only=True):
-    """A hook that stands in settings or in a plugin."""
+    """A hook from settings or from a plugin."""
 
     event: str = ""
     matcher: str = ""
@@ -88,7 +86,7 @@ class HookInfo(Part, frozen=True, kw_only=True):
 
 
 class HookPolicy(Part, frozen=True, kw_only=True):
-    """What the machine's owner allows."""
+    """The managed policy for hooks."""
 
     disabled_by_policy: bool = False
     managed_only: bool = False
@@ -98,23 +96,17 @@ class HookPolicy(Part, frozen=True, kw_only=True):
 
 
 class HooksListing(Answer, frozen=True, kw_only=True):
-    """The hooks in settings and plugins; those of this process are not among them."""
-
-    READERS: ClassVar[Readers] = {
-        "events": many_objects(HookEventInfo),
-        "hooks": many_objects(HookInfo),
-        "event_catalog": many_objects(HookEventInfo),
-    }
+    """The hooks from settings and plugins. Hooks of this process are not listed."""
 
     events: list[HookEventInfo] = []
     hooks: list[HookInfo] = []
     event_catalog: list[HookEventInfo] = []
-    """Every event that this CLI knows."""
+    """Every hook event that this CLI supports."""
     policy: HookPolicy = field(default_factory=HookPolicy)
-    safe_mode: dict[str, Any] | None = None
-    bare_mode: dict[str, Any] | None = None
-    errors: list[dict[str, Any]] = []
+    safe_mode: JsonDict | None = None
+    bare_mode: JsonDict | None = None
+    errors: list[JsonDict] = []
 
 
 class GetHooksListing(Verb[HooksListing], frozen=True, kw_only=True, tag="get_hooks_listing"):
-    """Ask which hooks stand in settings and plugins, and which events there are."""
+    """Request the hooks from settings and plugins, and the known hook events."""

@@ -1,13 +1,13 @@
-"""Verbs about what can be added to a CLI: commands, skills, agents, plugins, output styles."""
+"""Verbs about commands, skills, agents, plugins and output styles."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from msgspec import field
 
-from steersman._struct import Readers, many_objects
+from steersman._json import JsonDict
 from steersman.control.mcp import McpServerStatus
 from steersman.control.verbs import Answer, Part, Verb
 
@@ -29,7 +29,7 @@ class CommandInfo(Part, frozen=True, kw_only=True):
     """A slash command or a skill."""
 
     name: str = ""
-    """Without the slash."""
+    """The name without the slash."""
     description: str = ""
     argument_hint: str = ""
     aliases: list[str] = []
@@ -37,38 +37,36 @@ class CommandInfo(Part, frozen=True, kw_only=True):
 
 
 class AgentInfo(Part, frozen=True, kw_only=True):
-    """A subagent that the model may send."""
+    """A subagent that the model may start."""
 
     name: str = ""
     description: str = ""
     model: str | None = None
-    """`inherit`, an alias, or nothing for the default."""
+    """`inherit`, an alias, or None for the default."""
 
 
 class PluginInfo(Part, frozen=True, kw_only=True):
-    """A plugin that is loaded."""
+    """A loaded plugin."""
 
     name: str = ""
     path: str = ""
     source: str = ""
     version: str = ""
-    """What the plugin says of itself."""
+    """The version in the plugin's manifest."""
 
 
 class SkillsReloaded(Answer, frozen=True, kw_only=True):
-    """The skills that are there now."""
-
-    READERS: ClassVar[Readers] = {"skills": many_objects(CommandInfo)}
+    """The skills after the reload."""
 
     skills: list[CommandInfo] = []
 
 
 class ReloadSkills(Verb[SkillsReloaded], frozen=True, kw_only=True, tag="reload_skills"):
-    """Read the skills' files again."""
+    """Read the files of the skills again."""
 
 
 class CacheImpact(Part, frozen=True, kw_only=True):
-    """What reloading would change in the prompt, so that it would be paid for anew."""
+    """Changes that would invalidate the prompt cache, so that the prompt would be billed again."""
 
     mcp_servers_added: list[str] = field(default_factory=list[str], name="mcp_servers_added")
     mcp_servers_removed: list[str] = field(default_factory=list[str], name="mcp_servers_removed")
@@ -76,14 +74,7 @@ class CacheImpact(Part, frozen=True, kw_only=True):
 
 
 class PluginsReloaded(Answer, frozen=True, kw_only=True):
-    """What there is after the plugins were read again."""
-
-    READERS: ClassVar[Readers] = {
-        "commands": many_objects(CommandInfo),
-        "agents": many_objects(AgentInfo),
-        "plugins": many_objects(PluginInfo),
-        "mcp_servers": many_objects(McpServerStatus),
-    }
+    """Commands, agents, plugins and MCP servers after the reload."""
 
     commands: list[CommandInfo] = []
     agents: list[AgentInfo] = []
@@ -91,7 +82,7 @@ class PluginsReloaded(Answer, frozen=True, kw_only=True):
     mcp_servers: list[McpServerStatus] = []
     error_count: int = field(default=0, name="error_count")
     held: bool = False
-    """Nothing was changed: it would have had a `cache_impact`."""
+    """Nothing was reloaded, because that would have had a `cache_impact`."""
     cache_impact: CacheImpact = field(default_factory=CacheImpact, name="cache_impact")
 
 
@@ -104,14 +95,14 @@ class ReloadPlugins(Verb[PluginsReloaded], frozen=True, kw_only=True, tag="reloa
     }
 
     hold_on_cache_impact: bool = False
-    """Change nothing that would make the prompt be paid for anew."""
-    add_plugins: list[dict[str, Any]] | None = None
+    """Do not reload if that would invalidate the prompt cache."""
+    add_plugins: list[JsonDict] | None = None
     refuse_if_busy: bool = False
-    """Be refused while a turn runs."""
+    """Refuse the request while a turn runs."""
 
 
 class OutputStyles(Answer, frozen=True, kw_only=True):
-    """The output styles that are there now."""
+    """The output styles after the reload."""
 
     available_output_styles: list[str] = field(
         default_factory=list[str], name="available_output_styles"
@@ -119,4 +110,4 @@ class OutputStyles(Answer, frozen=True, kw_only=True):
 
 
 class ReloadOutputStyles(Verb[OutputStyles], frozen=True, kw_only=True, tag="reload_output_styles"):
-    """Read the output styles' files again."""
+    """Read the files of the output styles again."""

@@ -1,4 +1,4 @@
-"""Verbs about work in the background."""
+"""Verbs about background tasks."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ __all__ = ["BackgroundTasks", "Backgrounded", "GetTaskOutput", "StopTask", "Task
 
 
 class StopTask(Verb[Answer], frozen=True, kw_only=True, tag="stop_task"):
-    """Stop a background task; a wrong id succeeds too."""
+    """Stop a background task. A wrong id succeeds too."""
 
     task_id: Text
 
 
 class Backgrounded(Answer, frozen=True, kw_only=True):
-    """Whether something was sent to the background."""
+    """Whether something was moved to the background."""
 
     backgrounded: bool | None = None
-    """Told only when a `tool_use_id` was given."""
+    """Set only if a `tool_use_id` was given."""
 
 
 class BackgroundTasks(Verb[Backgrounded], frozen=True, kw_only=True, tag="background_tasks"):
-    """Send what runs in the foreground to the background: all of it, or one tool call.
+    """Move foreground work to the background: all of it, or one tool call.
 
-    A shell can be reached only some seconds after its start.
+    A shell can be moved only some seconds after its start.
     """
 
     tool_use_id: Text | None = None
 
 
 class TaskOutput(Answer, frozen=True, kw_only=True):
-    """The end of what a background shell has written."""
+    """The end of the output of a background shell."""
 
     output: str = ""
     total_bytes: int = field(default=0, name="total_bytes")
@@ -40,6 +40,6 @@ class TaskOutput(Answer, frozen=True, kw_only=True):
 
 
 class GetTaskOutput(Verb[TaskOutput], frozen=True, kw_only=True, tag="get_task_output"):
-    """Read what a background shell has written; refused for subagents."""
+    """Read the output of a background shell. Refused for subagents."""
 
     task_id: Text

@@ -49,6 +49,8 @@ DESCRIPTIONS: dict[object, str] = {
 class Part(WireStruct, frozen=True, kw_only=True, rename="camel"):
     """A value inside an answer; `raw` has its object as the CLI sent it."""
 
+    _DROPS_STRANGE_ITEMS: ClassVar[bool] = True
+
 
 class Answer(Part, frozen=True, kw_only=True):
     """The CLI's answer to a verb. All fields are optional; many answers have none."""
@@ -93,7 +95,7 @@ class Verb(
     def needs(self) -> frozenset[str]:
         """The capabilities that a CLI must have for every field that is set here."""
         own = () if self.CAPABILITY is None else (self.CAPABILITY,)
-        used = (word for name, word in self.FIELD_CAPABILITIES.items() if getattr(self, name))
+        used = (each for name, each in self.FIELD_CAPABILITIES.items() if getattr(self, name))
         return frozenset((*own, *used))
 
     @property

@@ -1,9 +1,9 @@
-"""What Claude says, and what the CLI says about itself.
+"""Messages from the CLI: assistant and user messages, results, and system messages.
 
-To add a message, write its class in the file of its topic and name it in that file's union:
-`turns` for what a turn is made of, and those that `system` lists for what the CLI says about
-itself. Tools have their classes in `steersman.messages.builtin`, the API's own stream events in
-`steersman.messages.streaming`; both are loaded when somebody asks for them.
+To add a message, write its class in the module of its topic and name it in the union there:
+`turns` for messages of a turn, and the modules that `system` lists for system messages.
+Classes for tool inputs and outputs are in `steersman.messages.builtin`, those for stream events of
+the API in `steersman.messages.streaming`; both are imported only by a program that uses them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What people look for in a message, whatever its class: words, tools, the end, the cost."""
+"""Functions that read text, tools and cost from a message of any class."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from steersman.messages.turns import Assistant, Result, StreamEvent, User
 __all__ = ["format_cost", "is_result", "text_of", "tool_results_of", "tool_uses_of"]
 
 SMALLEST = 0.0001
-"""Dollars; less than that is not written out."""
+"""Dollars; a smaller amount is shown as less than this."""
 
 
 def text_of(message: Message) -> str:
-    """The prose of `message`, without thinking and tools; empty if it is no kind that has any.
+    """Return the text of `message` without thinking and tools, or "" if it has none.
 
-    Of a result it is the final answer, of a partial message the piece of text that it adds.
+    For a result this is the final answer; for a partial message, the text that it adds.
     """
     match message:
         case Assistant() | User():
@@ -35,12 +35,12 @@ def text_of(message: Message) -> str:
 
 
 def tool_uses_of(message: Message) -> list[ToolUseBlock]:
-    """The tools that the model asks for in `message`."""
+    """Return the tool uses in `message`."""
     return [block for block in _blocks_of(message) if isinstance(block, ToolUseBlock)]
 
 
 def tool_results_of(message: Message) -> list[ToolResultBlock]:
-    """What tools gave back in `message`."""
+    """Return the tool results in `message`."""
     return [block for block in _blocks_of(message) if isinstance(block, ToolResultBlock)]
 
 
@@ -50,14 +50,14 @@ def is_result(message: Message) -> TypeGuard[Result]:
 
 
 def format_cost(usd: float | None) -> str:
-    """Dollars for people: `$0.0234`, `$12.50`, `$1,234.00`; `unknown` where there is no number."""
+    """Format an amount: `$0.0234`, `$12.50`, `$1,234.00`, or `unknown` for None or NaN."""
     if usd is None or not math.isfinite(usd):
         return "unknown"
     if usd < 0:
         return f"-{format_cost(-usd)}"
     if 0 < usd < SMALLEST:
         return f"<${SMALLEST}"
-    # Below a dollar a cent is too coarse: an answer often costs a part of one.
+    # Below a dollar, cents are too coarse: an answer often costs less than one.
     return f"${usd:.4f}" if 0 < round(usd, 4) < 1 else f"${usd:,.2f}"
 
 

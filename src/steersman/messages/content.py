@@ -1,4 +1,4 @@
-"""Content blocks: the pieces a message is made of.
+"""Content blocks, which the content of a message is a list of.
 
 To add a block, write its class here (or in `server_tools`, if the API made it) and name it in
 `KnownBlock`.
@@ -6,13 +6,13 @@ To add a block, write its class here (or in `server_tools`, if the API made it) 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 from msgspec.structs import force_setattr
 
 from steersman import _json
-from steersman._json import JsonDict
+from steersman._json import Json, JsonDict
 from steersman._struct import CONVERT_ERRORS, SOURCE, Path, WireStruct, set_source
 from steersman.messages.server_tools import ServerBlock
 
@@ -37,38 +37,38 @@ __all__ = [
 
 
 class TextBlock(WireStruct, frozen=True, kw_only=True, tag="text"):
-    """Plain prose."""
+    """Text."""
 
     text: str = ""
-    citations: list[dict[str, Any]] | None = None
+    citations: list[JsonDict] | None = None
 
 
 class ThinkingBlock(WireStruct, frozen=True, kw_only=True, tag="thinking"):
-    """The model's reasoning, with the signature that proves it unedited."""
+    """The model's thinking, with a signature that proves it unedited."""
 
     thinking: str = ""
     signature: str = ""
 
 
 class RedactedThinkingBlock(WireStruct, frozen=True, kw_only=True, tag="redacted_thinking"):
-    """Reasoning that only the API can read."""
+    """Thinking that only the API can read."""
 
     data: str = ""
 
 
 class ToolUseBlock(WireStruct, frozen=True, kw_only=True, tag="tool_use"):
-    """The model asks for a tool."""
+    """A tool call that the model requests."""
 
     id: str = ""
     name: str = ""
-    input: dict[str, Any] = {}
+    input: JsonDict = {}
 
-    def typed(self) -> ToolInput | dict[str, Any]:
-        """The input as the class of its tool, such as `BashInput`; `input` if it is not built in.
+    def typed(self) -> ToolInput | JsonDict:
+        """Return the input as the class of its tool, such as `BashInput`; `input` if not built in.
 
-        What does not fit is its default there; `raw` of the typed input has it as it came.
+        A malformed field has its default there; `raw` of the typed input has its value.
         """
-        # The classes of a hundred tools are not for those who never ask for one.
+        # Imported here, because most programs use none of its hundred classes.
         from steersman.messages.builtin import typed_input  # noqa: PLC0415
 
         found = typed_input(self.name, self.input)
@@ -76,55 +76,55 @@ class ToolUseBlock(WireStruct, frozen=True, kw_only=True, tag="tool_use"):
 
 
 class ToolResultBlock(WireStruct, frozen=True, kw_only=True, tag="tool_result"):
-    """What a tool gave back."""
+    """The result of a tool call."""
 
     tool_use_id: str = ""
-    content: str | list[dict[str, Any]] | None = None
+    content: str | list[JsonDict] | None = None
     is_error: bool | None = None
 
 
 class ImageBlock(WireStruct, frozen=True, kw_only=True, tag="image"):
-    """A picture, inline or by reference."""
+    """An image, inline or by reference."""
 
-    source: dict[str, Any] = {}
+    source: JsonDict = {}
 
 
 class DocumentBlock(WireStruct, frozen=True, kw_only=True, tag="document"):
     """A document, inline or by reference."""
 
-    source: dict[str, Any] = {}
+    source: JsonDict = {}
     title: str | None = None
     context: str | None = None
-    citations: dict[str, Any] | None = None
+    citations: JsonDict | None = None
 
 
 class SearchResultBlock(WireStruct, frozen=True, kw_only=True, tag="search_result"):
-    """Something found, given to the model so that it can cite it."""
+    """A search result that the model can cite."""
 
     source: str = ""
     title: str = ""
-    content: list[dict[str, Any]] = []
-    citations: dict[str, Any] | None = None
+    content: list[JsonDict] = []
+    citations: JsonDict | None = None
 
 
 class ContainerUploadBlock(WireStruct, frozen=True, kw_only=True, tag="container_upload"):
-    """A file put where the API runs code."""
+    """A file that was uploaded to the container in which the API runs code."""
 
     file_id: str = ""
 
 
 class CompactionBlock(WireStruct, frozen=True, kw_only=True, tag="compaction"):
-    """The API summed up what was said before."""
+    """The API replaced earlier content by a summary."""
 
     content: str | None = None
 
 
 class FallbackBlock(WireStruct, frozen=True, kw_only=True, tag="fallback"):
-    """From here on another model answers; `raw` has the whole."""
+    """Another model answers from here on; `raw` has the details."""
 
 
 class UnknownBlock(WireStruct, frozen=True, kw_only=True):
-    """A block newer than this release; `raw` has it whole."""
+    """A block that this release does not know; `raw` has the whole object."""
 
     type: str = ""
 
@@ -144,7 +144,7 @@ KnownBlock = (
     | ServerBlock
 )
 Block = KnownBlock | UnknownBlock
-"""Every block, told apart by `type`."""
+"""Every block. The field `type` decides the class."""
 
 
 def set_places(blocks: str | list[KnownBlock], root: bytes | JsonDict, path: Path) -> None:
@@ -155,12 +155,12 @@ def set_places(blocks: str | list[KnownBlock], root: bytes | JsonDict, path: Pat
             force_setattr(block, SOURCE, (root, (*path, position)))
 
 
-def read_blocks(found: Any) -> list[list[Block]]:
-    """The blocks of a list with some that this release does not know; nothing if it is no list."""
+def read_blocks(found: Json) -> list[list[Block]]:
+    """Read a list of blocks, of which this release may not know some; [] if it is no list."""
     return [[_read_block(block) for block in found]] if _json.is_array(found) else []
 
 
-def _read_block(found: Any) -> Block:
+def _read_block(found: Json) -> Block:
     try:
         return cast("Block", msgspec.convert(found, KnownBlock))
     except CONVERT_ERRORS:

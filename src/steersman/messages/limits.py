@@ -1,11 +1,10 @@
-"""What the API does not give, for now or at all: retries, rate limits, refusals, logins."""
+"""Messages about retries, rate limits, refusals and logins."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec import field
 
+from steersman._json import Json
 from steersman._struct import WireStruct
 from steersman.messages.base import MessageWire
 from steersman.messages.system import SystemWire
@@ -22,7 +21,7 @@ __all__ = [
 
 
 class ApiRetry(SystemWire, frozen=True, kw_only=True, tag="api_retry"):
-    """The API failed; the CLI will try again."""
+    """A request to the API failed, and the CLI will retry it."""
 
     attempt: int = 0
     max_retries: int = 0
@@ -33,7 +32,7 @@ class ApiRetry(SystemWire, frozen=True, kw_only=True, tag="api_retry"):
 
 
 class RateLimitInfo(WireStruct, frozen=True, kw_only=True, rename="camel"):
-    """How much of a plan's limit is used, and when it is whole again."""
+    """The state of a rate limit of the subscription, and when it resets."""
 
     status: str = ""
     resets_at: float | None = None
@@ -47,14 +46,14 @@ class RateLimitInfo(WireStruct, frozen=True, kw_only=True, rename="camel"):
     overage_in_use: bool | None = None
     overage_enabled: bool | None = None
     surpassed_threshold: float | None = None
-    limit_scope: Any = None
+    limit_scope: Json = None
     error_code: str | None = None
     can_user_purchase_credits: bool | None = None
     has_chargeable_saved_payment_method: bool | None = None
 
 
 class RateLimitEvent(MessageWire, frozen=True, kw_only=True, tag="rate_limit_event"):
-    """A limit of the plan comes near, is reached, or is past."""
+    """A rate limit of the subscription is close, reached, or reset."""
 
     rate_limit_info: RateLimitInfo = field(default_factory=RateLimitInfo)
     session_id: str = ""
@@ -62,7 +61,7 @@ class RateLimitEvent(MessageWire, frozen=True, kw_only=True, tag="rate_limit_eve
 
 
 class ModelRefusalFallback(SystemWire, frozen=True, kw_only=True, tag="model_refusal_fallback"):
-    """One model refused and another answers; what was retracted must no longer be shown."""
+    """A model refused and another one answers; do not show the retracted messages any more."""
 
     trigger: str = ""
     direction: str = ""
@@ -80,7 +79,7 @@ class ModelRefusalFallback(SystemWire, frozen=True, kw_only=True, tag="model_ref
 class ModelRefusalNoFallback(
     SystemWire, frozen=True, kw_only=True, tag="model_refusal_no_fallback"
 ):
-    """The model refused, and no other is there to answer."""
+    """The model refused, and there is no other model to answer."""
 
     original_model: str = ""
     request_id: str | None = None
@@ -91,7 +90,7 @@ class ModelRefusalNoFallback(
 
 
 class AuthStatus(MessageWire, frozen=True, kw_only=True, tag="auth_status"):
-    """A login is under way, or has failed."""
+    """A login is in progress, or has failed."""
 
     is_authenticating: bool = field(default=False, name="isAuthenticating")
     output: list[str] = []

@@ -1,10 +1,9 @@
-"""System messages that are meant for a person."""
+"""System messages for the user, and about runs of command hooks."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
-from steersman._struct import Readers, WireStruct, many
+from steersman._json import Json
+from steersman._struct import WireStruct
 from steersman.messages.system import SystemWire
 
 __all__ = [
@@ -22,7 +21,7 @@ __all__ = [
 
 
 class Informational(SystemWire, frozen=True, kw_only=True, tag="informational"):
-    """A note: a hook that failed, a prompt that was blocked."""
+    """A note for the user, such as a failed hook or a blocked prompt."""
 
     content: str = ""
     level: str = ""
@@ -32,7 +31,7 @@ class Informational(SystemWire, frozen=True, kw_only=True, tag="informational"):
 
 
 class Notification(SystemWire, frozen=True, kw_only=True, tag="notification"):
-    """Something to show for a while; a later one with the same `key` takes its place."""
+    """A notification to show for some time; one with the same `key` replaces it."""
 
     key: str = ""
     text: str = ""
@@ -42,23 +41,21 @@ class Notification(SystemWire, frozen=True, kw_only=True, tag="notification"):
 
 
 class LocalCommandOutput(SystemWire, frozen=True, kw_only=True, tag="local_command_output"):
-    """What a slash command printed that no model answered."""
+    """The output of a slash command that ran without the model."""
 
     content: str = ""
 
 
 class Memory(WireStruct, frozen=True, kw_only=True):
-    """Something kept from another session."""
+    """A memory from another session."""
 
     path: str | None = None
     scope: str | None = None
-    content: Any = None
+    content: Json = None
 
 
 class MemoryRecall(SystemWire, frozen=True, kw_only=True, tag="memory_recall"):
-    """What the CLI remembered for this turn."""
-
-    READERS: ClassVar[Readers] = {"memories": many(Memory)}
+    """The memories that the CLI added to this turn."""
 
     mode: str = ""
     memories: list[Memory] = []
@@ -68,7 +65,7 @@ NoteMessage = Informational | Notification | LocalCommandOutput | MemoryRecall
 
 
 class HookStarted(SystemWire, frozen=True, kw_only=True, tag="hook_started"):
-    """A hook began."""
+    """A command hook started. For hooks of this process the CLI sends none of these messages."""
 
     hook_id: str = ""
     hook_name: str = ""
@@ -76,7 +73,7 @@ class HookStarted(SystemWire, frozen=True, kw_only=True, tag="hook_started"):
 
 
 class HookProgress(SystemWire, frozen=True, kw_only=True, tag="hook_progress"):
-    """What a hook has printed so far."""
+    """The output of a command hook so far."""
 
     hook_id: str = ""
     hook_name: str = ""
@@ -87,7 +84,7 @@ class HookProgress(SystemWire, frozen=True, kw_only=True, tag="hook_progress"):
 
 
 class HookResponse(SystemWire, frozen=True, kw_only=True, tag="hook_response"):
-    """A hook ended."""
+    """A command hook ended."""
 
     hook_id: str = ""
     hook_name: str = ""

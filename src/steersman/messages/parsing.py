@@ -1,14 +1,18 @@
-"""Lines to messages. Total: every JSON object becomes a message, known or `UnknownMessage`."""
+"""Lines to messages.
+
+Every JSON object becomes a message: one of a known class, or an `UnknownMessage`.
+"""
 
 from __future__ import annotations
 
-from typing import Any, cast, get_args
+from typing import cast, get_args
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from steersman import _json
+from steersman._json import Json, JsonDict
 from steersman._struct import (
     DECODE_ERRORS,
     SOURCE,
@@ -32,7 +36,7 @@ __all__ = ["Message", "UnknownMessage", "from_json", "parse_message", "to_json"]
 
 
 class UnknownMessage(MessageWire, frozen=True, kw_only=True):
-    """A message newer than this release; `raw` has it whole."""
+    """A message that this release does not know; `raw` has the whole object."""
 
     type: str = ""
     subtype: str | None = None
@@ -48,7 +52,7 @@ KnownMessage = (
     | TranscriptMessage
 )
 Message = KnownMessage | UnknownMessage
-"""Every message, told apart by `type`; those of type `system` by `subtype`."""
+"""Every message. The field `type` decides the class; for `system` messages, `subtype`."""
 
 _CLASSES: tuple[type[WireStruct], ...] = get_args(KnownMessage)
 _BY_TYPE = by_tag(cls for cls in _CLASSES if not issubclass(cls, SystemWire))
@@ -63,7 +67,7 @@ class _Kind(Struct):
 _kind = msgspec.json.Decoder(_Kind)
 
 _BY_BEGINNING = {b'{"type":"%s",' % tag.encode(): cls for tag, cls in _BY_TYPE.items()}
-"""The CLI writes the type first: the class of such a line is known by a look at its beginning."""
+"""The CLI writes `type` first, so the first bytes of a line decide its class."""
 LONGEST = max(map(len, _BY_BEGINNING))
 STREAM_EVENT, ASSISTANT = b'{"type":"stream_even', b'{"type":"assistant",'
 _read_stream_event = msgspec.json.Decoder(StreamEvent).decode
@@ -71,10 +75,10 @@ read_assistant = msgspec.json.Decoder(Assistant).decode
 """Decode an assistant line strictly. The caller calls `set_line` when the message is first read."""
 
 
-def parse_message(line: bytes | dict[str, Any]) -> Message:
-    """The message on `line` (or in an object already decoded).
+def parse_message(line: bytes | JsonDict) -> Message:
+    """Return the message on `line`, or in an object that was already decoded.
 
-    Raises `UsageError` when it is not a JSON object; nothing else makes it raise.
+    Raises `UsageError` if it is not a JSON object, and nothing else.
     """
     if isinstance(line, dict):
         line = _json.dumps(line)
@@ -107,7 +111,7 @@ def parse_message(line: bytes | dict[str, Any]) -> Message:
 def parse_stream_event(line: bytes) -> Message:
     """Return the message on a line that begins as a `stream_event` does.
 
-    The result of `parse_message(line)`, without a look at the type of the line.
+    Equal to `parse_message(line)`, but does not look at the type of the line first.
     """
     try:
         event = _read_stream_event(line)
@@ -118,13 +122,13 @@ def parse_stream_event(line: bytes) -> Message:
 
 
 def to_json(message: Message) -> bytes:
-    """The line that `message` came on, byte for byte; of one made by hand, its fields."""
+    """Return the line that `message` was decoded from, or else its fields as JSON."""
     line = line_of(message)
     return _json.dumps(_plain(message)) if line is None else line
 
 
 def from_json(line: bytes) -> Message:
-    """The message that `to_json` wrote: equal to the one it was given, with the same `raw`."""
+    """Return the message that `to_json` wrote, with equal fields and an equal `raw`."""
     return parse_message(line)
 
 
@@ -138,16 +142,16 @@ def _class_of(line: bytes) -> type[WireStruct]:
     return _BY_TYPE.get(kind.type, UnknownMessage)
 
 
-def _loose_kind(found: Any) -> _Kind:
+def _loose_kind(found: Json) -> _Kind:
     if not _json.is_object(found):
         raise ValueError("not a JSON object")
-    words = [found.get(key) for key in ("type", "subtype")]
-    kind, subtype = (word if isinstance(word, str) else None for word in words)
+    given = [found.get(key) for key in ("type", "subtype")]
+    kind, subtype = (each if isinstance(each, str) else None for each in given)
     return _Kind(kind or "", subtype)
 
 
-def _plain(value: Any) -> Any:
-    """What stands for `value` on the wire; what came over it is given back as it was."""
+def _plain(value: Json) -> Json:
+    """Return the JSON value for `value`. A value that was read from JSON is returned unchanged."""
     if _json.is_array(value):
         return [_plain(each) for each in value]
     if _json.is_object(value):
@@ -157,7 +161,7 @@ def _plain(value: Any) -> Any:
     if source_of(value) is not None:
         return value.raw
     config = value.__struct_config__
-    words = {config.tag_field: config.tag} if config.tag_field else {}
+    tag = {config.tag_field: config.tag} if config.tag_field else {}
     names = zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True)
     system = {"type": "system"} if isinstance(value, SystemWire) else {}
-    return {**system, **words, **{wire: _plain(getattr(value, name)) for wire, name in names}}
+    return {**system, **tag, **{wire: _plain(getattr(value, name)) for wire, name in names}}

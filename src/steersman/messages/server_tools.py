@@ -1,12 +1,11 @@
-"""Blocks of tools that the API runs itself, in the middle of an answer.
+"""Blocks of tools that the API itself runs while it answers.
 
-`content` names them in its union. A result's `content` is the API's own, by its `type`.
+`content` names them in its union. The `content` of a result is the API's own object.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
+from steersman._json import Json, JsonDict
 from steersman._struct import WireStruct
 
 __all__ = [
@@ -26,48 +25,48 @@ __all__ = [
 
 
 class ServerToolUseBlock(WireStruct, frozen=True, kw_only=True, tag="server_tool_use"):
-    """The model uses a tool of the API; nobody needs to answer."""
+    """The model uses a tool of the API, which also runs it."""
 
     id: str = ""
     name: str = ""
-    input: dict[str, Any] = {}
+    input: JsonDict = {}
 
 
 class ServerToolResult(WireStruct, frozen=True, kw_only=True):
-    """What every result of a tool of the API has."""
+    """The fields of every result of an API tool."""
 
     tool_use_id: str = ""
-    content: Any = None
+    content: Json = None
 
 
 class WebSearchToolResultBlock(
     ServerToolResult, frozen=True, kw_only=True, tag="web_search_tool_result"
 ):
-    """What a search of the web found: a list, or an error."""
+    """The results of a web search: a list, or an error."""
 
 
 class WebFetchToolResultBlock(
     ServerToolResult, frozen=True, kw_only=True, tag="web_fetch_tool_result"
 ):
-    """A page of the web, or an error."""
+    """A fetched page, or an error."""
 
 
 class AdvisorToolResultBlock(
     ServerToolResult, frozen=True, kw_only=True, tag="advisor_tool_result"
 ):
-    """What another model advised."""
+    """The advice of another model."""
 
 
 class CodeExecutionToolResultBlock(
     ServerToolResult, frozen=True, kw_only=True, tag="code_execution_tool_result"
 ):
-    """What a program printed that the API ran."""
+    """The output of a program that the API ran."""
 
 
 class BashCodeExecutionToolResultBlock(
     ServerToolResult, frozen=True, kw_only=True, tag="bash_code_execution_tool_result"
 ):
-    """What a command printed that the API ran."""
+    """The output of a command that the API ran."""
 
 
 class TextEditorCodeExecutionToolResultBlock(
@@ -79,7 +78,7 @@ class TextEditorCodeExecutionToolResultBlock(
 class ToolSearchToolResultBlock(
     ServerToolResult, frozen=True, kw_only=True, tag="tool_search_tool_result"
 ):
-    """The tools that a search among them found."""
+    """The tools that a tool search found."""
 
 
 class McpToolUseBlock(WireStruct, frozen=True, kw_only=True, tag="mcp_tool_use"):
@@ -88,14 +87,14 @@ class McpToolUseBlock(WireStruct, frozen=True, kw_only=True, tag="mcp_tool_use")
     id: str = ""
     name: str = ""
     server_name: str = ""
-    input: dict[str, Any] = {}
+    input: JsonDict = {}
 
 
 class McpToolResultBlock(WireStruct, frozen=True, kw_only=True, tag="mcp_tool_result"):
-    """What such a server gave back."""
+    """The result of a tool of an MCP server that the API is connected to."""
 
     tool_use_id: str = ""
-    content: str | list[dict[str, Any]] | None = None
+    content: str | list[JsonDict] | None = None
     is_error: bool = False
 
 

@@ -1,17 +1,18 @@
-"""The API's own events, inside a `StreamEvent`: an answer piece by piece.
+"""The API's stream events, which a `StreamEvent` carries.
 
-Read when somebody asks by `StreamEvent.typed()`; the text of a turn needs none of it.
+Used by `StreamEvent.typed()` only; the text of a turn is read without these classes.
 To add an event or a delta, write its class here and name it in its union.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, cast, get_args
+from typing import ClassVar, cast, get_args
 
 import msgspec
 
 from steersman import _json
+from steersman._json import Json, JsonDict
 from steersman._struct import CONVERT_ERRORS, Readers, WireStruct, by_tag, read_leniently
 
 __all__ = [
@@ -37,43 +38,43 @@ __all__ = [
 
 
 class TextDelta(WireStruct, frozen=True, kw_only=True, tag="text_delta"):
-    """More prose."""
+    """More text."""
 
     text: str = ""
 
 
 class InputJsonDelta(WireStruct, frozen=True, kw_only=True, tag="input_json_delta"):
-    """More of a tool's input, as JSON that is not whole yet."""
+    """More of a tool's input, as incomplete JSON."""
 
     partial_json: str = ""
 
 
 class CitationsDelta(WireStruct, frozen=True, kw_only=True, tag="citations_delta"):
-    """One more place that the prose refers to."""
+    """Another citation of the text."""
 
-    citation: dict[str, Any] = {}
+    citation: JsonDict = {}
 
 
 class ThinkingDelta(WireStruct, frozen=True, kw_only=True, tag="thinking_delta"):
-    """More reasoning."""
+    """More thinking."""
 
     thinking: str = ""
 
 
 class SignatureDelta(WireStruct, frozen=True, kw_only=True, tag="signature_delta"):
-    """The signature under the reasoning."""
+    """The signature of the thinking."""
 
     signature: str = ""
 
 
 class CompactionDelta(WireStruct, frozen=True, kw_only=True, tag="compaction_delta"):
-    """More of a summary of what was said before."""
+    """More of a summary of earlier content."""
 
     content: str | None = None
 
 
 class UnknownDelta(WireStruct, frozen=True, kw_only=True):
-    """A piece newer than this release; `raw` has it whole."""
+    """A delta that this release does not know; `raw` has the whole object."""
 
     type: str = ""
 
@@ -85,25 +86,25 @@ Delta = KnownDelta | UnknownDelta
 
 
 class MessageStart(WireStruct, frozen=True, kw_only=True, tag="message_start"):
-    """An answer begins; this is its head."""
+    """An API message begins; `message` has its first fields."""
 
-    message: dict[str, Any] = {}
+    message: JsonDict = {}
 
 
 class ContentBlockStart(WireStruct, frozen=True, kw_only=True, tag="content_block_start"):
-    """A block begins, empty."""
+    """A content block begins, empty."""
 
     index: int = 0
-    content_block: dict[str, Any] = {}
+    content_block: JsonDict = {}
 
 
-def read_delta(found: Any) -> list[Delta]:
-    """Read a piece that may be newer than this release."""
+def read_delta(found: Json) -> list[Delta]:
+    """Read a delta that this release may not know."""
     return [_read(_DELTAS, UnknownDelta, found)]
 
 
 class ContentBlockDelta(WireStruct, frozen=True, kw_only=True, tag="content_block_delta"):
-    """A block grows."""
+    """A content block grows."""
 
     READERS: ClassVar[Readers] = {"delta": read_delta}
 
@@ -112,28 +113,28 @@ class ContentBlockDelta(WireStruct, frozen=True, kw_only=True, tag="content_bloc
 
 
 class ContentBlockStop(WireStruct, frozen=True, kw_only=True, tag="content_block_stop"):
-    """A block is whole."""
+    """A content block is complete."""
 
     index: int = 0
 
 
 class MessageDelta(WireStruct, frozen=True, kw_only=True, tag="message_delta"):
-    """Why the answer ends, and the tokens so far."""
+    """The stop reason, and the tokens used so far."""
 
-    delta: dict[str, Any] = {}
-    usage: dict[str, Any] = {}
+    delta: JsonDict = {}
+    usage: JsonDict = {}
 
 
 class MessageStop(WireStruct, frozen=True, kw_only=True, tag="message_stop"):
-    """The answer is whole."""
+    """The API message is complete."""
 
 
 class Ping(WireStruct, frozen=True, kw_only=True, tag="ping"):
-    """The API is still there."""
+    """The API keeps the connection alive."""
 
 
 class UnknownEvent(WireStruct, frozen=True, kw_only=True):
-    """An event newer than this release; `raw` has it whole."""
+    """An event that this release does not know; `raw` has the whole object."""
 
     type: str = ""
 
@@ -153,12 +154,14 @@ _EVENTS = by_tag(get_args(KnownEvent))
 _DELTAS = by_tag(get_args(KnownDelta))
 
 
-def read_event(found: dict[str, Any]) -> ApiEvent:
+def read_event(found: JsonDict) -> ApiEvent:
     """Read an event of the API; never raises."""
     return cast("ApiEvent", _read(_EVENTS, UnknownEvent, found))
 
 
-def _read(classes: Mapping[str, type[WireStruct]], otherwise: type[WireStruct], found: Any) -> Any:
+def _read(
+    classes: Mapping[str, type[WireStruct]], otherwise: type[WireStruct], found: Json
+) -> Json:
     place = found if _json.is_object(found) else {}
     kind = place.get("type")
     cls = classes.get(kind, otherwise) if isinstance(kind, str) else otherwise

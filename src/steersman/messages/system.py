@@ -1,22 +1,21 @@
-"""System messages: the CLI speaking about itself and its session. Told apart by `subtype`.
+"""System messages: the CLI's reports about itself and its session.
 
-To add one, write its class in the file of its topic and name it in that file's union:
+The field `subtype` decides the class. To add one, write its class in the module of its topic and
+name it in the union there:
 
-    system      what the session is made of, and what it is doing
-    notes       what a person should be told
-    limits      what the API refuses: retries, rate limits, refusals, logins
+    system      what the session has, and its state
+    notes       notes for the user, and runs of command hooks
+    limits      retries, rate limits, refusals, logins
     tasks       subagents and background work
-    hook_runs   hooks that are commands
-    transcripts what is written to disk, or was lost
+    transcripts session files: written, copied, lost
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 from msgspec import field
 
-from steersman._struct import Readers, WireStruct, many
+from steersman._json import JsonDict
+from steersman._struct import WireStruct
 from steersman.messages.base import MessageWire
 
 __all__ = [
@@ -39,7 +38,7 @@ __all__ = [
 
 
 class SystemWire(MessageWire, frozen=True, kw_only=True, tag_field="subtype"):
-    """What every system message has."""
+    """The fields of every system message."""
 
     session_id: str = ""
     uuid: str | None = None
@@ -51,14 +50,14 @@ class Init(SystemWire, frozen=True, kw_only=True, tag="init"):
     cwd: str = ""
     model: str = ""
     tools: list[str] = []
-    mcp_servers: list[dict[str, Any]] = []
+    mcp_servers: list[JsonDict] = []
     permission_mode: str = field(default="", name="permissionMode")
     slash_commands: list[str] = []
     terminal_slash_commands: list[str] = []
     agents: list[str] = []
     skills: list[str] = []
-    plugins: list[dict[str, Any]] = []
-    plugin_errors: list[dict[str, Any]] = []
+    plugins: list[JsonDict] = []
+    plugin_errors: list[JsonDict] = []
     claude_code_version: str = ""
     api_key_source: str = field(default="", name="apiKeySource")
     output_style: str = ""
@@ -71,7 +70,7 @@ class Init(SystemWire, frozen=True, kw_only=True, tag="init"):
 
 
 class SessionStateChanged(SystemWire, frozen=True, kw_only=True, tag="session_state_changed"):
-    """The CLI went idle, started running, or waits for us."""
+    """The session became idle, started to run, or waits for an answer."""
 
     state: str = ""
     sdk_host_only: bool = False
@@ -93,14 +92,14 @@ class Status(SystemWire, frozen=True, kw_only=True, tag="status"):
 
 
 class CompactBoundary(SystemWire, frozen=True, kw_only=True, tag="compact_boundary"):
-    """History before this point was summed up."""
+    """The history before this point was replaced by a summary."""
 
-    compact_metadata: dict[str, Any] = {}
+    compact_metadata: JsonDict = {}
     logical_parent_uuid: str | None = None
 
 
 class ThinkingTokens(SystemWire, frozen=True, kw_only=True, tag="thinking_tokens"):
-    """How much the model has thought so far, by estimate."""
+    """An estimate of the thinking tokens so far."""
 
     estimated_tokens: int = 0
     estimated_tokens_delta: int = 0
@@ -108,7 +107,7 @@ class ThinkingTokens(SystemWire, frozen=True, kw_only=True, tag="thinking_tokens
 
 
 class SlashCommand(WireStruct, frozen=True, kw_only=True, rename="camel"):
-    """A command that a prompt may begin with."""
+    """A slash command."""
 
     name: str = ""
     description: str = ""
@@ -118,15 +117,13 @@ class SlashCommand(WireStruct, frozen=True, kw_only=True, rename="camel"):
 
 
 class CommandsChanged(SystemWire, frozen=True, kw_only=True, tag="commands_changed"):
-    """These are the slash commands now, all of them."""
-
-    READERS: ClassVar[Readers] = {"commands": many(SlashCommand)}
+    """The slash commands changed; `commands` has all of them."""
 
     commands: list[SlashCommand] = []
 
 
 class ControlRequestProgress(SystemWire, frozen=True, kw_only=True, tag="control_request_progress"):
-    """A control request that takes long is under way, or tries again."""
+    """A control request that takes long is in progress, or is retried."""
 
     request_id: str = ""
     status: str = ""
@@ -137,7 +134,7 @@ class ControlRequestProgress(SystemWire, frozen=True, kw_only=True, tag="control
 
 
 class PermissionDenied(SystemWire, frozen=True, kw_only=True, tag="permission_denied"):
-    """A tool was refused without asking us."""
+    """A tool was denied without a permission request to us."""
 
     tool_name: str = ""
     tool_use_id: str = ""
@@ -148,14 +145,14 @@ class PermissionDenied(SystemWire, frozen=True, kw_only=True, tag="permission_de
 
 
 class ElicitationComplete(SystemWire, frozen=True, kw_only=True, tag="elicitation_complete"):
-    """What a tool server asked for in a browser is done."""
+    """An elicitation of an MCP server was completed in a browser."""
 
     mcp_server_name: str = ""
     elicitation_id: str = ""
 
 
 class PluginInstall(SystemWire, frozen=True, kw_only=True, tag="plugin_install"):
-    """A plugin is being installed, is installed, or is not."""
+    """A plugin is being installed, was installed, or could not be installed."""
 
     status: str = ""
     name: str | None = None
@@ -163,7 +160,7 @@ class PluginInstall(SystemWire, frozen=True, kw_only=True, tag="plugin_install")
 
 
 class WorkerShuttingDown(SystemWire, frozen=True, kw_only=True, tag="worker_shutting_down"):
-    """The machine that hosts the CLI is about to go."""
+    """The machine that hosts the CLI will shut down."""
 
     reason: str = ""
 

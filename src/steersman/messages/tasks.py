@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
-from steersman._struct import Readers, WireStruct, many, one
+from steersman._json import JsonDict
+from steersman._struct import WireStruct
 from steersman.messages.system import SystemWire
 
 __all__ = [
@@ -20,7 +19,7 @@ __all__ = [
 
 
 class TaskUsage(WireStruct, frozen=True, kw_only=True):
-    """What a task took so far."""
+    """What a task has used so far."""
 
     total_tokens: int = 0
     tool_uses: int = 0
@@ -28,7 +27,7 @@ class TaskUsage(WireStruct, frozen=True, kw_only=True):
 
 
 class McpResourceLink(WireStruct, frozen=True, kw_only=True, rename="camel"):
-    """Where a tool server keeps something that a task made."""
+    """A link to a resource of an MCP server that a task made."""
 
     uri: str = ""
     name: str = ""
@@ -36,11 +35,11 @@ class McpResourceLink(WireStruct, frozen=True, kw_only=True, rename="camel"):
     description: str | None = None
     mime_type: str | None = None
     size: float | None = None
-    annotations: dict[str, Any] | None = None
+    annotations: JsonDict | None = None
 
 
 class TaskStarted(SystemWire, frozen=True, kw_only=True, tag="task_started"):
-    """A subagent or a shell began."""
+    """A subagent or a shell started."""
 
     task_id: str = ""
     run_id: str | None = None
@@ -58,9 +57,7 @@ class TaskStarted(SystemWire, frozen=True, kw_only=True, tag="task_started"):
 
 
 class TaskProgress(SystemWire, frozen=True, kw_only=True, tag="task_progress"):
-    """A subagent did something."""
-
-    READERS: ClassVar[Readers] = {"usage": one(TaskUsage)}
+    """A subagent made progress."""
 
     task_id: str = ""
     run_id: str | None = None
@@ -73,20 +70,15 @@ class TaskProgress(SystemWire, frozen=True, kw_only=True, tag="task_progress"):
 
 
 class TaskUpdated(SystemWire, frozen=True, kw_only=True, tag="task_updated"):
-    """A task changed its status; of a killed one this may be the last word."""
+    """The status of a task changed. For a killed task this may be the last message."""
 
     task_id: str = ""
     run_id: str | None = None
-    patch: dict[str, Any] = {}
+    patch: JsonDict = {}
 
 
 class TaskNotification(SystemWire, frozen=True, kw_only=True, tag="task_notification"):
-    """A task ended; a turn nobody asked for may follow."""
-
-    READERS: ClassVar[Readers] = {
-        "usage": one(TaskUsage),
-        "resource_links": many(McpResourceLink),
-    }
+    """A task ended. The CLI may start a turn of its own after it."""
 
     task_id: str = ""
     run_id: str | None = None
@@ -102,9 +94,9 @@ class TaskNotification(SystemWire, frozen=True, kw_only=True, tag="task_notifica
 
 
 class BackgroundTasksChanged(SystemWire, frozen=True, kw_only=True, tag="background_tasks_changed"):
-    """All tasks that run in the background now."""
+    """The background tasks changed; `tasks` has all that run."""
 
-    tasks: list[dict[str, Any]] = []
+    tasks: list[JsonDict] = []
 
 
 TaskMessage = TaskStarted | TaskProgress | TaskUpdated | TaskNotification | BackgroundTasksChanged

@@ -1,12 +1,11 @@
-"""What is written to disk, copied elsewhere, or lost."""
+"""Messages about session files: written, copied, lost."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 from msgspec import field
 
-from steersman._struct import Readers, WireStruct, many
+from steersman._json import Json, JsonDict
+from steersman._struct import WireStruct
 from steersman.messages.base import MessageWire
 from steersman.messages.system import SystemWire
 
@@ -22,48 +21,43 @@ __all__ = [
 
 
 class TranscriptMirror(MessageWire, frozen=True, kw_only=True, tag="transcript_mirror"):
-    """What the CLI has just written to its own session file."""
+    """The entries that the CLI has just written to its session file."""
 
     file_path: str = field(default="", name="filePath")
-    entries: list[dict[str, Any]] = []
+    entries: list[JsonDict] = []
 
 
 class MirrorError(SystemWire, frozen=True, kw_only=True, tag="mirror_error"):
-    """A copy of the session file misses something; the file itself does not."""
+    """The copy of a session file is incomplete; the file itself is not."""
 
     error: str = ""
-    key: dict[str, Any] | None = None
+    key: JsonDict | None = None
 
 
 class SessionWritesLost(SystemWire, frozen=True, kw_only=True, tag="session_writes_lost"):
-    """The session file could not be written, by a full disk or the like."""
+    """The session file could not be written, for example because the disk is full."""
 
     error_code: str = ""
-    lost: Any = None
+    lost: Json = None
     transcript_session_ids: list[str] | None = None
 
 
 class PersistedFile(WireStruct, frozen=True, kw_only=True):
-    """A file that is kept."""
+    """A file that was saved."""
 
     filename: str = ""
     file_id: str = ""
 
 
 class UnpersistedFile(WireStruct, frozen=True, kw_only=True):
-    """A file that could not be kept."""
+    """A file that could not be saved."""
 
     filename: str = ""
     error: str = ""
 
 
 class FilesPersisted(SystemWire, frozen=True, kw_only=True, tag="files_persisted"):
-    """Files of a hosted session are kept, or not."""
-
-    READERS: ClassVar[Readers] = {
-        "files": many(PersistedFile),
-        "failed": many(UnpersistedFile),
-    }
+    """Files of a hosted session were saved, or could not be."""
 
     files: list[PersistedFile] = []
     failed: list[UnpersistedFile] = []

@@ -1,16 +1,17 @@
-"""Messages of a turn: what was said, what was answered, how it ended. Told apart by `type`.
+"""Messages of a turn: user and assistant messages, stream events, results.
 
-To add one, write its class here and name it in the union below.
+The field `type` decides the class. To add one, write its class here and name it in the union below.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import field
 from msgspec.structs import force_setattr
 
-from steersman._struct import SOURCE, Readers, WireStruct, named, one, place_of, set_source
+from steersman._json import Json, JsonDict
+from steersman._struct import SOURCE, Readers, WireStruct, place_of, set_source
 from steersman.messages.base import MessageWire
 from steersman.messages.content import (
     Block,
@@ -43,11 +44,11 @@ __all__ = [
 ]
 
 BODY, USAGE = ("message",), ("message", "usage")
-"""Where the body of an assistant's message stands on its line, and its tokens."""
+"""The paths of an assistant's body and of its usage, from the line."""
 
 
 class MessageOrigin(WireStruct, frozen=True, kw_only=True, rename="camel"):
-    """Who a prompt came from, when it was not the one who opened the session."""
+    """Where a prompt came from, if it did not come from the host program."""
 
     kind: str = ""
     server: str | None = None
@@ -56,7 +57,7 @@ class MessageOrigin(WireStruct, frozen=True, kw_only=True, rename="camel"):
     name: str | None = None
     from_session: str | None = None
     sender_task_id: str | None = None
-    body: Any = None
+    body: Json = None
     verified_peer_pid: int | None = None
     subkind: str | None = None
     fire_reason: str | None = None
@@ -64,7 +65,7 @@ class MessageOrigin(WireStruct, frozen=True, kw_only=True, rename="camel"):
 
 
 class UserBody(WireStruct, frozen=True, kw_only=True):
-    """The inside of a `User` message."""
+    """The `message` of a `User`."""
 
     READERS: ClassVar[Readers] = {"content": read_blocks}
 
@@ -73,9 +74,7 @@ class UserBody(WireStruct, frozen=True, kw_only=True):
 
 
 class User(MessageWire, frozen=True, kw_only=True, tag="user"):
-    """Something said to the model, by a person, by a tool, or by the CLI itself."""
-
-    READERS: ClassVar[Readers] = {"origin": one(MessageOrigin)}
+    """A user message: a prompt, a tool result, or a text that the CLI wrote."""
 
     message: UserBody = field(default_factory=UserBody)
     session_id: str = ""
@@ -83,16 +82,16 @@ class User(MessageWire, frozen=True, kw_only=True, tag="user"):
     uuid: str | None = None
     is_replay: bool = field(default=False, name="isReplay")
     is_synthetic: bool = field(default=False, name="isSynthetic")
-    tool_use_result: Any = None
-    """The tool's own object, a text on error; `typed_output` makes it the tool's class."""
+    tool_use_result: Json = None
+    """The output of the tool, or a text on error; see `typed_output` for its class."""
     priority: str | None = None
     origin: MessageOrigin | None = None
     should_query: bool | None = field(default=None, name="shouldQuery")
     timestamp: str | None = None
-    client_composed: Any = None
-    pasted_content: Any = None
-    inline_pastes: Any = None
-    file_attachments: Any = None
+    client_composed: Json = None
+    pasted_content: Json = None
+    inline_pastes: Json = None
+    file_attachments: Json = None
     agent_id: str | None = None
     subagent_type: str | None = None
     task_description: str | None = None
@@ -107,12 +106,12 @@ class User(MessageWire, frozen=True, kw_only=True, tag="user"):
 
     @property
     def content(self) -> str | list[Block]:
-        """What was said: a text, or blocks such as tool results."""
+        """The content: a text, or blocks such as tool results."""
         return self.message.content  # type: ignore[return-value]  # lenient reading adds UnknownBlock
 
 
 class AssistantBody(WireStruct, frozen=True, kw_only=True):
-    """The inside of an `Assistant` message."""
+    """The `message` of an `Assistant`."""
 
     READERS: ClassVar[Readers] = {"content": read_blocks}
 
@@ -124,12 +123,7 @@ class AssistantBody(WireStruct, frozen=True, kw_only=True):
 
 
 class Assistant(MessageWire, frozen=True, kw_only=True, tag="assistant"):
-    """Something the model said: one finished block of its message."""
-
-    READERS: ClassVar[Readers] = {
-        "context_usage": one(ContextUsage),
-        "usage_report": one(UsageReport),
-    }
+    """An assistant message, with one complete content block."""
 
     message: AssistantBody = field(default_factory=AssistantBody)
     session_id: str = ""
@@ -140,7 +134,7 @@ class Assistant(MessageWire, frozen=True, kw_only=True, tag="assistant"):
     user_message_uuids: list[str] = []
     resume_reason: str | None = None
     resumed_from_incomplete_thinking: bool | None = None
-    supersedes: Any = None
+    supersedes: Json = None
     agent_id: str | None = None
     subagent_type: str | None = None
     task_description: str | None = None
@@ -154,25 +148,25 @@ class Assistant(MessageWire, frozen=True, kw_only=True, tag="assistant"):
 
     @property
     def content(self) -> list[Block]:
-        """The blocks."""
+        """The content blocks."""
         return self.message.content  # type: ignore[return-value]  # lenient reading adds UnknownBlock
 
     @property
     def text(self) -> str:
-        """The prose, without thinking and tool calls."""
+        """The text, without thinking and tool uses."""
         return "".join(block.text for block in self.content if isinstance(block, TextBlock))
 
     @property
     def tool_uses(self) -> list[ToolUseBlock]:
-        """The tools it asks for."""
-        # By its very class: for a struct of another one `isinstance` takes ten times as long.
+        """The tool calls that the model requests."""
+        # `isinstance` takes ten times as long for a struct of another class.
         return [block for block in self.content if type(block) is ToolUseBlock]
 
 
 class StreamEvent(MessageWire, frozen=True, kw_only=True, tag="stream_event"):
-    """A piece of an answer still being written: the API's own event."""
+    """A partial message: one stream event of the API."""
 
-    event: dict[str, Any] = {}
+    event: JsonDict = {}
     session_id: str = ""
     parent_tool_use_id: str | None = None
     uuid: str | None = None
@@ -181,73 +175,67 @@ class StreamEvent(MessageWire, frozen=True, kw_only=True, tag="stream_event"):
     user_message_uuid: str | None = None
     user_message_uuids: list[str] | None = None
     resume_reason: str | None = None
-    abandoned_blocks: dict[str, Any] | None = None
-    """On the last event of a stream that broke: the blocks to take back."""
+    abandoned_blocks: JsonDict | None = None
+    """On the last event of a stream that broke: the blocks to discard."""
 
     def typed(self) -> ApiEvent:
-        """The event as its class, such as `ContentBlockDelta`."""
-        # Most read the text of a turn, and never an event by its class.
+        """Return the event as its class, such as `ContentBlockDelta`."""
+        # Imported here, because most programs read only the text of a turn.
         from steersman.messages.streaming import read_event  # noqa: PLC0415
 
         return set_source(read_event(self.event), (self, ("event",)))
 
 
 class DeferredToolUse(WireStruct, frozen=True, kw_only=True):
-    """A tool that a hook put off: the turn ended before it."""
+    """A tool use that a hook deferred; the turn ended before the tool ran."""
 
     id: str = ""
     name: str = ""
-    input: dict[str, Any] = {}
+    input: JsonDict = {}
 
 
 class Result(MessageWire, frozen=True, kw_only=True, tag="result"):
-    """The turn is over, and this is what it cost.
+    """The end of a turn, with its result and its cost.
 
-    `subtype: success` does not mean success: an API failure is a success with `is_error`.
+    `subtype: success` does not mean success: an API failure is a `success` with `is_error`.
     """
-
-    READERS: ClassVar[Readers] = {
-        "model_usage": named(ModelUsage),
-        "deferred_tool_use": one(DeferredToolUse),
-        "origin": one(MessageOrigin),
-    }
 
     subtype: str = ""
     is_error: bool = False
     session_id: str = ""
     uuid: str | None = None
     result: str | None = None
-    structured_output: Any = None
+    structured_output: Json = None
     deferred_tool_use: DeferredToolUse | None = None
-    permission_denials: list[dict[str, Any]] = []
+    permission_denials: list[JsonDict] = []
     local_command: str | None = None
-    # How it ended.
+    # Why the turn ended.
     stop_reason: str | None = None
     terminal_reason: str | None = None
     startup_failure_reason: str | None = None
-    invalid_config_file: Any = None
+    invalid_config_file: Json = None
     errors: list[str] = []
     api_error_status: int | None = None
-    # Whose it is.
+    # Which prompts it answers.
     origin: MessageOrigin | None = None
     user_message_uuid: str | None = None
     user_message_uuids: list[str] = []
     resume_reason: str | None = None
     result_index: int | None = None
     queued_turn_count: int | None = None
-    # What it took.
+    # Tokens and cost.
     num_turns: int = 0
     total_cost_usd: float | None = None
-    """Cumulative for the CLI's process."""
+    """The total of the CLI process so far, not of this turn."""
     usage: Usage = field(default_factory=Usage)
     model_usage: dict[str, ModelUsage] = field(
         default_factory=dict[str, ModelUsage], name="modelUsage"
     )
-    model_usage_since_last_result: dict[str, Any] = {}
-    credential_expires_at: Any = None
+    model_usage_since_last_result: JsonDict = {}
+    credential_expires_at: Json = None
     fast_mode_state: str | None = None
     fast_mode_disabled_reason: str | None = None
-    # How long it took, and where the time went.
+    # Times.
     duration_ms: int = 0
     duration_api_ms: int = 0
     ttft_ms: int | None = None
@@ -270,7 +258,7 @@ class Result(MessageWire, frozen=True, kw_only=True, tag="result"):
 
 
 class ToolProgress(MessageWire, frozen=True, kw_only=True, tag="tool_progress"):
-    """A tool or hook still runs; sent every thirty seconds."""
+    """A tool or a hook still runs; sent every thirty seconds."""
 
     tool_use_id: str = ""
     tool_name: str = ""
@@ -279,13 +267,13 @@ class ToolProgress(MessageWire, frozen=True, kw_only=True, tag="tool_progress"):
     task_id: str | None = None
     heartbeat: bool | None = None
     subagent_type: str | None = None
-    subagent_retry: Any = None
+    subagent_retry: Json = None
     session_id: str = ""
     uuid: str | None = None
 
 
 class ToolUseSummary(MessageWire, frozen=True, kw_only=True, tag="tool_use_summary"):
-    """What the tools before it did, in a few words."""
+    """A short summary of the preceding tool uses."""
 
     summary: str = ""
     preceding_tool_use_ids: list[str] = []
@@ -295,19 +283,19 @@ class ToolUseSummary(MessageWire, frozen=True, kw_only=True, tag="tool_use_summa
 
 
 class CommandLifecycle(MessageWire, frozen=True, kw_only=True, tag="command_lifecycle"):
-    """A prompt of ours was queued, started, completed or cancelled."""
+    """A prompt that we sent was queued, started, completed or cancelled."""
 
     command_uuid: str = ""
     state: str = ""
     wakeup_source: str | None = None
-    scheduled_for: Any = None
-    ran_ahead: Any = None
+    scheduled_for: Json = None
+    ran_ahead: Json = None
     session_id: str = ""
     uuid: str | None = None
 
 
 class PromptSuggestion(MessageWire, frozen=True, kw_only=True, tag="prompt_suggestion"):
-    """What the person might say next; comes after the result."""
+    """A suggestion for the user's next prompt; sent after the result."""
 
     suggestion: str = ""
     session_id: str = ""
@@ -315,14 +303,14 @@ class PromptSuggestion(MessageWire, frozen=True, kw_only=True, tag="prompt_sugge
 
 
 class ConversationReset(MessageWire, frozen=True, kw_only=True, tag="conversation_reset"):
-    """All was forgotten, by `/clear`; running totals begin again at zero."""
+    """The conversation was cleared by `/clear`; cumulative totals start again at zero."""
 
     new_conversation_id: str = ""
     trigger: str | None = None
     user_message_uuid: str | None = None
     timestamp: str | None = None
     session_id: str = ""
-    """The one that was reset; the next message has the new one."""
+    """The conversation that was cleared; the next message has the new id."""
     uuid: str | None = None
 
 

@@ -1,18 +1,17 @@
-"""What it took: tokens, money, and room in the context window."""
+"""Tokens, cost, and the use of the context window."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec import field
 
+from steersman._json import Json, JsonDict
 from steersman._struct import WireStruct
 
 __all__ = ["ContextUsage", "ModelUsage", "Usage", "UsageReport"]
 
 
 class Usage(WireStruct, frozen=True, kw_only=True):
-    """Tokens."""
+    """Tokens of one API message or one turn."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -21,7 +20,7 @@ class Usage(WireStruct, frozen=True, kw_only=True):
 
 
 class ModelUsage(WireStruct, frozen=True, kw_only=True, rename="camel"):
-    """Tokens and money of one model."""
+    """Tokens and cost of one model."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -44,22 +43,22 @@ class ModelUsage(WireStruct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ContextUsage(WireStruct, frozen=True, kw_only=True):
-    """What fills the context window."""
+    """The use of the context window."""
 
     model: str = ""
     total_tokens: int = 0
     raw_max_tokens: int = 0
     percentage: float = 0.0
-    over_limit: Any = None
-    categories: list[dict[str, Any]] = []
-    mcp_tools: list[dict[str, Any]] = []
-    memory_files: list[dict[str, Any]] = []
-    agents: list[dict[str, Any]] = []
-    skills: Any = None
+    over_limit: Json = None
+    categories: list[JsonDict] = []
+    mcp_tools: list[JsonDict] = []
+    memory_files: list[JsonDict] = []
+    agents: list[JsonDict] = []
+    skills: Json = None
 
 
 class UsageReport(WireStruct, frozen=True, kw_only=True):
-    """The session's cost and what is left of the plan's limits."""
+    """The cost of the session, and what is left of the limits of a subscription."""
 
-    session: dict[str, Any] = {}
-    rate_limits: Any = None
+    session: JsonDict = {}
+    rate_limits: Json = None

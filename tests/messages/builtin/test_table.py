@@ -88,7 +88,7 @@ def test_every_tool_with_an_output_has_a_sample_of_it() -> None:
 
 
 def known_in(value: WireStruct) -> dict[str, Any]:
-    """The fields that are there, as they stand on the wire."""
+    """Return the fields that are set, under their names on the wire."""
     names = zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True)
     found = {wire: plain(getattr(value, name)) for wire, name in names}
     return {wire: each for wire, each in found.items() if each is not None}
@@ -101,7 +101,7 @@ def plain(value: Any) -> Any:
 
 
 def holds(whole: Any, part: Any) -> bool:
-    """Whether `part` says nothing that `whole` does not."""
+    """Whether `part` has nothing that `whole` does not have."""
     if isinstance(part, dict):
         return all(name in whole and holds(whole[name], each) for name, each in part.items())
     if isinstance(part, list):

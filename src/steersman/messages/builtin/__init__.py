@@ -1,7 +1,7 @@
-"""The tools of the CLI itself: what they are given and what they give back, as classes.
+"""Classes for the inputs and outputs of the CLI's built-in tools.
 
-`ToolUseBlock.typed()` and `typed_output()` choose the class by the tool's name. All of it is
-loaded with the first such question.
+`ToolUseBlock.typed()` and `typed_output()` choose the class by the tool's name. No other module
+imports this package, so its classes are loaded only by a program that uses them.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-"""Tools that put others to work: subagents, peers, skills, workflows."""
+"""Tools that start or address agents: subagents, other agents, skills, workflows."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 from msgspec import field
 
-from steersman._struct import Readers, one
+from steersman._json import Json, JsonDict
 from steersman.messages.builtin.base import ToolInput, ToolOutput
 from steersman.messages.usage import Usage
 
@@ -40,24 +38,22 @@ class AgentInput(ToolInput, frozen=True, kw_only=True):
 
 
 class AgentOutput(ToolOutput, frozen=True, kw_only=True):
-    """What a subagent did, or, with `status` `async_launched`, where it can be followed."""
-
-    READERS: ClassVar[Readers] = {"usage": one(Usage)}
+    """The result of a subagent. If `status` is `async_launched`, where to follow its progress."""
 
     status: str | None = None
     agent_id: str | None = None
     agent_type: str | None = None
     prompt: str | None = None
     description: str | None = None
-    content: list[dict[str, Any]] | None = None
+    content: list[JsonDict] | None = None
     resolved_model: str | None = None
-    models_used: Any = None
+    models_used: Json = None
     total_tool_use_count: int | None = None
     total_duration_ms: float | None = None
     total_tokens: int | None = None
     usage: Usage | None = None
     tools_used: list[str] | None = None
-    tool_stats: dict[str, Any] | None = None
+    tool_stats: JsonDict | None = None
     is_async: bool | None = None
     output_file: str | None = None
     can_read_output_file: bool | None = None
@@ -68,22 +64,22 @@ class AgentOutput(ToolOutput, frozen=True, kw_only=True):
 
 
 class ListAgentsInput(ToolInput, frozen=True, kw_only=True):
-    """`ListAgents`: see who else is there."""
+    """`ListAgents`: list the other agents."""
 
     channel: str | None = None
     q: str | None = None
 
 
 class ListAgentsOutput(ToolOutput, frozen=True, kw_only=True):
-    """Who is there, in words; `sections` has the same in pieces."""
+    """The other agents, as a text in `listing` and as data in `sections`."""
 
     listing: str | None = None
-    sections: list[Any] | None = None
-    notes: list[Any] | None = None
+    sections: list[Json] | None = None
+    notes: list[Json] | None = None
 
 
 class SendMessageInput(ToolInput, frozen=True, kw_only=True):
-    """`SendMessage`: write to another agent."""
+    """`SendMessage`: send a message to another agent."""
 
     to: str = ""
     message: str = ""
@@ -92,37 +88,37 @@ class SendMessageInput(ToolInput, frozen=True, kw_only=True):
 
 
 class SubagentHandbackInput(ToolInput, frozen=True, kw_only=True):
-    """`SubagentHandback`: a subagent returns. Known by name only; `raw` has what it gave."""
+    """`SubagentHandback`: a subagent returns. Its fields are not declared; `raw` has them."""
 
 
 class SkillInput(ToolInput, frozen=True, kw_only=True):
-    """`Skill`: follow a skill."""
+    """`Skill`: use a skill."""
 
     skill: str = ""
     args: str | None = None
 
 
 class SkillOutput(ToolOutput, frozen=True, kw_only=True):
-    """Whether there is such a skill."""
+    """Whether the skill was found."""
 
     success: bool | None = None
     command_name: str | None = None
 
 
 class WorkflowInput(ToolInput, frozen=True, kw_only=True):
-    """`Workflow`: run a script that leads many agents."""
+    """`Workflow`: run a script that drives several agents."""
 
     script: str | None = None
     name: str | None = None
     description: str | None = None
     title: str | None = None
-    args: Any = None
+    args: Json = None
     script_path: str | None = field(default=None, name="scriptPath")
     resume_from_run_id: str | None = field(default=None, name="resumeFromRunId")
 
 
 class WorkflowOutput(ToolOutput, frozen=True, kw_only=True):
-    """The run that was started."""
+    """The workflow run that was started."""
 
     status: str | None = None
     task_id: str | None = None

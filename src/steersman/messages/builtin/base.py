@@ -1,4 +1,4 @@
-"""What every input and output of a built-in tool has."""
+"""The base classes of inputs and outputs of built-in tools."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ __all__ = ["Part", "ToolInput", "ToolOutput"]
 
 
 class Part(WireStruct, frozen=True, kw_only=True):
-    """Something inside an input or an output; what stands inside it learns where."""
+    """A value inside an input or an output."""
 
 
 class ToolInput(Part, frozen=True, kw_only=True):
-    """What the model gives a tool. Fields that the CLI does not require are None if left out.
+    """The input that the model gives to a tool. A field that the CLI does not require may be None.
 
-    It is the model's word, not yet checked: what does not fit is its default, and in `raw`.
+    The CLI has not checked it yet: a malformed field has its default, and `raw` has its value.
     """
 
 
 class ToolOutput(Part, frozen=True, kw_only=True, rename="camel"):
-    """What a tool gave back, beside the text for the model. What is not there is None."""
+    """The output of a tool, beside the text for the model. A field that is not there is None."""

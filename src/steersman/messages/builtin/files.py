@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 from msgspec import field
 
-from steersman._struct import Readers, many, one
+from steersman._json import Json, JsonDict
 from steersman.messages.builtin.base import Part, ToolInput, ToolOutput
 
 __all__ = [
@@ -29,7 +27,7 @@ __all__ = [
 
 
 class FileReadInput(ToolInput, frozen=True, kw_only=True):
-    """`Read`: show a file."""
+    """`Read`: read a file."""
 
     file_path: str = ""
     offset: int | None = None
@@ -39,7 +37,7 @@ class FileReadInput(ToolInput, frozen=True, kw_only=True):
 
 
 class FileContent(Part, frozen=True, kw_only=True, rename="camel"):
-    """What was read: lines of text, or a picture, a notebook, a document."""
+    """The content that was read: lines of text, an image, a notebook or a document."""
 
     file_path: str | None = None
     content: str | None = None
@@ -49,33 +47,31 @@ class FileContent(Part, frozen=True, kw_only=True, rename="camel"):
     base64: str | None = None
     type: str | None = None
     original_size: int | None = None
-    dimensions: dict[str, Any] | None = None
-    cells: list[Any] | None = None
+    dimensions: JsonDict | None = None
+    cells: list[Json] | None = None
     count: int | None = None
     output_dir: str | None = None
 
 
 class FileReadOutput(ToolOutput, frozen=True, kw_only=True):
-    """What `Read` gave; `type` tells text from pictures, notebooks and documents."""
-
-    READERS: ClassVar[Readers] = {"file": one(FileContent)}
+    """The result of `Read`; `type` distinguishes text, images, notebooks and documents."""
 
     type: str | None = None
     file: FileContent | None = None
-    artifact_read: Any = None
-    first_page: Any = None
-    pages: Any = None
+    artifact_read: Json = None
+    first_page: Json = None
+    pages: Json = None
 
 
 class FileWriteInput(ToolInput, frozen=True, kw_only=True):
-    """`Write`: put a whole file."""
+    """`Write`: write a whole file."""
 
     file_path: str = ""
     content: str = ""
 
 
 class Hunk(Part, frozen=True, kw_only=True, rename="camel"):
-    """A place where a file changed, as a patch tells it."""
+    """A changed range of lines, as in a patch."""
 
     old_start: int = 0
     old_lines: int = 0
@@ -85,18 +81,16 @@ class Hunk(Part, frozen=True, kw_only=True, rename="camel"):
 
 
 class FileWriteOutput(ToolOutput, frozen=True, kw_only=True):
-    """What `Write` did; `type` is `create` or `update`."""
-
-    READERS: ClassVar[Readers] = {"structured_patch": many(Hunk)}
+    """The result of `Write`; `type` is `create` or `update`."""
 
     type: str | None = None
     file_path: str | None = None
     content: str | None = None
     structured_patch: list[Hunk] | None = None
     original_file: str | None = None
-    git_diff: dict[str, Any] | None = None
+    git_diff: JsonDict | None = None
     user_modified: bool | None = None
-    staged: Any = None
+    staged: Json = None
 
 
 class FileEditInput(ToolInput, frozen=True, kw_only=True):
@@ -109,9 +103,7 @@ class FileEditInput(ToolInput, frozen=True, kw_only=True):
 
 
 class FileEditOutput(ToolOutput, frozen=True, kw_only=True):
-    """What `Edit` did."""
-
-    READERS: ClassVar[Readers] = {"structured_patch": many(Hunk)}
+    """The result of `Edit`."""
 
     file_path: str | None = None
     old_string: str | None = None
@@ -120,8 +112,8 @@ class FileEditOutput(ToolOutput, frozen=True, kw_only=True):
     structured_patch: list[Hunk] | None = None
     user_modified: bool | None = None
     replace_all: bool | None = None
-    git_diff: dict[str, Any] | None = None
-    staged: Any = None
+    git_diff: JsonDict | None = None
+    staged: Json = None
 
 
 class NotebookEditInput(ToolInput, frozen=True, kw_only=True):
@@ -135,7 +127,7 @@ class NotebookEditInput(ToolInput, frozen=True, kw_only=True):
 
 
 class NotebookEditOutput(ToolOutput, frozen=True, kw_only=True, rename=None):
-    """What `NotebookEdit` did."""
+    """The result of `NotebookEdit`."""
 
     new_source: str | None = None
     old_source: str | None = None
@@ -169,7 +161,7 @@ class GlobOutput(ToolOutput, frozen=True, kw_only=True):
 
 
 class GrepInput(ToolInput, frozen=True, kw_only=True):
-    """`Grep`: find text in files. Its flags have words here."""
+    """`Grep`: find text in files. Flags such as `-B` have descriptive names here."""
 
     pattern: str = ""
     path: str | None = None
@@ -189,7 +181,7 @@ class GrepInput(ToolInput, frozen=True, kw_only=True):
 
 
 class GrepOutput(ToolOutput, frozen=True, kw_only=True):
-    """What `Grep` found; `mode` tells lines from files and counts."""
+    """The matches; `mode` distinguishes lines, files and counts."""
 
     mode: str | None = None
     num_files: int | None = None
@@ -205,4 +197,4 @@ class GrepOutput(ToolOutput, frozen=True, kw_only=True):
 
 
 class LSPInput(ToolInput, frozen=True, kw_only=True):
-    """`LSP`: ask a language server. Known by name only; `raw` has what was asked."""
+    """`LSP`: send a request to a language server. Its fields are not declared; `raw` has them."""

@@ -1,10 +1,8 @@
-"""Tools that look at tool servers, and at tools themselves."""
+"""Tools about MCP servers, and about tools."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
-from steersman._struct import Readers, many
+from steersman._json import Json
 from steersman.messages.builtin.base import Part, ToolInput, ToolOutput
 
 __all__ = [
@@ -25,7 +23,7 @@ __all__ = [
 
 
 class McpResource(Part, frozen=True, kw_only=True, rename="camel"):
-    """Something that a tool server offers to be read."""
+    """A resource that an MCP server offers."""
 
     uri: str = ""
     name: str = ""
@@ -35,28 +33,26 @@ class McpResource(Part, frozen=True, kw_only=True, rename="camel"):
 
 
 class ListMcpResourcesInput(ToolInput, frozen=True, kw_only=True):
-    """`ListMcpResourcesTool`: see what servers offer."""
+    """`ListMcpResourcesTool`: list the resources of MCP servers."""
 
     server: str | None = None
 
 
 class ListMcpResourcesOutput(ToolOutput, frozen=True, kw_only=True):
-    """What servers offer; the tool gives the bare list."""
-
-    READERS: ClassVar[Readers] = {"resources": many(McpResource)}
+    """The resources. On the wire this output is a list, not an object."""
 
     resources: list[McpResource] = []
 
 
 class ReadMcpResourceInput(ToolInput, frozen=True, kw_only=True):
-    """`ReadMcpResourceTool`: read something that a server offers."""
+    """`ReadMcpResourceTool`: read a resource."""
 
     server: str = ""
     uri: str = ""
 
 
 class McpResourceContent(Part, frozen=True, kw_only=True, rename="camel"):
-    """A piece of what was read."""
+    """One content item of a resource."""
 
     uri: str = ""
     mime_type: str | None = None
@@ -64,38 +60,34 @@ class McpResourceContent(Part, frozen=True, kw_only=True, rename="camel"):
 
 
 class ReadMcpResourceOutput(ToolOutput, frozen=True, kw_only=True):
-    """What was read."""
-
-    READERS: ClassVar[Readers] = {"contents": many(McpResourceContent)}
+    """The contents of the resource."""
 
     contents: list[McpResourceContent] | None = None
-    error: Any = None
+    error: Json = None
 
 
 class ReadMcpResourceDirInput(ToolInput, frozen=True, kw_only=True):
-    """`ReadMcpResourceDirTool`: see what stands below something that a server offers."""
+    """`ReadMcpResourceDirTool`: list the resources below another one."""
 
     server: str = ""
     uri: str = ""
 
 
 class ReadMcpResourceDirOutput(ToolOutput, frozen=True, kw_only=True):
-    """What stands below it."""
-
-    READERS: ClassVar[Readers] = {"resources": many(McpResource)}
+    """The resources below the given one."""
 
     resources: list[McpResource] | None = None
-    error: Any = None
+    error: Json = None
 
 
 class RefreshMcpToolsInput(ToolInput, frozen=True, kw_only=True):
-    """`RefreshMcpTools`: ask servers again which tools they have."""
+    """`RefreshMcpTools`: request the tool lists of MCP servers again."""
 
     server: str | None = None
 
 
 class RefreshedMcpServer(Part, frozen=True, kw_only=True, rename="camel"):
-    """A server that was asked, and what came of it."""
+    """An MCP server, and the result of the refresh."""
 
     server: str = ""
     status: str = ""
@@ -104,19 +96,17 @@ class RefreshedMcpServer(Part, frozen=True, kw_only=True, rename="camel"):
 
 
 class RefreshMcpToolsOutput(ToolOutput, frozen=True, kw_only=True):
-    """The servers that were asked; the tool gives the bare list."""
-
-    READERS: ClassVar[Readers] = {"servers": many(RefreshedMcpServer)}
+    """The servers. On the wire this output is a list, not an object."""
 
     servers: list[RefreshedMcpServer] = []
 
 
 class WaitForMcpServersInput(ToolInput, frozen=True, kw_only=True):
-    """`WaitForMcpServers`: wait until they are up. Known by name only; `raw` has the rest."""
+    """`WaitForMcpServers`: wait for MCP servers to connect. `raw` has the undeclared fields."""
 
 
 class ToolSearchInput(ToolInput, frozen=True, kw_only=True):
-    """`ToolSearch`: get the schemas of tools that are only named so far."""
+    """`ToolSearch`: load the schemas of deferred tools."""
 
     query: str = ""
     max_results: float = 0

@@ -1,10 +1,7 @@
-"""Tools that change how the work is done: plans, worktrees, goals, reviews."""
+"""Tools for plans, worktrees, goals and reviews."""
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from steersman._struct import Readers, many
 from steersman.messages.builtin.base import Part, ToolInput, ToolOutput
 
 __all__ = [
@@ -26,32 +23,30 @@ __all__ = [
 
 
 class EnterPlanModeInput(ToolInput, frozen=True, kw_only=True):
-    """`EnterPlanMode`: only look and plan from here on."""
+    """`EnterPlanMode`: switch to plan mode, in which nothing is changed."""
 
 
 class EnterPlanModeOutput(ToolOutput, frozen=True, kw_only=True):
-    """What the model is told of it."""
+    """The text that the model gets."""
 
     message: str | None = None
 
 
 class AllowedPrompt(Part, frozen=True, kw_only=True):
-    """Something that a plan needs to be allowed, in words."""
+    """A permission that a plan needs, in natural language."""
 
     tool: str = ""
     prompt: str = ""
 
 
 class ExitPlanModeInput(ToolInput, frozen=True, kw_only=True, rename="camel"):
-    """`ExitPlanMode`: ask to begin. The plan itself stands in a file, or in `raw`."""
-
-    READERS: ClassVar[Readers] = {"allowed_prompts": many(AllowedPrompt)}
+    """`ExitPlanMode`: request approval of the plan, which is in a file or in `raw`."""
 
     allowed_prompts: list[AllowedPrompt] | None = None
 
 
 class ExitPlanModeOutput(ToolOutput, frozen=True, kw_only=True):
-    """The plan, and who has to agree."""
+    """The plan, and who must approve it."""
 
     plan: str | None = None
     is_agent: bool | None = None
@@ -63,14 +58,14 @@ class ExitPlanModeOutput(ToolOutput, frozen=True, kw_only=True):
 
 
 class EnterWorktreeInput(ToolInput, frozen=True, kw_only=True):
-    """`EnterWorktree`: work in a copy of the repository."""
+    """`EnterWorktree`: work in a git worktree."""
 
     name: str | None = None
     path: str | None = None
 
 
 class EnterWorktreeOutput(ToolOutput, frozen=True, kw_only=True):
-    """Where the copy is."""
+    """Where the worktree is."""
 
     worktree_path: str | None = None
     worktree_branch: str | None = None
@@ -78,14 +73,14 @@ class EnterWorktreeOutput(ToolOutput, frozen=True, kw_only=True):
 
 
 class ExitWorktreeInput(ToolInput, frozen=True, kw_only=True):
-    """`ExitWorktree`: leave the copy, and keep or remove it."""
+    """`ExitWorktree`: leave the worktree, and keep or remove it."""
 
     action: str = ""
     discard_changes: bool | None = None
 
 
 class ExitWorktreeOutput(ToolOutput, frozen=True, kw_only=True):
-    """What became of the copy."""
+    """The worktree, and whether it was kept or removed."""
 
     action: str | None = None
     original_cwd: str | None = None
@@ -98,21 +93,21 @@ class ExitWorktreeOutput(ToolOutput, frozen=True, kw_only=True):
 
 
 class ProposeGoalInput(ToolInput, frozen=True, kw_only=True):
-    """`ProposeGoal`: say when the work would be done."""
+    """`ProposeGoal`: propose the condition under which the work is done."""
 
     condition: str = ""
     ask_user: bool | None = None
 
 
 class ProposeGoalOutput(ToolOutput, frozen=True, kw_only=True):
-    """The goal that was put."""
+    """The proposed goal."""
 
     condition: str | None = None
     ask_user: bool | None = None
 
 
 class Finding(Part, frozen=True, kw_only=True):
-    """Something that a review found."""
+    """One finding of a review."""
 
     file: str = ""
     summary: str = ""
@@ -125,18 +120,14 @@ class Finding(Part, frozen=True, kw_only=True):
 
 
 class ReportFindingsInput(ToolInput, frozen=True, kw_only=True):
-    """`ReportFindings`: give what a review found."""
-
-    READERS: ClassVar[Readers] = {"findings": many(Finding)}
+    """`ReportFindings`: report the findings of a review."""
 
     findings: list[Finding] = []
     level: str | None = None
 
 
 class ReportFindingsOutput(ToolOutput, frozen=True, kw_only=True):
-    """What was reported."""
-
-    READERS: ClassVar[Readers] = {"findings": many(Finding)}
+    """The reported findings."""
 
     count: int | None = None
     level: str | None = None

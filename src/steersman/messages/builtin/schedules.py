@@ -1,10 +1,8 @@
-"""Tools that let work begin later, or elsewhere."""
+"""Tools that schedule prompts and trigger remote runs."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
-from steersman._struct import Readers, many
+from steersman._json import Json
 from steersman.messages.builtin.base import Part, ToolInput, ToolOutput
 
 __all__ = [
@@ -23,7 +21,7 @@ __all__ = [
 
 
 class CronCreateInput(ToolInput, frozen=True, kw_only=True):
-    """`CronCreate`: say a prompt at certain times."""
+    """`CronCreate`: schedule a prompt with a cron expression."""
 
     cron: str = ""
     prompt: str = ""
@@ -32,7 +30,7 @@ class CronCreateInput(ToolInput, frozen=True, kw_only=True):
 
 
 class CronCreateOutput(ToolOutput, frozen=True, kw_only=True):
-    """The job, and when it runs."""
+    """The new job, and when it runs next."""
 
     id: str | None = None
     human_schedule: str | None = None
@@ -43,24 +41,24 @@ class CronCreateOutput(ToolOutput, frozen=True, kw_only=True):
 
 
 class CronDeleteInput(ToolInput, frozen=True, kw_only=True):
-    """`CronDelete`: end a job."""
+    """`CronDelete`: delete a job."""
 
     id: str = ""
 
 
 class CronDeleteOutput(ToolOutput, frozen=True, kw_only=True):
-    """The job that was ended."""
+    """The deleted job."""
 
     id: str | None = None
     ended_loop_wakeup: bool | None = None
 
 
 class CronListInput(ToolInput, frozen=True, kw_only=True):
-    """`CronList`: look at all jobs."""
+    """`CronList`: list all jobs."""
 
 
 class CronJob(Part, frozen=True, kw_only=True, rename="camel"):
-    """A prompt and its times."""
+    """A scheduled prompt."""
 
     id: str = ""
     cron: str | None = None
@@ -75,13 +73,11 @@ class CronJob(Part, frozen=True, kw_only=True, rename="camel"):
 class CronListOutput(ToolOutput, frozen=True, kw_only=True):
     """All jobs."""
 
-    READERS: ClassVar[Readers] = {"jobs": many(CronJob)}
-
     jobs: list[CronJob] | None = None
 
 
 class ScheduleWakeupInput(ToolInput, frozen=True, kw_only=True, rename="camel"):
-    """`ScheduleWakeup`: go on after a while, or stop doing so."""
+    """`ScheduleWakeup`: continue after a delay, or cancel that."""
 
     delay_seconds: float | None = None
     reason: str | None = None
@@ -91,7 +87,7 @@ class ScheduleWakeupInput(ToolInput, frozen=True, kw_only=True, rename="camel"):
 
 
 class ScheduleWakeupOutput(ToolOutput, frozen=True, kw_only=True):
-    """When it goes on."""
+    """When the conversation continues."""
 
     scheduled_for: float | None = None
     """Milliseconds since 1970."""
@@ -102,18 +98,18 @@ class ScheduleWakeupOutput(ToolOutput, frozen=True, kw_only=True):
 
 
 class RemoteTriggerInput(ToolInput, frozen=True, kw_only=True):
-    """`RemoteTrigger`: see or start what runs elsewhere."""
+    """`RemoteTrigger`: list or start remote runs."""
 
     action: str = ""
     trigger_id: str | None = None
     session_id: str | None = None
     cursor: str | None = None
-    body: Any = None
+    body: Json = None
 
 
 class RemoteTriggerOutput(ToolOutput, frozen=True, kw_only=True):
-    """What the other side said."""
+    """The answer of the remote service."""
 
     status: int | None = None
-    json: Any = None
+    json: Json = None
     summary: str | None = None

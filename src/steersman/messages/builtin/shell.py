@@ -1,12 +1,10 @@
-"""Tools that run commands, watch them, and stop them."""
+"""Tools that run, monitor and stop commands."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 from msgspec import field
 
-from steersman._struct import Readers, one
+from steersman._json import Json
 from steersman.messages.builtin.base import Part, ToolInput, ToolOutput
 
 __all__ = [
@@ -32,7 +30,7 @@ class BashInput(ToolInput, frozen=True, kw_only=True):
 
 
 class BashOutput(ToolOutput, frozen=True, kw_only=True):
-    """What a command printed, or where it goes on in the background."""
+    """The output of a command, or the id of the background task that runs it."""
 
     stdout: str | None = None
     stderr: str | None = None
@@ -42,7 +40,7 @@ class BashOutput(ToolOutput, frozen=True, kw_only=True):
     raw_output_path: str | None = None
     persisted_output_path: str | None = None
     persisted_output_size: int | None = None
-    structured_content: list[Any] | None = None
+    structured_content: list[Json] | None = None
     return_code_interpretation: str | None = None
     timed_out_after_ms: float | None = None
     background_task_id: str | None = None
@@ -52,12 +50,12 @@ class BashOutput(ToolOutput, frozen=True, kw_only=True):
     background_wakes_owner: bool | None = None
     dangerously_disable_sandbox: bool | None = None
     stale_read_file_state_hint: str | None = None
-    gh_rate_limit_hint: Any = None
-    git_operation: Any = None
+    gh_rate_limit_hint: Json = None
+    git_operation: Json = None
 
 
 class PowerShellInput(ToolInput, frozen=True, kw_only=True):
-    """`PowerShell`: run a command there; `timeout` is in milliseconds."""
+    """`PowerShell`: run a PowerShell command; `timeout` is in milliseconds."""
 
     command: str = ""
     timeout: float | None = None
@@ -67,16 +65,14 @@ class PowerShellInput(ToolInput, frozen=True, kw_only=True):
 
 
 class MonitorSocket(Part, frozen=True, kw_only=True):
-    """A web socket to listen to."""
+    """A web socket to monitor."""
 
     url: str = ""
     protocols: list[str] | None = None
 
 
 class MonitorInput(ToolInput, frozen=True, kw_only=True):
-    """`Monitor`: watch a command or a socket and be told of each line."""
-
-    READERS: ClassVar[Readers] = {"ws": one(MonitorSocket)}
+    """`Monitor`: watch a command or a web socket and notify the model of each line."""
 
     description: str = ""
     timeout_ms: float = 0
@@ -85,7 +81,7 @@ class MonitorInput(ToolInput, frozen=True, kw_only=True):
 
 
 class MonitorOutput(ToolOutput, frozen=True, kw_only=True):
-    """The task that watches."""
+    """The background task that monitors."""
 
     task_id: str | None = None
     timeout_ms: float | None = None
@@ -93,14 +89,14 @@ class MonitorOutput(ToolOutput, frozen=True, kw_only=True):
 
 
 class TaskStopInput(ToolInput, frozen=True, kw_only=True):
-    """`TaskStop`: end a background task; `shell_id` is its older name."""
+    """`TaskStop`: stop a background task; `shell_id` is an older name of `task_id`."""
 
     task_id: str | None = None
     shell_id: str | None = None
 
 
 class TaskStopOutput(ToolOutput, frozen=True, kw_only=True, rename=None):
-    """The task that was ended."""
+    """The stopped task."""
 
     message: str | None = None
     task_id: str | None = None

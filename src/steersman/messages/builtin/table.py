@@ -1,16 +1,17 @@
-"""Which class a tool's input has, and which its output.
+"""Tool names and the classes of their inputs and outputs.
 
-To add a tool, write its classes in the file of their topic and give the tool a row here.
+To add a tool, write its classes in the module of their topic and give the tool a row here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from steersman import _json
+from steersman._json import Json, JsonDict
 from steersman._struct import CONVERT_ERRORS, read_leniently, set_source
 from steersman.messages.builtin import (
     agents,
@@ -144,27 +145,28 @@ ALIASES: Mapping[str, str] = {
     "ReadMcpResourceDir": "ReadMcpResourceDirTool",
     "Task": "Agent",
 }
-"""Older names of tools; `system/init` still says Task."""
+"""Older names of tools; `system/init` still lists `Task`."""
 
 LISTS: Mapping[type[ToolOutput], str] = {
     mcp.ListMcpResourcesOutput: "resources",
     mcp.RefreshMcpToolsOutput: "servers",
 }
-"""Outputs that are a bare list, and the field that holds it."""
+"""Outputs that are a list and not an object, and the field that holds the list."""
 
 PartT = TypeVar("PartT", bound=Part)
 
 
-def typed_input(tool_name: str, given: dict[str, Any]) -> ToolInput | dict[str, Any]:
-    """What `tool_name` was given, as its class; `given` itself if the tool is not built in."""
+def typed_input(tool_name: str, given: JsonDict) -> ToolInput | JsonDict:
+    """Return the input of `tool_name` as its class, or `given` if the tool is not built in."""
     cls = INPUTS.get(ALIASES.get(tool_name, tool_name))
     return given if cls is None else _read(cls, given)
 
 
-def typed_output(tool_name: str, value: Any) -> ToolOutput | Any:
-    """What `tool_name` gave back, such as `User.tool_use_result`, as its class.
+def typed_output(tool_name: str, value: Json) -> ToolOutput | Json:
+    """Return the output of `tool_name`, such as `User.tool_use_result`, as its class.
 
-    `value` itself if the tool is not built in or declares nothing, and if it is a text: an error.
+    Returns `value` itself if the tool is not built in or has no class, or if `value` is a text,
+    which is an error.
     """
     cls = OUTPUTS.get(ALIASES.get(tool_name, tool_name))
     if cls is None:
@@ -174,7 +176,7 @@ def typed_output(tool_name: str, value: Any) -> ToolOutput | Any:
     return _read(cls, value) if _json.is_object(value) else value
 
 
-def _read(cls: type[PartT], found: dict[str, Any]) -> PartT:
+def _read(cls: type[PartT], found: JsonDict) -> PartT:
     try:
         value = msgspec.convert(found, cls)
     except CONVERT_ERRORS:

@@ -1,12 +1,10 @@
-"""Tools that keep the model's own list of what is to be done."""
+"""Tools that keep the model's task list."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 from msgspec import field
 
-from steersman._struct import Readers, many, one
+from steersman._json import JsonDict
 from steersman.messages.builtin.base import Part, ToolInput, ToolOutput
 
 __all__ = [
@@ -27,7 +25,7 @@ __all__ = [
 
 
 class TaskItem(Part, frozen=True, kw_only=True, rename="camel"):
-    """An entry of the list."""
+    """A task of the list."""
 
     id: str = ""
     subject: str = ""
@@ -39,38 +37,34 @@ class TaskItem(Part, frozen=True, kw_only=True, rename="camel"):
 
 
 class TaskCreateInput(ToolInput, frozen=True, kw_only=True):
-    """`TaskCreate`: add an entry."""
+    """`TaskCreate`: add a task."""
 
     subject: str = ""
     description: str = ""
     active_form: str | None = field(default=None, name="activeForm")
-    metadata: dict[str, Any] | None = None
+    metadata: JsonDict | None = None
 
 
 class TaskCreateOutput(ToolOutput, frozen=True, kw_only=True):
-    """The new entry."""
-
-    READERS: ClassVar[Readers] = {"task": one(TaskItem)}
+    """The new task."""
 
     task: TaskItem | None = None
 
 
 class TaskGetInput(ToolInput, frozen=True, kw_only=True, rename="camel"):
-    """`TaskGet`: look at an entry."""
+    """`TaskGet`: read a task."""
 
     task_id: str = ""
 
 
 class TaskGetOutput(ToolOutput, frozen=True, kw_only=True):
-    """The entry, or None."""
-
-    READERS: ClassVar[Readers] = {"task": one(TaskItem)}
+    """The task, or None if there is no such task."""
 
     task: TaskItem | None = None
 
 
 class TaskUpdateInput(ToolInput, frozen=True, kw_only=True, rename="camel"):
-    """`TaskUpdate`: change an entry, or with status `deleted` remove it."""
+    """`TaskUpdate`: change a task. The status `deleted` removes it."""
 
     task_id: str = ""
     subject: str | None = None
@@ -80,20 +74,18 @@ class TaskUpdateInput(ToolInput, frozen=True, kw_only=True, rename="camel"):
     add_blocks: list[str] | None = None
     add_blocked_by: list[str] | None = None
     owner: str | None = None
-    metadata: dict[str, Any] | None = None
+    metadata: JsonDict | None = None
 
 
 class StatusChange(Part, frozen=True, kw_only=True):
-    """A status before and after."""
+    """The status of a task before and after an update."""
 
     from_: str = field(default="", name="from")
     to: str = ""
 
 
 class TaskUpdateOutput(ToolOutput, frozen=True, kw_only=True):
-    """What was changed."""
-
-    READERS: ClassVar[Readers] = {"status_change": one(StatusChange)}
+    """The fields that were changed."""
 
     success: bool | None = None
     task_id: str | None = None
@@ -103,19 +95,17 @@ class TaskUpdateOutput(ToolOutput, frozen=True, kw_only=True):
 
 
 class TaskListInput(ToolInput, frozen=True, kw_only=True):
-    """`TaskList`: look at the whole list."""
+    """`TaskList`: read the whole list."""
 
 
 class TaskListOutput(ToolOutput, frozen=True, kw_only=True):
     """The whole list."""
 
-    READERS: ClassVar[Readers] = {"tasks": many(TaskItem)}
-
     tasks: list[TaskItem] | None = None
 
 
 class Todo(Part, frozen=True, kw_only=True, rename="camel"):
-    """An entry of the older list, which is always written whole."""
+    """An entry of the older list, which is always written as a whole."""
 
     content: str = ""
     status: str = ""
@@ -123,17 +113,13 @@ class Todo(Part, frozen=True, kw_only=True, rename="camel"):
 
 
 class TodoWriteInput(ToolInput, frozen=True, kw_only=True):
-    """`TodoWrite`: put the whole list, in CLIs that have no `TaskCreate`."""
-
-    READERS: ClassVar[Readers] = {"todos": many(Todo)}
+    """`TodoWrite`: write the whole list, in CLIs without `TaskCreate`."""
 
     todos: list[Todo] = []
 
 
 class TodoWriteOutput(ToolOutput, frozen=True, kw_only=True):
     """The list before and after."""
-
-    READERS: ClassVar[Readers] = {"old_todos": many(Todo), "new_todos": many(Todo)}
 
     old_todos: list[Todo] | None = None
     new_todos: list[Todo] | None = None

@@ -1,10 +1,8 @@
-"""Tools that turn to a person: to ask, to tell, to send."""
+"""Tools that address the user: questions, messages, notifications."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
-from steersman._struct import Readers, many
+from steersman._json import Json, JsonDict
 from steersman.messages.builtin.base import Part, ToolInput, ToolOutput
 
 __all__ = [
@@ -30,7 +28,7 @@ __all__ = [
 
 
 class Choice(Part, frozen=True, kw_only=True):
-    """An answer that can be picked."""
+    """An answer that the user can choose."""
 
     label: str = ""
     description: str = ""
@@ -40,8 +38,6 @@ class Choice(Part, frozen=True, kw_only=True):
 class Question(Part, frozen=True, kw_only=True, rename="camel"):
     """A question with its choices."""
 
-    READERS: ClassVar[Readers] = {"options": many(Choice)}
-
     question: str = ""
     header: str = ""
     options: list[Choice] = []
@@ -49,71 +45,67 @@ class Question(Part, frozen=True, kw_only=True, rename="camel"):
 
 
 class AskUserQuestionInput(ToolInput, frozen=True, kw_only=True):
-    """`AskUserQuestion`: ask the person; `answers` go by the question's words."""
-
-    READERS: ClassVar[Readers] = {"questions": many(Question)}
+    """`AskUserQuestion`: ask the user; the keys of `answers` are the texts of the questions."""
 
     questions: list[Question] = []
     answers: dict[str, str] | None = None
-    annotations: dict[str, Any] | None = None
-    metadata: dict[str, Any] | None = None
+    annotations: JsonDict | None = None
+    metadata: JsonDict | None = None
 
 
 class AskUserQuestionOutput(ToolOutput, frozen=True, kw_only=True):
-    """What the person answered."""
-
-    READERS: ClassVar[Readers] = {"questions": many(Question)}
+    """The user's answers."""
 
     questions: list[Question] | None = None
-    answers: dict[str, Any] | None = None
-    response: Any = None
-    annotations: dict[str, Any] | None = None
+    answers: JsonDict | None = None
+    response: Json = None
+    annotations: JsonDict | None = None
     afk_timeout_ms: float | None = None
 
 
 class SendUserMessageInput(ToolInput, frozen=True, kw_only=True):
-    """`SendUserMessage`: tell the person something."""
+    """`SendUserMessage`: send a message to the user."""
 
     message: str = ""
     status: str = ""
-    attachments: list[Any] | None = None
+    attachments: list[Json] | None = None
 
 
 class SendUserFileInput(ToolInput, frozen=True, kw_only=True):
-    """`SendUserFile`: give the person a file. Known by name only; `raw` has the rest."""
+    """`SendUserFile`: send a file to the user. Its fields are not declared; `raw` has them."""
 
 
 class PushNotificationInput(ToolInput, frozen=True, kw_only=True):
-    """`PushNotification`: reach the person who is away."""
+    """`PushNotification`: notify a user who is away."""
 
     message: str = ""
     status: str | None = None
 
 
 class PushNotificationOutput(ToolOutput, frozen=True, kw_only=True):
-    """Whether they were reached."""
+    """Whether the notification was sent."""
 
     message: str | None = None
     push_sent: bool | None = None
     local_sent: bool | None = None
     disabled_reason: str | None = None
-    sent_at: Any = None
+    sent_at: Json = None
 
 
 class ReadNotificationsInput(ToolInput, frozen=True, kw_only=True):
-    """`ReadNotifications`: see what has come in."""
+    """`ReadNotifications`: read incoming notifications."""
 
 
 class ReadNotificationsOutput(ToolOutput, frozen=True, kw_only=True, rename=None):
-    """What has come in."""
+    """The incoming notifications."""
 
-    notifications: list[Any] | None = None
+    notifications: list[Json] | None = None
     remaining: int | None = None
-    read_at: Any = None
+    read_at: Json = None
 
 
 class SendFeedbackInput(ToolInput, frozen=True, kw_only=True):
-    """`SendFeedback`: tell the makers of the CLI."""
+    """`SendFeedback`: send feedback to the makers of the CLI."""
 
     type: str = ""
     title: str = ""
@@ -124,22 +116,22 @@ class SendFeedbackInput(ToolInput, frozen=True, kw_only=True):
 
 
 class SendFeedbackOutput(ToolOutput, frozen=True, kw_only=True):
-    """Whether it was taken."""
+    """Whether the feedback was accepted."""
 
     success: bool | None = None
     message: str | None = None
 
 
 class EndConversationInput(ToolInput, frozen=True, kw_only=True):
-    """`EndConversation`: the model ends it. Known by name only; `raw` has the rest."""
+    """`EndConversation`: the model ends the conversation. `raw` has the undeclared fields."""
 
 
 class ShowOnboardingRolePickerInput(ToolInput, frozen=True, kw_only=True):
-    """`ShowOnboardingRolePicker`: ask the person what they do."""
+    """`ShowOnboardingRolePicker`: ask the user for their role."""
 
 
 class ShowOnboardingRolePickerOutput(ToolOutput, frozen=True, kw_only=True):
-    """What the person does, or that they would not say."""
+    """The user's role, or that the user dismissed the dialog."""
 
     role: str | None = None
     dismissed: bool | None = None
@@ -152,10 +144,10 @@ class OfferChromeSetupInput(ToolInput, frozen=True, kw_only=True):
 
 
 class OfferChromeSetupOutput(ToolOutput, frozen=True, kw_only=True):
-    """What came of it."""
+    """The user's choice."""
 
     outcome: str | None = None
 
 
 class ShareOnboardingGuideInput(ToolInput, frozen=True, kw_only=True):
-    """`ShareOnboardingGuide`: known by name only; `raw` has what was given."""
+    """`ShareOnboardingGuide`: its fields are not declared; `raw` has them."""

@@ -1,16 +1,15 @@
-"""Tools that look at the web."""
+"""Tools that fetch and search the web."""
 
 from __future__ import annotations
 
-from typing import Any
-
+from steersman._json import Json
 from steersman.messages.builtin.base import ToolInput, ToolOutput
 
 __all__ = ["WebFetchInput", "WebFetchOutput", "WebSearchInput", "WebSearchOutput"]
 
 
 class WebFetchInput(ToolInput, frozen=True, kw_only=True):
-    """`WebFetch`: read a page and answer a question about it."""
+    """`WebFetch`: fetch a page and answer a prompt about it."""
 
     url: str = ""
     prompt: str = ""
@@ -18,7 +17,7 @@ class WebFetchInput(ToolInput, frozen=True, kw_only=True):
 
 
 class WebFetchOutput(ToolOutput, frozen=True, kw_only=True):
-    """The answer, and what the page's server said."""
+    """The answer, and the status of the HTTP response."""
 
     url: str | None = None
     code: int | None = None
@@ -26,7 +25,7 @@ class WebFetchOutput(ToolOutput, frozen=True, kw_only=True):
     bytes: int | None = None
     result: str | None = None
     duration_ms: float | None = None
-    artifact_read: Any = None
+    artifact_read: Json = None
 
 
 class WebSearchInput(ToolInput, frozen=True, kw_only=True):
@@ -38,9 +37,9 @@ class WebSearchInput(ToolInput, frozen=True, kw_only=True):
 
 
 class WebSearchOutput(ToolOutput, frozen=True, kw_only=True):
-    """What was found; `results` mixes lists of links with prose."""
+    """The search results; `results` mixes lists of links with text."""
 
     query: str | None = None
-    results: list[Any] | None = None
+    results: list[Json] | None = None
     duration_seconds: float | None = None
     search_count: int | None = None
