@@ -118,8 +118,8 @@ async def on_tool(_event: PreToolUse) -> None:
     """Have no opinion."""
 
 
-async def run(work: str, count: int) -> None:
-    """Do `work` with `count` items, and see that all of them came."""
+async def run(work: str, count: int) -> int:
+    """Do `work` with `count` items, and return how many of them were read as messages."""
     hooks = Hooks()
     hooks.on(PreToolUse)(on_tool)
     agent = Agent(
@@ -134,6 +134,7 @@ async def run(work: str, count: int) -> None:
         seen = await read(turn)
         assert (await turn).outcome == "completed"
         assert seen == (0 if work == "questions" else count), seen
+        return seen
 
 
 WORK: tuple[str, ...] = ("partial", "assistant", "questions")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from steersman import prompts
-from steersman._session.prompts import LARGEST, content_of
+from steersman._session.prompt_content import LARGEST, prompt_content
 from steersman.errors import UsageError
 
 PNG = b"\x89PNG\r\n\x1a\n rest"
@@ -80,6 +80,6 @@ def _binary(folder: Path) -> Path:
 
 def test_a_prompt_that_the_api_would_refuse_for_its_size_is_not_sent() -> None:
     with pytest.raises(UsageError, match="prompt"):
-        content_of("x" * (LARGEST + 1))
+        prompt_content("x" * (LARGEST + 1))
     with pytest.raises(UsageError, match="prompt"):
-        content_of([{"type": "text", "text": "x" * LARGEST}])
+        prompt_content([{"type": "text", "text": "x" * LARGEST}])

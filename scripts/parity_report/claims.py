@@ -10,7 +10,7 @@ from scripts.parity_report import ours
 from scripts.parity_report.marks import mark_of
 from scripts.parity_report.reasons import ELSEWHERE
 from steersman._wire.environment import ALWAYS, INHERITED, MARKS
-from steersman.hooks.registry import SILENT
+from steersman.hooks.registry import NEVER_CALLED
 from steersman.options import Options
 
 __all__ = [
@@ -47,7 +47,7 @@ def class_claim(cls: type | None) -> Claim | None:
 
 def event_claim(cls: type | None) -> Claim | None:
     """A hook event, unless it is refused: a class that nobody can register is nothing to have."""
-    return None if cls in SILENT else class_claim(cls)
+    return None if cls in NEVER_CALLED else class_claim(cls)
 
 
 def verb_claim(cls: type, word: str) -> Claim:

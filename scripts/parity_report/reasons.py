@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from scripts.parity_report.instead import COMPAT, STORES, TRACES, WARM, Elsewhere
 from scripts.parity_report.ts_names import ELSEWHERE_TS, REASONS_TS
-from steersman.hooks.registry import SILENT
+from steersman.hooks.registry import NEVER_CALLED
 
 __all__ = ["ALSO_SHOWN_BY", "ELSEWHERE", "NOT_LIVE", "REASONS", "WHOLE_SECTION"]
 
@@ -137,7 +137,7 @@ REASONS: Mapping[str, Mapping[str, str]] = {
     },
     "hooks": {
         event.__name__: f"otherwise here: refused by `Hooks.on`: {why}"
-        for event, why in SILENT.items()
+        for event, why in NEVER_CALLED.items()
     },
     "env": {
         "CLAUDE_AGENT_SDK_VERSION": (

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-__all__ = ["by_name", "by_room"]
+__all__ = ["by_name"]
 
 Doors = tuple[Callable[[str], Any], Callable[[], list[str]]]
 """A module's `__getattr__` and `__dir__`."""
@@ -36,36 +36,6 @@ def by_name(module: str, homes: Mapping[str, tuple[str, ...]], *, below: str = "
 
     def list_names() -> list[str]:
         return sorted({*room, *home_of})
-
-    return look_up, list_names
-
-
-def by_room(package: str, *files: str) -> Doors:
-    """For a room that gives all that its files give: the first name asked for reads them all.
-
-    A file alone is had by its own name: `from steersman.control.models import SetModel`.
-    """
-    room = vars(sys.modules[package])
-
-    def gather() -> None:
-        modules = [import_module(f"{package}.{file}") for file in files]
-        for module in modules:
-            room.update({name: getattr(module, name) for name in module.__all__})
-        room["__all__"] = [name for module in modules for name in module.__all__]
-
-    def look_up(name: str) -> Any:
-        if name in files:
-            return import_module(f"{package}.{name}")
-        is_special = name.startswith("__") and name != "__all__"
-        if "__all__" not in room and not is_special:
-            gather()
-        if name not in room:
-            raise _no_attribute(package, name)
-        return room[name]
-
-    def list_names() -> list[str]:
-        look_up("__all__")
-        return sorted(room)
 
     return look_up, list_names
 

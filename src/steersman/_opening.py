@@ -7,9 +7,9 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from steersman._session.course import Continuation, Course
-from steersman._session.identity import new_uuid
 from steersman._session.session import Session
+from steersman._session.setup import Resumption, SessionSetup
+from steersman._session.uuids import new_uuid
 from steersman._wire.launch import Plan, plan
 from steersman.adapters import (
     FUNCTIONS,
@@ -36,33 +36,34 @@ def session(
     branch: Callable[[str, Mapping[str, Any]], Session],
 ) -> Session:
     """A session with these options; without a transport it runs in a process of its own."""
-    options = policed(options)
+    options, policy_hook = policed(options)
     servers = servers_of(options)
     if transport is None:
         plugins_checked(options)
     program = program_of(options, transport)
 
-    def again(how: Continuation) -> Plan:
+    def again(how: Resumption) -> Plan:
         return _plan(_options_again(options, how), servers, program, reruns=how.reruns)
 
     first = _plan(options, servers, program)
-    course = Course(
+    course = SessionSetup(
         options,
         first,
         transport or SubprocessTransport(),
         servers,
         clock,
         again,
-        adopt=adopted,
-        record=recorder(options),
+        as_tool_server=adopted,
+        open_journal=recorder(options),
         transcript=transcript_reader(first.launch.env),
-        on_flight=flight_recorder(options),
-        branch=branch,
+        save_flight=flight_recorder(options),
+        fork=branch,
+        policy_hook=policy_hook,
     )
     return Session(course)
 
 
-def _options_again(options: Options, how: Continuation) -> Options:
+def _options_again(options: Options, how: Resumption) -> Options:
     """The options for another CLI of the same session."""
     if how.is_new:
         # As at first: a fork that was lost before it was written still begins with its history.

@@ -10,7 +10,8 @@ from steersman.errors import UsageError
 from steersman.options.fields import Options
 
 if TYPE_CHECKING:
-    from steersman._session.course import Flight
+    from steersman._session.requests.policy_hook import PolicyHook
+    from steersman._session.setup import FlightData
     from steersman.options.servers import McpServer
     from steersman.ports import JsonObject, Sink, ToolServer, Transport
 
@@ -57,13 +58,13 @@ def transcript_reader(env: Mapping[str, str]) -> Callable[[str], list[bytes] | N
     return read
 
 
-def flight_recorder(options: Options) -> Callable[[Flight], None] | None:
+def flight_recorder(options: Options) -> Callable[[FlightData], None] | None:
     """What keeps a bundle after an error, if it is to be kept."""
     directory = options.flight_recorder
     if directory is None:
         return None
 
-    def keep(flight: Flight) -> None:
+    def keep(flight: FlightData) -> None:
         from steersman.journal.replaying import replay  # noqa: PLC0415 - only after an error
         from steersman.observe import FlightRecord, record  # noqa: PLC0415 - only after an error
 
@@ -94,13 +95,13 @@ def _names_set(options: Options) -> list[str]:
     return [name for name in fields if getattr(options, name) != getattr(usual, name)]
 
 
-def policed(options: Options) -> Options:
-    """The options with our own guard, if there is a policy to hold."""
+def policed(options: Options) -> tuple[Options, PolicyHook | None]:
+    """The options with our own guard, if there is a policy to hold, and the guard."""
     if options.policy is None and not options.ask_every_call:
-        return options
-    from steersman._session import policing  # noqa: PLC0415 - most programs have none
+        return options, None
+    from steersman._session.requests import policy_hook  # noqa: PLC0415 - most programs have none
 
-    return policing.policed(options)
+    return policy_hook.with_policy_hook(options)
 
 
 def program_of(options: Options, transport: Transport | None) -> str:

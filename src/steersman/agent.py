@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 # Here for its place in time: before the program registers goodbyes of its own.
 import steersman.transports.at_exit  # noqa: F401  # pyright: ignore[reportUnusedImport]
 from steersman._lazy import by_name
-from steersman._session.prompts import Prompt, content_of
+from steersman._session.prompt_content import Prompt, prompt_content
 from steersman.adapters import servers_of
 from steersman.errors import BadOutput, NoOutput, ResumeNotFound, TurnFailed, UsageError
 from steersman.options import checks
@@ -75,7 +75,7 @@ class Agent:
     ) -> Session:
         """A session that runs already, its first prompt sent. Close it with `aclose()`."""
         if prompt is not None:
-            content_of(prompt)
+            prompt_content(prompt)
         session = self.session(transport=transport, **overrides)
         await session.start()
         if prompt is not None:
@@ -120,7 +120,7 @@ class Agent:
         Nothing is left behind.
         """
         if not isinstance(prompt, AsyncIterable):
-            content_of(prompt)
+            prompt_content(prompt)
         return Query(self.session(transport=transport, **overrides), prompt)
 
     @overload
@@ -151,7 +151,7 @@ class Agent:
         Raises `TurnFailed` when it did not complete, and `NoOutput` or `BadOutput`, both with the
         text, when there is no `T` in the answer.
         """
-        content_of(prompt)
+        prompt_content(prompt)
         shape: Shape[Any] | None = None
         if output is not None:
             shape = _shape(output)
@@ -278,7 +278,7 @@ def _checked(transport: Transport | None) -> Transport | None:
 
 
 def _uuid_of(key: str) -> str:
-    from steersman._session.identity import uuid_of  # noqa: PLC0415 - few sessions have a key
+    from steersman._session.uuids import uuid_of  # noqa: PLC0415 - few sessions have a key
 
     return uuid_of("steersman", key)
 

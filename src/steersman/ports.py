@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
-from steersman._json import JsonObject
+from steersman._json import JsonDict, JsonObject
+from steersman.control.mcp import TOOL_USE_ID_META
 from steersman.journal import Entry
 from steersman.permissions import (
     Ask,
@@ -32,6 +33,10 @@ from steersman.permissions import (
 )
 
 __all__ = [
+    "INTERNAL_ERROR",
+    "INVALID_PARAMS",
+    "METHOD_NOT_FOUND",
+    "TOOL_USE_ID_META",
     "Approver",
     "Asks",
     "Caller",
@@ -47,7 +52,12 @@ __all__ = [
     "Sink",
     "ToolServer",
     "Transport",
+    "jsonrpc_error",
 ]
+
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
 
 Clock = Callable[[], float]
 """Seconds since the epoch. It may jump, so it only dates entries; nothing is ever timed by it."""
@@ -201,6 +211,11 @@ class ToolServer(Protocol):
         ...
 
 
+def jsonrpc_error(request_id: object, code: int, message: str) -> JsonDict:
+    """Return the JSON-RPC error answer to the request with the id `request_id`."""
+    return {"jsonrpc": "2.0", "id": request_id, "error": {"code": code, "message": message}}
+
+
 class Sink(Protocol):
     """Where a session's journal is written down as it grows.
 
@@ -244,13 +259,13 @@ class Approver(Protocol):
     """
 
     def __call__(
-        self, tool_name: str, tool_input: dict[str, Any], context: PermissionContext, /
+        self, tool_name: str, tool_input: JsonDict, context: PermissionContext, /
     ) -> Decision | Awaitable[Decision | None] | None:
         """Answer the CLI's question."""
         ...
 
 
-Answers = QuestionAnswer | Sequence[QuestionAnswer]
+Answers: TypeAlias = QuestionAnswer | Sequence[QuestionAnswer]
 
 
 class QuestionHandler(Protocol):

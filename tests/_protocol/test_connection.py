@@ -18,7 +18,7 @@ from steersman._protocol.events import (
     HookAsked,
     LineDropped,
     MessageArrived,
-    NoiseHeard,
+    NoiseReceived,
     PermissionAsked,
     StateReported,
     ToolCalled,
@@ -126,8 +126,8 @@ def test_noise_is_kept_aside_in_order_and_disturbs_nothing(trace: str, data: st.
         event for piece in data.draw(chunks(b"".join(lines))) for event in noisy.receive(piece)
     ]
 
-    heard = [event.line for event in events if isinstance(event, NoiseHeard)]
-    rest = [repr(event) for event in events if not isinstance(event, NoiseHeard)]
+    heard = [event.line for event in events if isinstance(event, NoiseReceived)]
+    rest = [repr(event) for event in events if not isinstance(event, NoiseReceived)]
     assert heard == noise
     assert rest == told(quiet, [stream])
 
@@ -292,7 +292,7 @@ def test_no_depth_between_sound_and_beyond_reason_stops_the_reader(depth: int) -
     ],
 )
 def test_a_broken_line_is_noise_although_it_looks_like_a_message(line: bytes) -> None:
-    assert connection().receive(line + b"\n") == [NoiseHeard(line)]
+    assert connection().receive(line + b"\n") == [NoiseReceived(line)]
 
 
 @pytest.mark.parametrize(
@@ -362,12 +362,12 @@ def test_a_permission_question_is_put_with_all_that_the_cli_says_about_it() -> N
 
     assert isinstance(asked, PermissionAsked)
     found = frame["request"]
-    known = [name for name in asked.question.__struct_fields__ if name in found]
+    known = [name for name in asked.request.__struct_fields__ if name in found]
     assert asked.request_id == frame["request_id"]
-    assert {name: getattr(asked.question, name) for name in known} == {
+    assert {name: getattr(asked.request, name) for name in known} == {
         name: found[name] for name in known
     }
-    assert getattr(asked.question, "raw", None) == found
+    assert getattr(asked.request, "raw", None) == found
 
 
 def test_two_questions_may_be_open_at_once_and_be_answered_in_any_order() -> None:
@@ -788,9 +788,9 @@ def spelt_otherwise(line: bytes) -> bytes:
 
 def what_became(line: bytes) -> tuple[list[tuple[Any, ...]], str]:
     conn = Connection(TOKEN)
-    conn.turns.goes_on(["u"])
+    conn.resume(["u"])
     conn.receive(encoded({"type": "system", "subtype": "task_started", "tool_use_id": "t"}) + b"\n")
-    conn.turns.current = ("v",)
+    conn._turns.current = ("v",)
     events = conn.receive(line + b"\n")
     arrived = [each for each in events if isinstance(each, MessageArrived)]
     return [(each.kind, each.turns, each.name) for each in arrived], conn.session_id

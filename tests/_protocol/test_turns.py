@@ -12,8 +12,8 @@ from hypothesis.stateful import (
 )
 
 from steersman._protocol.events import MessageArrived, TurnSettled, TurnStarted
-from steersman._protocol.turns import TurnBook
-from steersman._wire.codec import Route
+from steersman._protocol.routing import RoutingFields
+from steersman._protocol.turns import TurnTracker
 from tests._protocol.conversations import Dialogue, as_older_cli, heard
 from tests.samples import dialogue, kind_of, traces
 
@@ -151,46 +151,46 @@ def test_a_turn_nobody_asked_for_leaks_into_no_other(trace: str) -> None:
 
 
 def test_a_result_that_names_a_prompt_twice_settles_it_once() -> None:
-    book = TurnBook()
-    book.sent("a")
+    book = TurnTracker()
+    book.expect("a")
 
-    events = book.result(Route(user_message_uuids=["a", "a"]), LINE)
+    events = book.result(RoutingFields(user_message_uuids=["a", "a"]), LINE)
 
     assert events == [TurnSettled("a", LINE)]
 
 
 def test_a_prompt_replayed_twice_settles_once() -> None:
-    book = TurnBook()
-    book.sent("a")
+    book = TurnTracker()
+    book.expect("a")
     assert [*book.replayed("a"), *book.replayed("a")] == [TurnStarted("a")]
 
-    events = book.result(Route(), LINE)
+    events = book.result(RoutingFields(), LINE)
 
     assert events == [TurnSettled("a", LINE)]
 
 
 def test_a_result_may_name_a_single_prompt_under_its_older_field() -> None:
-    book = TurnBook()
-    book.sent("a")
+    book = TurnTracker()
+    book.expect("a")
 
-    assert book.result(Route(user_message_uuid="a"), LINE) == [TurnSettled("a", LINE)]
+    assert book.result(RoutingFields(user_message_uuid="a"), LINE) == [TurnSettled("a", LINE)]
 
 
 def test_a_foreign_result_settles_nobody_and_keeps_the_replays_before_it() -> None:
-    book = TurnBook()
-    book.sent("a")
+    book = TurnTracker()
+    book.expect("a")
     book.replayed("a")
 
-    foreign = book.result(Route(origin=FOREIGN), LINE)
-    own = book.result(Route(), LINE)
+    foreign = book.result(RoutingFields(origin=FOREIGN), LINE)
+    own = book.result(RoutingFields(), LINE)
 
     assert foreign == []
     assert own == [TurnSettled("a", LINE)]
 
 
 def test_a_bare_completed_waits_for_idle() -> None:
-    book = TurnBook()
-    book.sent("a")
+    book = TurnTracker()
+    book.expect("a")
 
     assert book.lifecycle("a", "completed") == []
     assert book.idle() == [TurnSettled("a", None)]
@@ -198,10 +198,10 @@ def test_a_bare_completed_waits_for_idle() -> None:
 
 
 def test_what_completed_settles_at_idle_in_the_order_it_was_sent() -> None:
-    book = TurnBook()
+    book = TurnTracker()
     uuids = [f"uuid-{number}" for number in range(40)]
     for uuid in uuids:
-        book.sent(uuid)
+        book.expect(uuid)
     for uuid in reversed(uuids):
         book.lifecycle(uuid, "completed")
 
@@ -209,21 +209,21 @@ def test_what_completed_settles_at_idle_in_the_order_it_was_sent() -> None:
 
 
 def test_after_a_redirect_cancelled_comes_too_late_to_matter() -> None:
-    book = TurnBook()
-    book.sent("a")
-    book.result(Route(user_message_uuids=["a"]), LINE)
+    book = TurnTracker()
+    book.expect("a")
+    book.result(RoutingFields(user_message_uuids=["a"]), LINE)
 
     assert book.lifecycle("a", "cancelled") == []
 
 
 def test_a_prompt_of_somebody_else_is_nothing_to_us() -> None:
-    book = TurnBook()
+    book = TurnTracker()
 
     events = [
         *book.lifecycle("x", "started"),
         *book.replayed("x"),
         *book.lifecycle("x", "completed"),
-        *book.result(Route(user_message_uuids=["x"]), LINE),
+        *book.result(RoutingFields(user_message_uuids=["x"]), LINE),
         *book.idle(),
     ]
 
@@ -237,7 +237,7 @@ class TurnBookMachine(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        self.book = TurnBook()
+        self.book = TurnTracker()
         self.number = 0
         self.open: list[str] = []
         self.started: set[str] = set()
@@ -263,7 +263,7 @@ class TurnBookMachine(RuleBasedStateMachine):
     def send(self) -> str:
         self.number += 1
         uuid = f"prompt-{self.number}"
-        self.book.sent(uuid)
+        self.book.expect(uuid)
         self.open.append(uuid)
         return uuid
 
@@ -290,19 +290,19 @@ class TurnBookMachine(RuleBasedStateMachine):
     @rule(named=st.lists(prompts, min_size=1, max_size=4), origin=st.none() | st.just(FOREIGN))
     def end_a_turn_by_name(self, named: list[str], origin: dict[str, str] | None) -> None:
         expected = [uuid for uuid in dict.fromkeys(named) if uuid in self.open]
-        route = Route(user_message_uuids=named, origin=origin)
-        assert self.take(self.book.result(route, LINE)) == expected
+        found = RoutingFields(user_message_uuids=named, origin=origin)
+        assert self.take(self.book.result(found, LINE)) == expected
         self.replayed = []
 
     @rule()
     def end_a_turn_without_names(self) -> None:
         expected = [uuid for uuid in dict.fromkeys(self.replayed) if uuid in self.open]
-        assert self.take(self.book.result(Route(), LINE)) == expected
+        assert self.take(self.book.result(RoutingFields(), LINE)) == expected
         self.replayed = []
 
     @rule()
     def end_a_turn_nobody_asked_for(self) -> None:
-        assert self.take(self.book.result(Route(origin=FOREIGN), LINE)) == []
+        assert self.take(self.book.result(RoutingFields(origin=FOREIGN), LINE)) == []
 
     @rule()
     def rest(self) -> None:

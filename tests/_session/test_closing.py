@@ -12,6 +12,7 @@ import pytest
 
 from steersman.agent import Agent
 from steersman.errors import SteersmanError
+from steersman.hooks import Hooks, SessionEnd
 from steersman.permissions import Allow, PermissionContext
 from steersman.testing.script import Script, call, say, stall
 from steersman.testing.scripted.cli import Faults, ScriptedCLI
@@ -104,7 +105,9 @@ async def test_cancelled_at_any_step_nothing_is_left(
 
 
 @pytest.mark.parametrize("scenario", [hold_a_session, ask_once])
-async def test_cancelled_twice_in_a_row_nothing_is_left_either(scenario: Scenario) -> None:
+async def test_cancelled_twice_in_a_row_nothing_is_left_either(
+    scenario: Scenario, caplog: pytest.LogCaptureFixture
+) -> None:
     steps, completed = 0, False
 
     async with asyncio.timeout(60):
@@ -113,6 +116,11 @@ async def test_cancelled_twice_in_a_row_nothing_is_left_either(scenario: Scenari
             completed = await _cancelled_after(steps, scenario(cli), again=True)
             await _quiet(cli)
             steps += 1
+            assert steps < MOST_STEPS
+
+    gc.collect()
+    assert steps > 10
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
 @pytest.mark.parametrize(
@@ -218,9 +226,16 @@ async def test_what_is_open_when_a_session_closes_is_cancelled_or_interrupted() 
 
 
 async def test_a_tool_that_closes_its_own_session_does_not_wait_for_itself() -> None:
+    ended: list[str] = []
+
     async def leave() -> str:
         """Close the session."""
-        await session.aclose()
+        try:
+            await session.aclose()
+            ended.append("closed")
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
         return "left"
 
     cli = ScriptedCLI(Script(call("mcp__functions__leave"), say("done")))
@@ -230,6 +245,8 @@ async def test_a_tool_that_closes_its_own_session_does_not_wait_for_itself() -> 
             pass
 
     await _quiet(cli)
+    assert ended == ["cancelled"]
+    assert (session.state, cli.running) == ("completed", 0)
 
 
 async def test_a_cli_that_ignores_the_end_of_its_input_is_ended_after_the_grace() -> None:
@@ -309,3 +326,20 @@ async def _quiet(cli: ScriptedCLI) -> None:
     async with asyncio.timeout(5):
         while cli.running or len(asyncio.all_tasks()) > 1:  # noqa: ASYNC110 - nobody tells
             await asyncio.sleep(0)
+
+
+def test_a_session_left_open_is_closed_once_when_its_loop_shuts_down() -> None:
+    ended: list[str] = []
+
+    async def leave_it_open() -> Any:
+        session = Agent(transport=ScriptedCLI(), hooks=hooks).session()
+        await session.start()
+        return session
+
+    hooks = Hooks()
+    hooks.on(SessionEnd)(lambda event: ended.append(event.reason))
+    with asyncio.Runner() as runner:
+        session = runner.run(leave_it_open())
+
+    assert session.state == "completed"
+    assert len(ended) == 1

@@ -7,11 +7,15 @@ from typing import Any
 import pytest
 
 from steersman._protocol.events import DialogAsked, ElicitationAsked
-from steersman._session.deciding import Deciding, People, Refused
-from steersman._session.hooking import Hooking
-from steersman._session.inbound import Desk
-from steersman._session.pausing import Gate
-from steersman._session.serving import Serving
+from steersman._session.gate import Gate
+from steersman._session.requests.hooks import HookRunner
+from steersman._session.requests.permissions import (
+    PermissionResponder,
+    RequestRejected,
+    UserCallbacks,
+)
+from steersman._session.requests.responder import Responder
+from steersman._session.requests.tool_servers import ToolServers
 from steersman.errors import UsageError
 from steersman.permissions import DialogAnswer, Elicitation, ElicitationAnswer, UserDialog
 
@@ -19,14 +23,17 @@ COLOUR = ElicitationAsked("q", Elicitation(mcp_server_name="paint", message="Whi
 TRUST = DialogAsked("q", UserDialog(dialog_kind="trust", payload={"path": "/workspace"}))
 
 
-def desk(faults: list[str] | None = None, **people: Any) -> Desk:
+def desk(faults: list[str] | None = None, **people: Any) -> Responder:
     told = [] if faults is None else faults
 
     def report(where: str, _: BaseException | str) -> None:
         told.append(where)
 
-    return Desk(
-        Deciding(People(**people), report), Hooking({}, report), Serving({}, {}, report), Gate()
+    return Responder(
+        PermissionResponder(UserCallbacks(**people), report),
+        HookRunner({}, report),
+        ToolServers({}, {}, report),
+        Gate(),
     )
 
 
@@ -66,7 +73,7 @@ async def test_a_dialog_is_shown_by_its_handler() -> None:
 
 
 async def test_a_dialog_that_nobody_shows_is_refused_and_says_how_to_show_it() -> None:
-    with pytest.raises(Refused, match="on_user_dialog"):
+    with pytest.raises(RequestRejected, match="on_user_dialog"):
         await desk().answer(TRUST, "s")
 
 
@@ -76,7 +83,7 @@ async def test_a_dialog_that_fails_is_refused_and_reported() -> None:
     def fail(_: UserDialog) -> DialogAnswer:
         raise KeyError("screen")
 
-    with pytest.raises(Refused, match="KeyError"):
+    with pytest.raises(RequestRejected, match="KeyError"):
         await desk(faults, shown=fail).answer(TRUST, "s")
     assert faults == ["on_user_dialog"]
 

@@ -275,4 +275,4 @@ async def test_nothing_can_be_sent_before_the_start_or_after_the_end() -> None:
 
 
 def _pending(session: Any) -> Any:
-    return session._helm.life.link.connection.pending
+    return session._parts.slot.running.link.connection.pending

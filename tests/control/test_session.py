@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from steersman import _json
-from steersman._values import read_leniently
+from steersman._struct import read_leniently, set_source
 from steersman.control import (
     AccountInfo,
     Answer,
@@ -131,7 +131,7 @@ def test_an_answer_reads_what_the_cli_was_seen_to_answer(
 ) -> None:
     found = answers_to(trace, str(verb.__struct_config__.tag))
 
-    read = [read_leniently(verb.ANSWER, each).came_from(each) for each in found]
+    read = [set_source(read_leniently(verb.ANSWER, each), each) for each in found]
 
     assert read == answers
     assert [each.raw for each in read] == found
@@ -149,7 +149,7 @@ def test_the_recorded_models_are_read() -> None:
 def test_the_recorded_handshake_is_read() -> None:
     (found,) = answers_to("handshake_bare", "initialize")
 
-    read = read_leniently(Initialized, found).came_from(found)
+    read = set_source(read_leniently(Initialized, found), found)
 
     assert read.claude_code_version == "2.1.325"
     assert read.hook_on_failure_supported
@@ -216,7 +216,7 @@ READ: dict[type[Verb[Any]], Any] = {
 def test_a_recorded_answer_is_read(verb: type[Verb[Any]]) -> None:
     found = answers_to("control_all_queries", str(verb.__struct_config__.tag))[0]
 
-    read = read_leniently(verb.ANSWER, found).came_from(found)
+    read = set_source(read_leniently(verb.ANSWER, found), found)
 
     assert RECORDED[verb](read) == READ[verb]
 

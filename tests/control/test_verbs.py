@@ -1,14 +1,15 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 import re
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, ClassVar, Generic, get_args
 
 import pytest
 
 from steersman import _json, control
-from steersman._values import read_leniently
+from steersman._struct import fields_of, read_leniently, set_source
 from steersman.control import (
     Answer,
     ApplyFlagSettings,
@@ -37,6 +38,7 @@ from steersman.control import (
     McpToggle,
     ModelInfo,
     Part,
+    PluginsReloaded,
     ReadFile,
     RegisterRepoRoot,
     ReloadOutputStyles,
@@ -54,7 +56,7 @@ from steersman.control import (
     UpdateSettings,
     Verb,
 )
-from steersman.control.checks import fields_of
+from steersman.control.verbs import AnswerT
 from tests.live import test_verbs as live
 from tests.samples import Frame
 
@@ -148,6 +150,57 @@ def test_a_verb_is_answered_with_what_its_type_says(verb: type[Verb[Any]]) -> No
     assert get_args(base) == (verb.ANSWER,)
 
 
+class Pong(Answer, frozen=True, kw_only=True):
+    pass
+
+
+class Ping(Verb[Pong], frozen=True, kw_only=True, tag="ping"):
+    pass
+
+
+class LoudPing(Ping, frozen=True, kw_only=True, tag="loud_ping"):
+    loud: bool = True
+
+
+class Bare(Verb, frozen=True, kw_only=True, tag="bare"):  # type: ignore[type-arg]
+    pass
+
+
+class Stated(Verb[Answer], frozen=True, kw_only=True, tag="stated"):
+    ANSWER: ClassVar[type[Answer]] = Pong
+
+
+class Listing(Verb[AnswerT], Generic[AnswerT], frozen=True, kw_only=True, tag="listing"):
+    pass
+
+
+class Pongs(Listing[Pong], frozen=True, kw_only=True, tag="pongs"):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("verb", "answer"),
+    [
+        (Ping, Pong),
+        (LoudPing, Pong),
+        (Bare, Answer),
+        (Stated, Pong),
+        (Listing, Answer),
+        (Pongs, Pong),
+        (Verb, Answer),
+    ],
+)
+def test_a_verb_of_yours_has_its_answer_from_its_type_parameter(
+    verb: type[Verb[Any]], answer: type[Answer]
+) -> None:
+    assert verb.ANSWER is answer
+
+
+def test_a_verb_survives_pickling() -> None:
+    assert pickle.loads(pickle.dumps(LoudPing(loud=False))) == LoudPing(loud=False)
+    assert pickle.loads(pickle.dumps(ReloadPlugins(refuse_if_busy=True))).ANSWER is PluginsReloaded
+
+
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_an_answer_can_be_empty(answer: type[Part]) -> None:
     assert read_leniently(answer, {}) == answer()
@@ -163,7 +216,7 @@ def test_one_strange_item_does_not_hide_the_others(answer: type[Part]) -> None:
         odd = {each.encode_name: object for each in fields_of(part)}
         found = [{"unknown": 1}, "no object", odd]
 
-        value = read_leniently(answer, {field.encode_name: found}).came_from({})
+        value = set_source(read_leniently(answer, {field.encode_name: found}), {})
 
         assert getattr(value, field.name) == [part(), part()]
         assert [each.raw for each in getattr(value, field.name)] == [found[0], odd]
@@ -181,7 +234,7 @@ def test_the_parts_of_an_answer_keep_their_unknown_fields() -> None:
         ]
     }
 
-    read = read_leniently(McpServers, found).came_from(found)
+    read = set_source(read_leniently(McpServers, found), found)
 
     first, second = read.servers
     assert read.raw is found

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from steersman import hooks
-from steersman._values import read_leniently
+from steersman._struct import read_leniently, set_source
 from steersman.hooks import FileChanged, HookEvent, PreToolUse, Stop
 from tests.samples import Frame, alone, frames, traces
 
@@ -39,7 +39,7 @@ def test_there_is_a_class_for_each_event_under_its_own_name() -> None:
 def test_an_event_reads_its_recorded_inputs(name: str) -> None:
     event, found = EVENTS[name], recorded_inputs(name)
 
-    events = [msgspec.convert(each, event).came_from(each) for each in found]
+    events = [set_source(msgspec.convert(each, event), each) for each in found]
 
     assert events
     assert [each.raw for each in events] == found

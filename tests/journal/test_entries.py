@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from steersman.journal import Entry, Kind
 from steersman.messages import Assistant, to_json
-from steersman.messages.parsing import read_speech
+from steersman.messages.parsing import read_assistant
 from tests.samples import encoded, sample
 
 
@@ -19,7 +19,7 @@ def test_a_message_is_decoded_when_somebody_looks_and_only_once() -> None:
 
 def test_what_came_of_a_line_on_arrival_is_what_everybody_sees() -> None:
     line = encoded(sample("assistant"))
-    bare = read_speech(line)
+    bare = read_assistant(line)
     entry = Entry(1, 0.0, Kind.MESSAGE, line, decoded=bare)
 
     message = entry.message
@@ -32,7 +32,7 @@ def test_parts_of_what_was_decoded_on_arrival_know_where_they_stand_once_somebod
     frame = sample("assistant")
     frame["message"]["content"] = [{"type": "text", "text": "a", "brand_new": 1}]
     line = encoded(frame)
-    entry = Entry(1, 0.0, Kind.MESSAGE, line, decoded=read_speech(line))
+    entry = Entry(1, 0.0, Kind.MESSAGE, line, decoded=read_assistant(line))
 
     message = entry.message
 

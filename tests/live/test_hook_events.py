@@ -360,7 +360,7 @@ async def test_canary_a_hook_cannot_fill_in_a_form(
 async def test_canary_the_events_that_are_refused_do_not_fire(
     cli: Path, sandbox: CliSandbox
 ) -> None:
-    """When this fails, an event of `SILENT` in `hooks/registry.py` fires: take it out there."""
+    """When this fails, an event of `NEVER_CALLED` in `hooks/registry.py` fires: remove it there."""
     project = sandbox.project
     (project / "sub").mkdir()
     trusted = {str(path): {"hasTrustDialogAccepted": True} for path in (project, project / "sub")}

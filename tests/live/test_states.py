@@ -13,7 +13,7 @@ from typing import Any, get_args
 import pytest
 
 from steersman import Inbox, Session, Turn, TurnResult, tool
-from steersman._session.listening import EventName
+from steersman._session.listeners import EventName
 from steersman.errors import ChannelClosed, CliExited, TurnFailed
 from steersman.journal import Kind
 from steersman.journal.phases import TABLE, Phase

@@ -130,8 +130,8 @@ async def started_task(turn: Turn) -> str:
 
 def time_left(session: Session) -> float | None:
     """The seconds until the first open request is given up; nothing if none is open."""
-    assert session._helm.life is not None
-    deadline = session._helm.life.link.connection.next_deadline()
+    assert session._parts.slot.running is not None
+    deadline = session._parts.slot.running.link.connection.next_deadline()
     return None if deadline is None else deadline - asyncio.get_running_loop().time()
 
 
@@ -446,6 +446,9 @@ async def test_a_cli_ends_by_itself_when_it_is_told_to(scripted: MakeScripted) -
     async with asyncio.timeout(LIMIT), agent.session() as session:
         await session.call(EndSession(reason="enough"))
         await until(lambda: session.state not in ("idle", "running"))
+        ended = session.state
+
+    assert (ended, session.restarts) == ("completed", 0)
 
 
 async def test_a_call_that_is_given_up_is_taken_back_and_forgotten(

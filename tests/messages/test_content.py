@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import steersman
-from steersman._values import Wire
+from steersman._struct import WireStruct
 from steersman.messages import (
     Assistant,
     ImageBlock,
@@ -29,7 +29,9 @@ from steersman.messages.content import KnownBlock
 from tests.samples import Frame, alone, frames, traces
 from tests.samples.strategies import ANY_JSON
 
-KNOWN: dict[str, type[Wire]] = {str(cls.__struct_config__.tag): cls for cls in get_args(KnownBlock)}
+KNOWN: dict[str, type[WireStruct]] = {
+    str(cls.__struct_config__.tag): cls for cls in get_args(KnownBlock)
+}
 
 
 def assistant(*blocks: Any) -> Assistant:
@@ -39,7 +41,7 @@ def assistant(*blocks: Any) -> Assistant:
     return message
 
 
-def user(block: Any) -> Wire:
+def user(block: Any) -> WireStruct:
     """The one block of a message to the model."""
     message = parse_message({"type": "user", "message": {"content": [block]}})
     assert isinstance(message, User)
@@ -74,7 +76,9 @@ def user(block: Any) -> Wire:
         ({}, UnknownBlock()),
     ],
 )
-def test_a_block_is_read_by_its_type_and_kept_whole(found: dict[str, Any], block: Wire) -> None:
+def test_a_block_is_read_by_its_type_and_kept_whole(
+    found: dict[str, Any], block: WireStruct
+) -> None:
     noted = {**found, "cache_control": {"type": "ephemeral"}}
 
     read = assistant(noted).content[0]

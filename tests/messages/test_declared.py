@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
-from steersman._values import Wire
+from steersman._struct import WireStruct
 from steersman.messages.builtin import INPUTS, OUTPUTS
 from steersman.messages.content import KnownBlock
 from steersman.messages.parsing import KnownMessage
@@ -25,11 +25,11 @@ WITHOUT_FIELDS = {
 """Tools that are named and no more; the CLI could not be brought to offer them."""
 
 
-def by_kind(union: Any) -> dict[str, type[Wire]]:
+def by_kind(union: Any) -> dict[str, type[WireStruct]]:
     return {kind_of(cls): cls for cls in get_args(union)}
 
 
-def kind_of(cls: type[Wire]) -> str:
+def kind_of(cls: type[WireStruct]) -> str:
     config = cls.__struct_config__
     return f"system/{config.tag}" if config.tag_field == "subtype" else str(config.tag)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman._values import Wire
+from steersman._struct import WireStruct, fields_of
 from steersman.errors import UsageError
 from steersman.messages import (
     Assistant,
@@ -43,10 +43,10 @@ RARE = [
     *alone("declared", "messages"),
 ]
 SHAPES = shapes() + RARE
-CLASSES: list[type[Wire]] = list(get_args(KnownMessage))
+CLASSES: list[type[WireStruct]] = list(get_args(KnownMessage))
 
 
-def tag_of(cls: type[Wire]) -> str:
+def tag_of(cls: type[WireStruct]) -> str:
     config = cls.__struct_config__
     return f"system/{config.tag}" if config.tag_field == "subtype" else str(config.tag)
 
@@ -55,9 +55,9 @@ def line_of(frame: Frame) -> bytes:
     return json.dumps(frame).encode()
 
 
-def values_in(value: Any) -> Iterator[Wire]:
+def values_in(value: Any) -> Iterator[WireStruct]:
     """`value` and every wire value inside it."""
-    if isinstance(value, Wire):
+    if isinstance(value, WireStruct):
         yield value
         for name in value.__struct_fields__:
             yield from values_in(getattr(value, name))
@@ -67,7 +67,7 @@ def values_in(value: Any) -> Iterator[Wire]:
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=tag_of)
-def test_every_class_reads_its_frame(cls: type[Wire]) -> None:
+def test_every_class_reads_its_frame(cls: type[WireStruct]) -> None:
     frame = sample(tag_of(cls))
 
     message = parse_message(line_of(frame))
@@ -77,7 +77,9 @@ def test_every_class_reads_its_frame(cls: type[Wire]) -> None:
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=tag_of)
-def test_every_field_of_a_class_is_read_under_the_name_it_has_on_the_wire(cls: type[Wire]) -> None:
+def test_every_field_of_a_class_is_read_under_the_name_it_has_on_the_wire(
+    cls: type[WireStruct],
+) -> None:
     frame = sample(tag_of(cls))
     message = parse_message(line_of(frame))
 
@@ -305,14 +307,14 @@ def test_a_line_nested_beyond_reason_comes_back_as_it_came(depth: int) -> None:
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=tag_of)
-def test_a_message_made_by_hand_comes_back(cls: type[Wire]) -> None:
+def test_a_message_made_by_hand_comes_back(cls: type[WireStruct]) -> None:
     message: Any = cls()
 
     assert from_json(to_json(message)) == message
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=tag_of)
-def test_a_message_changed_by_hand_keeps_its_other_fields(cls: type[Wire]) -> None:
+def test_a_message_changed_by_hand_keeps_its_other_fields(cls: type[WireStruct]) -> None:
     frame = sample(tag_of(cls))
     read: Any = parse_message(frame)
     changed = msgspec.structs.replace(read)
@@ -369,5 +371,12 @@ def test_a_message_told_all_at_once_where_its_parts_stand_has_the_reports_too() 
 
 
 @pytest.mark.parametrize("cls", get_args(KnownBlock), ids=lambda cls: cls.__name__)
-def test_no_block_has_parts_that_would_have_to_be_told_where_they_stand(cls: type[Wire]) -> None:
-    assert cls.adopt is Wire.adopt
+def test_no_block_holds_values_that_would_need_a_source(
+    cls: type[WireStruct],
+) -> None:
+    assert not any(can_hold_a_value(field.type) for field in fields_of(cls))
+
+
+def can_hold_a_value(wanted: Any) -> bool:
+    is_value = isinstance(wanted, type) and issubclass(wanted, WireStruct)
+    return is_value or any(map(can_hold_a_value, get_args(wanted)))

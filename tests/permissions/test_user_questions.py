@@ -70,7 +70,7 @@ def test_a_question_may_be_skipped_and_the_others_count() -> None:
     "answers", [[], asked().skip(), Allow(), Allow({}), Allow({**GIVEN, "answers": {}})]
 )
 def test_nothing_answered_is_a_denial(answers: Any) -> None:
-    assert asked().decision(answers) == Deny("The person did not answer.")
+    assert asked().decision(answers) == Deny("The user did not answer.")
 
 
 def test_an_answer_in_the_manner_of_the_official_sdks_is_taken() -> None:

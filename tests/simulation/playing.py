@@ -162,7 +162,7 @@ class _Player:
             self._run.startup_error = error
         if self._run.has_started:
             await self._converse()
-        if self._session._helm.life is not None:
+        if self._session._parts.slot.running is not None:
             await self._look_back()
 
     async def _converse(self) -> None:
@@ -289,10 +289,10 @@ def _left_of(run: Run) -> list[str]:
     timers: list[asyncio.TimerHandle] = asyncio.get_running_loop()._scheduled  # type: ignore[attr-defined]
     # The bound of the run itself is behind us.
     found += [f"timer {each!r}" for each in timers if not each.cancelled()]
-    works = run.session._helm.life
+    works = run.session._parts.slot.running
     if works is not None:
         open_ = works.link.connection.open_requests | works.link.connection.pending
         found += [f"open request {each}" for each in sorted(open_)]
         found += [f"forgotten answer {each}" for each in works.link._waiting]
-        found += [f"handler {each}" for each in works.handlers._open]
+        found += [f"handler {each}" for each in works.tasks._open]
     return found

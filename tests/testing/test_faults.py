@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ast
 import asyncio
 import errno
 import gc
@@ -603,3 +604,6 @@ def test_the_programs_on_the_page_pass(program: str) -> None:
         asyncio.run(test())
     else:
         test()
+
+    expected = [each for each in ast.walk(ast.parse(program)) if isinstance(each, ast.Assert)]
+    assert expected != []

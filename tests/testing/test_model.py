@@ -275,4 +275,8 @@ def test_a_model_has_no_address_before_it_is_opened() -> None:
 
 def test_closing_twice_is_fine() -> None:
     with ScriptedModel() as model:
+        port = urlsplit(model.url).port
         model.close()
+
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port or 0), TIMEOUT)

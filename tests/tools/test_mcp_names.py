@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steersman import _json
-from steersman._session.mcp import own_config
+from steersman._session.mcp_servers import own_config
 from steersman._wire.launch import Plan, plan
 from steersman.control import McpSetServers
 from steersman.errors import UsageError

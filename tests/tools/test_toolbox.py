@@ -496,7 +496,11 @@ async def test_progress_that_nobody_asked_for_is_not_sent() -> None:
 
 
 def test_a_context_can_be_made_by_hand() -> None:
-    ToolContext(tool_name="x").progress(1)
+    context = ToolContext(tool_name="x")
+
+    context.progress(1)
+
+    assert (context.tool_name, context.progressed) == ("x", 1)
 
 
 async def late() -> None:

@@ -775,6 +775,7 @@ async def test_cancelling_open_at_any_point_leaves_nothing(tmp_path: Path) -> No
         await asyncio.sleep(step * 0.001)
         task.cancel()
     await asyncio.wait(opening, timeout=10)
+    assert [task for task in opening if not task.done()] == []
     opening.clear()
     del task
     gc.collect()

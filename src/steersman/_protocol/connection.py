@@ -20,40 +20,56 @@ from msgspec.structs import force_setattr
 from steersman import _json
 from steersman._protocol.events import (
     Answered,
+    AssistantArrived,
     DialogAsked,
     ElicitationAsked,
     Event,
     HookAsked,
     LineDropped,
     MessageArrived,
-    NoiseHeard,
+    NoiseReceived,
     PermissionAsked,
-    PiecesArrived,
-    SpeechArrived,
     StateReported,
+    StreamEventsArrived,
     ToolCalled,
     Unanswerable,
     Withdrawn,
 )
-from steersman._protocol.turns import TurnBook
-from steersman._values import MISFITS, SOURCE, UNFIT, Wire, decoder_of, read_leniently
-from steersman._wire.codec import Piece, Response, Route, encode, read_piece, route, unpack
-from steersman._wire.framing import DEFAULT_LIMIT, LineFramer, Oversize
+from steersman._protocol.framing import DEFAULT_LIMIT, LineFramer, Oversize
+from steersman._protocol.routing import (
+    Response,
+    RoutingFields,
+    StreamEventFields,
+    encode,
+    plain_value,
+    read_routing,
+    read_stream_event,
+)
+from steersman._protocol.turns import TurnTracker
+from steersman._struct import (
+    CONVERT_ERRORS,
+    DECODE_ERRORS,
+    SOURCE,
+    WireStruct,
+    decoder_of,
+    read_leniently,
+    set_source,
+)
 from steersman.control.verbs import Answer, Verb
 from steersman.errors import RequestLost, RequestRefused, RequestTimeout
-from steersman.hooks.events.event import HookEvent
+from steersman.hooks.events import HookEvent
 from steersman.journal import Kind
-from steersman.messages.parsing import read_speech
+from steersman.messages.parsing import read_assistant
 from steersman.permissions import CanUseTool, Elicitation, UserDialog
 
 __all__ = ["Connection"]
 
-WireT = TypeVar("WireT", bound=Wire)
+WireT = TypeVar("WireT", bound=WireStruct)
 
 # For most lines one of them is wanted, and looking up a member of an enum is dear.
 CONTROL, MESSAGE, PARTIAL = Kind.CONTROL, Kind.MESSAGE, Kind.PARTIAL
 
-BROKEN = Piece(abandoned_blocks=msgspec.Raw(b"null"))
+BROKEN = StreamEventFields(abandoned_blocks=msgspec.Raw(b"null"))
 """Stands for a piece that wants a closer look."""
 
 REMEMBERED = 64
@@ -82,7 +98,7 @@ class _McpMessage(msgspec.Struct, frozen=True, tag_field="subtype", tag="mcp_mes
     message: dict[str, Any]
 
 
-class _Question(msgspec.Struct, frozen=True, tag_field="type", tag="control_request"):
+class _Request(msgspec.Struct, frozen=True, tag_field="type", tag="control_request"):
     """The usual questions, read in one go."""
 
     request_id: str
@@ -90,14 +106,14 @@ class _Question(msgspec.Struct, frozen=True, tag_field="type", tag="control_requ
     session_id: str | None = None
 
 
-_read_question = msgspec.json.Decoder(_Question).decode
+_decode_request = msgspec.json.Decoder(_Request).decode
 
 BEGINNING = 20
 """So many bytes tell the usual lines apart: the CLI writes the type first, and no blanks."""
-PIECE = b'{"type":"stream_event"'[:BEGINNING]
-SPEECH = b'{"type":"assistant",'[:BEGINNING]
-QUESTION = b'{"type":"control_request"'[:BEGINNING]
-ASKED, TOLD = ("request",), ("request", "input")
+STREAM_EVENT = b'{"type":"stream_event"'[:BEGINNING]
+ASSISTANT = b'{"type":"assistant",'[:BEGINNING]
+REQUEST = b'{"type":"control_request"'[:BEGINNING]
+REQUEST_PATH, INPUT_PATH = ("request",), ("request", "input")
 """Where on its line stands what is asked, and what a hook is told."""
 
 
@@ -110,7 +126,7 @@ class Connection:
         hooks: Mapping[str, type[HookEvent]] | None = None,
         limit: int = DEFAULT_LIMIT,
     ) -> None:
-        self.turns = TurnBook()
+        self._turns = TurnTracker()
         self.session_id = ""
         """The conversation's id, as the CLI last told it."""
         self._token = token
@@ -120,14 +136,14 @@ class Connection:
         self._pending: dict[str, _Pending] = {}
         self._asked: dict[str, tuple[str, Any] | None] = {}
         self._answered: dict[str, None] = {}
-        self._roads: dict[str, Callable[[Route, bytes], list[Event]]] = {
+        self._by_type: dict[str, Callable[[RoutingFields, bytes], list[Event]]] = {
             "stream_event": self._on_partial,
             "user": self._on_user,
             "system": self._on_system,
             "result": self._on_result,
             "command_lifecycle": self._on_lifecycle,
             "control_response": self._on_answer,
-            "control_request": self._on_question,
+            "control_request": self._on_request,
             "control_cancel_request": self._on_cancel,
         }
 
@@ -135,17 +151,17 @@ class Connection:
 
     def receive(self, chunk: bytes) -> list[Event]:
         """Everything that `chunk` completes, in order; `b""` means that the CLI closed its side."""
-        runs = (SpeechArrived, PiecesArrived)
+        runs = (AssistantArrived, StreamEventsArrived)
         return [
             each
-            for event in self.take(chunk)
+            for event in self.receive_batched(chunk)
             for each in (event.each() if isinstance(event, runs) else (event,))
         ]
 
-    def take(self, chunk: bytes) -> list[Event]:
+    def receive_batched(self, chunk: bytes) -> list[Event]:
         """The same with what is usual taken together, for those in a hurry."""
         events: list[Event] = []
-        run: PiecesArrived | None = None
+        run: StreamEventsArrived | None = None
         parent: str | None = None
         for line in self._framer.feed(chunk) if chunk else self._framer.finish():
             if type(line) is Oversize:
@@ -154,42 +170,42 @@ class Connection:
                 continue
             # A slice is half the price of `startswith`.
             beginning = line[:BEGINNING]
-            if beginning == PIECE:
+            if beginning == STREAM_EVENT:
                 try:
-                    piece = read_piece(line)
-                except UNFIT:
+                    piece = read_stream_event(line)
+                except DECODE_ERRORS:
                     piece = BROKEN
                 if piece.abandoned_blocks is UNSET:
                     if run is None or piece.parent_tool_use_id != parent:
                         parent = piece.parent_tool_use_id
-                        run = PiecesArrived([], self.turns.owners(parent))
+                        run = StreamEventsArrived([], self._turns.owners(parent))
                         events.append(run)
                     run.lines.append(line)
                     if piece.session_id:
                         self.session_id = piece.session_id
                     continue
             run = None
-            if beginning == SPEECH:
-                events += self._hear_speech(line)
-            elif beginning == QUESTION:
-                events += self._hear_question(line)
+            if beginning == ASSISTANT:
+                events += self._read_assistant(line)
+            elif beginning == REQUEST:
+                events += self._read_request(line)
             else:
                 events += self._read(line)
         return events
 
-    def _hear_speech(self, line: bytes) -> Iterable[Event]:
+    def _read_assistant(self, line: bytes) -> Iterable[Event]:
         try:
-            speech = read_speech(line)
-        except UNFIT:
+            speech = read_assistant(line)
+        except DECODE_ERRORS:
             return self._read(line)
         if speech.session_id:
             self.session_id = speech.session_id
-        return (SpeechArrived(line, speech, self.turns.owners(speech.parent_tool_use_id)),)
+        return (AssistantArrived(line, speech, self._turns.owners(speech.parent_tool_use_id)),)
 
-    def _hear_question(self, line: bytes) -> Iterable[Event]:
+    def _read_request(self, line: bytes) -> Iterable[Event]:
         try:
-            found = _read_question(line)
-        except UNFIT:
+            found = _decode_request(line)
+        except DECODE_ERRORS:
             return self._read(line)
         if found.session_id:
             self.session_id = found.session_id
@@ -201,71 +217,71 @@ class Connection:
             return (MessageArrived(line, CONTROL, ()), self._hook(request_id, request, line))
         if type(request) is _McpMessage:
             return (MessageArrived(line, CONTROL, ()), *self._tool(request_id, request))
-        force_setattr(request, SOURCE, (line, ASKED))
+        force_setattr(request, SOURCE, (line, REQUEST_PATH))
         return (MessageArrived(line, CONTROL, ()), PermissionAsked(request_id, request))
 
     def _read(self, line: bytes) -> Iterable[Event]:
-        found = route(line)
+        found = read_routing(line)
         if found is None:
-            return (NoiseHeard(line),)
+            return (NoiseReceived(line),)
         if found.session_id:
             self.session_id = found.session_id
-        return self._roads.get(found.type, self._on_message)(found, line)
+        return self._by_type.get(found.type, self._on_message)(found, line)
 
-    def _on_partial(self, found: Route, line: bytes) -> list[Event]:
+    def _on_partial(self, found: RoutingFields, line: bytes) -> list[Event]:
         name = "abandoned" if b'"abandoned_blocks"' in line else ""
-        turns = self.turns.owners(found.parent_tool_use_id)
+        turns = self._turns.owners(found.parent_tool_use_id)
         return [MessageArrived(line, PARTIAL, turns, name)]
 
-    def _on_message(self, found: Route, line: bytes) -> list[Event]:
+    def _on_message(self, found: RoutingFields, line: bytes) -> list[Event]:
         name = found.subtype or "" if found.type == "system" else found.type
-        turns = self.turns.owners(found.parent_tool_use_id)
+        turns = self._turns.owners(found.parent_tool_use_id)
         return [MessageArrived(line, MESSAGE, turns, name)]
 
-    def _on_user(self, found: Route, line: bytes) -> list[Event]:
+    def _on_user(self, found: RoutingFields, line: bytes) -> list[Event]:
         if not found.is_replay:
             return self._on_message(found, line)
-        started = self.turns.replayed(found.uuid or "")
-        return [MessageArrived(line, Kind.BOOKKEEPING, self.turns.current), *started]
+        started = self._turns.replayed(found.uuid or "")
+        return [MessageArrived(line, Kind.BOOKKEEPING, self._turns.current), *started]
 
-    def _on_system(self, found: Route, line: bytes) -> list[Event]:
+    def _on_system(self, found: RoutingFields, line: bytes) -> list[Event]:
         if found.subtype == "session_state_changed":
-            settled = self.turns.idle() if found.state == "idle" else []
+            settled = self._turns.idle() if found.state == "idle" else []
             arrived = MessageArrived(line, Kind.BOOKKEEPING, ())
             return [arrived, *settled, StateReported(found.state or "")]
         if found.subtype == "init":
-            return [*self.turns.opened(), *self._on_message(found, line)]
+            return [*self._turns.opened(), *self._on_message(found, line)]
         if found.subtype == "task_started" and found.tool_use_id:
-            self.turns.task_started(found.tool_use_id)
+            self._turns.task_started(found.tool_use_id)
         return self._on_message(found, line)
 
-    def _on_result(self, found: Route, line: bytes) -> list[Event]:
-        arrived = MessageArrived(line, MESSAGE, self.turns.current, found.type)
-        return [arrived, *self.turns.result(found, line)]
+    def _on_result(self, found: RoutingFields, line: bytes) -> list[Event]:
+        arrived = MessageArrived(line, MESSAGE, self._turns.current, found.type)
+        return [arrived, *self._turns.result(found, line)]
 
-    def _on_lifecycle(self, found: Route, line: bytes) -> list[Event]:
-        changed = self.turns.lifecycle(found.command_uuid or "", found.state or "")
+    def _on_lifecycle(self, found: RoutingFields, line: bytes) -> list[Event]:
+        changed = self._turns.lifecycle(found.command_uuid or "", found.state or "")
         return [MessageArrived(line, Kind.BOOKKEEPING, ()), *changed]
 
-    def _on_answer(self, found: Route, line: bytes) -> list[Event]:
+    def _on_answer(self, found: RoutingFields, line: bytes) -> list[Event]:
         arrived = MessageArrived(line, CONTROL, ())
         try:
             response = msgspec.json.decode(found.response, type=Response)
         except (msgspec.MsgspecError, UnicodeDecodeError):
-            response = _read_response(unpack(found.response))
+            response = _read_response(plain_value(found.response))
         pending = self._pending.pop(response.request_id, None)
         if pending is None:
             return [arrived]
         return [arrived, Answered(response.request_id, _answer_of(pending, response))]
 
-    def _on_question(self, found: Route, line: bytes) -> list[Event]:
+    def _on_request(self, found: RoutingFields, line: bytes) -> list[Event]:
         arrived = MessageArrived(line, CONTROL, ())
         request_id = found.request_id
         if request_id is None or request_id in self._asked or request_id in self._answered:
             # Nobody to answer to, or somebody is at it, or was; the line stays in the journal.
             return [arrived]
         self._asked[request_id] = None
-        return [arrived, *self._ask(request_id, unpack(found.request))]
+        return [arrived, *self._ask(request_id, plain_value(found.request))]
 
     def _ask(self, request_id: str, request: Any) -> list[Event]:
         subtype = request.get("subtype") if _json.is_object(request) else None
@@ -285,7 +301,7 @@ class Connection:
                     return self._tool(request_id, msgspec.convert(request, _McpMessage))
                 case _:
                     pass
-        except MISFITS as error:
+        except CONVERT_ERRORS as error:
             event = Unanswerable(request_id, f"{subtype} cannot be read: {type(error).__name__}")
         return [event]
 
@@ -295,16 +311,16 @@ class Connection:
             return Unanswerable(request_id, f"no hook is registered as {asked.callback_id!r}")
         try:
             given = decoder_of(event).decode(asked.input)
-        except UNFIT:
-            told = unpack(asked.input)
+        except DECODE_ERRORS:
+            told = plain_value(asked.input)
             if not _json.is_object(told):
                 return Unanswerable(request_id, "hook_callback cannot be read: ValidationError")
-            given, line = read_leniently(event, told).came_from(told), None
+            given, line = set_source(read_leniently(event, told), told), None
         else:
             if line is None:
-                given.came_from(unpack(asked.input))
+                set_source(given, plain_value(asked.input))
             else:
-                force_setattr(given, SOURCE, (line, TOLD))
+                force_setattr(given, SOURCE, (line, INPUT_PATH))
         about = asked.tool_use_id if isinstance(asked.tool_use_id, str) else ""
         return HookAsked(request_id, asked.callback_id, given, about)
 
@@ -319,7 +335,7 @@ class Connection:
             called += [Withdrawn(each) for each, known in self._asked.items() if known == call]
         return called
 
-    def _on_cancel(self, found: Route, line: bytes) -> list[Event]:
+    def _on_cancel(self, found: RoutingFields, line: bytes) -> list[Event]:
         arrived = MessageArrived(line, CONTROL, ())
         if found.request_id not in self._asked:
             return [arrived]
@@ -338,9 +354,29 @@ class Connection:
         """Requests of ours that the CLI has not answered."""
         return frozenset(self._pending)
 
+    def expect(self, uuid: str) -> None:
+        """Expect lines about a prompt that the CLI continues by itself."""
+        self._turns.expect(uuid)
+
+    def resume(self, uuids: Iterable[str]) -> None:
+        """Expect the CLI to continue the turn of these prompts, in which another CLI exited."""
+        self._turns.resume(uuids)
+
+    def alias(self, other: str, uuid: str) -> None:
+        """Count what the CLI reports about `other` as about the prompt `uuid`."""
+        self._turns.alias(other, uuid)
+
+    def continue_as(self, uuid: str, other: str) -> None:
+        """Expect the turn of the prompt `uuid` to continue under the uuid `other`."""
+        self._turns.continue_as(uuid, other)
+
+    def cancelled(self, uuid: str) -> list[Event]:
+        """Return the events that follow from the CLI having dropped a queued prompt."""
+        return [*self._turns.lifecycle(uuid, "cancelled")]
+
     def prompt(self, uuid: str, content: Any, **fields: Any) -> bytes:
         """The line that sends a prompt under `uuid`."""
-        self.turns.sent(uuid)
+        self._turns.expect(uuid)
         message = {"role": "user", "content": content}
         return encode(
             {
@@ -428,15 +464,15 @@ class Connection:
 
 def _typed(cls: type[WireT], request: dict[str, Any]) -> WireT:
     """A question that must have the fields it cannot be answered without."""
-    return msgspec.convert(request, cls).came_from(request)
+    return set_source(msgspec.convert(request, cls), request)
 
 
 def _answer_of(pending: _Pending, response: Response) -> Answer | RequestRefused:
     if response.subtype == "error":
         return RequestRefused(pending.operation, response.error, response.error_code)
-    found = unpack(response.response)
+    found = plain_value(response.response)
     fields = found if _json.is_object(found) else {}
-    return read_leniently(pending.answer, fields).came_from(fields)
+    return set_source(read_leniently(pending.answer, fields), fields)
 
 
 def _read_response(found: Any) -> Response:

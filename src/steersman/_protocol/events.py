@@ -6,27 +6,27 @@ from typing import Any, final
 
 from msgspec import Struct
 
-from steersman._wire.framing import Oversize
+from steersman._protocol.framing import Oversize
 from steersman.control.verbs import Answer
 from steersman.errors import RequestError
-from steersman.hooks.events.event import HookEvent
+from steersman.hooks.events import HookEvent
 from steersman.journal import Kind
 from steersman.messages.turns import Assistant
 from steersman.permissions import CanUseTool, Elicitation, UserDialog
 
 __all__ = [
     "Answered",
+    "AssistantArrived",
     "DialogAsked",
     "ElicitationAsked",
     "Event",
     "HookAsked",
     "LineDropped",
     "MessageArrived",
-    "NoiseHeard",
+    "NoiseReceived",
     "PermissionAsked",
-    "PiecesArrived",
-    "SpeechArrived",
     "StateReported",
+    "StreamEventsArrived",
     "ToolCalled",
     "TurnSettled",
     "TurnStarted",
@@ -52,7 +52,7 @@ class MessageArrived(Struct, gc=False):
 
 
 @final
-class SpeechArrived(Struct, gc=False):
+class AssistantArrived(Struct, gc=False):
     """What an agent said, whole: a message that was decoded to know where it goes."""
 
     line: bytes
@@ -66,7 +66,7 @@ class SpeechArrived(Struct, gc=False):
 
 
 @final
-class PiecesArrived(Struct, gc=False):
+class StreamEventsArrived(Struct, gc=False):
     """Pieces of a message that came one behind the other, and belong to the same turns."""
 
     lines: list[bytes]
@@ -90,7 +90,7 @@ class PermissionAsked(Struct, frozen=True):
     """The CLI asks whether a tool may run."""
 
     request_id: str
-    question: CanUseTool
+    request: CanUseTool
 
 
 @final
@@ -169,7 +169,7 @@ class StateReported(Struct, frozen=True):
 
 
 @final
-class NoiseHeard(Struct, frozen=True):
+class NoiseReceived(Struct, frozen=True):
     """A line on stdout is not a JSON object."""
 
     line: bytes
@@ -184,8 +184,8 @@ class LineDropped(Struct, frozen=True):
 
 Event = (
     MessageArrived
-    | PiecesArrived
-    | SpeechArrived
+    | StreamEventsArrived
+    | AssistantArrived
     | Answered
     | PermissionAsked
     | ElicitationAsked
@@ -197,6 +197,6 @@ Event = (
     | TurnStarted
     | TurnSettled
     | StateReported
-    | NoiseHeard
+    | NoiseReceived
     | LineDropped
 )

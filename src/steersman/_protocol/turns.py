@@ -15,14 +15,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from steersman._protocol.events import TurnSettled, TurnStarted
-from steersman._wire.codec import Route
+from steersman._protocol.routing import RoutingFields
 
-__all__ = ["TurnBook"]
+__all__ = ["TurnTracker"]
 
 TurnEvent = TurnStarted | TurnSettled
 
 
-class TurnBook:
+class TurnTracker:
     """Follows the prompts that were sent and not yet settled."""
 
     def __init__(self) -> None:
@@ -42,11 +42,11 @@ class TurnBook:
         """Prompts not yet settled, in the order they were sent."""
         return tuple(self._open)
 
-    def sent(self, uuid: str) -> None:
+    def expect(self, uuid: str) -> None:
         """A prompt is on its way."""
         self._open[self._stand_ins.get(uuid, uuid)] = None
 
-    def goes_on(self, uuids: Iterable[str]) -> None:
+    def resume(self, uuids: Iterable[str]) -> None:
         """The CLI takes up the turn of these prompts, in whose middle another one was lost.
 
         It names only the first of them in the end; they settle together.
@@ -58,13 +58,13 @@ class TurnBook:
         self._started.update(self._together)
         self.current = self._together
 
-    def stands_for(self, other: str, uuid: str) -> None:
+    def alias(self, other: str, uuid: str) -> None:
         """What the CLI says about `other` is about the prompt `uuid`."""
         self._stand_ins[other] = uuid
 
-    def continues(self, uuid: str, other: str) -> None:
+    def continue_as(self, uuid: str, other: str) -> None:
         """A prompt that was settled goes on, under the uuid of another one."""
-        self.stands_for(other, uuid)
+        self.alias(other, uuid)
         self._open[uuid] = None
 
     def has_started(self, uuid: str) -> bool:
@@ -104,7 +104,7 @@ class TurnBook:
         self._replayed.append(uuid)
         return self._start(uuid)
 
-    def result(self, route: Route, line: bytes) -> list[TurnEvent]:
+    def result(self, route: RoutingFields, line: bytes) -> list[TurnEvent]:
         """A turn of the CLI's has ended."""
         named = route.user_message_uuids or [uuid for uuid in (route.user_message_uuid,) if uuid]
         named = [self._stand_ins.get(uuid, uuid) for uuid in named]

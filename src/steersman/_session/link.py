@@ -7,26 +7,25 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, cast
 
 from steersman._protocol.connection import Connection
 from steersman._protocol.events import (
     Answered,
+    AssistantArrived,
     Event,
     LineDropped,
     MessageArrived,
-    NoiseHeard,
-    PiecesArrived,
-    SpeechArrived,
+    NoiseReceived,
+    StreamEventsArrived,
 )
-from steersman._session.log import Log
-from steersman._session.pausing import GATE
-from steersman._session.stderr import StderrTail
+from steersman._session.gate import GATE
+from steersman._session.journal_writer import JournalWriter
 from steersman._wire.launch import Plan, hook_id, redacted
 from steersman.control.verbs import Answer, Verb
 from steersman.errors import ChannelClosed, Evidence, RequestError
-from steersman.hooks.events.tools import PreToolUse
+from steersman.hooks.events import PreToolUse
 from steersman.journal import Entry, Kind
 from steersman.journal.entries import NOTHING
 from steersman.journal.redaction import Redactor, secrets_in
@@ -34,7 +33,7 @@ from steersman.messages.turns import Assistant
 from steersman.options import Options
 from steersman.ports import Channel, Transport
 
-__all__ = ["Link", "Listener"]
+__all__ = ["CliLink", "LinkListener", "StderrTail"]
 
 AnswerT = TypeVar("AnswerT")
 
@@ -43,18 +42,18 @@ CONTROL, MESSAGE, PARTIAL, SENT = Kind.CONTROL, Kind.MESSAGE, Kind.PARTIAL, Kind
 
 SHOWN_NOISE = 300
 
-OWN = frozenset({Answered, NoiseHeard, LineDropped})
+OWN = frozenset({Answered, NoiseReceived, LineDropped})
 """What happens between the two ends of the line, and is nobody else's business."""
 
 
-class Listener(Protocol):
+class LinkListener(Protocol):
     """Hears what a link does not deal with itself; must not raise."""
 
     def message_arrived(self, entry: Entry, name: str) -> None:
         """A message stands in the journal."""
         ...
 
-    def speech_arrived(self, entry: Entry, speech: Assistant) -> None:
+    def assistant_arrived(self, entry: Entry, speech: Assistant) -> None:
         """The same for what an agent said, which is most of it."""
         ...
 
@@ -66,16 +65,19 @@ class Listener(Protocol):
         """All that the CLI has said so far was told."""
         ...
 
-    def link_ended(self, link: Link, status: int) -> None:
-        """The CLI and its tree are gone, and everything it said was heard."""
-        ...
 
-
-class Link:
+class CliLink:
     """One CLI process: its channel, its side of the protocol, and the journal of both."""
 
-    def __init__(self, plan: Plan, options: Options, listener: Listener, log: Log) -> None:
-        self.log = log
+    def __init__(
+        self,
+        plan: Plan,
+        options: Options,
+        listener: LinkListener,
+        log: JournalWriter,
+        ended: Callable[[CliLink, int], None],
+    ) -> None:
+        self.journal = log
         self.began_after = log.journal.last_seq
         self.connection = Connection(
             os.urandom(4).hex(),
@@ -91,16 +93,17 @@ class Link:
         self.noise = ""
         """The first lines on stdout that are not JSON."""
         self.first_byte = asyncio.Event()
-        self._has_spoken = False
-        self.gone: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._has_output = False
+        self.exit_status: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._plan = plan
         self._on_stderr = options.stderr
         self._listener = listener
+        self._ended = ended
         self._channel: Channel | None = None
         self.is_closing = False
-        self._is_hearing = False
+        self._is_in_chunk = False
         """Whether we are inside a chunk: its readers wake, and its time is taken, but once."""
-        self.quiet_since = 0.0
+        self.last_activity = 0.0
         """When one of us last said something, by the clock of the event loop."""
         self.last_kind = Kind.MESSAGE
         """What the CLI said last."""
@@ -132,14 +135,14 @@ class Link:
     @property
     def is_open(self) -> bool:
         """Whether something can still be written."""
-        return self._channel is not None and not self.is_closing and not self.gone.done()
+        return self._channel is not None and not self.is_closing and not self.exit_status.done()
 
     def close(self, grace: float) -> None:
         """End the CLI in order; `gone` tells when it is done. Nothing can be written any more."""
         self.is_closing = True
         if self._channel is None:
-            if not self.gone.done():
-                self.gone.set_result(0)
+            if not self.exit_status.done():
+                self.exit_status.set_result(0)
         else:
             self._channel.close(grace)
 
@@ -174,11 +177,11 @@ class Link:
 
     def data_received(self, data: bytes) -> None:
         """Take a chunk of stdout, all the way to the journal and to whoever waits for an answer."""
-        if not self._has_spoken:
-            self._has_spoken = True
+        if not self._has_output:
+            self._has_output = True
             self.first_byte.set()
-        self.quiet_since = self._loop.time()
-        self._take(self.connection.take(data))
+        self.last_activity = self._loop.time()
+        self._process(self.connection.receive_batched(data))
 
     def stderr_received(self, data: bytes) -> None:
         """Take a chunk of stderr."""
@@ -187,73 +190,73 @@ class Link:
             try:
                 self._on_stderr(data.decode("utf-8", "replace"))
             except Exception as error:  # noqa: BLE001 - the caller's own code; it must not stop us
-                self.log.fault("stderr callback", error)
+                self.journal.fault("stderr callback", error)
 
     def exited(self, status: int) -> None:
         """Learn that it is all over; the first word counts."""
-        if self.gone.done():
+        if self.exit_status.done():
             return
-        self._take(self.connection.take(b""))
+        self._process(self.connection.receive_batched(b""))
         self.first_byte.set()
         if self._alarm is not None:
             self._alarm.cancel()
         for lost in self.connection.lose():
             self._on_answer(lost)
-        self.gone.set_result(status)
-        self._listener.link_ended(self, status)
+        self.exit_status.set_result(status)
+        self._ended(self, status)
 
-    def _take(self, events: list[Event]) -> None:
-        log = self.log
+    def _process(self, events: list[Event]) -> None:
+        log = self.journal
         now = log.clock()
-        log.gather()
-        self._is_hearing = True
+        log.hold_wakeups()
+        self._is_in_chunk = True
         try:
-            self._tell_of(events, now)
+            self._dispatch(events, now)
             log.flush()
             self._listener.caught_up()
         finally:
-            self._is_hearing = False
-            log.release()
+            self._is_in_chunk = False
+            log.release_wakeups()
 
-    def _tell_of(self, events: list[Event], now: float) -> None:
-        log = self.log
+    def _dispatch(self, events: list[Event], now: float) -> None:
+        log = self.journal
         for event in events:
-            if type(event) is PiecesArrived:
+            if type(event) is StreamEventsArrived:
                 # By far the most of them, and nobody else's business.
                 self.last_kind = PARTIAL
-                log.append_pieces(now, event.lines, event.turns)
-            elif type(event) is SpeechArrived:
+                log.append_partials(now, event.lines, event.turns)
+            elif type(event) is AssistantArrived:
                 self.last_kind = MESSAGE
                 speech = event.message
                 entry = log.append(now, MESSAGE, event.line, event.turns, NOTHING, speech)
-                self._listener.speech_arrived(entry, speech)
+                self._listener.assistant_arrived(entry, speech)
             elif type(event) is MessageArrived:
                 if event.kind is CONTROL:
                     log.append(now, CONTROL, self.redactor.line(event.line), event.turns)
                 else:
                     self._on_message(event, now)
             elif type(event) in OWN:
-                self._deal_with(event, now)
+                self._handle(event, now)
             else:
                 self._listener.event_happened(event)
 
-    def _deal_with(self, event: Event, now: float) -> None:
+    def _handle(self, event: Event, now: float) -> None:
         if isinstance(event, Answered):
             self._on_answer(event)
-        elif isinstance(event, NoiseHeard):
+        elif isinstance(event, NoiseReceived):
             self._on_noise(event.line, now)
         elif isinstance(event, LineDropped):
             over = event.oversize
-            self.log.append(now, Kind.OVERSIZE, over.head, details={"size": over.size})
+            self.journal.append(now, Kind.OVERSIZE, over.head, details={"size": over.size})
 
     def _on_message(self, event: MessageArrived, now: float) -> None:
         self.last_kind = event.kind
-        entry = self.log.append(now, event.kind, event.line, event.turns)
+        entry = self.journal.append(now, event.kind, event.line, event.turns)
         if event.name:
             self._listener.message_arrived(entry, event.name)
 
     def _on_noise(self, line: bytes, now: float) -> None:
-        self.log.append(now, Kind.NOISE, line)
+        self.journal.append(now, Kind.NOISE, line)
         if len(self.noise) < SHOWN_NOISE:
             shown = self.redactor.text(line[:SHOWN_NOISE].decode("utf-8", "replace"))
             self.noise = f"{self.noise}\n{shown}".strip()[:SHOWN_NOISE]
@@ -277,17 +280,17 @@ class Link:
     def write_all(self, lines: Sequence[bytes], turns: tuple[str, ...] = ()) -> None:
         """Send several lines at once and journal each. Raises `ChannelClosed`."""
         channel = self._channel
-        if channel is None or self.is_closing or self.gone.done():
+        if channel is None or self.is_closing or self.exit_status.done():
             raise ChannelClosed("this session is closed", hint="open another session")
-        log, redacted = self.log, self.redactor.line
+        log, redacted = self.journal, self.redactor.line
         now = log.clock()
         for line in lines:
             log.append(now, SENT, redacted(line[:-1]), turns)
         # Written down before it is said: whoever reads the journal after a crash knows of it.
         log.flush()
-        if not self._is_hearing:
+        if not self._is_in_chunk:
             log.wake()
-            self.quiet_since = self._loop.time()
+            self.last_activity = self._loop.time()
         channel.write(lines[0] if len(lines) == 1 else b"".join(lines))
 
     async def call(self, verb: Verb[AnswerT], timeout: float) -> AnswerT:
@@ -304,7 +307,7 @@ class Link:
         """Put `verb` to the CLI; whoever does not want the answer any more must `forget` the id."""
         return self._send(*self.connection.call(verb, self._deadline(timeout)))
 
-    def tell(self, verb: Verb[Any], timeout: float) -> None:
+    def notify(self, verb: Verb[Any], timeout: float) -> None:
         """Put `verb` to the CLI and let its answer go by."""
         request_id, answer = self.post(verb, timeout)
         answer.add_done_callback(lambda _: self.forget(request_id))
@@ -353,3 +356,23 @@ class Link:
             if self.is_open:
                 self.write(taken_back)
         self._set_alarm()
+
+
+KEPT = 16 * 1024
+
+
+class StderrTail:
+    """A ring of bytes: a misbehaving hook makes the CLI write hundreds of lines."""
+
+    def __init__(self, kept: int = KEPT) -> None:
+        self._kept = kept
+        self._tail = b""
+
+    def add(self, data: bytes) -> None:
+        """Take the next chunk."""
+        self._tail = (self._tail + data)[-self._kept :]
+
+    @property
+    def text(self) -> str:
+        """What is kept, as text."""
+        return self._tail.decode("utf-8", "replace").strip()

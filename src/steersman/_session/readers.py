@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 from steersman.errors import ReaderLagged
 from steersman.journal import Entry, Journal, Kind
 
-__all__ = ["Growth", "Reading", "TurnReading"]
+__all__ = ["JournalReader", "JournalSignal", "TurnReader"]
 
 T = TypeVar("T")
 
@@ -20,7 +20,7 @@ CROWD = 32
 """So many may wait before those that were cancelled are looked for."""
 
 
-class Growth:
+class JournalSignal:
     """Wakes everyone who waits for the journal to grow, all at once."""
 
     def __init__(self) -> None:
@@ -70,13 +70,13 @@ def _let_go(waiting: list[asyncio.Future[None]]) -> None:
             each.set_result(None)
 
 
-class Reading(AsyncIterator[T], Generic[T]):
+class JournalReader(AsyncIterator[T], Generic[T]):
     """What `pick` makes of each entry, in order. Holds nothing that must be closed."""
 
     def __init__(
         self,
         journal: Journal,
-        growth: Growth,
+        growth: JournalSignal,
         pick: Callable[[Entry], T | None],
         *,
         after: int = 0,
@@ -99,7 +99,7 @@ class Reading(AsyncIterator[T], Generic[T]):
         """Whether nothing counts behind them."""
         self._is_over = False
 
-    def __aiter__(self) -> Reading[T]:
+    def __aiter__(self) -> JournalReader[T]:
         return self
 
     async def __anext__(self) -> T:
@@ -156,13 +156,13 @@ class Reading(AsyncIterator[T], Generic[T]):
         return self._on_lag(lost)
 
 
-class TurnReading(Reading[T]):
+class TurnReader(JournalReader[T]):
     """The same for the entries of one turn, of some kinds, until it settles."""
 
     def __init__(
         self,
         journal: Journal,
-        growth: Growth,
+        growth: JournalSignal,
         pick: Callable[[Entry], T | None],
         *,
         after: int,

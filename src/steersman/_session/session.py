@@ -3,71 +3,96 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast, get_args
 
-import msgspec
-
-from steersman._session.ceremonies import raise_start
-from steersman._session.course import Course
-from steersman._session.front import caller_of, front_of
-from steersman._session.helm import Helm
-from steersman._session.identity import new_uuid, uuid_of
-from steersman._session.listening import EventName, Listener
-from steersman._session.mcp import McpDesk
-from steersman._session.prompts import Prompt, content_of
-from steersman._session.readings import Readings
-from steersman._session.rewinding import Checkpoint
-from steersman._session.turn import Turn, When
-from steersman._session.verbs import DailyVerbs
+from steersman._session.dispatcher import Dispatcher
+from steersman._session.interrupts import Interrupts
+from steersman._session.lifecycle import Lifecycle
+from steersman._session.listeners import EventName, Listener
+from steersman._session.mcp_servers import McpControls
+from steersman._session.parts import build
+from steersman._session.pause import Pause
+from steersman._session.prompt_content import Prompt, prompt_content
+from steersman._session.readers import JournalReader, TurnReader
+from steersman._session.requests.hooks import run_session_start
+from steersman._session.setup import SessionSetup
+from steersman._session.turn import LINES, SentPrompt, Turn, When
+from steersman._session.uuids import new_uuid, uuid_of
+from steersman.control.context import ContextUsage, GetContextUsage
+from steersman.control.files import RewindFiles, Rewound
 from steersman.control.handshake import Initialize, Initialized
-from steersman.control.session import CancelAsyncMessage, EndSession, Interrupt, InterruptReceipt
+from steersman.control.mcp import McpServers, McpServersSet
+from steersman.control.models import ModelSet, SetModel
+from steersman.control.permissions import PermissionModeSet, SetPermissionMode
+from steersman.control.session import EndSession, InterruptReceipt
+from steersman.control.tasks import StopTask
 from steersman.control.verbs import Verb
 from steersman.errors import (
     ChannelClosed,
-    RequestLost,
     RequestRefused,
-    RequestTimeout,
     UsageError,
 )
-from steersman.journal import Move, Phase
+from steersman.journal import Entry, Kind, Lagged, Move, Phase
 from steersman.journal.agents import AgentNode
 from steersman.journal.snapshot import SessionSnapshot, State, describe
 from steersman.journal.tasks import Task
-from steersman.options import Options, checks
+from steersman.messages.parsing import Message
+from steersman.options import Options, PermissionMode, checks
+from steersman.options.servers import McpServer
+from steersman.ports import JsonObject, ToolServer
 
-__all__ = ["Session", "State"]
+__all__ = ["Checkpoint", "Session", "State"]
 
 AnswerT = TypeVar("AnswerT")
+T = TypeVar("T")
 
 
-class Session(Readings, DailyVerbs):
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A point in a conversation. A plain value: another process can store and use it."""
+
+    session_id: str
+    message_uuid: str
+    """The last message of the model."""
+    prompts: int
+    """How many prompts this session had sent by then."""
+
+
+class Session:
     """One conversation. Opened with `async with agent.session() as session`.
 
     It has one CLI at a time; one that dies is replaced, and the conversation goes on. It runs in
     the event loop that started it; any task of that loop may use it.
     """
 
-    def __init__(self, course: Course) -> None:
-        self.options: Options = course.options
-        self._helm = Helm(course)
-        self._helm.desk = front_of(self, course, self._helm)
-        super().__init__(self._helm.log, shows_partials=course.options.include_partial_messages)
-        self.mcp = McpDesk(
-            self.call,
-            self._helm.servers,
-            self._helm.desk.serving,
-            lambda key: caller_of(self, key, self._helm),
-            course.adopt,
+    def __init__(self, setup: SessionSetup) -> None:
+        self.options: Options = setup.options
+        self._parts = parts = build(setup, self)
+        self._lifecycle = Lifecycle(parts, Dispatcher(parts))
+        self._pause = Pause(parts, self._lifecycle)
+        self._interrupts = Interrupts(parts, self._lifecycle)
+        shows_partials = setup.options.include_partial_messages
+        self.shown: frozenset[Kind] = frozenset(
+            {Kind.MESSAGE, Kind.PARTIAL} if shows_partials else {Kind.MESSAGE}
         )
-        self._course = course
+        """Kinds of journal entries that are messages for the caller, under these options."""
+        self.mcp = McpControls(
+            self.call,
+            parts.mcp_status,
+            parts.responder.servers,
+            parts.caller_for,
+            setup.as_tool_server,
+        )
+        """The MCP servers of the running session."""
         self._sent: list[str] = []
         self._keyed: dict[str, Turn] = {}
         self._waiting = 0
         """How many wait for the end, and want no more prompts."""
-        self._keeper: AsyncGenerator[None, None] | None = None
+        self._closer: AsyncGenerator[None, None] | None = None
 
     # Life
 
@@ -76,17 +101,16 @@ class Session(Readings, DailyVerbs):
 
         Raises `LaunchError`, `StartupError`, `NotLoggedIn` or `ProtocolViolation`.
         """
-        await self._helm.start()
-        self._keeper = _keep(self)
-        await anext(self._keeper)
+        await self._lifecycle.start()
+        self._closer = _close_with_loop(self._lifecycle)
+        await anext(self._closer)
         await self._open()
         return self
 
     async def _open(self) -> None:
         """Tell the hooks that the session has started, and take what they give it."""
-        assert self._helm.desk is not None
-        hooking = self._helm.desk.hooking
-        for opening in await raise_start(hooking, self.options, self.id or ""):
+        hooking = self._parts.responder.hooks
+        for opening in await run_session_start(hooking, self.options, self.id or ""):
             if opening.additional_context:
                 await self.send(opening.additional_context, query=False)
             if opening.initial_user_message:
@@ -114,92 +138,87 @@ class Session(Readings, DailyVerbs):
 
     def abandon(self) -> None:
         """Begin to close, and do not wait for it."""
-        self._helm.close()
+        self._lifecycle.close()
 
     async def cancel(self) -> None:
         """End the session at once: the CLI's tree is killed, and what is open is cancelled."""
-        self._helm.close(Move.CANCEL)
+        self._lifecycle.close(Move.CANCEL)
         await self._see_it_gone()
 
     async def _see_it_gone(self) -> None:
-        await self._helm.see_it_gone()
-        keeper, self._keeper = self._keeper, None
-        if keeper is not None:
-            await keeper.aclose()
-
-    async def released(self) -> None:
-        """Close because the event loop shuts down."""
-        self._keeper = None
-        await self.aclose()
+        await self._lifecycle.wait_closed()
+        closer, self._closer = self._closer, None
+        if closer is not None:
+            await closer.aclose()
 
     # What one can know
 
     @property
     def id(self) -> str | None:
         """The conversation's id; known before the start unless the latest one is continued."""
-        return self._helm.session_id
+        return self._parts.slot.session_id
 
     @property
     def pid(self) -> int | None:
         """The CLI's process id, while it runs on this machine."""
-        return None if self._helm.life is None else self._helm.life.link.pid
+        return None if self._parts.slot.running is None else self._parts.slot.running.link.pid
 
     @property
     def phase(self) -> Phase:
         """Where the session stands, whatever it waits for."""
-        return self._helm.phase
+        return self._parts.status.phase
 
     @property
     def state(self) -> State:
         """What the session is doing, or waits for."""
-        return self._helm.state
+        return self._parts.status.state
 
     @property
     def initialized(self) -> Initialized:
         """What the CLI said about itself in the handshake: version, models, and more."""
-        if self._helm.initialized is None:
+        if self._parts.slot.initialized is None:
             raise ChannelClosed("this session has not started", hint="use `async with`")
-        return self._helm.initialized
+        return self._parts.slot.initialized
 
     @property
     def capabilities(self) -> frozenset[str] | None:
         """What the CLI says it can do; it tells at the beginning of a turn, so `None` before."""
-        return self._helm.capabilities
+        return self._parts.slot.capabilities
 
     @property
     def cost_usd(self) -> float:
         """What all turns of this session cost, those that nobody asked for included."""
-        return self._helm.ledger.accounts.cost_usd
+        return self._parts.prompts.totals.cost_usd
 
     @property
     def restarts(self) -> int:
         """How many CLIs were lost and replaced."""
-        return self._helm.restarts
+        return self._lifecycle.restarts
 
     def snapshot(self) -> SessionSnapshot:
         """Where the session stands now, as a value that does not change."""
-        return self._helm.snapshot()
+        return self._parts.snapshot()
 
     def describe(self) -> str:
         """What the session is doing, in a line for people: `waiting for you 40 s`."""
-        return describe(self._helm.snapshot(), self._helm.log.clock())
+        return describe(self._parts.snapshot(), self._parts.journal.clock())
 
     @property
     def tasks(self) -> tuple[Task, ...]:
         """Background tasks and subagents, those that have ended included."""
-        return tuple(self._helm.ledger.accounts.tasks.all)
+        return tuple(self._parts.prompts.totals.tasks.all)
 
     @property
     def agents(self) -> AgentNode:
         """The main agent, and the subagents that it started, as a tree."""
-        return self._helm.ledger.accounts.agents(self.state, self._helm.started)
+        return self._parts.prompts.totals.agents(self.state, self._parts.status.started)
 
     def on(self, event: EventName, listener: Listener) -> Callable[[], None]:
         """Call `listener` on each such event, with what happened; gives what ends that.
 
         It may be async. It is called after the fact, in order, and cannot hurt the session.
         """
-        return self._helm.listeners.add(event, listener)
+        return self._parts.listeners.add(event, listener)
 
     async def idle(self, timeout: float) -> bool:
         """Wait until nothing runs or waits, in the background neither; says whether it came so far.
@@ -211,9 +230,9 @@ class Session(Readings, DailyVerbs):
         seconds = _seconds(timeout, timeout)
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while not (self._helm.is_at_rest or self._helm.phase.is_over):
-                    await self._helm.log.growth.wait()
-        return self._helm.is_at_rest or self._helm.phase.is_over
+                while not (self._lifecycle.is_at_rest or self._parts.status.phase.is_over):
+                    await self._parts.journal.signal.wait()
+        return self._lifecycle.is_at_rest or self._parts.status.phase.is_over
 
     async def wait(self, timeout: float | None = None) -> SessionSnapshot:
         """Take no more prompts, let everything finish, and close; gives the last snapshot.
@@ -221,17 +240,87 @@ class Session(Readings, DailyVerbs):
         Raises `TimeoutError` when it is not over in time; the session then goes on, and takes
         prompts again.
         """
-        if self._helm.phase is Phase.IDLE:
-            self._helm.at_work()
+        if self._parts.status.phase is Phase.IDLE:
+            self._parts.slot.require()
         self._waiting += 1
         try:
             async with asyncio.timeout(None if timeout is None else _seconds(timeout, timeout)):
-                while not (self._helm.is_at_rest or self._helm.phase.is_over):
-                    await self._helm.log.growth.wait()
+                while not (self._lifecycle.is_at_rest or self._parts.status.phase.is_over):
+                    await self._parts.journal.signal.wait()
             await self.aclose()
         finally:
             self._waiting -= 1
         return self.snapshot()
+
+    # Readers of the journal
+
+    @property
+    def last_seq(self) -> int:
+        """The number of the newest journal entry."""
+        return self._parts.journal.journal.last_seq
+
+    def messages(self, *, after: int = 0) -> AsyncIterator[Message]:
+        """Every message of the session, from entry number `after` on, until it ends.
+
+        Raises `ReaderLagged` when some of them are gone from memory.
+        """
+        shown = self.shown
+        return self.reading(
+            lambda entry: entry.message if entry.kind in shown else None,
+            after=after,
+            for_speech=True,
+        )
+
+    def raw(self, *, after: int = 0) -> AsyncIterator[bytes]:
+        """The lines of the conversation as they came, without control lines."""
+        return self.reading(
+            lambda e: e.line if e.kind in LINES else None, after=after, for_speech=True
+        )
+
+    def journal(self, *, after: int = 0) -> AsyncIterator[Entry | Lagged]:
+        """Everything that happened, by sequence number; `Lagged` where entries are gone."""
+
+        def pick(entry: Entry) -> Entry | Lagged | None:
+            return entry
+
+        return self.reading(pick, after=after, on_lag=Lagged)
+
+    def turn_reading(
+        self, uuid: str, kinds: frozenset[Kind], pick: Callable[[Entry], T | None], after: int
+    ) -> AsyncIterator[T]:
+        """What `pick` makes of a turn's entries of these `kinds`, until it settles."""
+        log = self._parts.journal
+        return TurnReader(log.journal, log.signal, pick, after=after, uuid=uuid, kinds=kinds)
+
+    def reading(
+        self,
+        pick: Callable[[Entry], T | None],
+        *,
+        after: int = 0,
+        until: Callable[[Entry], bool] | None = None,
+        on_lag: Callable[[int], T] | None = None,
+        for_speech: bool = False,
+    ) -> AsyncIterator[T]:
+        """What `pick` makes of each entry, for readings of your own; `None` is passed over.
+
+        With `for_speech` only lines of the conversation wake the reader, and the ends of turns.
+        """
+        if isinstance(after, bool) or not isinstance(after, int) or after < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError("after", after, "a sequence number, 0 or more")
+        if not callable(pick):
+            raise UsageError("pick", pick, "a function of an entry")
+        if not self._parts.journal.journal.last_seq:
+            raise ChannelClosed("this session has not started", hint="use `async with`")
+        log = self._parts.journal
+        return JournalReader(
+            log.journal,
+            log.signal,
+            pick,
+            after=after,
+            until=until,
+            on_lag=on_lag,
+            for_speech=for_speech,
+        )
 
     # Prompts
 
@@ -252,7 +341,7 @@ class Session(Readings, DailyVerbs):
             raise UsageError("when", when, "one of later, next, now")
         # Without this mark the CLI runs slash commands and reads files named by `@`.
         fields: dict[str, Any] = {"client_composed": True} if self.options.verbatim_prompts else {}
-        content = content_of(prompt)
+        content = prompt_content(prompt)
         if fields and isinstance(content, str) and content.startswith("/"):
             self._refuse_if_run(content)
         if not query:
@@ -278,110 +367,48 @@ class Session(Readings, DailyVerbs):
             raise UsageError("key", key, "a text that is not empty, or None")
         if key is not None and key in self._keyed:
             return self._keyed[key]
-        self._helm.refuse_more()
+        self._parts.limits.refuse_more()
         uuid = new_uuid() if key is None else uuid_of(self.id or "", key)
-        turn = Turn(self, uuid, content, fields, when)
+        prompt = SentPrompt(self, uuid, content, fields, when)
         if key is not None:
-            self._keyed[key] = turn
-            turn.may_be_known = True
+            self._keyed[key] = prompt.turn
+            prompt.may_be_processed = True
         self._sent.append(uuid)
-        self._helm.ledger.add(turn)
-        self._helm.move(Move.BEGIN)
-        return turn
+        self._parts.prompts.submit(prompt)
+        self._parts.status.move(Move.BEGIN)
+        return prompt.turn
 
     def _refuse_if_over(self) -> None:
         """A session that is being revived still takes prompts."""
         if self._waiting:
             raise ChannelClosed("this session takes no more prompts: somebody waits for its end")
-        if not self._helm.is_reviving:
-            self._helm.at_work()
+        if not self._lifecycle.is_restarting:
+            self._parts.slot.require()
 
     async def withdraw(self, turn: Turn) -> bool:
-        """Take a prompt back that the model has not seen; says whether that worked."""
+        """Cancel a prompt that the model has not seen; returns whether that worked."""
         self._refuse_stranger("turn", turn)
-        if self._helm.ledger.withdraw(turn):
-            return True
-        if turn.is_settled or turn.has_begun:
-            return turn.delivery == "cancelled"
-        await self._take_out(turn)
-        # The CLI's answer may be no although it works: what becomes of the prompt is believed.
-        try:
-            async with asyncio.timeout(self.options.request_timeout):
-                await turn.begun()
-        except TimeoutError:
-            raise RequestTimeout("withdraw", "the prompt neither began nor was cancelled") from None
-        return turn.delivery == "cancelled"
+        return await self._interrupts.withdraw(turn)
 
     async def interrupt(
         self, *, turn: Turn | None = None, also_queued: bool = False
     ) -> InterruptReceipt:
-        """Stop the turn under way, and wait until it has settled.
+        """Stop the current turn, or `turn`, and wait until it has settled.
 
-        The receipt lists the prompts that still wait; `also_queued=True` takes those back too.
-        Raises `RequestTimeout` when the CLI does not answer.
+        The receipt lists the prompts that still wait; `also_queued=True` cancels those too.
+        Raises `RequestTimeout` if the CLI does not answer.
         """
         if turn is not None:
             self._refuse_stranger("turn", turn)
         if not isinstance(also_queued, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("also_queued", also_queued, "True or False")
-        await self._helm.answering("interrupt")
-        ledger = self._helm.ledger
-        taken = ledger.take_back(turn, also_queued=also_queued)
-        waiting = ledger.queued
-        receipt = InterruptReceipt()
-        # A turn that is over, or was only queued, must not stop another one that runs.
-        if turn is None or turn in ledger.written:
-            meant = turn or ledger.at_work
-            try:
-                async with asyncio.timeout(self.options.request_timeout):
-                    receipt = await self._stop(meant, also_queued=also_queued)
-            except TimeoutError:
-                raise RequestTimeout("interrupt", "the turn did not settle in time") from None
-            except RequestLost:
-                # The CLI that went away took the turn with it; the next one does not go on with it.
-                if meant is None or not meant.is_settled or not self._helm.is_reviving:
-                    raise
-        return InterruptReceipt(
-            still_queued=[*receipt.still_queued, *waiting],
-            cancelled=[*receipt.cancelled, *taken],
-        ).came_from(receipt.raw)
-
-    async def _stop(self, turn: Turn | None, *, also_queued: bool) -> InterruptReceipt:
-        """Interrupt the CLI until `turn` has settled."""
-        link, timeout = self._helm.at_work().link, self.options.request_timeout
-        if turn is None:
-            return await link.call(Interrupt(cancel_queued=also_queued), timeout)
-        turn.was_interrupted = True
-        await self._take_out(turn)
-        receipt = InterruptReceipt()
-        while not turn.is_settled:
-            # An interrupt alone would not stop a prompt that has not begun, and the CLI may hold
-            # it back for as long as a tool server is mute.
-            has_begun = turn.has_begun
-            verb = Interrupt(cancel_queued=also_queued or not has_begun)
-            receipt = await link.call(verb, timeout)
-            if has_begun or turn.uuid in receipt.cancelled:
-                break
-            await turn.begun()
-        await turn.result()
-        others = [uuid for uuid in receipt.cancelled if uuid != turn.uuid]
-        return msgspec.structs.replace(receipt, cancelled=others).came_from(receipt.raw)
-
-    async def _take_out(self, turn: Turn) -> None:
-        """Take a prompt that has not begun out of the CLI's queue, and disturb nobody else."""
-        if turn.has_begun:
-            return
-        verb = CancelAsyncMessage(message_uuid=turn.uuid)
-        answer = await self._helm.at_work().link.call(verb, self.options.request_timeout)
-        if answer.cancelled:
-            # Older CLIs send no lifecycle that would settle it.
-            self._helm.ledger.withdrawn(turn.uuid)
+        return await self._interrupts.interrupt(turn, also_queued=also_queued)
 
     def _refuse_stranger(self, name: str, turn: object) -> None:
         if not isinstance(turn, Turn) or turn.session is not self:
             raise UsageError(name, turn, "a Turn of this session")
 
-    # Holding
+    # Pausing
 
     async def pause(self, *, hard: bool = False) -> None:
         """Hold the next tool, and every prompt that the CLI does not have yet.
@@ -392,20 +419,20 @@ class Session(Readings, DailyVerbs):
         """
         if not isinstance(hard, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("hard", hard, "True or False")
-        await self._helm.pause(hard=hard)
+        await self._pause.begin(hard=hard)
 
     async def resume(self) -> None:
         """Go on where `pause()` held the session; nothing happens to one that is not paused."""
-        await self._helm.living()
-        self._helm.resume()
+        await self._lifecycle.ready()
+        self._pause.end()
 
     # Going back
 
     def checkpoint(self) -> Checkpoint:
         """Mark this place in the conversation, to come back to with `rewind`."""
-        if self._helm.last_message is None or self.id is None:
+        if self._parts.prompts.totals.last_message is None or self.id is None:
             raise UsageError("checkpoint", "no turn yet", "a session in which the model has spoken")
-        return Checkpoint(self.id, self._helm.last_message, len(self._sent))
+        return Checkpoint(self.id, self._parts.prompts.totals.last_message, len(self._sent))
 
     async def rewind(self, checkpoint: Checkpoint) -> None:
         """Go back to `checkpoint`: the conversation, and with file checkpointing the files too.
@@ -418,14 +445,14 @@ class Session(Readings, DailyVerbs):
         later = self._sent[checkpoint.prompts :]
         if later and self.options.enable_file_checkpointing:
             await self.rewind_files(later[0])
-        await self._helm.restart(checkpoint.message_uuid)
+        await self._lifecycle.rewind(checkpoint.message_uuid)
         del self._sent[checkpoint.prompts :]
 
     def fork(self, **overrides: Any) -> Session:
         """Another session, not started yet, that goes on from here on its own."""
-        if self._course.branch is None or self.id is None:
+        if self._parts.setup.fork is None or self.id is None:
             raise UsageError("session", self, "a session whose id is known")
-        return cast("Session", self._course.branch(self.id, overrides))
+        return cast("Session", self._parts.setup.fork(self.id, overrides))
 
     # Verbs
 
@@ -438,7 +465,7 @@ class Session(Readings, DailyVerbs):
         if not isinstance(verb, Verb):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("verb", verb, "a value of steersman.control, such as SetModel(...)")
         _refuse_other_hooks(verb)
-        life = await self._helm.answering(verb.operation)
+        life = await self._lifecycle.responsive(verb.operation)
         known = self.capabilities
         missing = verb.needs - (verb.needs if known is None else known)
         if missing:
@@ -459,9 +486,54 @@ class Session(Readings, DailyVerbs):
             raise UsageError("subtype", subtype, "the CLI's name for a control request")
         plain = checks.plain("fields", fields)
         seconds = _seconds(timeout, self.options.request_timeout)
-        life = await self._helm.answering(subtype)
+        life = await self._lifecycle.responsive(subtype)
         answer = await life.link.control(subtype, plain, seconds)
         return answer.raw
+
+    async def set_model(self, model: str | None) -> ModelSet:
+        """Use another model from the next API call on; `None` is the default one."""
+        if not (model is None or (isinstance(model, str) and model)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError("model", model, "a model's name, or None")
+        return await self.call(SetModel(model=model))
+
+    async def set_permission_mode(self, mode: PermissionMode) -> PermissionModeSet:
+        """Ask more, ask less, or plan only."""
+        checks.permission_mode("mode", mode)
+        return await self.call(SetPermissionMode(mode=mode))
+
+    async def rewind_files(self, user_message_id: str, *, dry_run: bool = False) -> Rewound:
+        """Put files back to where they stood before a prompt; needs file checkpointing."""
+        return await self.call(RewindFiles(user_message_id=user_message_id, dry_run=dry_run))
+
+    async def mcp_status(self) -> McpServers:
+        """How the tool servers are."""
+        return await self.mcp.status()
+
+    async def mcp_reconnect(self, server_name: str) -> None:
+        """Have the CLI connect to an external tool server again. Raises `RequestRefused`."""
+        await self.mcp.reconnect(server_name)
+
+    async def mcp_toggle(self, server_name: str, *, enabled: bool) -> None:
+        """Take a tool server out of use, or into use again."""
+        await self.mcp.toggle(server_name, enabled=enabled)
+
+    async def mcp_set_servers(
+        self, servers: Mapping[str, ToolServer | McpServer | JsonObject | None]
+    ) -> McpServersSet:
+        """Replace the external servers that this method has added before, and add own ones.
+
+        Servers in this process that are not named stay; `None` takes one away.
+        Raises `McpNotReady` when a server in this process cannot be attached.
+        """
+        return await self.mcp.set_servers(servers)
+
+    async def context_usage(self) -> ContextUsage:
+        """What fills the context window, and how much is left."""
+        return await self.call(GetContextUsage())
+
+    async def stop_task(self, task_id: str) -> None:
+        """End a background task; an unknown id is no error to the CLI."""
+        await self.call(StopTask(task_id=task_id))
 
 
 def _refuse_other_hooks(verb: object) -> None:
@@ -477,9 +549,14 @@ def _seconds(given: float | None, otherwise: float) -> float:
     return given
 
 
-async def _keep(session: Session) -> AsyncGenerator[None, None]:
-    """Stand open as long as the session does: a loop that shuts down closes both."""
+async def _close_with_loop(life: Lifecycle) -> AsyncGenerator[None, None]:
+    """Close a session that is still open when its event loop shuts down.
+
+    The loop closes the async generators that it knows; this one is open as long as the session.
+    """
     try:
         yield
     finally:
-        await session.released()
+        if not life.is_over:
+            life.close()
+            await life.wait_closed()

@@ -1,12 +1,13 @@
-"""Turn: one prompt's life, from `send()` until it settles."""
+"""Turn: one prompt from `send()` until it settles, and the queue's record of it."""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
+from steersman._json import Json
 from steersman.control.session import InterruptReceipt
 from steersman.errors import SteersmanError
 from steersman.journal import Entry, Kind, TurnResult
@@ -17,7 +18,7 @@ from steersman.messages.parsing import Message
 if TYPE_CHECKING:
     from steersman.journal.blocks import BlockUpdate
 
-__all__ = ["LINES", "Delivery", "Host", "Turn", "When"]
+__all__ = ["LINES", "Delivery", "SentPrompt", "Turn", "TurnOwner", "When"]
 
 T = TypeVar("T")
 
@@ -25,17 +26,17 @@ When = Literal["later", "next", "now"]
 """When a prompt reaches the model: in a turn of its own, at the next tool boundary, or at once."""
 
 Delivery = Literal["queued", "started", "folded", "completed", "cancelled"]
-"""How far a prompt has come: `folded` ones became part of a turn that was under way."""
+"""The stage that a prompt has reached; a `folded` prompt became part of a turn in progress."""
 
 LINES = frozenset({Kind.MESSAGE, Kind.PARTIAL, Kind.BOOKKEEPING})
-"""Entries that are lines of the conversation."""
+"""Kinds of entries that are lines of the conversation."""
 
-TOLD = LINES | {Kind.RESTARTED, Kind.SETTLED}
-"""The same, and where another CLI took it up again."""
+TURN_KINDS = LINES | {Kind.RESTARTED, Kind.SETTLED}
+"""Kinds of entries that readers of a turn get: its lines, its restarts and its end."""
 
 
-class Host(Protocol):
-    """What a turn needs of its session."""
+class TurnOwner(Protocol):
+    """The part of a session that its turns use."""
 
     @property
     def last_seq(self) -> int:
@@ -44,13 +45,13 @@ class Host(Protocol):
 
     @property
     def shown(self) -> frozenset[Kind]:
-        """The entries that are messages for people."""
+        """Kinds of entries that are messages for the caller."""
         ...
 
     def turn_reading(
         self, uuid: str, kinds: frozenset[Kind], pick: Callable[[Entry], T | None], after: int
     ) -> AsyncIterator[T]:
-        """What `pick` makes of a turn's entries, until it settles."""
+        """Iterate over what `pick` returns for a turn's entries, until the turn settles."""
         ...
 
     async def interrupt(
@@ -60,90 +61,61 @@ class Host(Protocol):
         ...
 
     async def withdraw(self, turn: Turn) -> bool:
-        """Take a prompt back that the model has not seen."""
+        """Cancel a prompt that the model has not seen."""
         ...
 
 
 class Turn:
-    """A prompt you can hold.
+    """A prompt that was sent.
 
-    `await turn` gives its `TurnResult` and never raises for the turn's fate. Any number of tasks
-    may wait for it, and read its messages or its text, each at its own pace.
+    `await turn` returns its `TurnResult` and never raises because the turn failed. Any number of
+    tasks may wait for a turn and read its messages or its text, each at its own pace.
     """
 
-    def __init__(
-        self,
-        session: Host,
-        uuid: str,
-        content: Any,
-        fields: dict[str, Any],
-        when: When = "later",
-    ) -> None:
+    def __init__(self, session: TurnOwner, prompt: SentPrompt) -> None:
         self.session = session
-        self.uuid = uuid
-        self.content = content
-        self.fields = fields
-        self.when: When = when
-        self.delivery: Delivery = "queued"
-        """How far the prompt has come."""
-        self.context = contextvars.copy_context()
-        """Tools and hooks of this turn run in the context of the `send()` that made it."""
-        self.steers = False
-        """Whether it was written into the turn of another one."""
-        self.stand_ins: list[str] = []
-        """The uuids under which it was continued."""
-        self.may_be_known = False
-        """Whether a CLI may have heard of it before, and so drop it as one that is done."""
-        self.was_interrupted = False
-        self.is_broken = False
-        """Whether something was streamed that did not count in the end."""
-        self.cause: SteersmanError | None = None
-        """Why we ended it ourselves."""
-        self.begins_after = session.last_seq
-        self._begun = asyncio.Event()
-        self._settled: asyncio.Future[TurnResult] = asyncio.get_running_loop().create_future()
+        self.uuid = prompt.uuid
+        self._prompt = prompt
 
     @property
-    def asks(self) -> bool:
-        """Whether the model is to say something about it."""
-        return self.fields.get("shouldQuery") is not False
+    def delivery(self) -> Delivery:
+        """The stage that the prompt has reached."""
+        return self._prompt.delivery
 
     @property
     def is_settled(self) -> bool:
-        """Whether the turn is over."""
-        return self._settled.done()
+        """Whether the turn has ended."""
+        return self._prompt.is_settled
 
     def __await__(self) -> Generator[Any, None, TurnResult]:
         return self.result().__await__()
 
     async def result(self) -> TurnResult:
-        """How the turn ended, once it has."""
-        # Shielded: cancelling one who waits must not settle the turn for the others.
-        return await asyncio.shield(self._settled)
+        """Wait for the end of the turn and return its result."""
+        return await self._prompt.result()
 
     def __aiter__(self) -> AsyncIterator[Message]:
         return self.messages()
 
     def messages(self) -> AsyncIterator[Message]:
-        """The turn's messages from its beginning to its result.
+        """Iterate over the turn's messages from its beginning to its result.
 
-        Raises `ReaderLagged` when the beginning is gone from memory.
+        Raises `ReaderLagged` if the beginning is no longer in memory.
         """
-        shown = self.session.shown
-        return self._read(message_of, shown)
+        return self._read(message_of, self.session.shown)
 
     def raw(self) -> AsyncIterator[bytes]:
-        """The turn's lines as they came, without control lines."""
+        """Iterate over the turn's lines as received, without control lines."""
         return self._read(lambda entry: entry.line if entry.kind in LINES else None)
 
     def text(self) -> AsyncIterator[str]:
-        """What the main agent writes, as it writes it. Joined, it is the result's `text`."""
+        """Iterate over the main agent's text as it grows. Joined, it is the result's `text`."""
         stream = TextStream()
         return self._read(lambda entry: stream.feed(entry) or None)
 
     async def blocks(self) -> AsyncIterator[BlockUpdate]:
-        """The main agent's blocks as they grow, a tool's input parsed as far as it has come."""
-        from steersman.journal.blocks import BlockStream  # noqa: PLC0415 - read by whoever asks
+        """Iterate over the main agent's blocks as they grow, with tool inputs parsed so far."""
+        from steersman.journal.blocks import BlockStream  # noqa: PLC0415 - few programs use it
 
         stream = BlockStream()
         async for updates in self._read(stream.feed):
@@ -151,44 +123,108 @@ class Turn:
                 yield update
 
     async def interrupt(self, *, also_queued: bool = False) -> InterruptReceipt:
-        """Stop this turn and wait until it has settled; the receipt tells what still waits.
+        """Stop this turn and wait until it has settled; the receipt lists what still waits.
 
-        A turn that is over already stays as it is.
+        A turn that has settled stays as it is.
         """
         return await self.session.interrupt(turn=self, also_queued=also_queued)
 
     async def withdraw(self) -> bool:
-        """Take the prompt back, if the model has not seen it; says whether that worked."""
+        """Cancel the prompt if the model has not seen it; returns whether that worked."""
         return await self.session.withdraw(self)
-
-    def begin(self) -> None:
-        """Say that the CLI is at work on it."""
-        self.delivery = "started"
-        self._begun.set()
 
     @property
     def has_begun(self) -> bool:
-        """Whether the CLI has taken it up."""
-        return self._begun.is_set()
+        """Whether the CLI has started to process the prompt."""
+        return self._prompt.has_begun
 
     async def begun(self) -> None:
-        """Return once the CLI is at work on it, or done with it."""
+        """Return once the CLI has started to process the prompt, or has finished with it."""
+        await self._prompt.begun()
+
+    def _read(
+        self, pick: Callable[[Entry], T | None], kinds: frozenset[Kind] = TURN_KINDS
+    ) -> AsyncIterator[T]:
+        return self.session.turn_reading(self.uuid, kinds, pick, self._prompt.begins_after)
+
+
+class SentPrompt:
+    """The prompt queue's record of one turn: what is sent, and what only the queue may change."""
+
+    def __init__(
+        self,
+        owner: TurnOwner,
+        uuid: str,
+        content: Json,
+        fields: Mapping[str, Json],
+        when: When = "later",
+    ) -> None:
+        self.uuid = uuid
+        self.content = content
+        self.fields = fields
+        self.when: When = when
+        self.context = contextvars.copy_context()
+        """Tools and hooks of this turn run in the context of the `send()` that created it."""
+        self.delivery: Delivery = "queued"
+        self.begins_after = owner.last_seq
+        """The number of the last journal entry before the prompt was written."""
+        self.steers = False
+        """Whether the prompt was written into the turn of another one."""
+        self.aliases: list[str] = []
+        """Further uuids under which the CLI was asked to continue the prompt's turn."""
+        self.may_be_processed = False
+        """Whether an earlier CLI may have received this uuid.
+
+        The CLI silently drops a prompt whose uuid it has already processed.
+        """
+        self.was_interrupted = False
+        self.is_broken = False
+        """Whether streamed text was abandoned, so that it differs from the final messages."""
+        self.cause: SteersmanError | None = None
+        """Why we ended the turn ourselves, if we did."""
+        self._begun = asyncio.Event()
+        self._settled: asyncio.Future[TurnResult] = asyncio.get_running_loop().create_future()
+        self.turn = Turn(owner, self)
+        """The caller's view of this prompt."""
+
+    @property
+    def expects_answer(self) -> bool:
+        """Whether the model is to answer the prompt; context added by `query=False` is not."""
+        return self.fields.get("shouldQuery") is not False
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the CLI has started to process the prompt."""
+        return self._begun.is_set()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the turn has ended."""
+        return self._settled.done()
+
+    async def begun(self) -> None:
+        """Return once the CLI has started to process the prompt, or has finished with it."""
         await self._begun.wait()
 
-    def lose_place(self) -> None:
-        """Say that the CLI that was at work on it is gone, and another one goes on."""
+    async def result(self) -> TurnResult:
+        """Wait for the end of the turn and return its result."""
+        # Shielded: a cancelled waiter must not settle the turn for the others.
+        return await asyncio.shield(self._settled)
+
+    def started(self) -> None:
+        """Record that the CLI has started to process the prompt."""
+        self.delivery = "started"
+        self._begun.set()
+
+    def cli_lost(self) -> None:
+        """Record that the CLI that had the prompt exited, and that another one will get it."""
         self.is_broken = self.is_broken or self.has_begun
-        self.may_be_known = True
+        self.may_be_processed = True
         self.cause = None
 
     def settle(self, result: TurnResult, delivery: Delivery) -> None:
-        """Say how it ended; the first word counts."""
+        """Settle the turn. Later calls are ignored."""
         self._begun.set()
         if not self._settled.done():
             self.delivery = delivery
             self._settled.set_result(result)
-
-    def _read(
-        self, pick: Callable[[Entry], T | None], kinds: frozenset[Kind] = TOLD
-    ) -> AsyncIterator[T]:
-        return self.session.turn_reading(self.uuid, kinds, pick, self.begins_after)

@@ -6,36 +6,40 @@ A verb is a frozen struct; its type parameter is the answer it gets, so
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from steersman.control import (
+    context,
+    files,
+    handshake,
+    mcp,
+    models,
+    permissions,
+    session,
+    settings,
+    skills,
+    tasks,
+    verbs,
+)
+from steersman.control.context import *
+from steersman.control.files import *
+from steersman.control.handshake import *
+from steersman.control.mcp import *
+from steersman.control.models import *
+from steersman.control.permissions import *
+from steersman.control.session import *
+from steersman.control.settings import *
+from steersman.control.skills import *
+from steersman.control.tasks import *
+from steersman.control.verbs import *
 
-from steersman._lazy import by_room
-
-if TYPE_CHECKING:
-    from steersman.control.context import *
-    from steersman.control.files import *
-    from steersman.control.handshake import *
-    from steersman.control.mcp import *
-    from steersman.control.models import *
-    from steersman.control.permissions import *
-    from steersman.control.session import *
-    from steersman.control.settings import *
-    from steersman.control.skills import *
-    from steersman.control.tasks import *
-    from steersman.control.verbs import *
-
-    __all__: list[str]
-else:
-    __getattr__, __dir__ = by_room(
-        __name__,
-        "context",
-        "files",
-        "handshake",
-        "mcp",
-        "models",
-        "permissions",
-        "session",
-        "settings",
-        "skills",
-        "tasks",
-        "verbs",
-    )
+__all__: list[str] = []
+__all__ += context.__all__
+__all__ += files.__all__
+__all__ += handshake.__all__
+__all__ += mcp.__all__
+__all__ += models.__all__
+__all__ += permissions.__all__
+__all__ += session.__all__
+__all__ += settings.__all__
+__all__ += skills.__all__
+__all__ += tasks.__all__
+__all__ += verbs.__all__

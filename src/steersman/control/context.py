@@ -6,7 +6,8 @@ from typing import Any, ClassVar, Literal
 
 from msgspec import field
 
-from steersman.control.verbs import Answer, Part, Readers, Verb, many
+from steersman._struct import Readers, many_objects
+from steersman.control.verbs import Answer, Part, Verb
 
 __all__ = [
     "ContextCategory",
@@ -43,8 +44,8 @@ class ContextUsage(Answer, frozen=True, kw_only=True):
     """How full the context window is, and of what."""
 
     READERS: ClassVar[Readers] = {
-        "categories": many(ContextCategory),
-        "memory_files": many(MemoryFile),
+        "categories": many_objects(ContextCategory),
+        "memory_files": many_objects(MemoryFile),
     }
 
     categories: list[ContextCategory] = []
@@ -73,7 +74,6 @@ class ContextUsage(Answer, frozen=True, kw_only=True):
 class GetContextUsage(Verb[ContextUsage], frozen=True, kw_only=True, tag="get_context_usage"):
     """Ask how full the context window is."""
 
-    ANSWER: ClassVar[type[Answer]] = ContextUsage
     TIMEOUT: ClassVar[float | None] = 120.0
 
     detail: Literal["summary", "full"] | None = None
@@ -88,8 +88,6 @@ class SessionCost(Answer, frozen=True, kw_only=True):
 
 class GetSessionCost(Verb[SessionCost], frozen=True, kw_only=True, tag="get_session_cost"):
     """Ask what the session has cost, as the CLI would print it."""
-
-    ANSWER: ClassVar[type[Answer]] = SessionCost
 
 
 class SessionUsage(Part, frozen=True, kw_only=True):
@@ -119,7 +117,6 @@ class UsageReport(Answer, frozen=True, kw_only=True):
 class GetUsage(Verb[UsageReport], frozen=True, kw_only=True, tag="get_usage"):
     """Ask what was used, and what a subscription still allows."""
 
-    ANSWER: ClassVar[type[Answer]] = UsageReport
     TIMEOUT: ClassVar[float | None] = 120.0
 
     skip_behaviors: bool = False

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from steersman.control.checks import Amount, Count, Text
-from steersman.control.verbs import Answer, Part, Readers, Verb, many
+from steersman._struct import Readers, many_objects
+from steersman.control.verbs import Amount, Answer, Count, Part, Text, Verb
 
 __all__ = [
     "FileContents",
@@ -38,8 +38,6 @@ class RewindFiles(Verb[Rewound], frozen=True, kw_only=True, tag="rewind_files"):
     Refused unless the CLI was started with file checkpoints.
     """
 
-    ANSWER: ClassVar[type[Answer]] = Rewound
-
     user_message_id: Text
     """The prompt's uuid, such as `turn.uuid`."""
     dry_run: bool = False
@@ -59,8 +57,6 @@ class FileContents(Answer, frozen=True, kw_only=True):
 
 class ReadFile(Verb[FileContents], frozen=True, kw_only=True, tag="read_file"):
     """Read a file where the CLI runs; refused outside of its working directories."""
-
-    ANSWER: ClassVar[type[Answer]] = FileContents
 
     path: Text
     max_bytes: Count | None = None
@@ -85,7 +81,7 @@ class FileSuggestion(Part, frozen=True, kw_only=True):
 class SuggestedFiles(Answer, frozen=True, kw_only=True):
     """Files that fit what was typed."""
 
-    READERS: ClassVar[Readers] = {"suggestions": many(FileSuggestion)}
+    READERS: ClassVar[Readers] = {"suggestions": many_objects(FileSuggestion)}
 
     suggestions: list[FileSuggestion] = []
     cwd: str = ""
@@ -96,8 +92,6 @@ class FileSuggestions(Verb[SuggestedFiles], frozen=True, kw_only=True, tag="file
 
     The CLI gathers names from the first question on: at first there may be no suggestions.
     """
-
-    ANSWER: ClassVar[type[Answer]] = SuggestedFiles
 
     query: str
 
@@ -111,7 +105,6 @@ class RepoRoot(Answer, frozen=True, kw_only=True):
 class RegisterRepoRoot(Verb[RepoRoot], frozen=True, kw_only=True, tag="register_repo_root"):
     """Add a directory below the working one; refused if it is not there, or already added."""
 
-    ANSWER: ClassVar[type[Answer]] = RepoRoot
     TIMEOUT: ClassVar[float | None] = 120.0
 
     directory: Text

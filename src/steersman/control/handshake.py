@@ -6,9 +6,10 @@ from typing import Any, ClassVar, Literal
 
 from msgspec import field
 
+from steersman._struct import Readers, many_objects
 from steersman.control.models import ModelInfo
 from steersman.control.skills import AgentInfo, CommandInfo
-from steersman.control.verbs import Answer, Part, Readers, Verb, many
+from steersman.control.verbs import Answer, Part, Verb
 
 __all__ = ["AccountInfo", "Initialize", "Initialized"]
 
@@ -28,9 +29,9 @@ class Initialized(Answer, frozen=True, kw_only=True):
     """What this CLI is and can do."""
 
     READERS: ClassVar[Readers] = {
-        "commands": many(CommandInfo),
-        "agents": many(AgentInfo),
-        "models": many(ModelInfo),
+        "commands": many_objects(CommandInfo),
+        "agents": many_objects(AgentInfo),
+        "models": many_objects(ModelInfo),
     }
 
     commands: list[CommandInfo] = []
@@ -63,7 +64,6 @@ class Initialize(Verb[Initialized], frozen=True, kw_only=True, tag="initialize")
     without any those stay.
     """
 
-    ANSWER: ClassVar[type[Answer]] = Initialized
     TIMEOUT: ClassVar[float | None] = 120.0
 
     hooks: dict[str, list[dict[str, Any]]] | None = None

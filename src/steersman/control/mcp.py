@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Literal
 
 from msgspec import field
 
-from steersman.control.checks import Milliseconds, Text, ToolName, UiUri, check
-from steersman.control.verbs import Answer, Part, Readers, Verb, many
+from steersman._struct import Readers, many_objects
+from steersman.control.verbs import Answer, Milliseconds, Part, Text, ToolName, UiUri, Verb, check
 from steersman.errors import UsageError
 
 __all__ = [
@@ -35,6 +35,8 @@ __all__ = [
 CALL_TIME = 120.0
 """Seconds that the CLI gives a tool when nothing else is said."""
 MARGIN = 30.0
+TOOL_USE_ID_META = "claudecode/toolUseId"
+"""The key in `_meta` of a `tools/call` request that holds the id of the tool use it belongs to."""
 
 
 class McpServerInfo(Part, frozen=True, kw_only=True):
@@ -55,7 +57,7 @@ class McpToolInfo(Part, frozen=True, kw_only=True):
 class McpServerStatus(Part, frozen=True, kw_only=True):
     """How one tool server is."""
 
-    READERS: ClassVar[Readers] = {"tools": many(McpToolInfo)}
+    READERS: ClassVar[Readers] = {"tools": many_objects(McpToolInfo)}
 
     name: str = ""
     status: str = ""
@@ -73,15 +75,13 @@ class McpServerStatus(Part, frozen=True, kw_only=True):
 class McpServers(Answer, frozen=True, kw_only=True):
     """How the tool servers are."""
 
-    READERS: ClassVar[Readers] = {"servers": many(McpServerStatus)}
+    READERS: ClassVar[Readers] = {"servers": many_objects(McpServerStatus)}
 
     servers: list[McpServerStatus] = field(default_factory=list[McpServerStatus], name="mcpServers")
 
 
 class McpStatus(Verb[McpServers], frozen=True, kw_only=True, tag="mcp_status"):
     """Ask how the tool servers are."""
-
-    ANSWER: ClassVar[type[Answer]] = McpServers
 
     live_reply: bool = field(default=False, name="liveReply")
 
@@ -118,7 +118,6 @@ class McpSetServers(Verb[McpServersSet], frozen=True, kw_only=True, tag="mcp_set
     again are gone.
     """
 
-    ANSWER: ClassVar[type[Answer]] = McpServersSet
     TIMEOUT: ClassVar[float | None] = 120.0
 
     servers: dict[str, dict[str, Any]]
@@ -170,7 +169,6 @@ class McpCall(Verb[McpCallResult], frozen=True, kw_only=True, tag="mcp_call"):
     fails; but with a deadline or with files that is told in the answer's `staging`.
     """
 
-    ANSWER: ClassVar[type[Answer]] = McpCallResult
     TIMEOUT: ClassVar[float | None] = CALL_TIME + MARGIN
     FIELD_CAPABILITIES: ClassVar[Mapping[str, str]] = {
         "result_not_for_model": "mcp_call_result_not_for_model_v1",
@@ -207,7 +205,7 @@ class ResourceContents(Part, frozen=True, kw_only=True):
 class McpResource(Answer, frozen=True, kw_only=True):
     """A resource of a tool server."""
 
-    READERS: ClassVar[Readers] = {"contents": many(ResourceContents)}
+    READERS: ClassVar[Readers] = {"contents": many_objects(ResourceContents)}
 
     contents: list[ResourceContents] = []
 
@@ -215,7 +213,6 @@ class McpResource(Answer, frozen=True, kw_only=True):
 class McpReadResource(Verb[McpResource], frozen=True, kw_only=True, tag="mcp_read_resource"):
     """Read a user interface (`ui://...`) that an external tool server offers."""
 
-    ANSWER: ClassVar[type[Answer]] = McpResource
     TIMEOUT: ClassVar[float | None] = 120.0
     CAPABILITY: ClassVar[str | None] = "mcp_read_resource_v1"
 
@@ -241,8 +238,6 @@ class SetMcpPermissionModeOverride(
     Verb[OverrideSet], frozen=True, kw_only=True, tag="set_mcp_permission_mode_override"
 ):
     """Give the tools of one server a permission mode of their own."""
-
-    ANSWER: ClassVar[type[Answer]] = OverrideSet
 
     server_name: Text = field(name="serverName")
     mode: Literal["default", "auto"] | None

@@ -6,8 +6,8 @@ from typing import ClassVar, Literal
 
 from msgspec import UNSET, UnsetType
 
-from steersman.control.checks import Count, Text
-from steersman.control.verbs import Answer, Part, Readers, Verb, many
+from steersman._struct import Readers, many_objects
+from steersman.control.verbs import Answer, Count, Part, Text, Verb
 
 __all__ = [
     "ListModels",
@@ -41,15 +41,13 @@ class ModelInfo(Part, frozen=True, kw_only=True):
 class Models(Answer, frozen=True, kw_only=True):
     """The models that this account may use."""
 
-    READERS: ClassVar[Readers] = {"models": many(ModelInfo)}
+    READERS: ClassVar[Readers] = {"models": many_objects(ModelInfo)}
 
     models: list[ModelInfo] = []
 
 
 class ListModels(Verb[Models], frozen=True, kw_only=True, tag="list_models"):
     """Ask which models there are."""
-
-    ANSWER: ClassVar[type[Answer]] = Models
 
 
 class ModelSet(Answer, frozen=True, kw_only=True):
@@ -60,8 +58,6 @@ class ModelSet(Answer, frozen=True, kw_only=True):
 
 class SetModel(Verb[ModelSet], frozen=True, kw_only=True, tag="set_model"):
     """Use another model from the next API call on; a wrong name shows only then."""
-
-    ANSWER: ClassVar[type[Answer]] = ModelSet
 
     model: Text | None
     """An alias, or a full name; `None` is the default one."""

@@ -6,7 +6,8 @@ from typing import Any, ClassVar, Literal
 
 from msgspec import field
 
-from steersman.control.verbs import Answer, Part, Readers, Verb, many
+from steersman._struct import Readers, many_objects
+from steersman.control.verbs import Answer, Part, Verb
 
 __all__ = [
     "ListPermissionRules",
@@ -32,8 +33,6 @@ class SetPermissionMode(
     `bypassPermissions` is refused unless the CLI was started for it.
     """
 
-    ANSWER: ClassVar[type[Answer]] = PermissionModeSet
-
     mode: Literal["default", "acceptEdits", "auto", "bypassPermissions", "dontAsk", "plan"]
 
 
@@ -51,7 +50,7 @@ class PermissionRule(Part, frozen=True, kw_only=True):
 class PermissionState(Part, frozen=True, kw_only=True):
     """The rules in force, and where they hold."""
 
-    READERS: ClassVar[Readers] = {"rules": many(PermissionRule)}
+    READERS: ClassVar[Readers] = {"rules": many_objects(PermissionRule)}
 
     rules: list[PermissionRule] = []
     workspace_directories: list[dict[str, Any]] = []
@@ -70,5 +69,3 @@ class ListPermissionRules(
     Verb[PermissionRules], frozen=True, kw_only=True, tag="list_permission_rules"
 ):
     """Ask which rules are in force."""
-
-    ANSWER: ClassVar[type[Answer]] = PermissionRules

@@ -7,8 +7,7 @@ from typing import ClassVar, Literal
 
 from msgspec import field
 
-from steersman.control.checks import Text
-from steersman.control.verbs import Answer, Verb
+from steersman.control.verbs import Answer, Text, Verb
 
 __all__ = [
     "BinaryVersion",
@@ -40,7 +39,6 @@ class InterruptReceipt(Answer, frozen=True, kw_only=True):
 class Interrupt(Verb[InterruptReceipt], frozen=True, kw_only=True, tag="interrupt"):
     """Stop the turn under way."""
 
-    ANSWER: ClassVar[type[Answer]] = InterruptReceipt
     FIELD_CAPABILITIES: ClassVar[Mapping[str, str]] = {
         "cancel_queued": "interrupt_cancel_queued_v1"
     }
@@ -56,8 +54,6 @@ class Withdrawn(Answer, frozen=True, kw_only=True):
 
 class CancelAsyncMessage(Verb[Withdrawn], frozen=True, kw_only=True, tag="cancel_async_message"):
     """Take back a prompt that the CLI has queued."""
-
-    ANSWER: ClassVar[type[Answer]] = Withdrawn
 
     message_uuid: Text
 
@@ -93,8 +89,6 @@ class BinaryVersion(Answer, frozen=True, kw_only=True):
 class GetBinaryVersion(Verb[BinaryVersion], frozen=True, kw_only=True, tag="get_binary_version"):
     """Ask which CLI this is."""
 
-    ANSWER: ClassVar[type[Answer]] = BinaryVersion
-
 
 class SideAnswer(Answer, frozen=True, kw_only=True):
     """What the model says to a side question."""
@@ -107,7 +101,6 @@ class SideAnswer(Answer, frozen=True, kw_only=True):
 class SideQuestion(Verb[SideAnswer], frozen=True, kw_only=True, tag="side_question"):
     """Ask the model something about the conversation that is not to become part of it."""
 
-    ANSWER: ClassVar[type[Answer]] = SideAnswer
     TIMEOUT: ClassVar[float | None] = 300.0
 
     question: Text
@@ -124,7 +117,6 @@ class GenerateSessionTitle(
 ):
     """Have the model find a title for what is described."""
 
-    ANSWER: ClassVar[type[Answer]] = SessionTitle
     TIMEOUT: ClassVar[float | None] = 120.0
 
     description: Text
@@ -142,8 +134,6 @@ class PlanFound(Answer, frozen=True, kw_only=True):
 
 class GetPlan(Verb[PlanFound], frozen=True, kw_only=True, tag="get_plan"):
     """Ask for the plan that was written in plan mode."""
-
-    ANSWER: ClassVar[type[Answer]] = PlanFound
 
 
 class EndSession(Verb[Answer], frozen=True, kw_only=True, tag="end_session"):

@@ -6,7 +6,8 @@ from typing import Any, ClassVar, Literal
 
 from msgspec import field
 
-from steersman.control.verbs import Answer, Part, Readers, Verb, many
+from steersman._struct import Readers, many_objects
+from steersman.control.verbs import Answer, Part, Verb
 
 __all__ = [
     "ApplyFlagSettings",
@@ -33,7 +34,7 @@ class SettingsSource(Part, frozen=True, kw_only=True):
 class Settings(Answer, frozen=True, kw_only=True):
     """The settings in force, and where they come from."""
 
-    READERS: ClassVar[Readers] = {"sources": many(SettingsSource)}
+    READERS: ClassVar[Readers] = {"sources": many_objects(SettingsSource)}
 
     effective: dict[str, Any] = {}
     sources: list[SettingsSource] = []
@@ -46,8 +47,6 @@ class Settings(Answer, frozen=True, kw_only=True):
 
 class GetSettings(Verb[Settings], frozen=True, kw_only=True, tag="get_settings"):
     """Ask which settings are in force."""
-
-    ANSWER: ClassVar[type[Answer]] = Settings
 
 
 class ApplyFlagSettings(Verb[Answer], frozen=True, kw_only=True, tag="apply_flag_settings"):
@@ -102,9 +101,9 @@ class HooksListing(Answer, frozen=True, kw_only=True):
     """The hooks in settings and plugins; those of this process are not among them."""
 
     READERS: ClassVar[Readers] = {
-        "events": many(HookEventInfo),
-        "hooks": many(HookInfo),
-        "event_catalog": many(HookEventInfo),
+        "events": many_objects(HookEventInfo),
+        "hooks": many_objects(HookInfo),
+        "event_catalog": many_objects(HookEventInfo),
     }
 
     events: list[HookEventInfo] = []
@@ -119,5 +118,3 @@ class HooksListing(Answer, frozen=True, kw_only=True):
 
 class GetHooksListing(Verb[HooksListing], frozen=True, kw_only=True, tag="get_hooks_listing"):
     """Ask which hooks stand in settings and plugins, and which events there are."""
-
-    ANSWER: ClassVar[type[Answer]] = HooksListing

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 from msgspec import field
 
+from steersman._struct import Readers, many_objects
 from steersman.control.mcp import McpServerStatus
-from steersman.control.verbs import Answer, Part, Readers, Verb, many
+from steersman.control.verbs import Answer, Part, Verb
 
 __all__ = [
     "AgentInfo",
@@ -57,15 +58,13 @@ class PluginInfo(Part, frozen=True, kw_only=True):
 class SkillsReloaded(Answer, frozen=True, kw_only=True):
     """The skills that are there now."""
 
-    READERS: ClassVar[Readers] = {"skills": many(CommandInfo)}
+    READERS: ClassVar[Readers] = {"skills": many_objects(CommandInfo)}
 
     skills: list[CommandInfo] = []
 
 
 class ReloadSkills(Verb[SkillsReloaded], frozen=True, kw_only=True, tag="reload_skills"):
     """Read the skills' files again."""
-
-    ANSWER: ClassVar[type[Answer]] = SkillsReloaded
 
 
 class CacheImpact(Part, frozen=True, kw_only=True):
@@ -80,10 +79,10 @@ class PluginsReloaded(Answer, frozen=True, kw_only=True):
     """What there is after the plugins were read again."""
 
     READERS: ClassVar[Readers] = {
-        "commands": many(CommandInfo),
-        "agents": many(AgentInfo),
-        "plugins": many(PluginInfo),
-        "mcp_servers": many(McpServerStatus),
+        "commands": many_objects(CommandInfo),
+        "agents": many_objects(AgentInfo),
+        "plugins": many_objects(PluginInfo),
+        "mcp_servers": many_objects(McpServerStatus),
     }
 
     commands: list[CommandInfo] = []
@@ -99,7 +98,6 @@ class PluginsReloaded(Answer, frozen=True, kw_only=True):
 class ReloadPlugins(Verb[PluginsReloaded], frozen=True, kw_only=True, tag="reload_plugins"):
     """Read the plugins again."""
 
-    ANSWER: ClassVar[type[Answer]] = PluginsReloaded
     TIMEOUT: ClassVar[float | None] = 120.0
     FIELD_CAPABILITIES: ClassVar[Mapping[str, str]] = {
         "refuse_if_busy": "reload_plugins_refuse_if_busy_v1"
@@ -122,5 +120,3 @@ class OutputStyles(Answer, frozen=True, kw_only=True):
 
 class ReloadOutputStyles(Verb[OutputStyles], frozen=True, kw_only=True, tag="reload_output_styles"):
     """Read the output styles' files again."""
-
-    ANSWER: ClassVar[type[Answer]] = OutputStyles

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from msgspec import field
 
-from steersman.control.checks import Text
-from steersman.control.verbs import Answer, Verb
+from steersman.control.verbs import Answer, Text, Verb
 
 __all__ = ["BackgroundTasks", "Backgrounded", "GetTaskOutput", "StopTask", "TaskOutput"]
 
@@ -31,8 +28,6 @@ class BackgroundTasks(Verb[Backgrounded], frozen=True, kw_only=True, tag="backgr
     A shell can be reached only some seconds after its start.
     """
 
-    ANSWER: ClassVar[type[Answer]] = Backgrounded
-
     tool_use_id: Text | None = None
 
 
@@ -46,7 +41,5 @@ class TaskOutput(Answer, frozen=True, kw_only=True):
 
 class GetTaskOutput(Verb[TaskOutput], frozen=True, kw_only=True, tag="get_task_output"):
     """Read what a background shell has written; refused for subagents."""
-
-    ANSWER: ClassVar[type[Answer]] = TaskOutput
 
     task_id: Text

@@ -8,38 +8,40 @@ itself. Tools have their classes in `steersman.messages.builtin`, the API's own 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from steersman.messages import (
+    accessors,
+    content,
+    limits,
+    notes,
+    parsing,
+    server_tools,
+    system,
+    tasks,
+    transcripts,
+    turns,
+    usage,
+)
+from steersman.messages.accessors import *
+from steersman.messages.content import *
+from steersman.messages.limits import *
+from steersman.messages.notes import *
+from steersman.messages.parsing import *
+from steersman.messages.server_tools import *
+from steersman.messages.system import *
+from steersman.messages.tasks import *
+from steersman.messages.transcripts import *
+from steersman.messages.turns import *
+from steersman.messages.usage import *
 
-from steersman._lazy import by_room
-
-if TYPE_CHECKING:
-    from steersman.messages.content import *
-    from steersman.messages.hook_runs import *
-    from steersman.messages.limits import *
-    from steersman.messages.notes import *
-    from steersman.messages.parsing import *
-    from steersman.messages.reading import *
-    from steersman.messages.server_tools import *
-    from steersman.messages.system import *
-    from steersman.messages.tasks import *
-    from steersman.messages.transcripts import *
-    from steersman.messages.turns import *
-    from steersman.messages.usage import *
-
-    __all__: list[str]
-else:
-    __getattr__, __dir__ = by_room(
-        __name__,
-        "content",
-        "hook_runs",
-        "limits",
-        "notes",
-        "parsing",
-        "reading",
-        "server_tools",
-        "system",
-        "tasks",
-        "transcripts",
-        "turns",
-        "usage",
-    )
+__all__: list[str] = []
+__all__ += accessors.__all__
+__all__ += content.__all__
+__all__ += limits.__all__
+__all__ += notes.__all__
+__all__ += parsing.__all__
+__all__ += server_tools.__all__
+__all__ += system.__all__
+__all__ += tasks.__all__
+__all__ += transcripts.__all__
+__all__ += turns.__all__
+__all__ += usage.__all__

@@ -9,9 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from steersman import _json
-from steersman._values import MISFITS, Wire
+from steersman._json import JsonDict
+from steersman._struct import CONVERT_ERRORS, SOURCE, Path, WireStruct, set_source
 from steersman.messages.server_tools import ServerBlock
 
 if TYPE_CHECKING:
@@ -34,27 +36,27 @@ __all__ = [
 ]
 
 
-class TextBlock(Wire, frozen=True, kw_only=True, tag="text"):
+class TextBlock(WireStruct, frozen=True, kw_only=True, tag="text"):
     """Plain prose."""
 
     text: str = ""
     citations: list[dict[str, Any]] | None = None
 
 
-class ThinkingBlock(Wire, frozen=True, kw_only=True, tag="thinking"):
+class ThinkingBlock(WireStruct, frozen=True, kw_only=True, tag="thinking"):
     """The model's reasoning, with the signature that proves it unedited."""
 
     thinking: str = ""
     signature: str = ""
 
 
-class RedactedThinkingBlock(Wire, frozen=True, kw_only=True, tag="redacted_thinking"):
+class RedactedThinkingBlock(WireStruct, frozen=True, kw_only=True, tag="redacted_thinking"):
     """Reasoning that only the API can read."""
 
     data: str = ""
 
 
-class ToolUseBlock(Wire, frozen=True, kw_only=True, tag="tool_use"):
+class ToolUseBlock(WireStruct, frozen=True, kw_only=True, tag="tool_use"):
     """The model asks for a tool."""
 
     id: str = ""
@@ -70,10 +72,10 @@ class ToolUseBlock(Wire, frozen=True, kw_only=True, tag="tool_use"):
         from steersman.messages.builtin import typed_input  # noqa: PLC0415
 
         found = typed_input(self.name, self.input)
-        return found if isinstance(found, dict) else found.came_from((self, ("input",)))
+        return found if isinstance(found, dict) else set_source(found, (self, ("input",)))
 
 
-class ToolResultBlock(Wire, frozen=True, kw_only=True, tag="tool_result"):
+class ToolResultBlock(WireStruct, frozen=True, kw_only=True, tag="tool_result"):
     """What a tool gave back."""
 
     tool_use_id: str = ""
@@ -81,13 +83,13 @@ class ToolResultBlock(Wire, frozen=True, kw_only=True, tag="tool_result"):
     is_error: bool | None = None
 
 
-class ImageBlock(Wire, frozen=True, kw_only=True, tag="image"):
+class ImageBlock(WireStruct, frozen=True, kw_only=True, tag="image"):
     """A picture, inline or by reference."""
 
     source: dict[str, Any] = {}
 
 
-class DocumentBlock(Wire, frozen=True, kw_only=True, tag="document"):
+class DocumentBlock(WireStruct, frozen=True, kw_only=True, tag="document"):
     """A document, inline or by reference."""
 
     source: dict[str, Any] = {}
@@ -96,7 +98,7 @@ class DocumentBlock(Wire, frozen=True, kw_only=True, tag="document"):
     citations: dict[str, Any] | None = None
 
 
-class SearchResultBlock(Wire, frozen=True, kw_only=True, tag="search_result"):
+class SearchResultBlock(WireStruct, frozen=True, kw_only=True, tag="search_result"):
     """Something found, given to the model so that it can cite it."""
 
     source: str = ""
@@ -105,23 +107,23 @@ class SearchResultBlock(Wire, frozen=True, kw_only=True, tag="search_result"):
     citations: dict[str, Any] | None = None
 
 
-class ContainerUploadBlock(Wire, frozen=True, kw_only=True, tag="container_upload"):
+class ContainerUploadBlock(WireStruct, frozen=True, kw_only=True, tag="container_upload"):
     """A file put where the API runs code."""
 
     file_id: str = ""
 
 
-class CompactionBlock(Wire, frozen=True, kw_only=True, tag="compaction"):
+class CompactionBlock(WireStruct, frozen=True, kw_only=True, tag="compaction"):
     """The API summed up what was said before."""
 
     content: str | None = None
 
 
-class FallbackBlock(Wire, frozen=True, kw_only=True, tag="fallback"):
+class FallbackBlock(WireStruct, frozen=True, kw_only=True, tag="fallback"):
     """From here on another model answers; `raw` has the whole."""
 
 
-class UnknownBlock(Wire, frozen=True, kw_only=True):
+class UnknownBlock(WireStruct, frozen=True, kw_only=True):
     """A block newer than this release; `raw` has it whole."""
 
     type: str = ""
@@ -145,13 +147,12 @@ Block = KnownBlock | UnknownBlock
 """Every block, told apart by `type`."""
 
 
-def adopt_blocks(
-    blocks: str | list[KnownBlock], root: bytes | dict[str, Any], path: tuple[str | int, ...]
-) -> None:
-    """Tell each of `blocks` that it stands in the list at `path` inside `root`."""
+def set_places(blocks: str | list[KnownBlock], root: bytes | JsonDict, path: Path) -> None:
+    """Set the source of each of `blocks`, which are the list at `path` inside `root`."""
+    # No block holds other values, so there is nothing to link inside one.
     if type(blocks) is list:
         for position, block in enumerate(blocks):
-            block.stands_at(root, (*path, position))
+            force_setattr(block, SOURCE, (root, (*path, position)))
 
 
 def read_blocks(found: Any) -> list[list[Block]]:
@@ -162,6 +163,6 @@ def read_blocks(found: Any) -> list[list[Block]]:
 def _read_block(found: Any) -> Block:
     try:
         return cast("Block", msgspec.convert(found, KnownBlock))
-    except MISFITS:
+    except CONVERT_ERRORS:
         kind = found.get("type") if _json.is_object(found) else None
         return UnknownBlock(type=kind if isinstance(kind, str) else "")

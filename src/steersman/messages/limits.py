@@ -6,9 +6,8 @@ from typing import Any
 
 from msgspec import field
 
-from steersman._values import Wire
-from steersman.messages.lines import MessageWire
-from steersman.messages.nesting import adopt_inside
+from steersman._struct import WireStruct
+from steersman.messages.base import MessageWire
 from steersman.messages.system import SystemWire
 
 __all__ = [
@@ -33,7 +32,7 @@ class ApiRetry(SystemWire, frozen=True, kw_only=True, tag="api_retry"):
     no_response: bool | None = None
 
 
-class RateLimitInfo(Wire, frozen=True, kw_only=True, rename="camel"):
+class RateLimitInfo(WireStruct, frozen=True, kw_only=True, rename="camel"):
     """How much of a plan's limit is used, and when it is whole again."""
 
     status: str = ""
@@ -60,10 +59,6 @@ class RateLimitEvent(MessageWire, frozen=True, kw_only=True, tag="rate_limit_eve
     rate_limit_info: RateLimitInfo = field(default_factory=RateLimitInfo)
     session_id: str = ""
     uuid: str | None = None
-
-    def adopt(self) -> None:
-        """The numbers stand in `rate_limit_info`."""
-        adopt_inside(self)
 
 
 class ModelRefusalFallback(SystemWire, frozen=True, kw_only=True, tag="model_refusal_fallback"):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from steersman._values import Wire
-from steersman.messages.nesting import Reader, adopt_inside, many
+from steersman._struct import Readers, WireStruct, many
 from steersman.messages.system import SystemWire
 
 __all__ = [
+    "HookMessage",
+    "HookProgress",
+    "HookResponse",
+    "HookStarted",
     "Informational",
     "LocalCommandOutput",
     "Memory",
@@ -45,7 +47,7 @@ class LocalCommandOutput(SystemWire, frozen=True, kw_only=True, tag="local_comma
     content: str = ""
 
 
-class Memory(Wire, frozen=True, kw_only=True):
+class Memory(WireStruct, frozen=True, kw_only=True):
     """Something kept from another session."""
 
     path: str | None = None
@@ -56,14 +58,45 @@ class Memory(Wire, frozen=True, kw_only=True):
 class MemoryRecall(SystemWire, frozen=True, kw_only=True, tag="memory_recall"):
     """What the CLI remembered for this turn."""
 
-    READERS: ClassVar[Mapping[str, Reader]] = {"memories": many(Memory)}
+    READERS: ClassVar[Readers] = {"memories": many(Memory)}
 
     mode: str = ""
     memories: list[Memory] = []
 
-    def adopt(self) -> None:
-        """Each stands in `memories`."""
-        adopt_inside(self)
-
 
 NoteMessage = Informational | Notification | LocalCommandOutput | MemoryRecall
+
+
+class HookStarted(SystemWire, frozen=True, kw_only=True, tag="hook_started"):
+    """A hook began."""
+
+    hook_id: str = ""
+    hook_name: str = ""
+    hook_event: str = ""
+
+
+class HookProgress(SystemWire, frozen=True, kw_only=True, tag="hook_progress"):
+    """What a hook has printed so far."""
+
+    hook_id: str = ""
+    hook_name: str = ""
+    hook_event: str = ""
+    stdout: str = ""
+    stderr: str = ""
+    output: str = ""
+
+
+class HookResponse(SystemWire, frozen=True, kw_only=True, tag="hook_response"):
+    """A hook ended."""
+
+    hook_id: str = ""
+    hook_name: str = ""
+    hook_event: str = ""
+    output: str = ""
+    stdout: str = ""
+    stderr: str = ""
+    exit_code: int | None = None
+    outcome: str = ""
+
+
+HookMessage = HookStarted | HookProgress | HookResponse

@@ -9,19 +9,26 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from steersman import _json
-from steersman._values import SOURCE, UNFIT, Wire, decoder_of, read, source_of
+from steersman._struct import (
+    DECODE_ERRORS,
+    SOURCE,
+    WireStruct,
+    by_tag,
+    decoder_of,
+    read,
+    set_source,
+    source_of,
+)
 from steersman.errors import UsageError
-from steersman.messages.hook_runs import HookMessage
+from steersman.messages.base import LINE, MessageWire, line_of
 from steersman.messages.limits import LimitMessage
-from steersman.messages.lines import MessageWire, line_of
-from steersman.messages.nesting import by_tag
-from steersman.messages.notes import NoteMessage
+from steersman.messages.notes import HookMessage, NoteMessage
 from steersman.messages.system import SystemMessage, SystemWire
 from steersman.messages.tasks import TaskMessage
 from steersman.messages.transcripts import TranscriptMessage
-from steersman.messages.turns import Assistant, StreamEvent, TurnMessage
+from steersman.messages.turns import Assistant, StreamEvent, TurnMessage, set_line
 
-__all__ = ["Message", "UnknownMessage", "from_json", "parse_message", "parse_piece", "to_json"]
+__all__ = ["Message", "UnknownMessage", "from_json", "parse_message", "to_json"]
 
 
 class UnknownMessage(MessageWire, frozen=True, kw_only=True):
@@ -43,7 +50,7 @@ KnownMessage = (
 Message = KnownMessage | UnknownMessage
 """Every message, told apart by `type`; those of type `system` by `subtype`."""
 
-_CLASSES: tuple[type[Wire], ...] = get_args(KnownMessage)
+_CLASSES: tuple[type[WireStruct], ...] = get_args(KnownMessage)
 _BY_TYPE = by_tag(cls for cls in _CLASSES if not issubclass(cls, SystemWire))
 _BY_SUBTYPE = by_tag(cls for cls in _CLASSES if issubclass(cls, SystemWire))
 
@@ -58,10 +65,10 @@ _kind = msgspec.json.Decoder(_Kind)
 _BY_BEGINNING = {b'{"type":"%s",' % tag.encode(): cls for tag, cls in _BY_TYPE.items()}
 """The CLI writes the type first: the class of such a line is known by a look at its beginning."""
 LONGEST = max(map(len, _BY_BEGINNING))
-PIECE, SPEECH = b'{"type":"stream_even', b'{"type":"assistant",'
-_read_piece = msgspec.json.Decoder(StreamEvent).decode
-read_speech = msgspec.json.Decoder(Assistant).decode
-"""The message on a line of the assistant's, strictly; `stands_on` has yet to tell its parts."""
+STREAM_EVENT, ASSISTANT = b'{"type":"stream_even', b'{"type":"assistant",'
+_read_stream_event = msgspec.json.Decoder(StreamEvent).decode
+read_assistant = msgspec.json.Decoder(Assistant).decode
+"""Decode an assistant line strictly. The caller calls `set_line` when the message is first read."""
 
 
 def parse_message(line: bytes | dict[str, Any]) -> Message:
@@ -73,36 +80,41 @@ def parse_message(line: bytes | dict[str, Any]) -> Message:
         line = _json.dumps(line)
     try:
         beginning = line[:20]
-        if beginning == PIECE:
-            # Most of what comes is pieces, and nothing inside one needs to know where it stands.
-            piece = _read_piece(line)
-            force_setattr(piece, SOURCE, line)
-            return piece
-        if beginning == SPEECH:
-            speech = read_speech(line)
-            speech.stands_on(line)
-            return speech
+        if beginning == STREAM_EVENT:
+            # Most lines are of this type, and they hold no values that need a source.
+            event = _read_stream_event(line)
+            force_setattr(event, SOURCE, line)
+            return event
+        if beginning == ASSISTANT:
+            message = read_assistant(line)
+            set_line(message, line)
+            return message
         cls = _BY_BEGINNING.get(line[: line.find(b",", 0, LONGEST) + 1])
         if cls is not None:
-            return cast("Message", decoder_of(cls).decode(line).came_from(line))
-    except UNFIT:
+            return cast("Message", set_source(decoder_of(cls).decode(line), line))
+    except DECODE_ERRORS:
         pass
     try:
         return cast("Message", read(_class_of(line), line))
     except _json.TooDeep:
-        return UnknownMessage(type="too deep").came_on(line)
+        unreadable = UnknownMessage(type="too deep")
+        force_setattr(unreadable, LINE, line)
+        return set_source(unreadable, {})
     except ValueError:
         raise UsageError("line", line, "one JSON object") from None
 
 
-def parse_piece(line: bytes) -> Message:
-    """The same for what is most likely a piece of a message, and begins as one."""
+def parse_stream_event(line: bytes) -> Message:
+    """Return the message on a line that begins as a `stream_event` does.
+
+    The result of `parse_message(line)`, without a look at the type of the line.
+    """
     try:
-        piece = _read_piece(line)
-    except UNFIT:
+        event = _read_stream_event(line)
+    except DECODE_ERRORS:
         return parse_message(line)
-    force_setattr(piece, SOURCE, line)
-    return piece
+    force_setattr(event, SOURCE, line)
+    return event
 
 
 def to_json(message: Message) -> bytes:
@@ -116,10 +128,10 @@ def from_json(line: bytes) -> Message:
     return parse_message(line)
 
 
-def _class_of(line: bytes) -> type[Wire]:
+def _class_of(line: bytes) -> type[WireStruct]:
     try:
         kind = _kind.decode(line)
-    except UNFIT:
+    except DECODE_ERRORS:
         kind = _loose_kind(_json.loads(line))
     if kind.type == "system":
         return _BY_SUBTYPE.get(kind.subtype or "", UnknownMessage)
@@ -140,7 +152,7 @@ def _plain(value: Any) -> Any:
         return [_plain(each) for each in value]
     if _json.is_object(value):
         return {name: _plain(each) for name, each in value.items()}
-    if not isinstance(value, Wire):
+    if not isinstance(value, WireStruct):
         return value
     if source_of(value) is not None:
         return value.raw

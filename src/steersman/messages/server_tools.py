@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from steersman._values import Wire
+from steersman._struct import WireStruct
 
 __all__ = [
     "AdvisorToolResultBlock",
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 
-class ServerToolUseBlock(Wire, frozen=True, kw_only=True, tag="server_tool_use"):
+class ServerToolUseBlock(WireStruct, frozen=True, kw_only=True, tag="server_tool_use"):
     """The model uses a tool of the API; nobody needs to answer."""
 
     id: str = ""
@@ -33,7 +33,7 @@ class ServerToolUseBlock(Wire, frozen=True, kw_only=True, tag="server_tool_use")
     input: dict[str, Any] = {}
 
 
-class ServerToolResult(Wire, frozen=True, kw_only=True):
+class ServerToolResult(WireStruct, frozen=True, kw_only=True):
     """What every result of a tool of the API has."""
 
     tool_use_id: str = ""
@@ -82,7 +82,7 @@ class ToolSearchToolResultBlock(
     """The tools that a search among them found."""
 
 
-class McpToolUseBlock(Wire, frozen=True, kw_only=True, tag="mcp_tool_use"):
+class McpToolUseBlock(WireStruct, frozen=True, kw_only=True, tag="mcp_tool_use"):
     """The model uses a tool of an MCP server that the API is connected to."""
 
     id: str = ""
@@ -91,7 +91,7 @@ class McpToolUseBlock(Wire, frozen=True, kw_only=True, tag="mcp_tool_use"):
     input: dict[str, Any] = {}
 
 
-class McpToolResultBlock(Wire, frozen=True, kw_only=True, tag="mcp_tool_result"):
+class McpToolResultBlock(WireStruct, frozen=True, kw_only=True, tag="mcp_tool_result"):
     """What such a server gave back."""
 
     tool_use_id: str = ""

@@ -12,8 +12,7 @@ from typing import Any, ClassVar, cast, get_args
 import msgspec
 
 from steersman import _json
-from steersman._values import MISFITS, Wire, read_leniently
-from steersman.messages.nesting import Reader, adopt_inside, by_tag
+from steersman._struct import CONVERT_ERRORS, Readers, WireStruct, by_tag, read_leniently
 
 __all__ = [
     "ApiEvent",
@@ -37,43 +36,43 @@ __all__ = [
 ]
 
 
-class TextDelta(Wire, frozen=True, kw_only=True, tag="text_delta"):
+class TextDelta(WireStruct, frozen=True, kw_only=True, tag="text_delta"):
     """More prose."""
 
     text: str = ""
 
 
-class InputJsonDelta(Wire, frozen=True, kw_only=True, tag="input_json_delta"):
+class InputJsonDelta(WireStruct, frozen=True, kw_only=True, tag="input_json_delta"):
     """More of a tool's input, as JSON that is not whole yet."""
 
     partial_json: str = ""
 
 
-class CitationsDelta(Wire, frozen=True, kw_only=True, tag="citations_delta"):
+class CitationsDelta(WireStruct, frozen=True, kw_only=True, tag="citations_delta"):
     """One more place that the prose refers to."""
 
     citation: dict[str, Any] = {}
 
 
-class ThinkingDelta(Wire, frozen=True, kw_only=True, tag="thinking_delta"):
+class ThinkingDelta(WireStruct, frozen=True, kw_only=True, tag="thinking_delta"):
     """More reasoning."""
 
     thinking: str = ""
 
 
-class SignatureDelta(Wire, frozen=True, kw_only=True, tag="signature_delta"):
+class SignatureDelta(WireStruct, frozen=True, kw_only=True, tag="signature_delta"):
     """The signature under the reasoning."""
 
     signature: str = ""
 
 
-class CompactionDelta(Wire, frozen=True, kw_only=True, tag="compaction_delta"):
+class CompactionDelta(WireStruct, frozen=True, kw_only=True, tag="compaction_delta"):
     """More of a summary of what was said before."""
 
     content: str | None = None
 
 
-class UnknownDelta(Wire, frozen=True, kw_only=True):
+class UnknownDelta(WireStruct, frozen=True, kw_only=True):
     """A piece newer than this release; `raw` has it whole."""
 
     type: str = ""
@@ -85,13 +84,13 @@ KnownDelta = (
 Delta = KnownDelta | UnknownDelta
 
 
-class MessageStart(Wire, frozen=True, kw_only=True, tag="message_start"):
+class MessageStart(WireStruct, frozen=True, kw_only=True, tag="message_start"):
     """An answer begins; this is its head."""
 
     message: dict[str, Any] = {}
 
 
-class ContentBlockStart(Wire, frozen=True, kw_only=True, tag="content_block_start"):
+class ContentBlockStart(WireStruct, frozen=True, kw_only=True, tag="content_block_start"):
     """A block begins, empty."""
 
     index: int = 0
@@ -103,41 +102,37 @@ def read_delta(found: Any) -> list[Delta]:
     return [_read(_DELTAS, UnknownDelta, found)]
 
 
-class ContentBlockDelta(Wire, frozen=True, kw_only=True, tag="content_block_delta"):
+class ContentBlockDelta(WireStruct, frozen=True, kw_only=True, tag="content_block_delta"):
     """A block grows."""
 
-    READERS: ClassVar[Mapping[str, Reader]] = {"delta": read_delta}
+    READERS: ClassVar[Readers] = {"delta": read_delta}
 
     index: int = 0
     delta: KnownDelta = msgspec.field(default_factory=TextDelta)
 
-    def adopt(self) -> None:
-        """The piece stands in `delta`."""
-        adopt_inside(self)
 
-
-class ContentBlockStop(Wire, frozen=True, kw_only=True, tag="content_block_stop"):
+class ContentBlockStop(WireStruct, frozen=True, kw_only=True, tag="content_block_stop"):
     """A block is whole."""
 
     index: int = 0
 
 
-class MessageDelta(Wire, frozen=True, kw_only=True, tag="message_delta"):
+class MessageDelta(WireStruct, frozen=True, kw_only=True, tag="message_delta"):
     """Why the answer ends, and the tokens so far."""
 
     delta: dict[str, Any] = {}
     usage: dict[str, Any] = {}
 
 
-class MessageStop(Wire, frozen=True, kw_only=True, tag="message_stop"):
+class MessageStop(WireStruct, frozen=True, kw_only=True, tag="message_stop"):
     """The answer is whole."""
 
 
-class Ping(Wire, frozen=True, kw_only=True, tag="ping"):
+class Ping(WireStruct, frozen=True, kw_only=True, tag="ping"):
     """The API is still there."""
 
 
-class UnknownEvent(Wire, frozen=True, kw_only=True):
+class UnknownEvent(WireStruct, frozen=True, kw_only=True):
     """An event newer than this release; `raw` has it whole."""
 
     type: str = ""
@@ -163,11 +158,11 @@ def read_event(found: dict[str, Any]) -> ApiEvent:
     return cast("ApiEvent", _read(_EVENTS, UnknownEvent, found))
 
 
-def _read(classes: Mapping[str, type[Wire]], otherwise: type[Wire], found: Any) -> Any:
+def _read(classes: Mapping[str, type[WireStruct]], otherwise: type[WireStruct], found: Any) -> Any:
     place = found if _json.is_object(found) else {}
     kind = place.get("type")
     cls = classes.get(kind, otherwise) if isinstance(kind, str) else otherwise
     try:
         return msgspec.convert(place, cls)
-    except MISFITS:
+    except CONVERT_ERRORS:
         return read_leniently(cls, place)

@@ -12,14 +12,12 @@ To add one, write its class in the file of its topic and name it in that file's 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from msgspec import field
 
-from steersman._values import Wire
-from steersman.messages.lines import MessageWire
-from steersman.messages.nesting import Reader, adopt_inside, many
+from steersman._struct import Readers, WireStruct, many
+from steersman.messages.base import MessageWire
 
 __all__ = [
     "CommandsChanged",
@@ -109,7 +107,7 @@ class ThinkingTokens(SystemWire, frozen=True, kw_only=True, tag="thinking_tokens
     user_message_uuid: str | None = None
 
 
-class SlashCommand(Wire, frozen=True, kw_only=True, rename="camel"):
+class SlashCommand(WireStruct, frozen=True, kw_only=True, rename="camel"):
     """A command that a prompt may begin with."""
 
     name: str = ""
@@ -122,13 +120,9 @@ class SlashCommand(Wire, frozen=True, kw_only=True, rename="camel"):
 class CommandsChanged(SystemWire, frozen=True, kw_only=True, tag="commands_changed"):
     """These are the slash commands now, all of them."""
 
-    READERS: ClassVar[Mapping[str, Reader]] = {"commands": many(SlashCommand)}
+    READERS: ClassVar[Readers] = {"commands": many(SlashCommand)}
 
     commands: list[SlashCommand] = []
-
-    def adopt(self) -> None:
-        """Each stands in `commands`."""
-        adopt_inside(self)
 
 
 class ControlRequestProgress(SystemWire, frozen=True, kw_only=True, tag="control_request_progress"):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from steersman._values import Wire
-from steersman.messages.nesting import Reader, adopt_inside, many, one
+from steersman._struct import Readers, WireStruct, many, one
 from steersman.messages.system import SystemWire
 
 __all__ = [
@@ -21,7 +19,7 @@ __all__ = [
 ]
 
 
-class TaskUsage(Wire, frozen=True, kw_only=True):
+class TaskUsage(WireStruct, frozen=True, kw_only=True):
     """What a task took so far."""
 
     total_tokens: int = 0
@@ -29,7 +27,7 @@ class TaskUsage(Wire, frozen=True, kw_only=True):
     duration_ms: float = 0
 
 
-class McpResourceLink(Wire, frozen=True, kw_only=True, rename="camel"):
+class McpResourceLink(WireStruct, frozen=True, kw_only=True, rename="camel"):
     """Where a tool server keeps something that a task made."""
 
     uri: str = ""
@@ -62,7 +60,7 @@ class TaskStarted(SystemWire, frozen=True, kw_only=True, tag="task_started"):
 class TaskProgress(SystemWire, frozen=True, kw_only=True, tag="task_progress"):
     """A subagent did something."""
 
-    READERS: ClassVar[Mapping[str, Reader]] = {"usage": one(TaskUsage)}
+    READERS: ClassVar[Readers] = {"usage": one(TaskUsage)}
 
     task_id: str = ""
     run_id: str | None = None
@@ -72,11 +70,6 @@ class TaskProgress(SystemWire, frozen=True, kw_only=True, tag="task_progress"):
     usage: TaskUsage | None = None
     last_tool_name: str | None = None
     summary: str | None = None
-
-    def adopt(self) -> None:
-        """The numbers stand in `usage`."""
-        if self.usage is not None:
-            self.usage.came_from((self, ("usage",)))
 
 
 class TaskUpdated(SystemWire, frozen=True, kw_only=True, tag="task_updated"):
@@ -90,7 +83,7 @@ class TaskUpdated(SystemWire, frozen=True, kw_only=True, tag="task_updated"):
 class TaskNotification(SystemWire, frozen=True, kw_only=True, tag="task_notification"):
     """A task ended; a turn nobody asked for may follow."""
 
-    READERS: ClassVar[Mapping[str, Reader]] = {
+    READERS: ClassVar[Readers] = {
         "usage": one(TaskUsage),
         "resource_links": many(McpResourceLink),
     }
@@ -106,10 +99,6 @@ class TaskNotification(SystemWire, frozen=True, kw_only=True, tag="task_notifica
     resource_links: list[McpResourceLink] = []
     skip_transcript: bool | None = None
     ambient: bool | None = None
-
-    def adopt(self) -> None:
-        """The numbers stand in `usage`, links in `resource_links`."""
-        adopt_inside(self)
 
 
 class BackgroundTasksChanged(SystemWire, frozen=True, kw_only=True, tag="background_tasks_changed"):

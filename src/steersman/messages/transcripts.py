@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from msgspec import field
 
-from steersman._values import Wire
-from steersman.messages.lines import MessageWire
-from steersman.messages.nesting import Reader, adopt_inside, many
+from steersman._struct import Readers, WireStruct, many
+from steersman.messages.base import MessageWire
 from steersman.messages.system import SystemWire
 
 __all__ = [
@@ -45,14 +43,14 @@ class SessionWritesLost(SystemWire, frozen=True, kw_only=True, tag="session_writ
     transcript_session_ids: list[str] | None = None
 
 
-class PersistedFile(Wire, frozen=True, kw_only=True):
+class PersistedFile(WireStruct, frozen=True, kw_only=True):
     """A file that is kept."""
 
     filename: str = ""
     file_id: str = ""
 
 
-class UnpersistedFile(Wire, frozen=True, kw_only=True):
+class UnpersistedFile(WireStruct, frozen=True, kw_only=True):
     """A file that could not be kept."""
 
     filename: str = ""
@@ -62,7 +60,7 @@ class UnpersistedFile(Wire, frozen=True, kw_only=True):
 class FilesPersisted(SystemWire, frozen=True, kw_only=True, tag="files_persisted"):
     """Files of a hosted session are kept, or not."""
 
-    READERS: ClassVar[Mapping[str, Reader]] = {
+    READERS: ClassVar[Readers] = {
         "files": many(PersistedFile),
         "failed": many(UnpersistedFile),
     }
@@ -70,10 +68,6 @@ class FilesPersisted(SystemWire, frozen=True, kw_only=True, tag="files_persisted
     files: list[PersistedFile] = []
     failed: list[UnpersistedFile] = []
     processed_at: str = ""
-
-    def adopt(self) -> None:
-        """Each stands in `files` or in `failed`."""
-        adopt_inside(self)
 
 
 TranscriptMessage = TranscriptMirror | MirrorError | SessionWritesLost | FilesPersisted

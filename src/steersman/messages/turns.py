@@ -5,23 +5,21 @@ To add one, write its class here and name it in the union below.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import field
 from msgspec.structs import force_setattr
 
-from steersman._values import SOURCE, Wire
+from steersman._struct import SOURCE, Readers, WireStruct, named, one, place_of, set_source
+from steersman.messages.base import MessageWire
 from steersman.messages.content import (
     Block,
     KnownBlock,
     TextBlock,
     ToolUseBlock,
-    adopt_blocks,
     read_blocks,
+    set_places,
 )
-from steersman.messages.lines import MessageWire
-from steersman.messages.nesting import Reader, named, one
 from steersman.messages.usage import ContextUsage, ModelUsage, Usage, UsageReport
 
 if TYPE_CHECKING:
@@ -48,7 +46,7 @@ BODY, USAGE = ("message",), ("message", "usage")
 """Where the body of an assistant's message stands on its line, and its tokens."""
 
 
-class MessageOrigin(Wire, frozen=True, kw_only=True, rename="camel"):
+class MessageOrigin(WireStruct, frozen=True, kw_only=True, rename="camel"):
     """Who a prompt came from, when it was not the one who opened the session."""
 
     kind: str = ""
@@ -65,24 +63,19 @@ class MessageOrigin(Wire, frozen=True, kw_only=True, rename="camel"):
     run_id: str | None = None
 
 
-class UserBody(Wire, frozen=True, kw_only=True):
+class UserBody(WireStruct, frozen=True, kw_only=True):
     """The inside of a `User` message."""
 
-    READERS: ClassVar[Mapping[str, Reader]] = {"content": read_blocks}
+    READERS: ClassVar[Readers] = {"content": read_blocks}
 
     content: str | list[KnownBlock] = ""
     role: str = "user"
-
-    def adopt(self) -> None:
-        """Blocks stand in `content`."""
-        root, path = self.place
-        adopt_blocks(self.content, root, (*path, "content"))
 
 
 class User(MessageWire, frozen=True, kw_only=True, tag="user"):
     """Something said to the model, by a person, by a tool, or by the CLI itself."""
 
-    READERS: ClassVar[Mapping[str, Reader]] = {"origin": one(MessageOrigin)}
+    READERS: ClassVar[Readers] = {"origin": one(MessageOrigin)}
 
     message: UserBody = field(default_factory=UserBody)
     session_id: str = ""
@@ -104,12 +97,13 @@ class User(MessageWire, frozen=True, kw_only=True, tag="user"):
     subagent_type: str | None = None
     task_description: str | None = None
 
-    def adopt(self) -> None:
-        """The body stands in `message`, who sent it in `origin`."""
-        root, path = self.place
-        self.message.stands_at(root, (*path, "message"))
+    def _link_children(self) -> None:
+        root, path = place_of(self)
+        body = self.message
+        force_setattr(body, SOURCE, (root, (*path, "message")))
+        set_places(body.content, root, (*path, "message", "content"))
         if self.origin is not None:
-            self.origin.came_from((self, ("origin",)))
+            set_source(self.origin, (self, ("origin",)))
 
     @property
     def content(self) -> str | list[Block]:
@@ -117,10 +111,10 @@ class User(MessageWire, frozen=True, kw_only=True, tag="user"):
         return self.message.content  # type: ignore[return-value]  # lenient reading adds UnknownBlock
 
 
-class AssistantBody(Wire, frozen=True, kw_only=True):
+class AssistantBody(WireStruct, frozen=True, kw_only=True):
     """The inside of an `Assistant` message."""
 
-    READERS: ClassVar[Mapping[str, Reader]] = {"content": read_blocks}
+    READERS: ClassVar[Readers] = {"content": read_blocks}
 
     content: list[KnownBlock] = []
     id: str = ""
@@ -128,17 +122,11 @@ class AssistantBody(Wire, frozen=True, kw_only=True):
     stop_reason: str | None = None
     usage: Usage = field(default_factory=Usage)
 
-    def adopt(self) -> None:
-        """Blocks stand in `content`, tokens in `usage`."""
-        root, path = self.place
-        adopt_blocks(self.content, root, (*path, "content"))
-        self.usage.stands_at(root, (*path, "usage"))
-
 
 class Assistant(MessageWire, frozen=True, kw_only=True, tag="assistant"):
     """Something the model said: one finished block of its message."""
 
-    READERS: ClassVar[Mapping[str, Reader]] = {
+    READERS: ClassVar[Readers] = {
         "context_usage": one(ContextUsage),
         "usage_report": one(UsageReport),
     }
@@ -163,26 +151,6 @@ class Assistant(MessageWire, frozen=True, kw_only=True, tag="assistant"):
     api_error_status: int | None = None
     context_usage: ContextUsage | None = None
     usage_report: UsageReport | None = None
-
-    def adopt(self) -> None:
-        """The body stands in `message`; reports on usage are rare."""
-        root, path = self.place
-        self.message.stands_at(root, (*path, "message"))
-        if self.context_usage is not None:
-            self.context_usage.came_from((self, ("context_usage",)))
-        if self.usage_report is not None:
-            self.usage_report.came_from((self, ("usage_report",)))
-
-    def stands_on(self, line: bytes) -> None:
-        """Remember `line` as `came_from` does, all in one go: no other message comes as often."""
-        body = self.message
-        force_setattr(self, SOURCE, line)
-        force_setattr(body, SOURCE, (line, BODY))
-        force_setattr(body.usage, SOURCE, (line, USAGE))
-        for position, block in enumerate(body.content):
-            force_setattr(block, SOURCE, (line, ("message", "content", position)))
-        if self.context_usage is not None or self.usage_report is not None:
-            self.adopt()
 
     @property
     def content(self) -> list[Block]:
@@ -216,19 +184,15 @@ class StreamEvent(MessageWire, frozen=True, kw_only=True, tag="stream_event"):
     abandoned_blocks: dict[str, Any] | None = None
     """On the last event of a stream that broke: the blocks to take back."""
 
-    def stands_on(self, line: bytes) -> None:
-        """Remember `line` as `came_from` does; nothing inside needs to know where it stands."""
-        force_setattr(self, SOURCE, line)
-
     def typed(self) -> ApiEvent:
         """The event as its class, such as `ContentBlockDelta`."""
         # Most read the text of a turn, and never an event by its class.
         from steersman.messages.streaming import read_event  # noqa: PLC0415
 
-        return read_event(self.event).came_from((self, ("event",)))
+        return set_source(read_event(self.event), (self, ("event",)))
 
 
-class DeferredToolUse(Wire, frozen=True, kw_only=True):
+class DeferredToolUse(WireStruct, frozen=True, kw_only=True):
     """A tool that a hook put off: the turn ended before it."""
 
     id: str = ""
@@ -242,7 +206,7 @@ class Result(MessageWire, frozen=True, kw_only=True, tag="result"):
     `subtype: success` does not mean success: an API failure is a success with `is_error`.
     """
 
-    READERS: ClassVar[Mapping[str, Reader]] = {
+    READERS: ClassVar[Readers] = {
         "model_usage": named(ModelUsage),
         "deferred_tool_use": one(DeferredToolUse),
         "origin": one(MessageOrigin),
@@ -303,16 +267,6 @@ class Result(MessageWire, frozen=True, kw_only=True, tag="result"):
     first_text_post_queued_behind: float | None = None
     first_text_post_wall_ms: float | None = None
     warm_spare_claimed: bool | None = None
-
-    def adopt(self) -> None:
-        """Tokens stand in `usage` and, by model, in `modelUsage`."""
-        self.usage.came_from((self, ("usage",)))
-        for model, usage in self.model_usage.items():
-            usage.came_from((self, ("modelUsage", model)))
-        if self.deferred_tool_use is not None:
-            self.deferred_tool_use.came_from((self, ("deferred_tool_use",)))
-        if self.origin is not None:
-            self.origin.came_from((self, ("origin",)))
 
 
 class ToolProgress(MessageWire, frozen=True, kw_only=True, tag="tool_progress"):
@@ -383,3 +337,21 @@ TurnMessage = (
     | PromptSuggestion
     | ConversationReset
 )
+
+
+def set_line(message: MessageWire, line: bytes) -> None:
+    """Set the source of `message`, which was decoded from `line`, and of the values inside it."""
+    if type(message) is Assistant:
+        # All in one function: most messages that are not partial are of this class.
+        body = message.message
+        force_setattr(message, SOURCE, line)
+        force_setattr(body, SOURCE, (line, BODY))
+        force_setattr(body.usage, SOURCE, (line, USAGE))
+        for position, block in enumerate(body.content):
+            force_setattr(block, SOURCE, (line, ("message", "content", position)))
+        if message.context_usage is not None:
+            set_source(message.context_usage, (message, ("context_usage",)))
+        if message.usage_report is not None:
+            set_source(message.usage_report, (message, ("usage_report",)))
+    else:
+        set_source(message, line)

@@ -6,12 +6,12 @@ from typing import Any
 
 from msgspec import field
 
-from steersman._values import Wire
+from steersman._struct import WireStruct
 
 __all__ = ["ContextUsage", "ModelUsage", "Usage", "UsageReport"]
 
 
-class Usage(Wire, frozen=True, kw_only=True):
+class Usage(WireStruct, frozen=True, kw_only=True):
     """Tokens."""
 
     input_tokens: int = 0
@@ -20,7 +20,7 @@ class Usage(Wire, frozen=True, kw_only=True):
     cache_read_input_tokens: int = 0
 
 
-class ModelUsage(Wire, frozen=True, kw_only=True, rename="camel"):
+class ModelUsage(WireStruct, frozen=True, kw_only=True, rename="camel"):
     """Tokens and money of one model."""
 
     input_tokens: int = 0
@@ -43,7 +43,7 @@ class ModelUsage(Wire, frozen=True, kw_only=True, rename="camel"):
     cost_basis: str | None = None
 
 
-class ContextUsage(Wire, frozen=True, kw_only=True):
+class ContextUsage(WireStruct, frozen=True, kw_only=True):
     """What fills the context window."""
 
     model: str = ""
@@ -58,7 +58,7 @@ class ContextUsage(Wire, frozen=True, kw_only=True):
     skills: Any = None
 
 
-class UsageReport(Wire, frozen=True, kw_only=True):
+class UsageReport(WireStruct, frozen=True, kw_only=True):
     """The session's cost and what is left of the plan's limits."""
 
     session: dict[str, Any] = {}

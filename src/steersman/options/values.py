@@ -79,7 +79,7 @@ def _is_hooks(given: object) -> TypeGuard[Hooks]:
 def _hooks_read(name: str, given: Any) -> Hooks:
     if _is_hooks(given):
         return given
-    from steersman.hooks.forms import hooks_from  # noqa: PLC0415 - for the official SDKs' form
+    from steersman.hooks.mappings import hooks_from  # noqa: PLC0415 - for the official SDKs' form
 
     return hooks_from(name, given)
 

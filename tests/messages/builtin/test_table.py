@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from steersman._values import Wire
+from steersman._struct import WireStruct
 from steersman.messages import User, parse_message
 from steersman.messages.builtin import (
     ALIASES,
@@ -39,7 +39,7 @@ RESULTS = alone("recorded", "tool_results")
 DECLARED = alone("declared", "tool_results")
 
 
-def required_of(cls: type[Wire]) -> set[str]:
+def required_of(cls: type[WireStruct]) -> set[str]:
     """What a tool must be given: the fields that are not None when they are left out."""
     made = cls()
     return {
@@ -87,7 +87,7 @@ def test_every_tool_with_an_output_has_a_sample_of_it() -> None:
     assert {row["tool"] for row in RESULTS + DECLARED} >= set(OUTPUTS)
 
 
-def known_in(value: Wire) -> dict[str, Any]:
+def known_in(value: WireStruct) -> dict[str, Any]:
     """The fields that are there, as they stand on the wire."""
     names = zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True)
     found = {wire: plain(getattr(value, name)) for wire, name in names}
@@ -95,7 +95,7 @@ def known_in(value: Wire) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    if isinstance(value, Wire):
+    if isinstance(value, WireStruct):
         return known_in(value)
     return [plain(each) for each in value] if isinstance(value, list) else value
 

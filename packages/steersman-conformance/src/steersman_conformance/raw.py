@@ -13,7 +13,7 @@ from pathlib import Path
 
 from steersman import _json
 from steersman._json import Json, JsonObject
-from steersman._wire.framing import LineFramer, Oversize
+from steersman._protocol.framing import LineFramer, Oversize
 from steersman.ports import Channel
 from steersman.testing.model import ScriptedModel
 from steersman.testing.script import Script

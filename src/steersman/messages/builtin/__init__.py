@@ -6,38 +6,43 @@ loaded with the first such question.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from steersman.messages.builtin import (
+    agents,
+    base,
+    files,
+    hosted,
+    mcp,
+    planning,
+    schedules,
+    shell,
+    table,
+    todos,
+    user,
+    web,
+)
+from steersman.messages.builtin.agents import *
+from steersman.messages.builtin.base import *
+from steersman.messages.builtin.files import *
+from steersman.messages.builtin.hosted import *
+from steersman.messages.builtin.mcp import *
+from steersman.messages.builtin.planning import *
+from steersman.messages.builtin.schedules import *
+from steersman.messages.builtin.shell import *
+from steersman.messages.builtin.table import *
+from steersman.messages.builtin.todos import *
+from steersman.messages.builtin.user import *
+from steersman.messages.builtin.web import *
 
-from steersman._lazy import by_room
-
-if TYPE_CHECKING:
-    from steersman.messages.builtin.agents import *
-    from steersman.messages.builtin.files import *
-    from steersman.messages.builtin.hosted import *
-    from steersman.messages.builtin.mcp import *
-    from steersman.messages.builtin.people import *
-    from steersman.messages.builtin.planning import *
-    from steersman.messages.builtin.schedules import *
-    from steersman.messages.builtin.shell import *
-    from steersman.messages.builtin.table import *
-    from steersman.messages.builtin.todos import *
-    from steersman.messages.builtin.values import *
-    from steersman.messages.builtin.web import *
-
-    __all__: list[str]
-else:
-    __getattr__, __dir__ = by_room(
-        __name__,
-        "agents",
-        "files",
-        "hosted",
-        "mcp",
-        "people",
-        "planning",
-        "schedules",
-        "shell",
-        "table",
-        "todos",
-        "values",
-        "web",
-    )
+__all__: list[str] = []
+__all__ += agents.__all__
+__all__ += base.__all__
+__all__ += files.__all__
+__all__ += hosted.__all__
+__all__ += mcp.__all__
+__all__ += planning.__all__
+__all__ += schedules.__all__
+__all__ += shell.__all__
+__all__ += table.__all__
+__all__ += todos.__all__
+__all__ += user.__all__
+__all__ += web.__all__

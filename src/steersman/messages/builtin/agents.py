@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from msgspec import field
 
-from steersman.messages.builtin.values import ToolInput, ToolOutput
-from steersman.messages.nesting import Reader, one
+from steersman._struct import Readers, one
+from steersman.messages.builtin.base import ToolInput, ToolOutput
 from steersman.messages.usage import Usage
 
 __all__ = [
@@ -43,7 +42,7 @@ class AgentInput(ToolInput, frozen=True, kw_only=True):
 class AgentOutput(ToolOutput, frozen=True, kw_only=True):
     """What a subagent did, or, with `status` `async_launched`, where it can be followed."""
 
-    READERS: ClassVar[Mapping[str, Reader]] = {"usage": one(Usage)}
+    READERS: ClassVar[Readers] = {"usage": one(Usage)}
 
     status: str | None = None
     agent_id: str | None = None

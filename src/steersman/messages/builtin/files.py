@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from msgspec import field
 
-from steersman.messages.builtin.values import Part, ToolInput, ToolOutput
-from steersman.messages.nesting import Reader, many, one
+from steersman._struct import Readers, many, one
+from steersman.messages.builtin.base import Part, ToolInput, ToolOutput
 
 __all__ = [
     "FileContent",
@@ -59,7 +58,7 @@ class FileContent(Part, frozen=True, kw_only=True, rename="camel"):
 class FileReadOutput(ToolOutput, frozen=True, kw_only=True):
     """What `Read` gave; `type` tells text from pictures, notebooks and documents."""
 
-    READERS: ClassVar[Mapping[str, Reader]] = {"file": one(FileContent)}
+    READERS: ClassVar[Readers] = {"file": one(FileContent)}
 
     type: str | None = None
     file: FileContent | None = None
@@ -88,7 +87,7 @@ class Hunk(Part, frozen=True, kw_only=True, rename="camel"):
 class FileWriteOutput(ToolOutput, frozen=True, kw_only=True):
     """What `Write` did; `type` is `create` or `update`."""
 
-    READERS: ClassVar[Mapping[str, Reader]] = {"structured_patch": many(Hunk)}
+    READERS: ClassVar[Readers] = {"structured_patch": many(Hunk)}
 
     type: str | None = None
     file_path: str | None = None
@@ -112,7 +111,7 @@ class FileEditInput(ToolInput, frozen=True, kw_only=True):
 class FileEditOutput(ToolOutput, frozen=True, kw_only=True):
     """What `Edit` did."""
 
-    READERS: ClassVar[Mapping[str, Reader]] = {"structured_patch": many(Hunk)}
+    READERS: ClassVar[Readers] = {"structured_patch": many(Hunk)}
 
     file_path: str | None = None
     old_string: str | None = None

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import field
 
-from steersman.messages.builtin.values import ToolInput, ToolOutput
+from steersman.messages.builtin.base import ToolInput, ToolOutput
 
 __all__ = [
     "ArtifactInput",

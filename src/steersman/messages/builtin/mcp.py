@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from steersman.messages.builtin.values import Part, ToolInput, ToolOutput
-from steersman.messages.nesting import Reader, many
+from steersman._struct import Readers, many
+from steersman.messages.builtin.base import Part, ToolInput, ToolOutput
 
 __all__ = [
     "ListMcpResourcesInput",
@@ -44,7 +43,7 @@ class ListMcpResourcesInput(ToolInput, frozen=True, kw_only=True):
 class ListMcpResourcesOutput(ToolOutput, frozen=True, kw_only=True):
     """What servers offer; the tool gives the bare list."""
 
-    READERS: ClassVar[Mapping[str, Reader]] = {"resources": many(McpResource)}
+    READERS: ClassVar[Readers] = {"resources": many(McpResource)}
 
     resources: list[McpResource] = []
 
@@ -67,7 +66,7 @@ class McpResourceContent(Part, frozen=True, kw_only=True, rename="camel"):
 class ReadMcpResourceOutput(ToolOutput, frozen=True, kw_only=True):
     """What was read."""
 
-    READERS: ClassVar[Mapping[str, Reader]] = {"contents": many(McpResourceContent)}
+    READERS: ClassVar[Readers] = {"contents": many(McpResourceContent)}
 
     contents: list[McpResourceContent] | None = None
     error: Any = None
@@ -83,7 +82,7 @@ class ReadMcpResourceDirInput(ToolInput, frozen=True, kw_only=True):
 class ReadMcpResourceDirOutput(ToolOutput, frozen=True, kw_only=True):
     """What stands below it."""
 
-    READERS: ClassVar[Mapping[str, Reader]] = {"resources": many(McpResource)}
+    READERS: ClassVar[Readers] = {"resources": many(McpResource)}
 
     resources: list[McpResource] | None = None
     error: Any = None
@@ -107,7 +106,7 @@ class RefreshedMcpServer(Part, frozen=True, kw_only=True, rename="camel"):
 class RefreshMcpToolsOutput(ToolOutput, frozen=True, kw_only=True):
     """The servers that were asked; the tool gives the bare list."""
 
-    READERS: ClassVar[Mapping[str, Reader]] = {"servers": many(RefreshedMcpServer)}
+    READERS: ClassVar[Readers] = {"servers": many(RefreshedMcpServer)}
 
     servers: list[RefreshedMcpServer] = []
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import ClassVar
 
-from steersman.messages.builtin.values import Part, ToolInput, ToolOutput
-from steersman.messages.nesting import Reader, many
+from steersman._struct import Readers, many
+from steersman.messages.builtin.base import Part, ToolInput, ToolOutput
 
 __all__ = [
     "AllowedPrompt",
@@ -46,7 +45,7 @@ class AllowedPrompt(Part, frozen=True, kw_only=True):
 class ExitPlanModeInput(ToolInput, frozen=True, kw_only=True, rename="camel"):
     """`ExitPlanMode`: ask to begin. The plan itself stands in a file, or in `raw`."""
 
-    READERS: ClassVar[Mapping[str, Reader]] = {"allowed_prompts": many(AllowedPrompt)}
+    READERS: ClassVar[Readers] = {"allowed_prompts": many(AllowedPrompt)}
 
     allowed_prompts: list[AllowedPrompt] | None = None
 
@@ -128,7 +127,7 @@ class Finding(Part, frozen=True, kw_only=True):
 class ReportFindingsInput(ToolInput, frozen=True, kw_only=True):
     """`ReportFindings`: give what a review found."""
 
-    READERS: ClassVar[Mapping[str, Reader]] = {"findings": many(Finding)}
+    READERS: ClassVar[Readers] = {"findings": many(Finding)}
 
     findings: list[Finding] = []
     level: str | None = None
@@ -137,7 +136,7 @@ class ReportFindingsInput(ToolInput, frozen=True, kw_only=True):
 class ReportFindingsOutput(ToolOutput, frozen=True, kw_only=True):
     """What was reported."""
 
-    READERS: ClassVar[Mapping[str, Reader]] = {"findings": many(Finding)}
+    READERS: ClassVar[Readers] = {"findings": many(Finding)}
 
     count: int | None = None
     level: str | None = None

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from steersman.messages.builtin.values import Part, ToolInput, ToolOutput
-from steersman.messages.nesting import Reader, many
+from steersman._struct import Readers, many
+from steersman.messages.builtin.base import Part, ToolInput, ToolOutput
 
 __all__ = [
     "CronCreateInput",
@@ -76,7 +75,7 @@ class CronJob(Part, frozen=True, kw_only=True, rename="camel"):
 class CronListOutput(ToolOutput, frozen=True, kw_only=True):
     """All jobs."""
 
-    READERS: ClassVar[Mapping[str, Reader]] = {"jobs": many(CronJob)}
+    READERS: ClassVar[Readers] = {"jobs": many(CronJob)}
 
     jobs: list[CronJob] | None = None
 

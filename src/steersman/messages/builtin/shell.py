@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from msgspec import field
 
-from steersman.messages.builtin.values import Part, ToolInput, ToolOutput
-from steersman.messages.nesting import Reader, one
+from steersman._struct import Readers, one
+from steersman.messages.builtin.base import Part, ToolInput, ToolOutput
 
 __all__ = [
     "BashInput",
@@ -77,7 +76,7 @@ class MonitorSocket(Part, frozen=True, kw_only=True):
 class MonitorInput(ToolInput, frozen=True, kw_only=True):
     """`Monitor`: watch a command or a socket and be told of each line."""
 
-    READERS: ClassVar[Mapping[str, Reader]] = {"ws": one(MonitorSocket)}
+    READERS: ClassVar[Readers] = {"ws": one(MonitorSocket)}
 
     description: str = ""
     timeout_ms: float = 0

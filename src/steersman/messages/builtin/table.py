@@ -11,34 +11,34 @@ from typing import Any, TypeVar
 import msgspec
 
 from steersman import _json
-from steersman._values import MISFITS, read_leniently
+from steersman._struct import CONVERT_ERRORS, read_leniently, set_source
 from steersman.messages.builtin import (
     agents,
     files,
     hosted,
     mcp,
-    people,
     planning,
     schedules,
     shell,
     todos,
+    user,
     web,
 )
-from steersman.messages.builtin.values import Part, ToolInput, ToolOutput
+from steersman.messages.builtin.base import Part, ToolInput, ToolOutput
 
 __all__ = ["ALIASES", "INPUTS", "LISTS", "OUTPUTS", "typed_input", "typed_output"]
 
 INPUTS: Mapping[str, type[ToolInput]] = {
     "Agent": agents.AgentInput,
     "Artifact": hosted.ArtifactInput,
-    "AskUserQuestion": people.AskUserQuestionInput,
+    "AskUserQuestion": user.AskUserQuestionInput,
     "Bash": shell.BashInput,
     "ClaudeDesign": hosted.ClaudeDesignInput,
     "CronCreate": schedules.CronCreateInput,
     "CronDelete": schedules.CronDeleteInput,
     "CronList": schedules.CronListInput,
     "Edit": files.FileEditInput,
-    "EndConversation": people.EndConversationInput,
+    "EndConversation": user.EndConversationInput,
     "EnterPlanMode": planning.EnterPlanModeInput,
     "EnterWorktree": planning.EnterWorktreeInput,
     "ExitPlanMode": planning.ExitPlanModeInput,
@@ -50,25 +50,25 @@ INPUTS: Mapping[str, type[ToolInput]] = {
     "ListMcpResourcesTool": mcp.ListMcpResourcesInput,
     "Monitor": shell.MonitorInput,
     "NotebookEdit": files.NotebookEditInput,
-    "OfferChromeSetup": people.OfferChromeSetupInput,
+    "OfferChromeSetup": user.OfferChromeSetupInput,
     "PowerShell": shell.PowerShellInput,
     "Projects": hosted.ProjectsInput,
     "ProposeGoal": planning.ProposeGoalInput,
-    "PushNotification": people.PushNotificationInput,
+    "PushNotification": user.PushNotificationInput,
     "Read": files.FileReadInput,
     "ReadMcpResourceDirTool": mcp.ReadMcpResourceDirInput,
     "ReadMcpResourceTool": mcp.ReadMcpResourceInput,
-    "ReadNotifications": people.ReadNotificationsInput,
+    "ReadNotifications": user.ReadNotificationsInput,
     "RefreshMcpTools": mcp.RefreshMcpToolsInput,
     "RemoteTrigger": schedules.RemoteTriggerInput,
     "ReportFindings": planning.ReportFindingsInput,
     "ScheduleWakeup": schedules.ScheduleWakeupInput,
-    "SendFeedback": people.SendFeedbackInput,
+    "SendFeedback": user.SendFeedbackInput,
     "SendMessage": agents.SendMessageInput,
-    "SendUserFile": people.SendUserFileInput,
-    "SendUserMessage": people.SendUserMessageInput,
-    "ShareOnboardingGuide": people.ShareOnboardingGuideInput,
-    "ShowOnboardingRolePicker": people.ShowOnboardingRolePickerInput,
+    "SendUserFile": user.SendUserFileInput,
+    "SendUserMessage": user.SendUserMessageInput,
+    "ShareOnboardingGuide": user.ShareOnboardingGuideInput,
+    "ShowOnboardingRolePicker": user.ShowOnboardingRolePickerInput,
     "Skill": agents.SkillInput,
     "SubagentHandback": agents.SubagentHandbackInput,
     "TaskCreate": todos.TaskCreateInput,
@@ -89,7 +89,7 @@ INPUTS: Mapping[str, type[ToolInput]] = {
 OUTPUTS: Mapping[str, type[ToolOutput]] = {
     "Agent": agents.AgentOutput,
     "Artifact": hosted.ArtifactOutput,
-    "AskUserQuestion": people.AskUserQuestionOutput,
+    "AskUserQuestion": user.AskUserQuestionOutput,
     "Bash": shell.BashOutput,
     "ClaudeDesign": hosted.ClaudeDesignOutput,
     "CronCreate": schedules.CronCreateOutput,
@@ -106,20 +106,20 @@ OUTPUTS: Mapping[str, type[ToolOutput]] = {
     "ListMcpResourcesTool": mcp.ListMcpResourcesOutput,
     "Monitor": shell.MonitorOutput,
     "NotebookEdit": files.NotebookEditOutput,
-    "OfferChromeSetup": people.OfferChromeSetupOutput,
+    "OfferChromeSetup": user.OfferChromeSetupOutput,
     "Projects": hosted.ProjectsOutput,
     "ProposeGoal": planning.ProposeGoalOutput,
-    "PushNotification": people.PushNotificationOutput,
+    "PushNotification": user.PushNotificationOutput,
     "Read": files.FileReadOutput,
     "ReadMcpResourceDirTool": mcp.ReadMcpResourceDirOutput,
     "ReadMcpResourceTool": mcp.ReadMcpResourceOutput,
-    "ReadNotifications": people.ReadNotificationsOutput,
+    "ReadNotifications": user.ReadNotificationsOutput,
     "RefreshMcpTools": mcp.RefreshMcpToolsOutput,
     "RemoteTrigger": schedules.RemoteTriggerOutput,
     "ReportFindings": planning.ReportFindingsOutput,
     "ScheduleWakeup": schedules.ScheduleWakeupOutput,
-    "SendFeedback": people.SendFeedbackOutput,
-    "ShowOnboardingRolePicker": people.ShowOnboardingRolePickerOutput,
+    "SendFeedback": user.SendFeedbackOutput,
+    "ShowOnboardingRolePicker": user.ShowOnboardingRolePickerOutput,
     "Skill": agents.SkillOutput,
     "TaskCreate": todos.TaskCreateOutput,
     "TaskGet": todos.TaskGetOutput,
@@ -177,6 +177,6 @@ def typed_output(tool_name: str, value: Any) -> ToolOutput | Any:
 def _read(cls: type[PartT], found: dict[str, Any]) -> PartT:
     try:
         value = msgspec.convert(found, cls)
-    except MISFITS:
+    except CONVERT_ERRORS:
         value = read_leniently(cls, found)
-    return value.came_from(found)
+    return set_source(value, found)

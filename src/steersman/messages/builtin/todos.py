@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from msgspec import field
 
-from steersman.messages.builtin.values import Part, ToolInput, ToolOutput
-from steersman.messages.nesting import Reader, many, one
+from steersman._struct import Readers, many, one
+from steersman.messages.builtin.base import Part, ToolInput, ToolOutput
 
 __all__ = [
     "StatusChange",
@@ -51,7 +50,7 @@ class TaskCreateInput(ToolInput, frozen=True, kw_only=True):
 class TaskCreateOutput(ToolOutput, frozen=True, kw_only=True):
     """The new entry."""
 
-    READERS: ClassVar[Mapping[str, Reader]] = {"task": one(TaskItem)}
+    READERS: ClassVar[Readers] = {"task": one(TaskItem)}
 
     task: TaskItem | None = None
 
@@ -65,7 +64,7 @@ class TaskGetInput(ToolInput, frozen=True, kw_only=True, rename="camel"):
 class TaskGetOutput(ToolOutput, frozen=True, kw_only=True):
     """The entry, or None."""
 
-    READERS: ClassVar[Mapping[str, Reader]] = {"task": one(TaskItem)}
+    READERS: ClassVar[Readers] = {"task": one(TaskItem)}
 
     task: TaskItem | None = None
 
@@ -94,7 +93,7 @@ class StatusChange(Part, frozen=True, kw_only=True):
 class TaskUpdateOutput(ToolOutput, frozen=True, kw_only=True):
     """What was changed."""
 
-    READERS: ClassVar[Mapping[str, Reader]] = {"status_change": one(StatusChange)}
+    READERS: ClassVar[Readers] = {"status_change": one(StatusChange)}
 
     success: bool | None = None
     task_id: str | None = None
@@ -110,7 +109,7 @@ class TaskListInput(ToolInput, frozen=True, kw_only=True):
 class TaskListOutput(ToolOutput, frozen=True, kw_only=True):
     """The whole list."""
 
-    READERS: ClassVar[Mapping[str, Reader]] = {"tasks": many(TaskItem)}
+    READERS: ClassVar[Readers] = {"tasks": many(TaskItem)}
 
     tasks: list[TaskItem] | None = None
 
@@ -126,7 +125,7 @@ class Todo(Part, frozen=True, kw_only=True, rename="camel"):
 class TodoWriteInput(ToolInput, frozen=True, kw_only=True):
     """`TodoWrite`: put the whole list, in CLIs that have no `TaskCreate`."""
 
-    READERS: ClassVar[Mapping[str, Reader]] = {"todos": many(Todo)}
+    READERS: ClassVar[Readers] = {"todos": many(Todo)}
 
     todos: list[Todo] = []
 
@@ -134,7 +133,7 @@ class TodoWriteInput(ToolInput, frozen=True, kw_only=True):
 class TodoWriteOutput(ToolOutput, frozen=True, kw_only=True):
     """The list before and after."""
 
-    READERS: ClassVar[Mapping[str, Reader]] = {"old_todos": many(Todo), "new_todos": many(Todo)}
+    READERS: ClassVar[Readers] = {"old_todos": many(Todo), "new_todos": many(Todo)}
 
     old_todos: list[Todo] | None = None
     new_todos: list[Todo] | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from steersman.messages.builtin.values import ToolInput, ToolOutput
+from steersman.messages.builtin.base import ToolInput, ToolOutput
 
 __all__ = ["WebFetchInput", "WebFetchOutput", "WebSearchInput", "WebSearchOutput"]
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from steersman import _json
 from steersman._json import Json, JsonDict
 from steersman._protocol.connection import Connection
-from steersman._protocol.events import Event, LineDropped, MessageArrived, NoiseHeard
+from steersman._protocol.events import Event, LineDropped, MessageArrived, NoiseReceived
 from steersman.errors import UsageError
 from steersman.journal import Kind
 from steersman.journal.files import EXITED, INPUT_ENDED, STDERR, Header, Record, line_of
@@ -152,7 +152,7 @@ class _RecordingReceiver:
             match event:
                 case MessageArrived(line, kind, turns):
                     self._add(kind.value, line, turns, at=now)
-                case NoiseHeard(line):
+                case NoiseReceived(line):
                     self._add(Kind.NOISE.value, line, at=now)
                 case LineDropped(over):
                     self._add(Kind.OVERSIZE.value, over.head, details={"size": over.size}, at=now)
@@ -174,7 +174,7 @@ class _RecordingReceiver:
         with suppress(ValueError):
             match _json.loads(line):
                 case {"type": "user", "uuid": str(uuid)}:
-                    self._connection.turns.sent(uuid)
+                    self._connection.expect(uuid)
                     return (uuid,)
                 case _:
                     pass

@@ -10,7 +10,7 @@ from typing import cast
 
 from steersman import _json
 from steersman._json import Json, JsonDict, JsonObject
-from steersman._wire.framing import LineFramer
+from steersman._protocol.framing import LineFramer
 from steersman.errors import UsageError
 from steersman.ports import Launch
 from steersman.testing.scripted.control import (

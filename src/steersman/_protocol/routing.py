@@ -1,0 +1,126 @@
+"""Lines to routes, and what we say to lines.
+
+A route is a line read just far enough to know where it goes. JournalReader never raises.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType, field
+
+from steersman import _json
+from steersman._struct import DECODE_ERRORS, WireStruct, read_leniently
+
+__all__ = [
+    "Response",
+    "RoutingFields",
+    "StreamEventFields",
+    "encode",
+    "plain_value",
+    "read_routing",
+    "read_stream_event",
+]
+
+# msgspec cannot mix `Raw` with `None` in a union, so absence is an empty `Raw`.
+NOTHING = msgspec.Raw()
+
+
+class RoutingFields(WireStruct, frozen=True, kw_only=True):
+    """The fields that decide where a line goes and which turn it belongs to."""
+
+    type: str = ""
+    subtype: str | None = None
+    request_id: str | None = None
+    request: msgspec.Raw = NOTHING
+    response: msgspec.Raw = NOTHING
+    parent_tool_use_id: str | None = None
+    tool_use_id: str | None = None
+    uuid: str | None = None
+    is_replay: bool = field(default=False, name="isReplay")
+    command_uuid: str | None = None
+    state: str | None = None
+    session_id: str | None = None
+    user_message_uuid: str | None = None
+    user_message_uuids: list[str] | None = None
+    origin: dict[str, Any] | None = None
+
+
+# The word is checked with the fields: a line may say `type` twice, and then the last one counts.
+class StreamEventFields(Struct, frozen=True, gc=False, tag_field="type", tag="stream_event"):
+    """The same of a piece of a message, which most lines are."""
+
+    parent_tool_use_id: str | None = None
+    session_id: str | None = None
+    abandoned_blocks: msgspec.Raw | UnsetType = UNSET
+    """There on a piece which says that what was streamed does not count."""
+
+
+class Response(Struct, frozen=True, kw_only=True):
+    """The inside of a control response."""
+
+    subtype: str = "success"
+    request_id: str = ""
+    response: msgspec.Raw = NOTHING
+    error: str = "no reason given"
+    error_code: str | None = None
+
+
+_routes = msgspec.json.Decoder(RoutingFields)
+read_stream_event = msgspec.json.Decoder(StreamEventFields).decode
+"""The piece on a line. Raises one of `DECODE_ERRORS` where it is none, or takes a closer look."""
+
+
+def read_routing(line: bytes) -> RoutingFields | None:
+    """Where `line` goes; `None` when it is not a JSON object."""
+    try:
+        return _routes.decode(line)
+    except DECODE_ERRORS:
+        return _route_loosely(line)
+
+
+def _route_loosely(line: bytes) -> RoutingFields | None:
+    try:
+        found = _json.loads(line)
+    except _json.TooDeep:
+        return _routing_by_pattern(line)
+    except ValueError:
+        return None
+    if not _json.is_object(found):
+        return None
+    raws = {
+        key: msgspec.Raw(_json.dumps(found.pop(key)))
+        for key in ("request", "response")
+        if key in found
+    }
+    return msgspec.structs.replace(read_leniently(RoutingFields, found), **raws)
+
+
+def _routing_by_pattern(line: bytes) -> RoutingFields | None:
+    """For an object too deep to decode: it may be a question, and must then be refused."""
+    kind, request_id = _TYPE.search(line), _REQUEST_ID.search(line)
+    if kind is None or not line.lstrip().startswith(b"{"):
+        return None
+    return RoutingFields(
+        type=kind[1].decode("utf-8", "replace"),
+        request_id=None if request_id is None else request_id[1].decode("utf-8", "replace"),
+    )
+
+
+_TYPE = re.compile(rb'"type":\s*"([^"\\]+)"')
+_REQUEST_ID = re.compile(rb'"request_id":\s*"([^"\\]+)"')
+
+
+def plain_value(raw: msgspec.Raw) -> Any:
+    """The plain value inside a route; an empty object when there is none that can be read."""
+    try:
+        return _json.loads(bytes(raw)) if bytes(raw) else {}
+    except ValueError:
+        return {}
+
+
+def encode(value: Any) -> bytes:
+    """The line that says `value`."""
+    return _json.dumps(value) + b"\n"

@@ -1,0 +1,104 @@
+"""The CLI that a session has now. CLIs come and go; the slot stays."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from steersman._session.link import CliLink
+from steersman._session.requests.tasks import RequestTasks
+from steersman._session.turn import SentPrompt
+from steersman.control.handshake import Initialized
+from steersman.control.mcp import McpMessage
+from steersman.control.session import Interrupt
+from steersman.errors import ChannelClosed, LimitReached, RequestError, Stalled, SteersmanError
+from steersman.ports import JsonObject
+
+__all__ = ["CliSlot", "RunningCli"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunningCli:
+    """One CLI process: the link to it, and the tasks that answer its requests."""
+
+    link: CliLink
+    tasks: RequestTasks
+
+
+class CliSlot:
+    """Holds the current CLI and what is known about it."""
+
+    def __init__(self, session_id: str | None, request_timeout: float) -> None:
+        self.running: RunningCli | None = None
+        self.initialized: Initialized | None = None
+        """The CLI's answer to the handshake; None before the first one."""
+        self.capabilities: frozenset[str] | None = None
+        self.cause: SteersmanError | None = None
+        """Why the session failed, if it did."""
+        self.why_killed: Stalled | LimitReached | None = None
+        """Set when we killed the CLI ourselves, until its exit is handled."""
+        self._known_id = session_id
+        self._request_timeout = request_timeout
+
+    @property
+    def session_id(self) -> str | None:
+        """The conversation's id: the CLI's own word, or else the one we chose."""
+        told = "" if self.running is None else self.running.link.connection.session_id
+        self._known_id = told or self._known_id
+        return self._known_id
+
+    @property
+    def is_modern(self) -> bool:
+        """Whether the CLI announces capabilities; older ones cannot continue a cut turn."""
+        return self.initialized is not None and bool(self.initialized.capabilities)
+
+    def require(self) -> RunningCli:
+        """The current CLI. Raises what the session failed with, or `ChannelClosed`."""
+        if self.cause is not None:
+            raise self.cause
+        if self.running is None or self.initialized is None:
+            raise ChannelClosed("this session has not started", hint="use `async with`")
+        if not self.running.link.is_open:
+            raise ChannelClosed("this session is closed", hint="open another session")
+        return self.running
+
+    def kill(self, why: Stalled | LimitReached) -> None:
+        """Kill the CLI's process tree; `why` decides whether it is restarted."""
+        self.why_killed = why
+        if self.running is not None:
+            self.running.link.kill()
+
+    async def stop_turns(
+        self, prompts: Sequence[SentPrompt], why: Stalled | LimitReached, patience: float
+    ) -> None:
+        """Interrupt the CLI; kill it if `prompts` have not settled after `patience` seconds."""
+        cli = self.running
+        if cli is None or not cli.link.is_open:
+            return
+        for prompt in prompts:
+            prompt.cause = prompt.cause or why
+        try:
+            async with asyncio.timeout(patience):
+                await cli.link.call(Interrupt(), patience)
+                for prompt in prompts:
+                    await prompt.result()
+        except (TimeoutError, RequestError):
+            if self.running is cli and not cli.link.exit_status.done():
+                self.kill(why)
+
+    def fail(self, cause: SteersmanError) -> None:
+        """Kill the CLI for good: the session fails with `cause`."""
+        self.cause = cause
+        if self.running is not None:
+            self.running.link.end()
+
+    def notify(self, server: str, message: JsonObject) -> None:
+        """Send a JSON-RPC notification from an in-process tool server, if a CLI is running."""
+        if self.running is not None and self.running.link.is_open:
+            verb = McpMessage(server_name=server, message=dict(message))
+            self.running.link.notify(verb, self._request_timeout)
+
+    def redact(self, line: bytes) -> bytes:
+        """`line` without the secrets that the current CLI was given."""
+        return line if self.running is None else self.running.link.redactor.line(line)

@@ -1,0 +1,179 @@
+"""What one CLI says, passed on to the parts of the session that it concerns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeGuard, get_args
+
+from steersman._protocol.events import (
+    DialogAsked,
+    ElicitationAsked,
+    Event,
+    PermissionAsked,
+    StateReported,
+    TurnSettled,
+    TurnStarted,
+    Withdrawn,
+)
+from steersman._session.parts import Parts
+from steersman._session.requests.responder import CliRequest
+from steersman.errors import ForbiddenTool, TurnFailed
+from steersman.journal import Entry, Kind, Move
+from steersman.messages.system import Init
+from steersman.messages.turns import Assistant
+from steersman.options import Options
+from steersman.permissions import Ask, Payload
+
+__all__ = ["Dispatcher"]
+
+# Enum member lookups are slow on Python 3.11, and this runs for every message.
+MESSAGE = Kind.MESSAGE
+
+_REQUESTS = frozenset(get_args(CliRequest))
+
+
+def is_request(event: Event) -> TypeGuard[CliRequest]:
+    """Whether the CLI waits for an answer; faster than `isinstance` with structs."""
+    return type(event) in _REQUESTS
+
+
+class Dispatcher:
+    """Receives messages and events from the link. None of its methods waits or raises."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        # Looked up for every message.
+        self._prompts = parts.prompts
+        self._listeners = parts.listeners
+        self._watch = parts.watchdog
+        self._meter = parts.limits
+        self.has_answered = False
+        """Whether a prompt has had its result: then the conversation is on disk."""
+
+    def message_arrived(self, entry: Entry, name: str) -> None:
+        """Update what turn results, limits and listeners need to know of a message."""
+        calls = self._prompts.record(entry, name)
+        for call in calls:
+            self._listeners.emit("tool_call" if call.is_running else "tool_result", call)
+        if entry.kind is MESSAGE and self._listeners.has("message"):
+            self._listeners.emit("message", entry.message)
+        self._watch.observe(entry, name, calls)
+        if self._meter.is_on:
+            self._meter.record(entry, name)
+        if name == "user":
+            self._parts.decisions.record_results(entry)
+        elif name == "init" and isinstance(entry.message, Init):
+            self._turn_opened(entry.message)
+        elif name == "result":
+            self._parts.status.is_between_turns = True
+            self._parts.status.park()
+
+    def assistant_arrived(self, entry: Entry, speech: Assistant) -> None:
+        """Do what `message_arrived` does for an assistant message, which is most of them."""
+        calls = self._prompts.totals.record_assistant(entry, speech)
+        if self._listeners.is_any:
+            for call in calls:
+                self._listeners.emit("tool_call" if call.is_running else "tool_result", call)
+            if self._listeners.has("message"):
+                self._listeners.emit("message", entry.message)
+        if calls:
+            self._watch.observe(entry, "assistant", calls)
+        else:
+            self._watch.last = "assistant"
+        if self._meter.is_on:
+            self._meter.record(entry, "assistant")
+
+    def event_happened(self, event: Event) -> None:
+        """Answer a request, settle a turn, or change the state."""
+        parts = self._parts
+        assert parts.slot.running is not None
+        handlers = parts.slot.running.tasks
+        if is_request(event):
+            if self._listeners.is_any and self._listeners.has("ask"):
+                self._emit_ask(event)
+            handlers.start(event, self._prompts.context())
+            return
+        match event:
+            case Withdrawn(request_id):
+                handlers.withdraw(request_id)
+            case TurnStarted(uuid):
+                self._prompts.started(uuid)
+                self._meter.started(uuid)
+                if not parts.gate.is_closed:
+                    self._watch.start()
+            case TurnSettled():
+                self._turn_settled(event)
+            case StateReported(state):
+                self._state_reported(state)
+            case _:
+                pass
+
+    def caught_up(self) -> None:
+        """Begin to answer the requests of the chunk that was just read."""
+        if self._parts.slot.running is not None:
+            self._parts.slot.running.tasks.begin()
+
+    def _turn_opened(self, init: Init) -> None:
+        """A turn of the CLI's begins, and it lists what it has."""
+        parts = self._parts
+        parts.status.is_between_turns = False
+        parts.status.move(Move.BEGIN)
+        parts.slot.capabilities = frozenset(init.capabilities)
+        parts.mcp_status.record_init(init.mcp_servers)
+        if parts.slot.session_id:
+            parts.responder.servers.name_session(parts.slot.session_id)
+        found = forbidden_tools(init.tools, parts.options)
+        if found:
+            # Before the model sees it.
+            parts.slot.fail(ForbiddenTool(found))
+
+    def _turn_settled(self, settled: TurnSettled) -> None:
+        if settled.result is not None:
+            self._parts.budget.clear()
+            self.has_answered = True
+        self._meter.settled(settled.uuid)
+        result = self._prompts.settle(settled)
+        if result is not None and result.outcome == "failed":
+            failure = TurnFailed(result.outcome, result.reason, text=result.text)
+            self._parts.flights.failed(result.cause or failure)
+        self._parts.status.park()
+
+    def _state_reported(self, state: str) -> None:
+        status = self._parts.status
+        status.is_cli_idle = state == "idle"
+        # It also reports `running` when background work has got an answer.
+        if state == "running" and not status.is_parked:
+            status.move(Move.BEGIN)
+        # An `idle` from before our newest prompt may still arrive.
+        elif state == "idle" and self._prompts.current is None:
+            status.move(Move.REST)
+            self._parts.journal.wake()
+
+    def _emit_ask(self, event: Event) -> None:
+        payload: Payload | None = None
+        match event:
+            case PermissionAsked(request=payload):
+                pass
+            case ElicitationAsked(elicitation=payload) | DialogAsked(dialog=payload):
+                pass
+            case _:
+                return
+        ask = Ask(
+            id=event.request_id,
+            session=self._parts.slot.session_id or "",
+            payload=payload,
+            created=self._parts.journal.clock(),
+            turn=self._prompts.current_uuid,
+        )
+        self._listeners.emit("ask", ask)
+
+
+def forbidden_tools(tools: Iterable[str], options: Options) -> list[str]:
+    """The tools that the CLI offers although the options take them away."""
+    policy = options.policy
+    rules = (*options.disallowed_tools, *(() if policy is None else policy.forbid))
+    names = {rule for rule in rules if "(" not in rule}
+    if "Agent" in names:
+        # Its name in lists.
+        names.add("Task")
+    return [tool for tool in tools if tool in names]

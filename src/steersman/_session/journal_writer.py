@@ -1,0 +1,96 @@
+"""The journal of a session, over all the CLIs that it has had."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from steersman._session.readers import JournalSignal
+from steersman.journal import Entry, Journal, Kind
+from steersman.ports import Clock, Sink
+
+__all__ = ["JournalWriter"]
+
+
+class JournalWriter:
+    """Writes entries, wakes whoever waits for them, and hands them to the disk."""
+
+    def __init__(self, memory: int, clock: Clock = time.time) -> None:
+        self.journal = Journal(memory)
+        self.signal = JournalSignal()
+        self.clock = clock
+        self.append = self.journal.append
+        """Writes the next entry; readers learn of it with the next `wake`."""
+        self.append_partials = self.journal.append_partials
+        self._sink: Sink | None = None
+        self._unwritten: list[Entry] = []
+        self._announced = 0
+        self._holds_wakeups = False
+
+    def write_to(self, sink: Sink) -> None:
+        """Hand every entry to `sink` from now on."""
+        self._sink = sink
+        self.append = self._append_for_sink
+        self.append_partials = self._append_partials_for_sink
+
+    def _append_for_sink(self, *told: Any, **more: Any) -> Entry:
+        entry = self.journal.append(*told, **more)
+        self._unwritten.append(entry)
+        return entry
+
+    def _append_partials_for_sink(
+        self, at: float, lines: Sequence[bytes], turns: tuple[str, ...]
+    ) -> list[Entry]:
+        entries = self.journal.append_partials(at, lines, turns)
+        self._unwritten += entries
+        return entries
+
+    def note(self, kind: Kind, turns: tuple[str, ...] = (), **details: Any) -> None:
+        """Write down something that is not a line."""
+        self.write(kind, details, turns)
+
+    def write(self, kind: Kind, details: dict[str, Any], turns: tuple[str, ...] = ()) -> None:
+        """The same for details that stand together already."""
+        self.append(self.clock(), kind, b"", turns, details)
+        if not self._holds_wakeups:
+            self.wake()
+
+    def fault(self, where: str, error: BaseException | str) -> None:
+        """Write down that the caller's own code failed."""
+        how = error if isinstance(error, str) else type(error).__name__
+        self.note(Kind.FAULT, where=where, error=how)
+
+    def hold_wakeups(self) -> None:
+        """Let nobody wake before `release`: what is being written belongs together."""
+        self._holds_wakeups = True
+
+    def release_wakeups(self) -> None:
+        """Wake everyone once for all that was gathered."""
+        self._holds_wakeups = False
+        self.wake()
+
+    def wake(self) -> None:
+        """Let readers, and the disk, have what was written since."""
+        if self._holds_wakeups:
+            return
+        if self._unwritten:
+            self.flush()
+        before, self._announced = self._announced, self.journal.last_seq
+        self.signal.wake(was_spoken=self.journal.last_spoken > before)
+
+    def end(self) -> None:
+        """Nothing more will be written."""
+        self.flush()
+        if self._sink is not None:
+            self._sink.close()
+            self._sink = None
+            self.append = self.journal.append
+            self.append_partials = self.journal.append_partials
+        self.signal.end()
+
+    def flush(self) -> None:
+        """Let the disk have what was written since."""
+        if self._unwritten and self._sink is not None:
+            entries, self._unwritten = self._unwritten, []
+            self._sink.write(entries)

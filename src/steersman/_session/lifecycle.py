@@ -1,0 +1,364 @@
+"""A session from its start to its end: one CLI at a time, replaced when it is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+
+import msgspec
+
+from steersman._session.cli import RunningCli
+from steersman._session.dispatcher import Dispatcher
+from steersman._session.gate import with_gate
+from steersman._session.link import CliLink
+from steersman._session.mcp_servers import wait_for_servers
+from steersman._session.parts import Parts
+from steersman._session.recovery import Handover, plan_handover
+from steersman._session.requests.hooks import run_session_end
+from steersman._session.requests.tasks import RequestTasks
+from steersman._session.setup import Resumption
+from steersman._session.startup import start
+from steersman._wire.launch import Plan
+from steersman.control.session import Interrupt
+from steersman.errors import (
+    ChannelClosed,
+    CliExited,
+    LimitReached,
+    RequestRefused,
+    ResumeNotFound,
+    SteersmanError,
+    UsageError,
+)
+from steersman.journal import Kind, Move, Phase
+
+__all__ = ["Lifecycle"]
+
+log = logging.getLogger("steersman.session")
+
+UNKNOWN_STATUS = -9
+"""Stands for the exit status of a CLI whose transport never reported one."""
+
+
+class Lifecycle:
+    """Starts, restarts and ends the CLIs of one session."""
+
+    def __init__(self, parts: Parts, dispatcher: Dispatcher) -> None:
+        self.restarts = 0
+        """How many CLIs were lost and replaced."""
+        self._parts = parts
+        self._dispatcher = dispatcher
+        self._ending: Move | None = None
+        """How the session ends, once that is decided."""
+        self._goodbye: asyncio.Task[None] | None = None
+        self._restarting: asyncio.Task[None] | None = None
+        self._has_started = asyncio.Event()
+        """Clear only while the first CLI is being started."""
+        self._has_started.set()
+
+    # The CLI one can talk to
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the session has ended, and everything that belongs to its end has run."""
+        has_parted = self._goodbye is None or self._goodbye.done()
+        return self._parts.status.phase.is_over and has_parted
+
+    @property
+    def is_restarting(self) -> bool:
+        """Whether a lost CLI is being replaced."""
+        return self._restarting is not None and not self._restarting.done()
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether nothing runs and nothing waits, background work and restarts included."""
+        return self._parts.status.is_quiet and not self.is_restarting
+
+    async def ready(self) -> RunningCli:
+        """The current CLI, after a restart that is under way. Raises as `CliSlot.require`."""
+        while self._restarting is not None and not self._restarting.done():
+            await asyncio.wait([self._restarting])
+        return self._parts.slot.require()
+
+    async def responsive(self, operation: str) -> RunningCli:
+        """As `ready`, but raises `RequestRefused` where the process tree is stopped."""
+        cli = await self.ready()
+        if self._parts.gate.has_stopped_tree:
+            raise RequestRefused(
+                operation, "the CLI is stopped by pause(hard=True); resume() first"
+            )
+        return cli
+
+    # The start
+
+    async def start(self) -> None:
+        """Launch the first CLI and wait for its handshake."""
+        parts = self._parts
+        if parts.status.phase is not Phase.IDLE or parts.slot.running is not None:
+            raise UsageError("session", self, "a session that was not started before")
+        if parts.setup.open_journal is not None:
+            parts.journal.write_to(parts.setup.open_journal(parts.slot.redact, self._on_full_disk))
+        parts.status.move(Move.LAUNCH)
+        self._has_started.clear()
+        try:
+            await parts.responder.servers.attach()
+            cli = await self._launch(parts.setup.plan)
+        except BaseException as error:
+            await self._give_up(error)
+            raise
+        finally:
+            self._has_started.set()
+        parts.status.move(Move.GREET)
+        parts.prompts.attach(cli.link)
+
+    async def _launch(self, plan: Plan, handover: Handover | None = None) -> RunningCli:
+        """Run a CLI and wait for its handshake. On failure its process is gone again."""
+        parts = self._parts
+        if self._ending is not None:
+            raise ChannelClosed("this session was closed while it was starting")
+        if parts.gate.is_installed or parts.gate.is_closed:
+            plan = replace(plan, initialize=with_gate(plan.initialize))
+            parts.gate.is_installed = True
+            parts.gate.has_stopped_tree = False
+        is_fresh = parts.slot.running is None and not parts.options.goes_on
+        link = CliLink(plan, parts.options, self._dispatcher, parts.journal, self._link_ended)
+        status = parts.status
+        handlers = RequestTasks(parts.responder, link, status.set_waiting, status.is_in_turn)
+        parts.slot.running = cli = RunningCli(link, handlers)
+        if handover is not None:
+            parts.prompts.expect(link, handover)
+        parts.slot.initialized = await start(
+            link, plan, parts.setup.transport, parts.options.startup
+        )
+        parts.limits.launched(is_fresh=is_fresh)
+        parts.prompts.reports_lifecycle = parts.slot.is_modern
+        await wait_for_servers(link, parts.mcp_status, parts.options, parts.responder.servers.keys)
+        return cli
+
+    async def _give_up(self, error: BaseException) -> None:
+        """End a session that did not start: failed, unless it was closed or cancelled."""
+        parts = self._parts
+        is_wanted = self._ending is not None or isinstance(error, asyncio.CancelledError)
+        self._ending = self._ending or (Move.CANCEL if is_wanted else Move.FAIL)
+        cause = error if isinstance(error, SteersmanError) and not is_wanted else None
+        if not parts.status.phase.is_over:
+            self._finish(cause)
+        if cause is None and not is_wanted:
+            parts.flights.keep(error)
+        if self._goodbye is not None:
+            await asyncio.shield(self._goodbye)
+        await parts.listeners.drain(parts.options.close_grace)
+
+    # The loss of a CLI
+
+    def _link_ended(self, link: CliLink, status: int) -> None:
+        """A CLI and its process tree are gone: replace it, or end with it."""
+        parts = self._parts
+        if parts.slot.running is None or link is not parts.slot.running.link:
+            return
+        parts.slot.running.tasks.cancel_all()
+        parts.status.is_cli_idle = parts.status.is_between_turns = True
+        if parts.status.phase is Phase.STARTING:
+            # `start` raises the error.
+            return
+        if link.is_closing:
+            self._finish(parts.slot.cause)
+        else:
+            self._lost(link, status)
+
+    def _lost(self, link: CliLink, status: int) -> None:
+        parts = self._parts
+        phase = "turn" if parts.prompts.current else parts.status.phase.value
+        why, parts.slot.why_killed = parts.slot.why_killed, None
+        cause: SteersmanError = why or CliExited(
+            "the CLI ended in the middle of the session",
+            hint="open the conversation again with resume=session.id",
+            evidence=link.evidence(phase, status),
+        )
+        parts.watchdog.reset()
+        if isinstance(why, LimitReached) or not self._may_restart():
+            self._finish(cause)
+            return
+        parts.prompts.cli_lost()
+        parts.status.move(Move.LAUNCH)
+        self._restarting = asyncio.get_running_loop().create_task(self._restart(cause))
+        self._restarting.add_done_callback(_log_failure)
+
+    def _may_restart(self) -> bool:
+        options, setup = self._parts.options, self._parts.setup
+        return (
+            options.revive is not False
+            and setup.plan_next is not None
+            and options.persist_session
+            and self._parts.slot.session_id is not None
+        )
+
+    async def _restart(self, cause: SteersmanError) -> None:
+        """Replace the lost CLI, or end the session with what prevents it."""
+        parts, budget = self._parts, self._parts.budget
+        budget.lost(asyncio.get_running_loop().time())
+        while not budget.is_spent:
+            pause = budget.next_pause()
+            at_work = tuple(turn.uuid for turn in parts.prompts.unsettled)
+            parts.journal.note(Kind.RESTARTED, at_work, cause=cause.code, attempt=budget.attempts)
+            if pause or budget.attempts > 1:
+                await asyncio.sleep(pause)
+            try:
+                await self._continue(cause)
+            except ResumeNotFound as error:
+                cause.__cause__ = error
+                break
+            except SteersmanError as error:
+                cause.__cause__ = error
+            except Exception as error:
+                # Whatever it is, there are turns that wait to be settled.
+                log.exception("restarting a CLI failed")
+                cause.__cause__ = error
+                break
+            else:
+                return
+        self._finish(cause)
+
+    async def _continue(self, cause: SteersmanError) -> None:
+        """Resume the conversation; begin it anew if the lost CLI had written none of it."""
+        options = self._parts.options
+        try:
+            await self._continue_as(cause, is_new=False)
+        except ResumeNotFound:
+            is_unwritten = not options.goes_on or options.fork_session
+            if self._dispatcher.has_answered or not is_unwritten:
+                raise
+            await self._continue_as(cause, is_new=True)
+
+    async def _continue_as(self, cause: SteersmanError, *, is_new: bool) -> None:
+        parts = self._parts
+        prompts, session_id = parts.prompts, parts.slot.session_id
+        assert session_id is not None
+        modern = parts.slot.is_modern
+        lines = parts.setup.transcript(session_id) or ()
+        handover = plan_handover(prompts.unsettled, lines, is_new=is_new, is_modern=modern)
+        reruns = modern and not is_new and prompts.needs_rerun
+        plan = self._next_plan(Resumption(session_id, is_new, reruns))
+        cli = await self._launch(plan, handover if reruns else None)
+        self.restarts += 1
+        parts.budget.restarted(asyncio.get_running_loop().time())
+        goes_on = prompts.current is not None and not parts.gate.is_closed
+        parts.status.move(Move.TAKE_UP if goes_on else Move.GREET)
+        if parts.gate.is_closed:
+            parts.status.move(Move.PAUSE)
+        prompts.attach(cli.link, handover, cause)
+        if not parts.gate.is_closed:
+            parts.watchdog.start()
+
+    def _next_plan(self, how: Resumption) -> Plan:
+        """The plan for another CLI, with the tool servers that are attached now."""
+        assert self._parts.setup.plan_next is not None
+        plan = self._parts.setup.plan_next(how)
+        servers = list(self._parts.responder.servers.keys) or None
+        greeting = msgspec.structs.replace(plan.initialize, sdk_mcp_servers=servers)
+        return replace(plan, initialize=greeting)
+
+    async def rewind(self, at: str) -> None:
+        """Have another CLI continue from the message `at`; the current one is closed first."""
+        parts = self._parts
+        cli = await self.ready()
+        if parts.setup.plan_next is None or parts.slot.session_id is None:
+            raise UsageError("checkpoint", at, "a session that can be resumed")
+        if not self.is_at_rest:
+            raise UsageError("checkpoint", at, "a session at rest: wait for idle(), or interrupt()")
+        plan = self._next_plan(Resumption(parts.slot.session_id, at=at))
+        parts.status.move(Move.LAUNCH)
+        cli.link.close(parts.options.close_grace)
+        await asyncio.wait([cli.link.exit_status], timeout=3 * parts.options.close_grace + 10)
+        try:
+            cli = await self._launch(plan)
+        except BaseException as error:
+            self._finish(error if isinstance(error, SteersmanError) else None)
+            raise
+        parts.status.move(Move.GREET)
+        parts.prompts.attach(cli.link)
+
+    # The end
+
+    def close(self, ending: Move = Move.COMPLETE) -> None:
+        """Begin to end the session: in order, or at once if it is cancelled."""
+        parts = self._parts
+        phase, cli = parts.status.phase, parts.slot.running
+        if phase.is_over or (phase is Phase.IDLE and cli is None):
+            # One that was never started can only be cancelled.
+            if ending is Move.CANCEL and not phase.is_over:
+                self._ending = ending
+                self._finish(None)
+            return
+        self._ending = self._ending or ending
+        parts.prompts.withdraw_queued(None, also_others=True)
+        if self._restarting is not None:
+            self._restarting.cancel()
+        if cli is not None:
+            cli.tasks.cancel_all()
+            self._close_cli(cli, ending)
+
+    def _close_cli(self, cli: RunningCli, ending: Move) -> None:
+        parts = self._parts
+        if ending is Move.CANCEL or parts.status.phase is Phase.STARTING:
+            cli.link.end()
+        elif cli.link.is_open:
+            # A stopped process tree is ended as it is: it must not run to hear an interrupt.
+            if parts.prompts.current is not None and not parts.gate.has_stopped_tree:
+                # Also before the turn has begun: at the end of its input the CLI would run it.
+                cli.link.notify(Interrupt(cancel_queued=True), parts.options.request_timeout)
+            cli.link.close(parts.options.close_grace)
+
+    async def wait_closed(self) -> None:
+        """Return when the CLI's process tree is gone, and everybody has been told."""
+        parts = self._parts
+        await self._has_started.wait()
+        if parts.slot.running is None:
+            return
+        if self._restarting is not None:
+            await asyncio.wait([self._restarting])
+        link = parts.slot.running.link
+        if link.was_opened:
+            await asyncio.wait([link.exit_status], timeout=3 * parts.options.close_grace + 10)
+            if not link.exit_status.done():
+                # The transport has failed to report the exit: nobody shall wait for ever.
+                link.exited(UNKNOWN_STATUS)
+        if not parts.status.phase.is_over:
+            self._finish(None)
+        if self._goodbye is not None:
+            # Shielded: a cancelled waiter must not leave hooks and servers uninformed.
+            await asyncio.shield(self._goodbye)
+        await parts.listeners.drain(parts.options.close_grace)
+
+    def _finish(self, cause: SteersmanError | None) -> None:
+        """Settle every open turn: cancelled if we closed, failed with `cause` otherwise."""
+        parts = self._parts
+        parts.slot.cause = parts.slot.cause or cause
+        parts.watchdog.stop()
+        parts.limits.stop()
+        parts.prompts.settle_all(cause)
+        parts.status.move((self._ending or Move.COMPLETE) if cause is None else Move.FAIL)
+        parts.journal.end()
+        if cause is not None:
+            parts.flights.failed(cause)
+        if parts.listeners.has("complete"):
+            parts.listeners.emit("complete", parts.snapshot())
+        self._goodbye = asyncio.get_running_loop().create_task(self._say_goodbye())
+
+    async def _say_goodbye(self) -> None:
+        """Call the `SessionEnd` hooks and detach the tool servers, whether or not anyone waits."""
+        parts = self._parts
+        if parts.slot.running is not None:
+            await parts.slot.running.tasks.wait(parts.options.close_grace)
+        if parts.slot.initialized is not None:
+            await run_session_end(parts.responder.hooks, parts.options, parts.slot.session_id or "")
+        await parts.responder.servers.detach()
+
+    def _on_full_disk(self, report: str) -> None:
+        log.error("the journal is no longer written: %s", report)
+        self._parts.journal.fault("journal file", report)
+
+
+def _log_failure(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and task.exception() is not None:
+        log.error("restarting a CLI failed", exc_info=task.exception())

@@ -1,0 +1,245 @@
+"""The tool servers of a running session: asked about, connected again, switched, exchanged."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from steersman import _json
+from steersman._session.journal_writer import JournalWriter
+from steersman._session.link import CliLink
+from steersman._session.requests.tool_servers import ToolServers
+from steersman._session.startup import REAPING
+from steersman._struct import set_source
+from steersman.control.mcp import (
+    McpReconnect,
+    McpServers,
+    McpServersSet,
+    McpServerStatus,
+    McpSetServers,
+    McpStatus,
+    McpToggle,
+)
+from steersman.control.verbs import Verb
+from steersman.errors import McpNotReady, RequestError, RequestRefused
+from steersman.journal import Kind
+from steersman.options import Options, checks
+from steersman.ports import Caller, JsonObject, ToolServer
+
+__all__ = ["McpControls", "McpStatusLog", "wait_for_servers"]
+
+AnswerT = TypeVar("AnswerT")
+
+SERVERS = checks.mapping_of(
+    checks.KEY, "a name of letters, digits, - and _", checks.optional(checks.server)
+)
+
+
+class CallVerb(Protocol):
+    """Puts a verb to the CLI, as `Session.call` does."""
+
+    def __call__(self, verb: Verb[AnswerT], /) -> Awaitable[AnswerT]:
+        """Give its answer."""
+        ...
+
+
+class McpControls:
+    """Does what a session's methods about tool servers promise."""
+
+    def __init__(
+        self,
+        call: CallVerb,
+        log: McpStatusLog,
+        own: ToolServers,
+        make_caller: Callable[[str], Caller],
+        adopt: Callable[[Any], ToolServer],
+    ) -> None:
+        self._call = call
+        self._log = log
+        self._own = own
+        self._make_caller = make_caller
+        self._adopt = adopt
+
+    async def status(self) -> McpServers:
+        """How they are now."""
+        answer = await self._call(McpStatus())
+        self._log.record(answer.servers)
+        return answer
+
+    async def reconnect(self, name: str) -> None:
+        """Have the CLI connect to a server of its own again."""
+        try:
+            await self._call(McpReconnect(server_name=name))
+        except RequestRefused as error:
+            self._log.record_failure(name, error.reason)
+            raise
+        await self.status()
+
+    async def toggle(self, name: str, *, enabled: bool) -> None:
+        """Take a server out of use, or into use again."""
+        await self._call(McpToggle(server_name=name, enabled=enabled))
+        await self.status()
+
+    async def set_servers(self, servers: Mapping[str, Any]) -> McpServersSet:
+        """Exchange the external servers that were added before, and add or replace own ones.
+
+        Own ones that are not named stay, `None` takes one away.
+        """
+        SERVERS("servers", servers)
+        own = {key: self._adopt(each) for key, each in servers.items() if _is_own(each)}
+        external = {key: each for key, each in servers.items() if _json.is_mapping(each)}
+        leaving = [key for key in self._own.keys if key in servers]
+        gone = McpServersSet()
+        if leaving:
+            # First without them: the CLI greets nobody anew under a key that it knows.
+            gone = await self._tell(set(self._own.keys) - set(leaving), external)
+            for key in leaving:
+                await self._own.remove(key)
+        if leaving and not own:
+            return gone
+        answer = await self._tell_with(own, external)
+        return set_source(
+            McpServersSet(
+                added=[*gone.added, *answer.added],
+                removed=[*gone.removed, *answer.removed],
+                errors={**gone.errors, **answer.errors},
+            ),
+            answer.raw,
+        )
+
+    async def _tell_with(
+        self, own: Mapping[str, ToolServer], external: Mapping[str, Any]
+    ) -> McpServersSet:
+        added: list[str] = []
+        try:
+            for key, server in own.items():
+                await self._own.add(server, self._make_caller(key))
+                added.append(key)
+            return await self._tell(self._own.keys, external)
+        except BaseException:
+            for key in added:
+                await self._own.remove(key)
+            raise
+
+    async def _tell(self, own: Iterable[str], external: Mapping[str, Any]) -> McpServersSet:
+        """Name them all: the CLI drops what it is not told of again."""
+        plain = {key: checks.plain(f"servers[{key!r}]", each) for key, each in external.items()}
+        told = {**{key: own_config(key) for key in own}, **plain}
+        answer = await self._call(McpSetServers(servers=told))
+        for name, error in answer.errors.items():
+            self._log.record_failure(name, error)
+        return answer
+
+
+def own_config(key: str) -> dict[str, Any]:
+    """How the CLI is told of a server in this process; without the name it drops it in silence."""
+    return {"type": "sdk", "name": key}
+
+
+def _is_own(given: ToolServer | JsonObject | None) -> bool:
+    return given is not None and not isinstance(given, Mapping)
+
+
+CONNECTED, PENDING, FAILED = "connected", "pending", "failed"
+FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.5
+
+
+class McpStatusLog:
+    """What was last heard of each tool server."""
+
+    def __init__(self, log: JournalWriter) -> None:
+        self._log = log
+        self._known: dict[str, str] = {}
+
+    def record(
+        self, servers: Iterable[McpServerStatus], redact: Callable[[str], str] = str
+    ) -> None:
+        """Take note of how they are now; a server that is first heard of well is no news."""
+        for each in servers:
+            before = self._known.get(each.name, CONNECTED)
+            if each.status == PENDING and each.name not in self._known:
+                continue
+            self._known[each.name] = each.status
+            if each.status != before:
+                self._log.note(
+                    Kind.SERVER,
+                    name=each.name,
+                    status=each.status,
+                    before=before,
+                    error=redact(each.error),
+                )
+
+    def record_init(self, servers: Iterable[Any]) -> None:
+        """The same from the list in `system/init`, which tells no errors."""
+        self.record(
+            McpServerStatus(name=str(each.get("name", "")), status=str(each.get("status", "")))
+            for each in servers
+            if _json.is_object(each)
+        )
+
+    def record_failure(self, name: str, error: str) -> None:
+        """A server could not be connected again."""
+        self.record([McpServerStatus(name=name, status=FAILED, error=error)])
+
+
+async def wait_for_servers(
+    link: CliLink, book: McpStatusLog, options: Options, own: Iterable[str]
+) -> None:
+    """Return once every server that `options.require` names is connected.
+
+    `own` are the servers in this process, which the CLI lists only when they have answered.
+    Raises `McpNotReady` for one that is not, with the CLI gone.
+    """
+    if not options.require:
+        return
+    names = own if isinstance(options.require, bool) else options.require
+    try:
+        await _wait(link, book, _Wanted(tuple(names), options.require is True), options)
+    except BaseException:
+        link.end()
+        await asyncio.wait([link.exit_status], timeout=REAPING)
+        raise
+
+
+class _Wanted(NamedTuple):
+    names: tuple[str, ...]
+    and_all_others: bool
+
+    def missing(self, found: Mapping[str, McpServerStatus]) -> McpServerStatus | None:
+        """The first that is not connected; one that never will be comes before one that may."""
+        names = dict.fromkeys((*found, *self.names) if self.and_all_others else self.names)
+        absent = [found.get(name, McpServerStatus(name=name, status=PENDING)) for name in names]
+        absent = [each for each in absent if each.status != CONNECTED]
+        return min(absent, key=lambda each: each.status == PENDING, default=None)
+
+
+async def _wait(link: CliLink, book: McpStatusLog, wanted: _Wanted, options: Options) -> None:
+    loop, pause, limit = asyncio.get_running_loop(), FIRST_PAUSE, options.startup.servers
+    deadline = loop.time() + limit
+    while True:
+        found = await _ask(link, limit)
+        book.record(found.values(), link.redactor.text)
+        missing = wanted.missing(found)
+        if missing is None:
+            return
+        if missing.status != PENDING:
+            raise _not_ready(link, missing.name, missing.status, missing.error)
+        if loop.time() + pause > deadline:
+            error = f"it did not connect within {limit:g} s"
+            raise _not_ready(link, missing.name, PENDING, error)
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
+
+
+async def _ask(link: CliLink, timeout: float) -> dict[str, McpServerStatus]:
+    try:
+        answer = await link.call(McpStatus(), timeout)
+    except RequestError as error:
+        raise _not_ready(link, "(all)", PENDING, str(error)) from error
+    return {each.name: each for each in answer.servers}
+
+
+def _not_ready(link: CliLink, name: str, status: str, error: str) -> McpNotReady:
+    evidence = link.evidence("servers")
+    return McpNotReady(name, status, link.redactor.text(error), evidence=evidence)

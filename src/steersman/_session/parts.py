@@ -1,0 +1,174 @@
+"""The parts that one session is made of, built bottom-up: no part is set later."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from steersman._session.cli import CliSlot
+from steersman._session.flight_recorder import FlightReporter
+from steersman._session.gate import Gate
+from steersman._session.journal_writer import JournalWriter
+from steersman._session.listeners import EventListeners
+from steersman._session.mcp_servers import McpStatusLog
+from steersman._session.prompt_queue import PromptQueue
+from steersman._session.recovery import RestartBudget
+from steersman._session.requests.decision_log import DecisionLog
+from steersman._session.requests.hooks import HookRunner
+from steersman._session.requests.permissions import build_permissions
+from steersman._session.requests.responder import Responder
+from steersman._session.requests.tool_servers import ToolServers
+from steersman._session.setup import SessionSetup
+from steersman._session.status import Status
+from steersman._session.usage_limits import UsageLimiter
+from steersman._session.watchdog import SilenceWatchdog
+from steersman._wire.launch import hook_id
+from steersman.errors import SteersmanError
+from steersman.hooks.deferral import ask_rules
+from steersman.journal import Kind
+from steersman.journal.snapshot import SessionSnapshot, State, StateChanged
+from steersman.options import Options, Revival
+from steersman.permissions import Elicitation
+from steersman.ports import Caller
+
+__all__ = ["Parts", "build"]
+
+log = logging.getLogger("steersman.session")
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Everything that lives as long as the session does."""
+
+    setup: SessionSetup
+    journal: JournalWriter
+    prompts: PromptQueue
+    slot: CliSlot
+    status: Status
+    listeners: EventListeners
+    gate: Gate
+    mcp_status: McpStatusLog
+    watchdog: SilenceWatchdog
+    limits: UsageLimiter
+    responder: Responder
+    decisions: DecisionLog
+    budget: RestartBudget
+    flights: FlightReporter
+    caller_for: Callable[[str], Caller]
+    """Makes what a tool server added later gets to know of the session."""
+
+    @property
+    def options(self) -> Options:
+        """The session's options."""
+        return self.setup.options
+
+    def snapshot(self) -> SessionSnapshot:
+        """Where the session stands now."""
+        return _snapshot(self.status, self.slot, self.prompts)
+
+
+def build(setup: SessionSetup, session: Any) -> Parts:
+    """Build the parts of one session; `session` is what in-process tools get to see."""
+    options = setup.options
+    journal = JournalWriter(options.journal_memory, setup.clock)
+    slot = CliSlot(setup.plan.session_id, options.request_timeout)
+    listeners = EventListeners()
+    prompts = PromptQueue(journal, options.request_timeout, _transcript_reader(setup, slot))
+    status = _status(journal, prompts, slot, listeners)
+    decisions = DecisionLog(journal.write)
+    report = _fault_reporter(journal)
+    permissions = build_permissions(
+        options, decisions, journal.note, lambda: prompts.current_uuid, setup.clock, report
+    )
+    if setup.policy_hook is not None:
+        setup.policy_hook.connect(permissions, decisions)
+
+    def caller_for(key: str) -> Caller:
+        return _caller(key, session, slot, prompts, journal, options, permissions.elicit)
+
+    gate = Gate()
+    rules = ask_rules(options.settings, options.managed_settings)
+    hooks = {hook_id(n): hook for n, hook in enumerate(options.hooks)}
+    servers = ToolServers(setup.servers, {key: caller_for(key) for key in setup.servers}, report)
+    return Parts(
+        setup=setup,
+        journal=journal,
+        prompts=prompts,
+        slot=slot,
+        status=status,
+        listeners=listeners,
+        gate=gate,
+        mcp_status=McpStatusLog(journal),
+        watchdog=SilenceWatchdog(options.watchdog, slot, prompts, journal),
+        limits=UsageLimiter(options.limits, slot, prompts, journal),
+        responder=Responder(permissions, HookRunner(hooks, report, ask_rules=rules), servers, gate),
+        decisions=decisions,
+        budget=RestartBudget(options.revive if isinstance(options.revive, Revival) else Revival()),
+        flights=FlightReporter(setup.save_flight, journal, slot, listeners),
+        caller_for=caller_for,
+    )
+
+
+def _transcript_reader(setup: SessionSetup, slot: CliSlot) -> Callable[[], Sequence[bytes]]:
+    def read() -> Sequence[bytes]:
+        return (setup.transcript(slot.session_id) if slot.session_id else None) or ()
+
+    return read
+
+
+def _status(
+    journal: JournalWriter, prompts: PromptQueue, slot: CliSlot, listeners: EventListeners
+) -> Status:
+    def changed(before: State, after: State) -> None:
+        if listeners.has("state_change"):
+            snapshot = _snapshot(status, slot, prompts)
+            listeners.emit("state_change", StateChanged(before, after, snapshot))
+
+    status = Status(journal, prompts, slot, changed)
+    return status
+
+
+def _fault_reporter(journal: JournalWriter) -> Callable[[str, BaseException | str], None]:
+    def report(where: str, error: BaseException | str) -> None:
+        if isinstance(error, BaseException):
+            log.error("%s failed", where, exc_info=error)
+        else:
+            log.error("%s %s", where, error)
+        journal.fault(where, error)
+
+    return report
+
+
+def _caller(
+    key: str,
+    session: Any,
+    slot: CliSlot,
+    prompts: PromptQueue,
+    journal: JournalWriter,
+    options: Options,
+    elicit: Callable[[Elicitation], Any],
+) -> Caller:
+    def report(tool: str, error: BaseException) -> None:
+        # The text of a foreign error may hold secrets; ours does not.
+        reason = error.what if isinstance(error, SteersmanError) else ""
+        journal.note(Kind.TOOL_FAILED, tool=tool, error=type(error).__name__, reason=reason)
+
+    return Caller(
+        slot.session_id or "",
+        key,
+        lambda message: slot.notify(key, message),
+        report=report,
+        elicit=elicit,
+        session=session,
+        turn=lambda: None if prompts.current is None else prompts.current.turn,
+        deps=options.deps,
+    )
+
+
+def _snapshot(status: Status, slot: CliSlot, prompts: PromptQueue) -> SessionSnapshot:
+    from steersman._session.snapshot import snapshot  # noqa: PLC0415 - loaded when first asked for
+
+    handlers = None if slot.running is None else slot.running.tasks
+    return snapshot(status, handlers, prompts, slot.session_id)

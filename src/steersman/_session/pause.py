@@ -1,0 +1,79 @@
+"""Pausing and resuming a session."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from steersman._session.gate import with_gate
+from steersman._session.lifecycle import Lifecycle
+from steersman._session.parts import Parts
+from steersman.errors import ChannelClosed, RequestLost, RequestRefused
+from steersman.journal import Move, Phase
+
+__all__ = ["Pause"]
+
+
+class Pause:
+    """Holds tools and prompts, or stops the whole process tree."""
+
+    def __init__(self, parts: Parts, lifecycle: Lifecycle) -> None:
+        self._parts = parts
+        self._lifecycle = lifecycle
+
+    async def begin(self, *, hard: bool) -> None:
+        """Hold every tool from the next one on, and every prompt; `hard` stops the tree."""
+        parts = self._parts
+        cli = await self._lifecycle.ready()
+        was_shut = parts.gate.is_closed
+        parts.gate.close()
+        parts.prompts.is_held = True
+        try:
+            if hard:
+                cli.link.suspend()
+                parts.gate.has_stopped_tree = True
+            elif not parts.gate.has_stopped_tree:
+                await self._install_gate()
+        except BaseException:
+            if not was_shut:
+                self._release()
+            raise
+        parts.watchdog.stop()
+        parts.limits.pause()
+        parts.status.move(Move.PAUSE)
+
+    def end(self) -> None:
+        """Let everything continue; does nothing to a session that is not paused."""
+        parts = self._parts
+        if parts.status.phase is not Phase.PAUSED:
+            return
+        if parts.gate.has_stopped_tree:
+            self._resume_tree()
+        self._release()
+        parts.limits.resume()
+        parts.prompts.send_next()
+        parts.status.resume()
+        if not parts.gate.is_closed:
+            parts.watchdog.start()
+
+    async def _install_gate(self) -> None:
+        """Register our hook with the CLI; one that replaces it is launched with the hook."""
+        parts = self._parts
+        while not parts.gate.is_installed:
+            cli = await self._lifecycle.ready()
+            if not parts.slot.is_modern:
+                reason = "this CLI is too old to be held between tools; use pause(hard=True)"
+                raise RequestRefused("pause", reason)
+            greeting = with_gate(parts.setup.plan.initialize)
+            with suppress(RequestLost):
+                await cli.link.call(greeting, parts.options.request_timeout)
+                parts.gate.is_installed = True
+
+    def _release(self) -> None:
+        self._parts.gate.open()
+        self._parts.prompts.is_held = False
+
+    def _resume_tree(self) -> None:
+        self._parts.gate.has_stopped_tree = False
+        if self._parts.slot.running is not None:
+            with suppress(ChannelClosed):
+                self._parts.slot.running.link.resume()

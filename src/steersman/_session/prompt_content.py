@@ -1,0 +1,44 @@
+"""What may be sent as a prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from steersman import _json
+from steersman._json import is_mapping, is_sequence
+from steersman.errors import UsageError
+from steersman.options.checks import plain
+
+__all__ = ["LARGEST", "Prompt", "prompt_content"]
+
+Prompt = str | Sequence[Mapping[str, Any]]
+"""A text, or content blocks as the Messages API takes them; `steersman.prompts` makes such."""
+
+LARGEST = 32 * 1024 * 1024
+"""Bytes that the API takes in one request."""
+
+ALLOWED = 'a non-empty text, or a list of content blocks such as {"type": "text", "text": ...}'
+
+
+def prompt_content(prompt: object) -> str | list[dict[str, Any]]:
+    """The content of the user message that says `prompt`. Raises `UsageError`."""
+    if isinstance(prompt, str) and prompt.strip():
+        _refuse_large(len(prompt.encode("utf-8", "surrogatepass")))
+        return prompt
+    if not is_sequence(prompt) or not prompt:
+        raise UsageError("prompt", prompt, ALLOWED)
+    blocks = [_block_of(position, block) for position, block in enumerate(prompt)]
+    _refuse_large(len(_json.dumps(blocks)))
+    return blocks
+
+
+def _block_of(position: int, block: object) -> dict[str, Any]:
+    if not is_mapping(block) or not isinstance(block.get("type"), str):
+        raise UsageError(f"prompt[{position}]", block, "a mapping with a type")
+    return cast("dict[str, Any]", plain(f"prompt[{position}]", block))
+
+
+def _refuse_large(size: int) -> None:
+    if size > LARGEST:
+        raise UsageError("prompt", f"{size} bytes", f"at most {LARGEST} bytes: the API's own limit")

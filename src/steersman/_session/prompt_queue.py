@@ -1,0 +1,366 @@
+"""The prompts of a session: queued, sent, settled."""
+
+from __future__ import annotations
+
+import contextvars
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from steersman._json import JsonDict
+from steersman._protocol.events import TurnSettled
+from steersman._session.journal_writer import JournalWriter
+from steersman._session.link import CliLink
+from steersman._session.recovery import Handover
+from steersman._session.turn import Delivery, SentPrompt
+from steersman._session.uuids import new_uuid
+from steersman.control.session import Interrupt
+from steersman.errors import CliExited, NotLoggedIn, Stalled, SteersmanError
+from steersman.journal import Entry, Kind, Outcome, TurnResult
+from steersman.journal.calls import ToolCallRecord
+from steersman.journal.results import outcome_of
+from steersman.journal.text import TextStream
+from steersman.journal.totals import SessionTotals
+from steersman.messages.limits import ApiRetry
+from steersman.messages.parsing import parse_message
+from steersman.messages.turns import Result
+from steersman.transcripts import answer_to, has_prompt, is_unfinished
+
+__all__ = ["PromptQueue"]
+
+CONTINUE = "Continue from where you left off."
+"""The prompt that the CLI itself gives to the model when it continues an interrupted turn."""
+
+AUTHENTICATION_TRIES = 2
+"""Rejected logins after which we end the CLI's retries, which take minutes and cannot succeed."""
+
+
+class PromptQueue:
+    """Writes one prompt at a time to the CLI, unless a prompt steers, and settles each of them."""
+
+    def __init__(
+        self,
+        journal: JournalWriter,
+        request_timeout: float,
+        transcript: Callable[[], Sequence[bytes]] = tuple,
+    ) -> None:
+        self.totals = SessionTotals()
+        """Messages, tool calls and costs, by turn and in total."""
+        self.is_held = False
+        """Whether prompts wait because the session is paused."""
+        self.reports_lifecycle = True
+        """Whether the CLI reports `command_lifecycle` for each prompt; older releases do not."""
+        self._journal = journal
+        self._link: CliLink | None = None
+        self._request_timeout = request_timeout
+        self._transcript = transcript
+        """Reads the lines of the CLI's session file, for prompts that ended unobserved."""
+        self._was_stopped = False
+        """Whether the last turn was interrupted, and none has begun since."""
+        self._queue: deque[SentPrompt] = deque()
+        self._sent: dict[str, SentPrompt] = {}
+
+    @property
+    def current(self) -> SentPrompt | None:
+        """The oldest prompt that was sent and has not settled."""
+        return next(iter(self._sent.values()), None)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a prompt was sent and has not settled."""
+        return bool(self._sent)
+
+    @property
+    def current_uuid(self) -> str | None:
+        """The uuid of the oldest prompt that was sent and has not settled, or None."""
+        return next(iter(self._sent), None)
+
+    @property
+    def unsettled(self) -> list[SentPrompt]:
+        """All prompts that were sent and have not settled."""
+        return list(self._sent.values())
+
+    @property
+    def queued(self) -> list[str]:
+        """The uuids of prompts that were not sent yet."""
+        return [prompt.uuid for prompt in self._queue]
+
+    def find(self, uuid: str) -> SentPrompt | None:
+        """Return the queued or sent prompt of that uuid, unless it has settled."""
+        queued = (prompt for prompt in self._queue if prompt.uuid == uuid)
+        return self._sent.get(uuid) or next(queued, None)
+
+    # Sending
+
+    def submit(self, prompt: SentPrompt) -> None:
+        """Write the prompt now, or when those before it have settled."""
+        if prompt.when == "later":
+            self._queue.append(prompt)
+        elif self._sent and self._can_write:
+            self._write(prompt)
+            return
+        else:
+            # There is no turn to steer, so this prompt is the next one.
+            self._queue.appendleft(prompt)
+        self.send_next()
+
+    def send_next(self) -> None:
+        """Write the next prompt, unless one is unsettled: the CLI merges prompts that wait."""
+        while self._queue and not self._sent and self._can_write:
+            prompt = self._queue.popleft()
+            if not self._settle_processed(prompt):
+                self._write(prompt)
+
+    def _settle_processed(self, prompt: SentPrompt) -> bool:
+        """Settle a prompt that an older CLI has processed already, and would silently drop."""
+        if self.reports_lifecycle or not prompt.may_be_processed:
+            return False
+        lines = self._transcript()
+        if not has_prompt(lines, prompt.uuid):
+            return False
+        lost = CliExited("the CLI exited in the middle of this turn, and cannot continue it")
+        self._end(prompt, lost if is_unfinished(lines, prompt.uuid) else None, cancelled=False)
+        return True
+
+    @property
+    def _can_write(self) -> bool:
+        return self._link is not None and self._link.is_open and not self.is_held
+
+    def _write(self, prompt: SentPrompt) -> None:
+        assert self._link is not None
+        prompt.steers = bool(self._sent) and prompt.when != "later"
+        self._sent[prompt.uuid] = prompt
+        prompt.begins_after = self._journal.journal.last_seq
+        self.totals.open(prompt.uuid, self._journal.clock())
+        self._send(prompt, self._link)
+
+    def _send(self, prompt: SentPrompt, link: CliLink) -> None:
+        fields = {**prompt.fields, "priority": prompt.when} if prompt.steers else prompt.fields
+        line = link.connection.prompt(prompt.uuid, prompt.content, **fields)
+        link.write(line, (prompt.uuid,))
+
+    def withdraw(self, uuid: str) -> bool:
+        """Cancel a prompt that was not sent yet; returns whether it was one."""
+        prompt = next((each for each in self._queue if each.uuid == uuid), None)
+        if prompt is None:
+            return False
+        self._queue.remove(prompt)
+        self._end(prompt, None, cancelled=True)
+        return True
+
+    def withdraw_queued(self, interrupted: str | None, *, also_others: bool) -> list[str]:
+        """Settle the queued prompt with the uuid `interrupted`, or all; returns their uuids."""
+        withdrawn = [each for each in self._queue if also_others or each.uuid == interrupted]
+        for prompt in withdrawn:
+            self._queue.remove(prompt)
+            prompt.was_interrupted = prompt.uuid == interrupted
+            self._end(prompt, prompt.cause, cancelled=True)
+        return [prompt.uuid for prompt in withdrawn]
+
+    def started(self, uuid: str) -> None:
+        """Record that the CLI has started to process this prompt."""
+        if uuid in self._sent:
+            self._sent[uuid].started()
+            self._was_stopped = False
+
+    def context(self) -> contextvars.Context:
+        """Copy the context of the `send()` that the current turn comes from."""
+        prompt = self.current
+        return contextvars.copy_context() if prompt is None else prompt.context.copy()
+
+    # One CLI after the other
+
+    def cli_lost(self) -> None:
+        """Settle prompts that were being stopped when the CLI exited; keep the others."""
+        self.totals.cli_lost(self._journal.clock())
+        is_stopping = any(prompt.was_interrupted for prompt in self.unsettled)
+        for prompt in self.unsettled:
+            if prompt.was_interrupted or (is_stopping and prompt.has_begun):
+                del self._sent[prompt.uuid]
+                prompt.was_interrupted = True
+                self._end(prompt, None, cancelled=True)
+            elif prompt.cause is not None and not isinstance(prompt.cause, Stalled):
+                del self._sent[prompt.uuid]
+                self._end(prompt, prompt.cause, cancelled=False)
+            else:
+                prompt.cli_lost()
+
+    @property
+    def needs_rerun(self) -> bool:
+        """Whether the next CLI must continue the turn in which the last one exited.
+
+        After an interrupt that was not saved yet the CLI would continue that turn too.
+        """
+        has_begun = any(prompt.has_begun for prompt in self.unsettled)
+        return has_begun or (bool(self._sent) and not self._was_stopped)
+
+    def expect(self, link: CliLink, handover: Handover) -> None:
+        """Prepare for a CLI that continues a turn by itself, before anything is written to it."""
+        for prompt in self.unsettled:
+            link.connection.expect(prompt.uuid)
+            for alias in prompt.aliases:
+                link.connection.alias(alias, prompt.uuid)
+        link.connection.resume(prompt.uuid for prompt in handover.resumed)
+
+    def attach(
+        self, link: CliLink, handover: Handover | None = None, cause: SteersmanError | None = None
+    ) -> None:
+        """Send to this CLI from now on; prompts that cannot be continued fail with `cause`."""
+        self._link = link
+        plan = handover or Handover()
+        for prompt in plan.lost:
+            if self._sent.pop(prompt.uuid, None):
+                self._end(prompt, cause, cancelled=False)
+        for prompt in plan.resent:
+            if prompt.uuid in self._sent:
+                self._send(prompt, link)
+        self.send_next()
+
+    # Settling
+
+    def record(self, entry: Entry, name: str) -> list[ToolCallRecord]:
+        """Record a message for the results; returns the tool calls that begin or end with it."""
+        if name == "abandoned":
+            for prompt in self._prompts_of(entry):
+                prompt.is_broken = True
+        elif name == "api_retry" and isinstance(entry.message, ApiRetry):
+            self._stop_login_retries(entry, entry.message)
+        return self.totals.record(entry, name)
+
+    def settle(self, settled: TurnSettled) -> TurnResult | None:
+        """Settle a prompt as the protocol reports, and send the next one."""
+        prompt = self._sent.pop(settled.uuid, None)
+        if prompt is None or (
+            settled.result is None and self._continue_unfinished(prompt, settled)
+        ):
+            return None
+        result = None if settled.result is None else parse_message(settled.result)
+        # If it is closed before a prompt reached the model, the CLI reports a success.
+        is_closing = self._link is None or self._link.is_closing
+        is_cut_off = is_closing and isinstance(result, Result) and not result.num_turns
+        if isinstance(result, Result) and not is_cut_off:
+            done = self._end_by(prompt, result)
+        else:
+            done = self._end(prompt, prompt.cause, cancelled=settled.was_cancelled or is_cut_off)
+        self.send_next()
+        return done
+
+    def _continue_unfinished(self, prompt: SentPrompt, settled: TurnSettled) -> bool:
+        """Have the CLI continue a turn that it reports as completed, but only began.
+
+        The CLI continues a turn in which its predecessor exited, but not one that was continued
+        before: that one it drops as processed.
+        """
+        may_continue = prompt.expects_answer and prompt.may_be_processed
+        if not may_continue or settled.was_cancelled:
+            return False
+        if prompt.cause is not None or not self._can_write:
+            return False
+        assert self._link is not None
+        prompt.may_be_processed = False
+        if not is_unfinished(self._transcript(), prompt.uuid, *prompt.aliases):
+            return False
+        alias = new_uuid()
+        prompt.aliases.append(alias)
+        self._sent[prompt.uuid] = prompt
+        self._link.connection.continue_as(prompt.uuid, alias)
+        line = self._link.connection.prompt(alias, CONTINUE, **prompt.fields)
+        self._link.write(line, (prompt.uuid,))
+        return True
+
+    def cli_cancelled(self, uuid: str) -> None:
+        """Settle a prompt that the CLI has removed from its own queue."""
+        assert self._link is not None
+        for event in self._link.connection.cancelled(uuid):
+            if isinstance(event, TurnSettled):
+                self.settle(event)
+
+    def settle_all(self, cause: SteersmanError | None) -> None:
+        """Settle everything that is left: failed with `cause`, or cancelled without one."""
+        left = [*self._sent.values(), *self._queue]
+        self._sent.clear()
+        self._queue.clear()
+        for prompt in left:
+            self._end(prompt, prompt.cause or cause, cancelled=cause is None)
+        self.totals.cli_lost(self._journal.clock())
+
+    def _end_by(self, prompt: SentPrompt, result: Result) -> TurnResult:
+        """Settle a prompt with the result that names it."""
+        outcome = outcome_of(result, was_interrupted=prompt.was_interrupted)
+        if prompt.cause is not None:
+            outcome = "failed"
+        delivery = _delivery_of(prompt, result)
+        return self._settle(prompt, outcome, prompt.cause, delivery, has_result=True)
+
+    def _end(
+        self, prompt: SentPrompt, cause: SteersmanError | None, *, cancelled: bool
+    ) -> TurnResult:
+        """Settle a prompt that no result names."""
+        outcome: Outcome = "failed" if cause is not None else "completed"
+        if cancelled:
+            outcome = "interrupted" if prompt.was_interrupted else "cancelled"
+        was_processed = prompt.has_begun or not cancelled
+        delivery: Delivery = "completed" if was_processed else "cancelled"
+        return self._settle(prompt, outcome, cause, delivery, has_result=False)
+
+    def _settle(
+        self,
+        prompt: SentPrompt,
+        outcome: Outcome,
+        cause: SteersmanError | None,
+        delivery: Delivery,
+        *,
+        has_result: bool,
+    ) -> TurnResult:
+        text = self._streamed(prompt) if prompt.is_broken or not has_result else None
+        found = ""
+        if text == "" and outcome == "completed" and prompt.expects_answer:
+            text = found = answer_to(self._transcript(), prompt.uuid, *prompt.aliases)
+        self._was_stopped = outcome == "interrupted"
+        at = self._journal.clock()
+        result = self.totals.settle(
+            prompt.uuid, at, outcome, has_result=has_result, cause=cause, text=text
+        )
+        reported = result.cause
+        details: JsonDict = {
+            "outcome": outcome,
+            "has_result": has_result,
+            "cause": "" if reported is None else reported.code,
+            "reason": "" if reported is None else reported.what,
+        }
+        if found:
+            details["text"] = found
+        self._journal.append(at, Kind.SETTLED, turns=(prompt.uuid,), details=details)
+        self._journal.wake()
+        prompt.settle(result, delivery)
+        return result
+
+    def _streamed(self, prompt: SentPrompt) -> str | None:
+        """Return what `turn.text()` yields, which includes a stream that broke off."""
+        journal = self._journal.journal
+        if journal.lost_after(prompt.begins_after):
+            return None
+        stream = TextStream()
+        entries = journal.after(prompt.begins_after, most=journal.last_seq)
+        return "".join(stream.feed(entry) for entry in entries if prompt.uuid in entry.turns)
+
+    def _stop_login_retries(self, entry: Entry, retry: ApiRetry) -> None:
+        if retry.error != "authentication_failed" or retry.attempt < AUTHENTICATION_TRIES:
+            return
+        prompts = [prompt for prompt in self._prompts_of(entry) if prompt.cause is None]
+        for prompt in prompts:
+            prompt.cause = NotLoggedIn(
+                f"the API refused the credential (HTTP {retry.error_status})",
+                hint="log in with `claude`, or set a valid ANTHROPIC_API_KEY; if user settings"
+                ' hold the key helper, pass setting_sources=("user",)',
+            )
+        if prompts and self._link is not None and self._link.is_open:
+            self._link.notify(Interrupt(), self._request_timeout)
+
+    def _prompts_of(self, entry: Entry) -> list[SentPrompt]:
+        return [self._sent[uuid] for uuid in entry.turns if uuid in self._sent]
+
+
+def _delivery_of(prompt: SentPrompt, result: Result) -> Delivery:
+    """Return `folded` for a prompt that shares its result with an earlier one."""
+    named = result.user_message_uuids or [prompt.uuid]
+    return "completed" if prompt.uuid == named[0] else "folded"

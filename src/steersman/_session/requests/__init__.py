@@ -1,0 +1,1 @@
+"""What the CLI requests of us, and how it is answered."""

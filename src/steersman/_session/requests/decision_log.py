@@ -1,0 +1,139 @@
+"""The record of who decided about each tool call.
+
+Our own decisions are written down as they are made, before they are sent. What the CLI, a hook or a
+rule of its decided is read off the tool's result. A tool that ran with no decision on record at all
+gets an entry of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from steersman.journal import Entry, Kind
+
+__all__ = ["DecisionLog", "Source"]
+
+Source = Literal["rule", "callback", "hook", "cli", "person", "nobody"]
+
+# Python 3.11 looks an enum's members up at thirty times the price of a name, for every permission.
+DECIDED = Kind.DECIDED
+
+MOST_OPEN = 10_000
+"""Decisions whose tools have not reported; beyond that the oldest is forgotten."""
+
+
+class _Verdict(Struct):
+    decision: str = ""
+    source: str = ""
+    reason_type: str = ""
+
+
+class _Meta(Struct):
+    id: str = ""
+    permission_decision: _Verdict | None = None
+    non_execution_kind: str | None = None
+
+
+class _Block(Struct):
+    type: str = ""
+    tool_use_id: str = ""
+    is_error: bool | None = False
+
+
+class _Body(Struct):
+    content: str | list[_Block] = ""
+
+
+class _Line(Struct):
+    message: _Body
+    tool_result_meta: list[_Meta] = []
+
+
+_decode = msgspec.json.Decoder(_Line).decode
+
+
+class DecisionLog:
+    """Writes down each decision once, with its source."""
+
+    def __init__(self, write: Callable[[Kind, dict[str, Any]], None]) -> None:
+        self._write = write
+        self._made: dict[str, str] = {}
+
+    def record(
+        self,
+        tool_use_id: str,
+        tool: str,
+        verdict: str,
+        source: Source,
+        *,
+        by: str = "",
+        reason: str = "",
+        agent: str | None = None,
+    ) -> None:
+        """Somebody on our side decided: `allow` or `deny`."""
+        self._made[tool_use_id] = verdict
+        if len(self._made) > MOST_OPEN:
+            del self._made[next(iter(self._made))]
+        details: dict[str, Any] = {
+            "tool_use_id": tool_use_id,
+            "tool": tool,
+            "verdict": verdict,
+            "source": source,
+        }
+        if by:
+            details["by"] = by
+        if reason:
+            details["reason"] = reason
+        if agent:
+            details["agent"] = agent
+        self._write(DECIDED, details)
+
+    def record_answer(self, ask_id: str, ask: str, by: str) -> None:
+        """Somebody answered what was no permission."""
+        told = {"id": ask_id, "ask": ask, "verdict": "answered", "source": "person", "by": by}
+        self._write(DECIDED, told)
+
+    def record_results(self, entry: Entry) -> None:
+        """Learn from a tool's result who let it run."""
+        if b'"tool_result"' not in entry.line:
+            return
+        try:
+            line = _decode(entry.line)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return
+        if isinstance(line.message.content, str):
+            return
+        metas = {meta.id: meta for meta in line.tool_result_meta}
+        for block in line.message.content:
+            if block.type == "tool_result":
+                self._hear_result(block, metas.get(block.tool_use_id))
+
+    def _hear_result(self, block: _Block, meta: _Meta | None) -> None:
+        ours = self._made.pop(block.tool_use_id, None)
+        told = None if meta is None else meta.permission_decision
+        if told is None:
+            # An error without a decision is a call that the CLI could not even make.
+            if ours is None and not block.is_error:
+                self._write(Kind.UNDECIDED, {"tool_use_id": block.tool_use_id})
+            return
+        verdict = "allow" if told.decision == "accept" else "deny"
+        if verdict != ours:
+            details = {
+                "tool_use_id": block.tool_use_id,
+                "verdict": verdict,
+                "source": _source(told),
+                "reason": told.reason_type,
+            }
+            self._write(DECIDED, details)
+
+
+def _source(told: _Verdict) -> Source:
+    if told.source == "hook":
+        return "hook"
+    if told.source.startswith("user"):
+        return "callback"
+    return "rule" if told.reason_type == "rule" else "cli"

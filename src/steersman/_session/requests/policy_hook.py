@@ -1,0 +1,134 @@
+"""The policy at work: a hook of ours before every tool call, in front of the caller's own.
+
+It is a guard: should it fail, the tool does not run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from steersman._session.requests.decision_log import DecisionLog
+from steersman._session.requests.permissions import PermissionResponder
+from steersman.errors import UsageError
+from steersman.hooks.events import PreToolUse
+from steersman.hooks.registry import Hooks
+from steersman.options import Options
+from steersman.permissions import AddRules, Allow
+from steersman.permissions.paths import Place
+from steersman.permissions.policy import Explanation, Policy
+from steersman.permissions.rules import Match, Rule, ToolCall, parse_rule
+
+__all__ = ["PolicyHook", "with_policy_hook"]
+
+NO_OPINION: Mapping[str, Any] = {}
+
+
+class PolicyHook:
+    """Answers for the policy, and remembers what a person has allowed for the session."""
+
+    def __init__(self, options: Options) -> None:
+        self.decisions: DecisionLog | None = None
+        """Where decisions are written down, once the session is built."""
+        self._policy = options.policy or Policy()
+        self._asks_for_all = options.ask_every_call
+        self._listed = _listed(options)
+        self._remembered: list[Rule] = []
+        self._home = options.env.get("HOME") or os.environ.get("HOME", "")
+        self._cwd = ""
+
+    def connect(self, deciding: PermissionResponder, decisions: DecisionLog) -> None:
+        """Record decisions in `decisions`, and learn what a person allows for good."""
+        self.decisions = decisions
+        deciding.on_remembered = self.remember
+
+    def __call__(self, event: PreToolUse) -> Mapping[str, Any]:
+        """What the policy says of the call."""
+        # The CLI's directory moves with `cd` in Bash; rules begin where it was at first.
+        self._cwd = self._cwd or event.cwd
+        call = ToolCall(
+            event.tool_name,
+            event.tool_input,
+            event.agent_type,
+            event.permission_mode or "default",
+            Place(self._cwd or "/", self._home),
+        )
+        found = self._decided(call)
+        if found.verdict == "cli":
+            return NO_OPINION
+        if found.verdict != "ask" and self.decisions is not None:
+            self.decisions.record(
+                event.tool_use_id,
+                event.tool_name,
+                found.verdict,
+                "rule",
+                by=found.rule,
+                reason=found.reason,
+                agent=event.agent_id,
+            )
+        return _reply(found.verdict, _told(found))
+
+    def remember(self, approval: Allow) -> None:
+        """Do not ask again about what a person has allowed for good."""
+        for update in approval.updated_permissions or ():
+            if isinstance(update, AddRules) and update.behavior == "allow":
+                self._remembered += _parsed(map(str, update.rules))
+
+    def _decided(self, call: ToolCall) -> Explanation:
+        found = self._policy.decide(call)
+        if found.verdict == "cli" and self._asks_for_all and not self._covers(self._listed, call):
+            found = Policy(otherwise="ask").decide(call)
+        if found.verdict == "ask":
+            for rule in self._remembered:
+                if rule.match(call, "allow") is Match.YES:
+                    return Explanation("allow", f"remembered {rule}")
+        return found
+
+    def _covers(self, rules: list[Rule], call: ToolCall) -> bool:
+        return any(rule.match(call, "allow") is not Match.NO for rule in rules)
+
+
+def with_policy_hook(options: Options) -> tuple[Options, PolicyHook]:
+    """The options with the guard in front of their hooks, and the guard."""
+    ours, hook = Hooks(), PolicyHook(options)
+    ours.on(PreToolUse)(hook)
+    return dataclasses.replace(options, hooks=ours | options.hooks), hook
+
+
+def _listed(options: Options) -> list[Rule]:
+    """What the caller approves by name: these are not asked about."""
+    rules = _parsed(options.allowed_tools)
+    if options.functions:
+        rules.append(Rule("mcp__functions"))
+    if options.skills:
+        rules.append(Rule("Skill"))
+    return rules
+
+
+def _parsed(texts: Any) -> list[Rule]:
+    found: list[Rule] = []
+    for text in texts:
+        try:
+            found.append(parse_rule(text))
+        except UsageError:
+            # A rule that only the CLI can read: its calls are asked about once more.
+            continue
+    return found
+
+
+def _told(found: Explanation) -> str:
+    if found.verdict == "deny":
+        return f"Denied by policy ({found.rule})" + (f": {found.reason}" if found.reason else ".")
+    return f"policy: {found.rule}"
+
+
+def _reply(verdict: Literal["allow", "deny", "ask"], reason: str) -> Mapping[str, Any]:
+    return {
+        "hookSpecificOutput": {
+            "hookEventName": "PreToolUse",
+            "permissionDecision": verdict,
+            "permissionDecisionReason": reason,
+        }
+    }

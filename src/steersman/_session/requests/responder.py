@@ -1,0 +1,77 @@
+"""What the CLI asks of us, and whose business it is to answer."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import Any
+
+from steersman._protocol.events import (
+    DialogAsked,
+    ElicitationAsked,
+    HookAsked,
+    PermissionAsked,
+    ToolCalled,
+    Unanswerable,
+)
+from steersman._session.gate import GATE, Gate
+from steersman._session.requests.hooks import HookRunner
+from steersman._session.requests.permissions import (
+    PermissionResponder,
+    RequestRejected,
+    SendAnswer,
+    ignore_answer,
+)
+from steersman._session.requests.tool_servers import ToolServers
+
+__all__ = ["CliRequest", "Responder"]
+
+CliRequest = (
+    PermissionAsked | ElicitationAsked | DialogAsked | HookAsked | ToolCalled | Unanswerable
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Responder:
+    """Finds the answer to whatever the CLI asks."""
+
+    permissions: PermissionResponder
+    hooks: HookRunner
+    servers: ToolServers
+    gate: Gate
+
+    def answer(
+        self, asked: CliRequest, session_id: str, reply: SendAnswer = ignore_answer
+    ) -> Awaitable[Any]:
+        """The response to send, or `DEFERRED`: then it is `reply` that gets it, when it is there.
+
+        Raises `RequestRejected`, now or when it is awaited, where the answer is an error.
+        """
+        # By its very class, and not by `match`: a struct of another one takes ten times as long.
+        if type(asked) is PermissionAsked:
+            if self.hooks.decides_permissions:
+                return self._decide_last(asked, session_id, reply)
+            return self.permissions.decide(asked, session_id, reply)
+        if type(asked) is ToolCalled:
+            return self._serve(asked)
+        if type(asked) is HookAsked:
+            return self.gate.wait() if asked.callback_id == GATE else self.hooks.answer(asked)
+        if type(asked) is ElicitationAsked:
+            return self.permissions.elicit_later(asked, session_id, reply)
+        if type(asked) is DialogAsked:
+            return self.permissions.show(asked, session_id, reply)
+        raise RequestRejected(asked.reason)
+
+    async def _decide_last(self, asked: PermissionAsked, session_id: str, reply: SendAnswer) -> Any:
+        # The CLI asks hooks on PermissionRequest at the same time and goes by the first.
+        await self.hooks.wait_for_permission_hooks(
+            asked.request.tool_name, asked.request.tool_use_id
+        )
+        return await self.permissions.decide(asked, session_id, reply)
+
+    async def _serve(self, asked: ToolCalled) -> Any:
+        return {"mcp_response": await self.servers.answer(asked)}
+
+    def withdraw(self, request_id: str, reason: str) -> None:
+        """Nobody waits for an answer that was to come later."""
+        self.permissions.withdraw(request_id, reason)

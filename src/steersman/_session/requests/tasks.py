@@ -1,0 +1,236 @@
+"""The tasks that answer the CLI: one per question, each of them cancellable.
+
+A question that waits in an inbox has no task: its answer comes by itself, or it is withdrawn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Callable
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+
+from steersman._protocol.events import PermissionAsked, ToolCalled
+from steersman._session.link import CliLink
+from steersman._session.requests.eager import EagerStarter
+from steersman._session.requests.permissions import DEFERRED, RequestRejected
+from steersman._session.requests.responder import CliRequest, Responder
+from steersman.errors import ChannelClosed
+
+__all__ = ["Need", "RequestTasks"]
+
+Need = Literal["waiting_permission", "waiting_tool_call"]
+USER: Final[Need] = "waiting_permission"
+TOOL: Final[Need] = "waiting_tool_call"
+
+
+class _OpenRequest(Struct, eq=False):
+    """A question that is being answered."""
+
+    asked: CliRequest
+    since: float
+    need: Need | None
+    task: asyncio.Task[None] | None = None
+    """None until its first step is done, and where the answer comes from an inbox."""
+    is_later: bool = False
+    """Whether it comes from an inbox."""
+    has_begun: bool = False
+    """Whether its task has taken a step."""
+    is_withdrawn: bool = False
+    """Whether it is over, or nobody waits for it any more while its task still cleans up."""
+
+
+class RequestTasks:
+    """Runs the desk's answers beside the reader, which never waits for them."""
+
+    def __init__(
+        self,
+        desk: Responder,
+        link: CliLink,
+        changed: Callable[[Need | None], None],
+        is_in_turn: Callable[[], bool] = bool,
+    ) -> None:
+        self._is_in_turn = is_in_turn
+        self._starter = EagerStarter()
+        self._responder = desk
+        self._link = link
+        self._changed = changed
+        self._new: list[tuple[_OpenRequest, contextvars.Context]] = []
+        """Questions of the chunk that is being read."""
+        self._open: dict[str, _OpenRequest] = {}
+        self._held: list[bytes] = []
+        """Answers that go out together."""
+        self._is_beginning = False
+        self._needs: dict[Need, int] = {USER: 0, TOOL: 0}
+        self._reported: Need | None = None
+        """What the session waited for when that was last told."""
+
+    @property
+    def need(self) -> Need | None:
+        """What the session waits for, and so its state; a person comes before a tool."""
+        return USER if self._needs[USER] else TOOL if self._needs[TOOL] else None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the CLI waits for nothing of ours."""
+        return not self._open
+
+    @property
+    def open(self) -> list[tuple[CliRequest, float]]:
+        """Everything that is being answered, and since when."""
+        return [(each.asked, each.since) for each in self._open.values() if not each.is_withdrawn]
+
+    def start(self, asked: CliRequest, context: contextvars.Context) -> None:
+        """Take in a question, to be answered in the context of the turn that it belongs to."""
+        opened = _OpenRequest(asked, self._link.journal.clock(), _need_of(asked))
+        self._open[asked.request_id] = opened
+        self._new.append((opened, context))
+        if opened.need is not None:
+            self._needs[opened.need] += 1
+            # In a turn it is told when the first steps are done: what is answered by then was never
+            # waited for. Elsewhere it is this that makes a session run.
+            if not self._is_in_turn():
+                self._report_need()
+
+    def begin(self) -> None:
+        """Begin to answer what was taken in: what needs no waiting is answered at once."""
+        if not self._new:
+            return
+        new, self._new = self._new, []
+        self._is_beginning = True
+        begin = self._starter()
+        try:
+            for opened, context in new:
+                if not opened.is_withdrawn:
+                    task = begin(self._answer(opened), context)
+                    if not task.done():
+                        opened.task = task
+        finally:
+            self._is_beginning = False
+            self._report_need()
+            if self._held:
+                self._release()
+
+    def withdraw(self, request_id: str) -> None:
+        """Nobody waits for this answer any more."""
+        if request_id in self._open:
+            self._cancel(self._open[request_id], "the CLI took the question back")
+
+    def cancel_all(self) -> None:
+        """Stop answering."""
+        for opened in list(self._open.values()):
+            self._cancel(opened, "its session has ended")
+
+    def _cancel(self, opened: _OpenRequest, reason: str) -> None:
+        task, request_id = opened.task, opened.asked.request_id
+        if task is None and opened.has_begun and not opened.is_later:
+            # It is in its first step, and it is its own code that ends it.
+            task = asyncio.current_task()
+        if task is not None:
+            # One that is cancelled before its first step does not come to its own end.
+            task.add_done_callback(lambda _: self._ended(opened))
+            task.cancel()
+            self._uncount(opened)
+            return
+        self._forget(opened)
+        if opened.is_later:
+            self._responder.withdraw(request_id, reason)
+        self._send(self._link.connection.refuse(request_id, reason))
+
+    async def wait(self, timeout: float) -> None:
+        """Give the cancelled ones time to clean up."""
+        mine = asyncio.current_task()
+        tasks = [each.task for each in self._open.values() if each.task not in (None, mine)]
+        if tasks:
+            await asyncio.wait(filter(None, tasks), timeout=timeout)
+
+    async def _answer(self, opened: _OpenRequest) -> None:
+        asked, connection = opened.asked, self._link.connection
+        opened.has_begun = True
+        try:
+            response = await self._responder.answer(
+                asked, self._link.session_id, self._answer_later
+            )
+            if response is DEFERRED:
+                opened.task, opened.is_later = None, True
+                return
+            line = connection.answer(asked.request_id, response)
+        except RequestRejected as refused:
+            line = connection.refuse(asked.request_id, str(refused))
+        except Exception as error:  # noqa: BLE001 - such as an answer that no JSON can say
+            self._link.journal.fault(type(asked).__name__, error)
+            line = connection.refuse(asked.request_id, f"unanswerable: {type(error).__name__}")
+        except BaseException:
+            # Here, because a callback for the end of each task costs another round of the loop.
+            self._ended(opened)
+            raise
+        self._send(line)
+        if self._open.get(asked.request_id) is opened:
+            self._forget(opened)
+
+    def _answer_later(self, request_id: str, response: Any) -> None:
+        """Send an answer that no task waited for; nothing if the question was withdrawn."""
+        opened = self._open.get(request_id)
+        if opened is not None:
+            self._forget(opened)
+            self._send(self._link.connection.answer(request_id, response))
+
+    def _ended(self, opened: _OpenRequest) -> None:
+        request_id = opened.asked.request_id
+        if self._open.get(request_id) is not opened:
+            return
+        self._forget(opened)
+        # What was cancelled has no answer yet. Where the CLI took back a tool call, it still counts
+        # the request as open.
+        self._send(self._link.connection.refuse(request_id, "cancelled"))
+
+    def _forget(self, opened: _OpenRequest) -> None:
+        del self._open[opened.asked.request_id]
+        self._uncount(opened)
+
+    def _uncount(self, opened: _OpenRequest) -> None:
+        if not opened.is_withdrawn:
+            opened.is_withdrawn = True
+            if opened.need is not None:
+                self._needs[opened.need] -= 1
+                if not self._is_beginning:
+                    self._report_need()
+
+    def _report_need(self) -> None:
+        need = self.need
+        if need is not self._reported:
+            self._reported = need
+            self._changed(need)
+
+    def _send(self, line: bytes) -> None:
+        if not line:
+            return
+        if len(self._open) <= 1 and not self._held:
+            self._write([line])
+            return
+        # Others answer at the same time: one write for all of them costs a fraction.
+        if not self._held and not self._is_beginning:
+            asyncio.get_running_loop().call_soon(self._release)
+        self._held.append(line)
+
+    def _release(self) -> None:
+        held, self._held = self._held, []
+        if held:
+            self._write(held)
+
+    def _write(self, lines: list[bytes]) -> None:
+        try:
+            self._link.write_all(lines)
+        except ChannelClosed:
+            # Nobody waits for it any more.
+            return
+
+
+def _need_of(asked: CliRequest) -> Need | None:
+    """Whom the session waits for meanwhile; hooks do not count."""
+    if type(asked) is PermissionAsked:
+        return USER
+    is_call = type(asked) is ToolCalled and asked.message.get("method") == "tools/call"
+    return TOOL if is_call else None

@@ -1,0 +1,177 @@
+"""From a plan to a CLI that has answered the handshake, or to an error that says why not."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable
+from typing import TypeVar, cast
+
+from steersman._session.link import CliLink
+from steersman._wire.launch import MINIMUM_VERSION, Plan
+from steersman.control.handshake import Initialized
+from steersman.errors import (
+    ChannelClosed,
+    CliTooOld,
+    Evidence,
+    LaunchError,
+    NotLoggedIn,
+    OptionRefused,
+    ProtocolViolation,
+    RequestError,
+    ResumeNotFound,
+    SessionInUse,
+    StartupError,
+    StartupExited,
+    StartupTimeout,
+    SteersmanError,
+)
+from steersman.journal import Kind
+from steersman.messages.turns import Result
+from steersman.options import StartupLimits
+from steersman.ports import Transport
+
+__all__ = ["start", "startup_error"]
+
+T = TypeVar("T")
+
+REAPING = 10.0
+"""How long a CLI that did not start may take to be gone; the transport's SIGKILL needs far less."""
+
+
+async def start(
+    link: CliLink, plan: Plan, transport: Transport, limits: StartupLimits
+) -> Initialized:
+    """Run the CLI and greet it. On any failure it is gone before the error is raised."""
+    try:
+        await _spawn(link, transport, limits.spawn)
+        return await _greet(link, plan, limits)
+    except BaseException:
+        await _reap(link)
+        raise
+
+
+async def _spawn(link: CliLink, transport: Transport, limit: float) -> None:
+    try:
+        async with asyncio.timeout(limit):
+            await link.open(transport)
+    except TimeoutError:
+        raise _too_slow(link, "spawn", limit) from None
+    except LaunchError as error:
+        error.evidence = link.evidence("launch")
+        raise
+    except Exception as error:
+        raise LaunchError(
+            f"the transport failed: {error!r}", evidence=link.evidence("launch")
+        ) from error
+
+
+async def _greet(link: CliLink, plan: Plan, limits: StartupLimits) -> Initialized:
+    request_id, answer = link.post(plan.initialize, limits.first_byte + limits.initialize)
+    try:
+        await _within(link, link.first_byte.wait(), "first byte", limits.first_byte)
+        # Shielded, so that running out of time does not cancel the answer under `forget`.
+        greeted = await _within(link, asyncio.shield(answer), "initialize", limits.initialize)
+    except RequestError as error:
+        if link.exit_status.done():
+            raise _why_it_exited(link, link.exit_status.result()) from None
+        raise StartupError(
+            f"the CLI refused the handshake: {error.reason}", evidence=link.evidence("initialize")
+        ) from error
+    finally:
+        link.forget(request_id)
+    if link.exit_status.done():
+        raise _why_it_exited(link, link.exit_status.result())
+    return _checked(link, cast("Initialized", greeted))
+
+
+async def _within(link: CliLink, waiting: Awaitable[T], phase: str, limit: float) -> T:
+    try:
+        async with asyncio.timeout(limit):
+            return await waiting
+    except TimeoutError:
+        raise _too_slow(link, phase, limit) from None
+
+
+def _checked(link: CliLink, answer: Initialized) -> Initialized:
+    found = answer.claude_code_version
+    if found and _numbers(found) < _numbers(MINIMUM_VERSION):
+        raise CliTooOld(found, MINIMUM_VERSION, evidence=link.evidence("initialize"))
+    return answer
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
+
+
+def _too_slow(link: CliLink, phase: str, limit: float) -> StartupTimeout:
+    what = f"the CLI did not get past its start-up phase {phase!r} within {limit:g} s"
+    if link.noise:
+        what += f"; on stdout it wrote {link.noise!r}"
+    return StartupTimeout(
+        what,
+        hint=f"if it is only slow, raise startup=StartupLimits({phase.replace(' ', '_')}=...)",
+        evidence=link.evidence(phase),
+    )
+
+
+def _why_it_exited(link: CliLink, status: int) -> SteersmanError:
+    if link.is_closing:
+        return ChannelClosed("this session was closed while it was starting")
+    entries = link.journal.journal.after(link.began_after, most=1000)
+    results = [entry.message for entry in entries if entry.kind is Kind.MESSAGE]
+    said = "\n".join(
+        error for result in results if isinstance(result, Result) for error in result.errors
+    )
+    evidence = link.evidence("initialize", status)
+    return startup_error(said or evidence.stderr_tail, evidence, link.noise)
+
+
+async def _reap(link: CliLink) -> None:
+    """See the process gone, whatever cancels us meanwhile."""
+    link.end()
+    if link.was_opened:
+        await asyncio.wait([link.exit_status], timeout=REAPING)
+
+
+_CAUSES: tuple[tuple[str, type[SteersmanError], str], ...] = (
+    (
+        r"no conversation found|no message found|not a valid uuid|--resume",
+        ResumeNotFound,
+        "check the session id and the cwd: conversations are kept per directory",
+    ),
+    (
+        r"already in use",
+        SessionInUse,
+        "leave session_id out, or go on with that conversation by resume=",
+    ),
+    (
+        r"not logged in|invalid api key|/login",
+        NotLoggedIn,
+        "log in with `claude`, or set ANTHROPIC_API_KEY",
+    ),
+    (
+        r"option|argument|settings|mcp config|permission-mode|sandbox|used with root|invalid",
+        OptionRefused,
+        "correct the option that it names; if the CLI is old, update it",
+    ),
+)
+
+
+def startup_error(said: str, evidence: Evidence, noise: str = "") -> SteersmanError:
+    """The error for a CLI that ended before it was ready; `said` is its own explanation."""
+    first = next((line for line in said.splitlines() if line.strip()), "").strip()
+    for pattern, error, hint in _CAUSES:
+        if re.search(pattern, said, re.IGNORECASE):
+            return error(f"the CLI refused to start: {said.strip()}", hint=hint, evidence=evidence)
+    if evidence.status is not None and evidence.status < 0:
+        what = f"the CLI was killed by signal {-evidence.status} before it was ready"
+        return StartupExited(what, hint="was it out of memory?", evidence=evidence)
+    if noise and not first:
+        return ProtocolViolation(
+            f"what runs there does not speak the protocol: on stdout it wrote {noise!r}, and ended",
+            hint="check that cli_path, or STEERSMAN_CLI, names the Claude Code CLI",
+            evidence=evidence,
+        )
+    what = f"the CLI ended before it was ready{': ' + first if first else ', without a word'}"
+    return StartupExited(what, hint="run the command by hand to see more", evidence=evidence)

@@ -1,0 +1,122 @@
+"""The phase and the state of one session; every change is journalled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from steersman._session.cli import CliSlot
+from steersman._session.journal_writer import JournalWriter
+from steersman._session.prompt_queue import PromptQueue
+from steersman._session.requests.tasks import Need
+from steersman.journal import Kind, Move, Phase, step
+from steersman.journal.snapshot import State
+
+__all__ = ["Status"]
+
+# Enum member lookups are slow on Python 3.11, and these run for every question.
+RUNNING, PHASE = Phase.RUNNING, Kind.PHASE
+
+
+class Status:
+    """Follows one session from idle to its end, over all its CLIs."""
+
+    def __init__(
+        self,
+        log: JournalWriter,
+        prompts: PromptQueue,
+        slot: CliSlot,
+        changed: Callable[[State, State], None],
+    ) -> None:
+        self.phase = Phase.IDLE
+        self.is_cli_idle = True
+        """Whether the CLI reports itself idle; running subagents count as work."""
+        self.is_between_turns = True
+        """Whether the main agent has nothing to do."""
+        self.since = 0.0
+        self.started: float | None = None
+        self.completed: float | None = None
+        self._log = log
+        self._prompts = prompts
+        self._slot = slot
+        self._changed = changed
+        self._written: State = "idle"
+
+    @property
+    def waiting(self) -> Need | None:
+        """What the CLI waits for: a person, or a tool of ours."""
+        running = self._slot.running
+        return None if running is None else running.tasks.need
+
+    @property
+    def state(self) -> State:
+        """The phase, or what the session waits for while it runs."""
+        return (self.waiting or "running") if self.phase is RUNNING else self.phase.value
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing runs and nothing is queued, background work included."""
+        return (
+            self.phase is not Phase.STARTING
+            and self._prompts.current is None
+            and not self._prompts.queued
+            and self.is_cli_idle
+            and not self._prompts.totals.running_tasks
+        )
+
+    @property
+    def is_parked(self) -> bool:
+        """Whether only background work is left: the session accepts prompts meanwhile."""
+        has_turn = self._prompts.current is not None or not self.is_between_turns
+        return not has_turn and any(
+            each.is_background for each in self._prompts.totals.running_tasks
+        )
+
+    def move(self, move: Move) -> None:
+        """Change the phase, if the table has that move."""
+        self.phase = step(self.phase, move)
+        self.refresh()
+
+    def park(self) -> None:
+        """Become idle beside background work; the CLI itself still reports `running`."""
+        if self.is_parked and self.waiting is None:
+            self.move(Move.REST)
+
+    def is_in_turn(self) -> bool:
+        """Whether a turn runs, as with nearly every request of the CLI's."""
+        return self.phase is RUNNING and self._prompts.is_busy
+
+    def set_waiting(self, need: Need | None) -> None:
+        """Record what the CLI waits for now; background work can wait as well."""
+        if self.is_in_turn():
+            # The usual case: a question in the middle of a turn.
+            self._write(need or "running", self._log.clock())
+            return
+        if need is not None and self.phase is Phase.IDLE:
+            self.phase = step(self.phase, Move.BEGIN)
+        self.park()
+        self.refresh()
+
+    def resume(self) -> None:
+        """Leave the paused phase, in one step if there is no work to come back to."""
+        self.phase = step(self.phase, Move.RESUME)
+        if (self.is_cli_idle and self._prompts.current is None) or self.is_parked:
+            self.phase = step(self.phase, Move.REST)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Journal the state if it is not the one journalled last."""
+        after = self.state
+        if after == self._written:
+            return
+        now = self._log.clock()
+        if self.phase is Phase.STARTING and self.started is None:
+            self.started = now
+        if self.phase.is_over:
+            self.completed = now
+        self._write(after, now)
+
+    def _write(self, after: State, at: float) -> None:
+        before, self._written, self.since = self._written, after, at
+        self._log.append(at, PHASE, details={"before": before, "after": after})
+        self._log.wake()
+        self._changed(before, after)

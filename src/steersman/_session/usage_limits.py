@@ -1,0 +1,329 @@
+"""Limits of our own: what turns and the session have used, and what happens when it is too much.
+
+Round trips and tool calls are counted as they come. Money and tokens are the CLI's own figures: it
+tells them with each result, and while a turn runs it is asked for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from steersman._session.cli import CliSlot, RunningCli
+from steersman._session.journal_writer import JournalWriter
+from steersman._session.prompt_queue import PromptQueue
+from steersman._session.turn import SentPrompt
+from steersman._session.usage_totals import Spent, UsageTotals
+from steersman.control.context import GetUsage, UsageReport
+from steersman.control.verbs import Answer
+from steersman.errors import LimitReached
+from steersman.journal import Entry, Kind
+from steersman.journal.results import outcome_of
+from steersman.messages.content import ToolUseBlock
+from steersman.messages.turns import Assistant, Result
+from steersman.messages.usage import ModelUsage, Usage
+from steersman.options import Caps, Limits
+
+__all__ = ["UsageLimiter"]
+
+PATIENCE = 10.0
+"""Seconds that the CLI may take to obey an interrupt."""
+
+AGAIN = 0.5
+"""Seconds until we look again, where a limit is reached while the CLI is being replaced."""
+
+COUNTED = frozenset({"turns", "tool_calls"})
+"""What may be used up to the limit, and is too much only beyond it."""
+
+
+@dataclass(slots=True)
+class _Used:
+    """What was used so far, in the words of `Caps`."""
+
+    usd: float = 0.0
+    tokens: float = 0
+    turns: float = 0
+    tool_calls: float = 0
+    seconds: float = 0.0
+    told: set[str] = field(default_factory=set[str])
+    """Of which of them it was said that they are near, or used up."""
+
+
+class UsageLimiter:
+    """Counts, warns and stops. Costs nothing where nothing is limited."""
+
+    def __init__(
+        self, limits: Limits, slot: CliSlot, prompts: PromptQueue, log: JournalWriter
+    ) -> None:
+        self._limits = limits
+        self._slot = slot
+        self._prompts = prompts
+        self._log = log
+        self.is_on = not (limits.turn.is_empty and limits.session.is_empty)
+        """Whether anything is limited."""
+        self._asks = any(caps.usd or caps.tokens for caps in (limits.turn, limits.session))
+        self._session = _Used()
+        self._turn = _Used()
+        self._bill = UsageTotals()
+        self._used_up: LimitReached | None = None
+        self._seen: set[str] = set()
+        self._is_at_work = False
+        self._is_paused = False
+        self._since: float | None = None
+        self._alarm: asyncio.TimerHandle | None = None
+        self._stopping: asyncio.Task[None] | None = None
+        self._asked: RunningCli | None = None
+        """The CLI that has a question of ours."""
+        self._asks_again = False
+        """Something has come since it was asked."""
+        self._results = 0
+
+    def refuse_more(self) -> None:
+        """Raise `LimitReached` if the session may not go on."""
+        if self._used_up is not None:
+            raise self._used_up
+
+    def launched(self, *, is_fresh: bool) -> None:
+        """A CLI can be spoken to, and nothing was written to it yet: ask where it begins."""
+        if self._asks:
+            self._asked, self._asks_again = None, False
+            self._bill.new_cli(is_fresh=is_fresh)
+            self._ask()
+
+    def started(self, _uuid: str) -> None:
+        """A prompt of ours is at work."""
+        if not self.is_on:
+            return
+        if not self._is_at_work:
+            self._is_at_work = True
+            self._turn = _Used()
+            self._bill.new_turn()
+            self._seen.clear()
+            self._run_clock()
+        self._ask()
+
+    def settled(self, _uuid: str) -> None:
+        """A prompt is done with; the last one stops the clock."""
+        if len(self._prompts.unsettled) <= 1:
+            self._is_at_work = False
+            self._stop_clock()
+
+    # Time
+
+    def pause(self) -> None:
+        """Let the clock stand still."""
+        self._is_paused = True
+        self._stop_clock()
+
+    def resume(self) -> None:
+        """Let the clock run while something is at work."""
+        self._is_paused = False
+        self._run_clock()
+
+    def stop(self) -> None:
+        """Nothing is measured any more."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+
+    def _run_clock(self) -> None:
+        if self._is_at_work and not self._is_paused and self._since is None:
+            self._since = asyncio.get_running_loop().time()
+            self._set_alarm()
+
+    def _stop_clock(self) -> None:
+        self._count_time()
+        self._since = None
+        self.stop()
+
+    def _count_time(self) -> None:
+        if self._since is not None:
+            now = asyncio.get_running_loop().time()
+            self._turn.seconds += now - self._since
+            self._session.seconds += now - self._since
+            self._since = now
+
+    def _set_alarm(self) -> None:
+        """Look again when the next mark on the clock is reached: a warning or a limit."""
+        marks = [
+            mark - used.seconds
+            for used, caps, _ in self._each()
+            if caps.seconds is not None
+            for mark in (caps.seconds * self._limits.warn_at, caps.seconds)
+            if mark > used.seconds
+        ]
+        if marks:
+            loop = asyncio.get_running_loop()
+            self._alarm = loop.call_later(min(marks), self._tick)
+
+    def _tick(self) -> None:
+        self._alarm = None
+        life = self._slot.running
+        if life is None or not life.link.is_open:
+            self._alarm = asyncio.get_running_loop().call_later(AGAIN, self._tick)
+            return
+        self._count_time()
+        self._check()
+        if self._since is not None:
+            self._set_alarm()
+
+    # Use
+
+    def record(self, entry: Entry, name: str) -> None:
+        """Count what a message tells of."""
+        if name not in ("assistant", "user", "result"):
+            return
+        message = entry.message
+        if isinstance(message, Result):
+            self._add_up(message)
+            self._forgive(entry, message)
+            # What it ends has ended by itself.
+            self._check(is_over=True)
+            return
+        if isinstance(message, Assistant):
+            self._bill.speak()
+            self._count(message)
+            self._check()
+        self._ask()
+
+    def _count(self, message: Assistant) -> None:
+        """Count a message, of which each block comes as a frame of its own, with the same id."""
+        calls = sum(isinstance(block, ToolUseBlock) for block in message.content)
+        is_new = message.message.id not in self._seen
+        self._seen.add(message.message.id)
+        for used in (self._turn, self._session):
+            used.tool_calls += calls
+            used.turns += is_new
+
+    def _add_up(self, result: Result) -> None:
+        self._results += 1
+        totals = Spent(result.total_cost_usd or 0.0, _tokens(result.model_usage.values()))
+        told = self._prompts.totals.uncharged
+        self._bill.settle(totals, Spent(told.cost_usd, _tokens(told.model_usage.values())))
+        self._take_over()
+
+    def _forgive(self, entry: Entry, result: Result) -> None:
+        """A turn that came to its end before we could stop it has not failed."""
+        if outcome_of(result) != "completed":
+            return
+        for turn in filter(None, map(self._prompts.find, entry.turns)):
+            if isinstance(turn.cause, LimitReached):
+                turn.cause = None
+
+    def _take_over(self) -> None:
+        """Put what the bill says beside what is counted."""
+        for used, amount in ((self._session, self._bill.session), (self._turn, self._bill.turn)):
+            used.usd, used.tokens = amount.usd, amount.tokens
+
+    def _ask(self) -> None:
+        """Ask the CLI for its totals, which it does not tell before the end of a turn.
+
+        While an answer is on its way, what comes makes it old: the question is asked again then.
+        """
+        life = self._slot.running
+        if not self._asks or life is None or not life.link.is_open:
+            return
+        if self._asked is life:
+            self._asks_again = True
+            return
+        self._asked, results = life, self._results
+        request_id, answer = life.link.post(GetUsage(skip_behaviors=True), PATIENCE)
+
+        def heard(told: asyncio.Future[Answer]) -> None:
+            life.link.forget(request_id)
+            if life is not self._asked:
+                return
+            again, self._asked, self._asks_again = self._asks_again, None, False
+            # Where it is refused, only results tell; one that came since knows better.
+            if not told.cancelled() and told.exception() is None and results == self._results:
+                self._take(told.result())
+            if again and self._is_at_work:
+                self._ask()
+
+        answer.add_done_callback(heard)
+
+    def _take(self, report: Answer) -> None:
+        if not isinstance(report, UsageReport):
+            return
+        models = report.session.model_usage.values()
+        self._bill.hear(Spent(report.session.total_cost_usd, sum(map(_tokens_told, models))))
+        self._take_over()
+        self._check()
+
+    # Too much
+
+    def _each(self) -> Iterator[tuple[_Used, Caps, str]]:
+        yield self._turn, self._limits.turn, "turn"
+        yield self._session, self._limits.session, "session"
+
+    def _check(self, *, is_over: bool = False) -> None:
+        for used, caps, scope in self._each():
+            for each in dataclasses.fields(caps):
+                limit, figure = getattr(caps, each.name), getattr(used, each.name)
+                if limit is None:
+                    continue
+                reached = LimitReached(scope, each.name, figure, limit)
+                self._tell(used, reached)
+                is_too_much = figure > limit if each.name in COUNTED else figure >= limit
+                if is_too_much and not is_over:
+                    self._stop(reached)
+
+    def _tell(self, used: _Used, reached: LimitReached) -> None:
+        """Write down, once each, that a limit is near and that it is reached."""
+        name, figure, limit = reached.name, reached.used, reached.limit
+        is_reached = figure >= limit
+        word = f"{name}!" if is_reached else name
+        if figure < limit * self._limits.warn_at or word in used.told:
+            return
+        used.told |= {name, word}
+        self._log.note(
+            Kind.LIMIT,
+            scope=reached.scope,
+            name=name,
+            used=figure,
+            limit=limit,
+            is_reached=is_reached,
+        )
+        if is_reached and reached.scope == "session":
+            self._use_up(reached)
+
+    def _use_up(self, why: LimitReached) -> None:
+        """Take no more prompts, those that wait included."""
+        self._used_up = self._used_up or why
+        queue = self._prompts
+        for prompt in filter(None, map(queue.find, queue.queued)):
+            prompt.cause = why
+        queue.withdraw_queued(None, also_others=True)
+
+    def _stop(self, why: LimitReached) -> None:
+        turns = [turn for turn in self._prompts.unsettled if turn.cause is None]
+        for turn in turns:
+            # At once: it may settle before the CLI hears of it.
+            turn.cause = why
+        if turns and self._limits.is_hard:
+            self._slot.kill(why)
+        elif turns:
+            stopping = self._interrupt(turns, why)
+            self._stopping = asyncio.get_running_loop().create_task(stopping)
+
+    async def _interrupt(self, turns: list[SentPrompt], why: LimitReached) -> None:
+        left = [turn for turn in turns if not turn.is_settled]
+        if left:
+            # Otherwise it would be the next prompt that is interrupted.
+            await self._slot.stop_turns(left, why, PATIENCE)
+
+
+def _tokens(usages: Iterable[Usage | ModelUsage]) -> float:
+    return sum(
+        each.input_tokens + each.output_tokens + (each.cache_creation_input_tokens or 0)
+        for each in usages
+    )
+
+
+def _tokens_told(model: Mapping[str, Any]) -> float:
+    names = ("inputTokens", "outputTokens", "cacheCreationInputTokens")
+    figures = [model.get(name) for name in names]
+    return sum(each for each in figures if isinstance(each, int | float))

@@ -1,0 +1,266 @@
+"""The base of every value that the CLI sends: fields, source, lenient reading.
+
+A value remembers its source: the line it was decoded from, or the place inside another value's
+line. `raw` decodes the source when it is first read. Knows no message, no verb and no hook event.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar, TypeAlias, TypeVar, cast, get_args
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import FieldInfo, force_setattr
+
+from steersman import _json
+from steersman._json import Json, JsonDict
+
+__all__ = [
+    "CONVERT_ERRORS",
+    "DECODE_ERRORS",
+    "SOURCE",
+    "Path",
+    "Reader",
+    "Readers",
+    "WireStruct",
+    "by_tag",
+    "decoder_of",
+    "fields_of",
+    "many",
+    "many_objects",
+    "named",
+    "one",
+    "place_of",
+    "read",
+    "read_leniently",
+    "set_source",
+    "source_of",
+]
+
+# The attribute that holds the source of a value; see `Source`.
+SOURCE = "_source"
+
+CONVERT_ERRORS = (msgspec.ValidationError, RecursionError, UnicodeEncodeError)
+"""What `msgspec.convert` raises. A lone surrogate in a key or a tag is a `UnicodeEncodeError`."""
+
+DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What a decoder raises for a line that is not JSON or does not fit the class."""
+
+Path: TypeAlias = tuple[str | int, ...]
+"""Keys and positions that lead from a decoded line to a value inside it."""
+
+Root: TypeAlias = bytes | JsonDict
+"""A line, or the object that was decoded from one."""
+
+Source: TypeAlias = Root | tuple[Root, Path]
+"""Where a value was read from: a whole line or object, or a place inside one."""
+
+Reader: TypeAlias = Callable[[Json], list[Json]]
+"""Reads a field whose value does not fit its type; returns a list of one value, or of none."""
+
+Readers: TypeAlias = Mapping[str, Reader]
+"""Readers by the name of their field."""
+
+
+class _Sourced:
+    """Slots for the source and for a message's line, which are cheaper than a `__dict__`."""
+
+    # Both are declared here because msgspec allows no further slots in subclasses.
+    __slots__ = ("_line", "_source")
+
+
+class WireStruct(_Sourced, Struct, frozen=True, kw_only=True):
+    """A value that the CLI sent.
+
+    A field that is missing or malformed has its default; `raw` has every field as it was sent.
+    """
+
+    READERS: ClassVar[Readers] = {}
+    """For fields that hold other values: how to keep the parts that fit when not all of them do."""
+
+    @property
+    def raw(self) -> JsonDict:
+        """The JSON object as the CLI sent it, including fields that this release does not know."""
+        source = source_of(self)
+        if isinstance(source, dict):
+            return source
+        if isinstance(source, bytes):
+            found: JsonDict = _json.loads(source)
+        elif source is None:
+            found = msgspec.to_builtins(self)
+        else:
+            root, path = source
+            found = _follow(_json.loads(root) if isinstance(root, bytes) else root, path)
+        force_setattr(self, SOURCE, found)
+        return found
+
+    def _link_children(self) -> None:
+        """Set the source of every value in a field of this one."""
+        fields = _fields_with_values(type(self))
+        if fields:
+            root, path = place_of(self)
+            for name, wire_name in fields:
+                _link(getattr(self, name), root, (*path, wire_name))
+
+
+WireT = TypeVar("WireT", bound=WireStruct)
+
+
+def source_of(value: WireStruct) -> Source | None:
+    """Return the source of `value`, or None if it was not read from JSON."""
+    source: Source | None = getattr(value, SOURCE, None)
+    return source
+
+
+def set_source(value: WireT, source: Root | tuple[WireStruct, Path]) -> WireT:
+    """Set the source of `value` and of the values inside it; return `value`.
+
+    `source` is a line, an object, or another value and the path from it to this one.
+    """
+    if type(source) is tuple:
+        # Refer to the line, not to the parent: values that refer to each other are freed only by
+        # the garbage collector, and every message would hold some.
+        parent, path = source
+        root, above = place_of(parent)
+        force_setattr(value, SOURCE, (root, above + path))
+    else:
+        force_setattr(value, SOURCE, source)
+    value._link_children()  # pyright: ignore[reportPrivateUsage] - the same file
+    return value
+
+
+def place_of(value: WireStruct) -> tuple[Root, Path]:
+    """Return the line or object that `value` is part of, and the path to it."""
+    source = source_of(value) or value.raw
+    return source if type(source) is tuple else (cast("Root", source), ())
+
+
+@functools.cache
+def decoder_of(cls: type[Any]) -> msgspec.json.Decoder[Any]:
+    """Return the decoder for lines that are a `cls`, built on first use."""
+    return msgspec.json.Decoder(cls)
+
+
+@functools.cache
+def fields_of(cls: type[Struct]) -> tuple[FieldInfo, ...]:
+    """Return the fields of `cls` with resolved annotations. Resolving is slow, so it is cached."""
+    return msgspec.structs.fields(cls)
+
+
+def read(cls: type[WireT], line: bytes) -> WireT:
+    """Read a `cls` from `line`. Raises `ValueError` only if `line` is not a JSON object."""
+    try:
+        value: WireT = decoder_of(cls).decode(line)
+    except DECODE_ERRORS:
+        found = _json.loads(line)
+        if not _json.is_object(found):
+            raise ValueError("not a JSON object") from None
+        value = read_leniently(cls, found)
+    return set_source(value, line)
+
+
+def read_leniently(cls: type[WireT], found: JsonDict) -> WireT:
+    """Build a `cls` from the fields of `found` that fit; the others get their defaults."""
+    values = {
+        field.name: value
+        for field in fields_of(cls)
+        if field.encode_name in found
+        for value in _fitting(
+            field.type, found[field.encode_name], cls.READERS.get(field.name, _nested(field.type))
+        )
+    }
+    return cls(**values)
+
+
+def one(cls: type[WireStruct]) -> Reader:
+    """Return a reader of one `cls`, which keeps the fields that fit."""
+    return lambda found: [read_leniently(cls, found)] if _json.is_object(found) else []
+
+
+def many(cls: type[WireStruct]) -> Reader:
+    """Return a reader of a list of `cls`.
+
+    An item that is not an object becomes a `cls` of defaults, so that positions stay the same.
+    """
+    return lambda found: [[_one_of(cls, each) for each in found]] if _json.is_array(found) else []
+
+
+def many_objects(cls: type[WireStruct]) -> Reader:
+    """Return a reader of a list of `cls` that drops items that are not objects.
+
+    Positions change, so each value gets its own object as its source.
+    """
+    return lambda found: (
+        [[set_source(_one_of(cls, each), each) for each in found if _json.is_object(each)]]
+        if _json.is_array(found)
+        else []
+    )
+
+
+def named(cls: type[WireStruct]) -> Reader:
+    """Return a reader of an object whose values are each a `cls`."""
+    return lambda found: (
+        [{name: _one_of(cls, each) for name, each in found.items()}]
+        if _json.is_object(found)
+        else []
+    )
+
+
+def by_tag(classes: Iterable[type[WireStruct]]) -> dict[str, type[WireStruct]]:
+    """Map the tag of each class, such as `assistant`, to the class."""
+    return {str(cls.__struct_config__.tag): cls for cls in classes}
+
+
+def _one_of(cls: type[WireT], found: Json) -> WireT:
+    return read_leniently(cls, found if _json.is_object(found) else {})
+
+
+def _fitting(wanted: object, found: Json, otherwise: Reader) -> list[Json]:
+    try:
+        return [msgspec.convert(found, cast("type[object]", wanted))]
+    except CONVERT_ERRORS:
+        return otherwise(found)
+
+
+def _nested(wanted: object) -> Reader:
+    if isinstance(wanted, type) and issubclass(wanted, WireStruct):
+        return one(wanted)
+    return lambda _: []
+
+
+@functools.cache
+def _fields_with_values(cls: type[WireStruct]) -> tuple[tuple[str, str], ...]:
+    """Return the fields that can hold other values, each with its name on the wire."""
+    return tuple((each.name, each.encode_name) for each in fields_of(cls) if _can_hold(each.type))
+
+
+def _can_hold(wanted: object) -> bool:
+    is_value = isinstance(wanted, type) and issubclass(wanted, WireStruct)
+    return is_value or any(map(_can_hold, get_args(wanted)))
+
+
+def _link(held: object, root: Root, path: Path) -> None:
+    if held is None:
+        return
+    if _json.is_array(held):
+        for position, each in enumerate(held):
+            _link(each, root, (*path, position))
+    elif _json.is_object(held):
+        for name, each in held.items():
+            _link(each, root, (*path, name))
+    elif isinstance(held, WireStruct) and type(source_of(held)) is not dict:
+        # A value of `many_objects` has its own object already; its position would be wrong.
+        force_setattr(held, SOURCE, (root, path))
+        held._link_children()  # pyright: ignore[reportPrivateUsage] - the same file
+
+
+def _follow(found: Json, path: Path) -> JsonDict:
+    """Return the object at `path`, or an empty one if the value is all defaults."""
+    try:
+        for step in path:
+            found = found[step]
+    except (KeyError, IndexError, TypeError):
+        return {}
+    return found if _json.is_object(found) else {}

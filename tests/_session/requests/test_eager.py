@@ -1,0 +1,139 @@
+"""Tasks that take their first step at once are tasks like any other."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from steersman._session.requests.eager import starter
+
+NAME = contextvars.ContextVar("NAME", default="nobody")
+LIMIT = 5
+
+
+async def from_a_callback(act: Callable[[], asyncio.Task[None]]) -> asyncio.Task[None]:
+    """What `act` gives, called as a pipe's reader is: outside of any task."""
+    given: asyncio.Future[asyncio.Task[None]] = asyncio.get_running_loop().create_future()
+    asyncio.get_running_loop().call_soon(lambda: given.set_result(act()))
+    async with asyncio.timeout(LIMIT):
+        return await given
+
+
+async def test_what_does_not_wait_is_done_when_it_is_started() -> None:
+    seen: list[str] = []
+
+    async def work() -> None:
+        seen.append("worked")
+
+    def act() -> asyncio.Task[None]:
+        task = starter()(work(), contextvars.copy_context())
+        seen.append("started")
+        assert task.done()
+        return task
+
+    await (await from_a_callback(act))
+
+    assert seen == ["worked", "started"]
+
+
+async def test_it_runs_in_its_own_context_and_knows_itself() -> None:
+    context = contextvars.copy_context()
+    context.run(NAME.set, "somebody")
+    seen: list[Any] = []
+
+    async def work() -> None:
+        seen.extend([NAME.get(), asyncio.current_task()])
+        NAME.set("changed")
+        await asyncio.sleep(0)
+        seen.extend([NAME.get(), asyncio.current_task()])
+
+    task = await from_a_callback(lambda: starter()(work(), context))
+    await task
+
+    assert seen == ["somebody", task, "changed", task]
+    assert (NAME.get(), context[NAME]) == ("nobody", "changed")
+
+
+async def test_a_timeout_that_begins_in_the_first_step_holds() -> None:
+    seen: list[str] = []
+
+    async def work() -> None:
+        try:
+            async with asyncio.timeout(0.01):
+                await asyncio.Event().wait()
+        except TimeoutError:
+            seen.append("too late")
+
+    async with asyncio.timeout(LIMIT):
+        await (await from_a_callback(lambda: starter()(work(), contextvars.copy_context())))
+
+    assert seen == ["too late"]
+
+
+async def test_it_can_be_cancelled_where_it_waits() -> None:
+    async def work() -> None:
+        await asyncio.Event().wait()
+
+    task = await from_a_callback(lambda: starter()(work(), contextvars.copy_context()))
+    task.cancel()
+
+    async with asyncio.timeout(LIMIT):
+        await asyncio.wait([task])
+    assert task.cancelled()
+
+
+async def test_what_it_raises_is_kept_for_who_waits() -> None:
+    async def work() -> None:
+        raise ZeroDivisionError
+
+    task = await from_a_callback(lambda: starter()(work(), contextvars.copy_context()))
+
+    with pytest.raises(ZeroDivisionError):
+        await task
+
+
+async def test_inside_another_task_it_starts_as_usual() -> None:
+    seen: list[str] = []
+
+    async def work() -> None:
+        seen.append("worked")
+
+    task = starter()(work(), contextvars.copy_context())
+    seen.append("started")
+    await task
+
+    assert seen == ["started", "worked"]
+
+
+async def test_a_loop_with_its_own_tasks_makes_them() -> None:
+    made: list[asyncio.Task[Any]] = []
+
+    def factory(loop: asyncio.AbstractEventLoop, work: Any, **more: Any) -> asyncio.Task[Any]:
+        made.append(asyncio.Task(work, loop=loop, **more))
+        return made[-1]
+
+    async def work() -> None:
+        """Nothing."""
+
+    loop = asyncio.get_running_loop()
+    loop.set_task_factory(factory)
+    try:
+        task = await from_a_callback(lambda: starter()(work(), contextvars.copy_context()))
+        await task
+    finally:
+        loop.set_task_factory(None)
+
+    assert made == [task]
+
+
+async def test_the_loop_is_left_as_it_was() -> None:
+    async def work() -> None:
+        """Nothing."""
+
+    await (await from_a_callback(lambda: starter()(work(), contextvars.copy_context())))
+
+    assert "call_soon" not in vars(asyncio.get_running_loop())

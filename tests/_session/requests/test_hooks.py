@@ -1,0 +1,418 @@
+"""How hooks are called: kinds, limits, cancellation, and what is raised by us."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from steersman import _json
+from steersman._protocol.events import HookAsked
+from steersman._session.requests.hooks import HookRunner, openings
+from steersman._struct import set_source
+from steersman.hooks import (
+    HookEvent,
+    HookMatcher,
+    Hooks,
+    PermissionRequest,
+    PostToolUse,
+    PreToolUse,
+    Reply,
+    SessionStart,
+    SessionStartOutput,
+    UserPromptSubmit,
+    context,
+    defer,
+    deny,
+    hooks_from,
+)
+from steersman.hooks import allow as let_run
+from steersman.journal import Kind
+from steersman.permissions import Allow, Deny
+from steersman.testing.faults import VirtualClockLoop
+from steersman.testing.script import Script, call, say
+from steersman.testing.scripted.cli import ScriptedCLI
+from tests._session.peers import entries_of, opened
+
+Faults = list[tuple[str, str]]
+
+NEVER = 3600.0
+
+
+def hooking(
+    hooks: Hooks | Mapping[Any, Any], **given: Any
+) -> tuple[HookRunner, Faults, Callable[..., Any]]:
+    """A desk for hooks, what went wrong there, and a way to ask it."""
+    faults: Faults = []
+    registered = dict(enumerate(hooks_from("hooks", hooks)))
+    desk = HookRunner(
+        {f"hook_{n}": hook for n, hook in registered.items()},
+        lambda where, error: faults.append((where, str(error))),
+        **given,
+    )
+
+    async def ask(event: HookEvent, n: int = 0, tool_use_id: str = "t1") -> Any:
+        answer = await desk.answer(HookAsked("r1", f"hook_{n}", event, tool_use_id))
+        return _json.loads(bytes(answer))
+
+    return desk, faults, ask
+
+
+def on(event: type[HookEvent], callback: Callable[..., Any], **given: Any) -> Hooks:
+    hooks = Hooks()
+    hooks.on(event, **given)(callback)
+    return hooks
+
+
+def denied(reason: str) -> dict[str, Any]:
+    return {
+        "hookSpecificOutput": {
+            "hookEventName": "PreToolUse",
+            "permissionDecision": "deny",
+            "permissionDecisionReason": f"Stopped: the PreToolUse hook {reason}.",
+        }
+    }
+
+
+async def hang(*_given: Any) -> None:
+    await asyncio.sleep(NEVER)
+
+
+async def give_up(*_given: Any) -> None:
+    raise asyncio.CancelledError
+
+
+async def run_out(*_given: Any) -> None:
+    raise TimeoutError("my own")
+
+
+def raising(*_given: Any) -> Any:
+    raise RuntimeError("secret detail")
+
+
+@pytest.mark.parametrize(
+    ("callback", "how", "fault"),
+    [
+        (raising, "raised RuntimeError", "secret detail"),
+        (run_out, "raised TimeoutError", "my own"),
+        (hang, "did not answer within 0.05 s", "did not answer within 0.05 s"),
+        (give_up, "was cancelled", "was cancelled"),
+        (lambda _: "yes", "did not return a reply", "returned str"),
+        (
+            lambda _: {"hookSpecificOutput": {"permissionDecision": "allow"}},
+            "did not return a reply",
+            "answered None, not 'PreToolUse'",
+        ),
+        (
+            lambda _: let_run(updated_input={"a": object()}),
+            "did not return a reply",
+            "returned a value that is not JSON: Encoding objects of type object is unsupported",
+        ),
+    ],
+)
+async def test_a_guard_that_fails_says_no_and_what_went_wrong_is_reported(
+    callback: Callable[..., Any], how: str, fault: str
+) -> None:
+    _, faults, ask = hooking(on(PreToolUse, callback, timeout=0.05))
+
+    async with asyncio.timeout(5):
+        answer = await ask(PreToolUse(tool_name="Write"))
+
+    assert answer == denied(how)
+    assert faults == [("PreToolUse hook", fault)]
+
+
+@pytest.mark.parametrize("callback", [raising, hang, lambda _: "yes", lambda _: deny("no")])
+async def test_an_observer_has_no_say_and_its_failure_is_only_reported(
+    callback: Callable[..., Any],
+) -> None:
+    _, _, ask = hooking(on(PreToolUse, callback, timeout=0.05, kind="observe"))
+
+    async with asyncio.timeout(5):
+        assert await ask(PreToolUse()) == {}
+
+
+@pytest.mark.parametrize("callback", [raising, hang, lambda _: "yes"])
+async def test_an_adviser_that_fails_stops_nothing(callback: Callable[..., Any]) -> None:
+    _, faults, ask = hooking(on(PostToolUse, callback, timeout=0.05))
+
+    async with asyncio.timeout(5):
+        assert await ask(PostToolUse()) == {}
+
+    assert [where for where, _ in faults] == ["PostToolUse hook"]
+
+
+async def test_a_guard_that_the_cli_takes_back_lets_nothing_through() -> None:
+    _, faults, ask = hooking(on(PreToolUse, hang))
+    asking = asyncio.ensure_future(ask(PreToolUse()))
+    await asyncio.sleep(0)
+
+    asking.cancel()
+
+    async with asyncio.timeout(5):
+        assert await asking == denied("was cancelled")
+    assert faults == []
+
+
+async def test_an_async_hook_is_not_waited_for_and_ends_with_the_session() -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def work(_event: PreToolUse) -> None:
+        begun.set()
+        try:
+            await asyncio.sleep(NEVER)
+        finally:
+            ended.set()
+
+    desk, _, ask = hooking(on(PreToolUse, work, run_async=True))
+
+    async with asyncio.timeout(5):
+        assert await ask(PreToolUse()) == {"async": True}
+        await begun.wait()
+        desk.cancel_all()
+        await ended.wait()
+
+
+async def test_an_official_callback_gets_what_it_gets_there() -> None:
+    seen: list[Any] = []
+
+    async def check(given: Any, tool_use_id: Any, about: Any) -> dict[str, Any]:
+        seen.append((given, tool_use_id, about))
+        return {"continue_": False, "stopReason": "enough"}
+
+    _, _, ask = hooking({"PreToolUse": [HookMatcher(matcher="Bash", hooks=[check])]})
+    raw = {"hook_event_name": "PreToolUse", "tool_name": "Bash", "new": 1}
+
+    answer = await ask(set_source(PreToolUse(tool_name="Bash"), raw))
+    await ask(set_source(PreToolUse(tool_name="Bash"), raw), tool_use_id="")
+
+    assert answer == {"continue": False, "stopReason": "enough"}
+    assert seen == [(raw, "t1", {"signal": None}), (raw, None, {"signal": None})]
+
+
+@pytest.mark.parametrize(
+    ("rules", "decision", "objections"), [(["Write"], "defer", 0), ([], "deny", 1)]
+)
+async def test_a_tool_is_put_off_only_where_a_rule_stands_behind_it(
+    rules: list[str], decision: str, objections: int
+) -> None:
+    _, faults, ask = hooking(on(PreToolUse, lambda _: defer()), ask_rules=rules)
+
+    answer = await ask(PreToolUse(tool_name="Write"))
+
+    assert answer["hookSpecificOutput"]["permissionDecision"] == decision
+    assert len(faults) == objections
+
+
+async def test_of_two_tools_put_off_at_once_the_second_is_denied() -> None:
+    _, _, ask = hooking(on(PreToolUse, lambda _: defer()), ask_rules=["Write"])
+
+    answers = [
+        await ask(PreToolUse(tool_name="Write", prompt_id="p", tool_use_id=each))
+        for each in ("t1", "t2")
+    ]
+
+    found = [each["hookSpecificOutput"]["permissionDecision"] for each in answers]
+    assert found == ["defer", "deny"]
+
+
+# What we raise ourselves
+
+
+async def test_what_the_session_raises_reaches_the_hooks_that_fit() -> None:
+    hooks, seen = Hooks(), list[str]()
+
+    @hooks.on(SessionStart, "startup")
+    async def begin(event: SessionStart) -> Reply:
+        seen.append(event.source)
+        return context("it is Sunday")
+
+    @hooks.on(SessionStart)
+    def greet(_event: SessionStart) -> dict[str, Any]:
+        output = {"hookEventName": "SessionStart", "initialUserMessage": "hello"}
+        return {"hookSpecificOutput": output}
+
+    hooks.on(SessionStart, "resume")(raising)
+    hooks.on(SessionStart, "startup", run_async=True)(lambda _: seen.append("async"))
+    hooks.on(PreToolUse)(raising)
+    desk, faults, _ = hooking(hooks)
+
+    replies = await desk.run_own(SessionStart(source="startup"))
+    await asyncio.sleep(0)
+
+    assert openings(replies) == [
+        SessionStartOutput(additional_context="it is Sunday"),
+        SessionStartOutput(initial_user_message="hello"),
+    ]
+    assert sorted(seen) == ["async", "startup"]
+    assert faults == []
+
+
+async def test_what_the_session_raises_is_bounded_and_survives_a_broken_hook() -> None:
+    hooks = on(SessionStart, raising)
+    hooks.on(SessionStart, timeout=0.05)(hang)
+    desk, faults, _ = hooking(hooks)
+
+    async with asyncio.timeout(5):
+        assert await desk.run_own(SessionStart(source="resume")) == []
+
+    assert [where for where, _ in faults] == ["SessionStart hook"] * 2
+
+
+# Permissions that hooks are asked about as well
+
+
+async def test_nobody_answers_before_a_hook_that_was_asked_as_well() -> None:
+    may_answer = asyncio.Event()
+
+    async def look(_event: PermissionRequest) -> None:
+        await may_answer.wait()
+
+    desk, _, ask = hooking(on(PermissionRequest, look, matcher="Write"))
+    held = asyncio.ensure_future(desk.wait_for_permission_hooks("Write", "t1"))
+    asked = asyncio.ensure_future(ask(PermissionRequest(tool_name="Write")))
+
+    async with asyncio.timeout(5):
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert not held.done()
+        may_answer.set()
+        await asked
+        await held
+
+
+async def test_nobody_answers_after_a_hook_that_has_decided() -> None:
+    desk, _, ask = hooking(on(PermissionRequest, lambda _: deny("no")))
+    await ask(PermissionRequest(tool_name="Write"))
+    held = asyncio.ensure_future(desk.wait_for_permission_hooks("Write", "t1"))
+
+    done, _ = await asyncio.wait([held], timeout=0.05)
+
+    assert not done
+    held.cancel()
+
+
+async def test_a_hook_that_has_had_its_say_holds_nobody_up() -> None:
+    desk, faults, ask = hooking(on(PermissionRequest, lambda _: None))
+    await ask(PermissionRequest(tool_name="Write"))
+
+    held = asyncio.ensure_future(desk.wait_for_permission_hooks("Write", "t1"))
+    await asyncio.sleep(0)
+
+    assert (held.done(), faults) == (True, [])
+
+
+@pytest.mark.parametrize(
+    "hooks",
+    [
+        on(PermissionRequest, hang, matcher="Bash"),
+        on(PermissionRequest, hang, kind="observe"),
+        on(PreToolUse, hang),
+        Hooks(),
+    ],
+)
+async def test_hooks_without_a_say_hold_nobody_up(hooks: Hooks) -> None:
+    desk, faults, _ = hooking(hooks)
+
+    held = asyncio.ensure_future(desk.wait_for_permission_hooks("Write", "t1"))
+    await asyncio.sleep(0)
+
+    assert (held.done(), faults) == (True, [])
+
+
+def test_hooks_that_the_cli_does_not_ask_are_not_waited_for_for_ever() -> None:
+    async def hold() -> float:
+        desk, _, _ = hooking(on(PermissionRequest, hang))
+        begun = asyncio.get_running_loop().time()
+        await desk.wait_for_permission_hooks("Write", "t1")
+        return asyncio.get_running_loop().time() - begun
+
+    with asyncio.Runner(loop_factory=VirtualClockLoop) as runner:
+        waited = runner.run(hold())
+
+    assert 0 < waited < 5
+
+
+# In a session
+
+
+async def test_a_guard_out_of_time_stops_the_tool_and_is_journalled(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    cli = ScriptedCLI(Script(call("Bash", command="touch x", id_="toolu_1"), say("done")))
+    hooks = on(PreToolUse, hang, timeout=0.05)
+
+    with caplog.at_level(logging.CRITICAL):
+        async with opened(cli, hooks=hooks, can_use_tool=lambda *_: Allow()) as session:
+            await (await session.send("go"))
+    faults = [each.details for each in await entries_of(session) if each.kind is Kind.FAULT]
+
+    assert "did not answer within 0.05 s" in cli.asked[-1].tool_results["toolu_1"]
+    assert faults == [{"where": "PreToolUse hook", "error": "did not answer within 0.05 s"}]
+
+
+async def test_hooks_may_be_given_as_a_mapping() -> None:
+    cli = ScriptedCLI(Script(say("done")))
+    seen: list[str] = []
+
+    async with opened(cli, hooks={UserPromptSubmit: lambda e: seen.append(e.prompt)}) as session:
+        await (await session.send("go"))
+
+    assert seen == ["go"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "told", "asked"),
+    [
+        (deny("a hook says no"), "a hook says no", 0),
+        (let_run(), "ran", 0),
+        (None, "by the approver", 1),
+        ("nonsense", "Stopped: the PermissionRequest hook did not return a reply.", 0),
+    ],
+)
+async def test_a_hook_on_a_permission_is_heard_before_the_approver(
+    reply: Any, told: str, asked: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    cli = ScriptedCLI(
+        Script(call("Bash", command="touch x", id_="toolu_1"), say("done")),
+        tools={"Bash": lambda _: "ran"},
+    )
+    questions: list[str] = []
+
+    def decide(name: str, *_: Any) -> Deny:
+        questions.append(name)
+        return Deny("by the approver")
+
+    with caplog.at_level(logging.CRITICAL):
+        hooks = on(PermissionRequest, lambda _: reply)
+        async with opened(cli, hooks=hooks, can_use_tool=decide) as session:
+            await (await session.send("go"))
+
+    assert cli.asked[-1].tool_results["toolu_1"] == told
+    assert len(questions) == asked
+
+
+async def test_a_hook_object_with_a_method_called_serve_is_only_called_as_a_hook() -> None:
+    served: list[object] = []
+
+    class Watcher:
+        """A caller's own object, whose other methods are none of our business."""
+
+        seen = 0
+
+        def serve(self, *given: object) -> None:
+            served.extend(given)
+
+        def __call__(self, _event: PreToolUse) -> None:
+            self.seen += 1
+
+    watcher = Watcher()
+    cli = ScriptedCLI(Script(call("Bash", command="true"), say("done")))
+    async with opened(cli, hooks=on(PreToolUse, watcher), can_use_tool=lambda *_: Allow()) as open_:
+        await (await open_.send("go"))
+
+    assert watcher.seen == 1
+    assert served == []

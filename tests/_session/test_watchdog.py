@@ -1,0 +1,197 @@
+"""The watchdog, in virtual time: the CLIs are played by hand, and the seconds cost nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import pytest
+
+from steersman.errors import Stalled
+from steersman.journal import Kind, TurnResult
+from steersman.options import Watchdog
+from steersman.permissions import Allow, PermissionContext
+from steersman.testing.faults import VirtualClockLoop
+from tests._session.peers import Frame, FramePeer, answer_to, entries_of, lifecycle, opened, result
+
+T = TypeVar("T")
+
+LIMITS = Watchdog(first_token=10.0, between_events=20.0, tool=30.0, retry=40.0, interrupt=5.0)
+MINUTES = 3600.0
+
+
+def in_virtual_time(doing: Coroutine[Any, Any, T]) -> T:
+    with asyncio.Runner(loop_factory=VirtualClockLoop) as runner:
+        return runner.run(doing)
+
+
+def began(uuid: str) -> Frame:
+    return lifecycle(uuid, "started")
+
+
+def piece() -> Frame:
+    delta = {
+        "type": "content_block_delta",
+        "index": 0,
+        "delta": {"type": "text_delta", "text": "x"},
+    }
+    return {"type": "stream_event", "event": delta, "parent_tool_use_id": None}
+
+
+def called(tool_use_id: str = "toolu_1") -> Frame:
+    block: Frame = {"type": "tool_use", "id": tool_use_id, "name": "Bash", "input": {}}
+    message: Frame = {"id": "msg_1", "role": "assistant", "content": [block]}
+    return {"type": "assistant", "message": message, "parent_tool_use_id": None}
+
+
+def gave(tool_use_id: str = "toolu_1") -> Frame:
+    block = {"type": "tool_result", "tool_use_id": tool_use_id, "content": "x"}
+    message = {"role": "user", "content": [block]}
+    return {"type": "user", "message": message, "parent_tool_use_id": None}
+
+
+def retry(seconds: float) -> Frame:
+    fields = {"attempt": 1, "max_retries": 10, "error_status": 529, "error": "overloaded"}
+    return {"type": "system", "subtype": "api_retry", "retry_delay_ms": seconds * 1000, **fields}
+
+
+class Mute:
+    """Says some frames about a prompt, and then nothing; obeys an interrupt if told to."""
+
+    def __init__(self, *frames: Frame, obeys: bool = True) -> None:
+        self._frames = frames
+        self._obeys = obeys
+
+    def __call__(self, peer: FramePeer, frame: Frame) -> None:
+        if frame["type"] == "user":
+            peer.say(began(frame["uuid"]), *self._frames)
+        elif frame.get("request", {}).get("subtype") == "interrupt" and self._obeys:
+            uuid = peer.sent("user")[0]["uuid"]
+            stopped: Frame = {"is_error": True, "terminal_reason": "aborted_streaming"}
+            peer.say(answer_to(frame, {"still_queued": []}), result([uuid], **stopped))
+
+
+async def watched(play: Any, **options: Any) -> tuple[TurnResult, list[dict[str, Any]], float]:
+    """How a turn ended, what the journal says about silence, and how long it took."""
+    limits = {"watchdog": LIMITS, "revive": False, **options}
+    async with opened(FramePeer(play).transport, limit=MINUTES, **limits) as session:
+        before = asyncio.get_running_loop().time()
+        settled = await (await session.send("go"))
+        took = asyncio.get_running_loop().time() - before
+    entries = await entries_of(session)
+    return settled, [dict(each.details) for each in entries if each.kind is Kind.STALLED], took
+
+
+@pytest.mark.parametrize(
+    ("frames", "phase", "limit", "last"),
+    [
+        ([], "first_token", 10.0, "the start"),
+        ([piece()], "between_events", 20.0, "stream_event"),
+        ([called()], "tool", 30.0, "assistant"),
+        # The last pieces of a stream come behind the call.
+        ([called(), piece()], "tool", 30.0, "stream_event"),
+        ([called(), gave()], "first_token", 10.0, "user"),
+        ([retry(7.0)], "retry", 47.0, "api_retry"),
+    ],
+)
+def test_silence_is_noticed_when_the_limit_of_its_phase_is_reached(
+    frames: list[Frame], phase: str, limit: float, last: str
+) -> None:
+    settled, stalled, took = in_virtual_time(watched(Mute(*frames)))
+
+    assert stalled == [{"phase": phase, "since": pytest.approx(limit), "last_event": last}]
+    assert took == pytest.approx(limit)
+    assert settled.outcome == "failed"
+    assert isinstance(settled.cause, Stalled)
+    assert (settled.cause.phase, settled.cause.last_event) == (phase, last)
+
+
+def test_a_cli_that_does_not_obey_is_killed() -> None:
+    settled, stalled, took = in_virtual_time(watched(Mute(obeys=False)))
+
+    assert settled.outcome == "failed"
+    assert isinstance(settled.cause, Stalled)
+    assert len(stalled) == 1
+    assert took == pytest.approx(10.0 + LIMITS.interrupt)
+
+
+def test_without_a_watchdog_nobody_is_timed() -> None:
+    async def wait() -> bool:
+        async with opened(
+            FramePeer(Mute()).transport, limit=2 * MINUTES, watchdog=None, revive=False
+        ) as session:
+            turn = await session.send("go")
+            await asyncio.wait([asyncio.ensure_future(turn.result())], timeout=MINUTES)
+            return turn.is_settled
+
+    assert in_virtual_time(wait()) is False
+
+
+class Slow:
+    """Says something every so often, for a long time, and then ends the turn."""
+
+    def __init__(self, pause: float, times: int) -> None:
+        self._pause = pause
+        self._left = times
+
+    def __call__(self, peer: FramePeer, frame: Frame) -> None:
+        if frame["type"] == "user":
+            peer.say(began(frame["uuid"]))
+            self._go_on(peer, frame["uuid"])
+
+    def _go_on(self, peer: FramePeer, uuid: str) -> None:
+        if not self._left:
+            peer.say(result([uuid], "done"))
+            return
+        self._left -= 1
+        peer.say(piece())
+        asyncio.get_running_loop().call_later(self._pause, self._go_on, peer, uuid)
+
+
+def test_a_cli_that_is_slow_but_alive_is_left_alone() -> None:
+    settled, stalled, took = in_virtual_time(watched(Slow(19.0, 30)))
+
+    assert (settled.outcome, stalled) == ("completed", [])
+    assert took == pytest.approx(19.0 * 30)
+
+
+class InboxForwarder:
+    """Asks for a permission, and takes its time once it has the answer."""
+
+    def __init__(self, pause: float) -> None:
+        self._pause = pause
+
+    def __call__(self, peer: FramePeer, frame: Frame) -> None:
+        if frame["type"] == "user":
+            asked: Frame = {"subtype": "can_use_tool", "tool_name": "Bash", "input": {}}
+            request: Frame = {"type": "control_request", "request_id": "q", "request": asked}
+            peer.say(began(frame["uuid"]), called(), request)
+        elif frame["type"] == "control_response":
+            end = result([peer.sent("user")[0]["uuid"]], "done")
+            asyncio.get_running_loop().call_later(self._pause, peer.say, end)
+
+
+def slow_person(seconds: float) -> Any:
+    async def ponder(_name: str, _given: dict[str, Any], _context: PermissionContext) -> Allow:
+        await asyncio.sleep(seconds)
+        return Allow()
+
+    return ponder
+
+
+def test_waiting_for_a_person_is_not_timed_and_silence_counts_from_the_answer() -> None:
+    asked = watched(InboxForwarder(29.0), can_use_tool=slow_person(59.0))
+
+    settled, stalled, took = in_virtual_time(asked)
+
+    assert (settled.outcome, stalled) == ("completed", [])
+    assert took == pytest.approx(59.0 + 29.0)
+
+
+def test_silence_after_the_answer_is_noticed() -> None:
+    asked = watched(InboxForwarder(MINUTES), can_use_tool=slow_person(59.0))
+
+    _settled, stalled, _took = in_virtual_time(asked)
+
+    assert stalled == [{"phase": "tool", "since": pytest.approx(30.0), "last_event": "assistant"}]
