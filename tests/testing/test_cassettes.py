@@ -354,9 +354,12 @@ async def test_the_example_of_the_docs_passes(
     names: dict[str, Any] = {}
     recorder = Recorder("answer.jsonl", ScriptedCLI())
     await Agent(transport=recorder, can_use_tool=lambda *_: Allow()).run("What is 2 + 2?")
+    recorded = text_of(tmp_path / "answer.jsonl")
     exec(program, names)
 
     await names["test_the_answer"]()
+
+    assert text_of(tmp_path / "answer.jsonl") == recorded
 
 
 # --- Recording -------------------------------------------------------------------------

@@ -39,7 +39,7 @@ class Executable(PosixPath):
     """The path of a scripted CLI; all processes that run it share one script."""
 
     @property
-    def shared_log(self) -> Path:
+    def minutes(self) -> Path:
         """The path of the log that the processes write."""
         return Path(f"{self}.shared_log")
 
@@ -51,7 +51,7 @@ class Executable(PosixPath):
     @property
     def asked(self) -> list[ModelRequest]:
         """The requests to the model so far, from all processes."""
-        return SharedLog(self.shared_log).asked
+        return SharedLog(self.minutes).asked
 
     async def wait_for_request(self, count: int = 1, timeout: float = PATIENCE) -> ModelRequest:
         """Wait for request number `count` to the model and return it. Raises `TimeoutError`."""
@@ -60,14 +60,14 @@ class Executable(PosixPath):
 
     async def release(self, timeout: float = PATIENCE) -> None:
         """Wait until the model stalls, then end all stalls. Raises `TimeoutError`."""
-        shared_log = SharedLog(self.shared_log)
+        shared_log = SharedLog(self.minutes)
         await _until(lambda: shared_log.stalled > 0, timeout, "a stall")
         shared_log.write({"release": True})
 
     def assert_complete(self) -> None:
         """Raise `AssertionError` if steps were not reached or the script itself failed."""
         script = rewound(load(self.script).script)
-        shared_log = SharedLog(self.shared_log)
+        shared_log = SharedLog(self.minutes)
         for request in shared_log.asked:
             script.pass_over(request)
         if complaints := [*shared_log.surprises, *script.not_reached]:
@@ -92,8 +92,8 @@ def executable(
     place = anchored(script) if isinstance(script, str) else _write_steps(script, program)
     load(place)
     Path(f"{program}.script").write_text(place, encoding="utf-8")
-    program.shared_log.write_bytes(b"")
-    program.write_text(_launcher(place, program.shared_log, python), encoding="utf-8")
+    program.minutes.write_bytes(b"")
+    program.write_text(_launcher(place, program.minutes, python), encoding="utf-8")
     program.chmod(0o755)
     return program
 
