@@ -1,4 +1,4 @@
-"""The parts that one session is made of, built bottom-up: no part is set later."""
+"""The parts of one session, built bottom-up; nothing in them is set later."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ log = logging.getLogger("steersman.session")
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Everything that lives as long as the session does."""
+    """Everything that lives as long as the session."""
 
     setup: SessionSetup
     journal: JournalWriter
@@ -57,7 +57,7 @@ class Parts:
     budget: RestartBudget
     flights: FlightReporter
     caller_for: Callable[[str], Caller]
-    """Makes what a tool server added later gets to know of the session."""
+    """Makes the `Caller` for an in-process MCP server, by its key."""
 
     @property
     def options(self) -> Options:
@@ -65,7 +65,7 @@ class Parts:
         return self.setup.options
 
     def snapshot(self) -> SessionSnapshot:
-        """Where the session stands now."""
+        """Return the current state of the session."""
         return _snapshot(self.status, self.slot, self.prompts)
 
 
@@ -168,7 +168,7 @@ def _caller(
 
 
 def _snapshot(status: Status, slot: CliSlot, prompts: PromptQueue) -> SessionSnapshot:
-    from steersman._session.snapshot import snapshot  # noqa: PLC0415 - loaded when first asked for
+    from steersman._session.snapshot import snapshot  # noqa: PLC0415 - loaded on first use
 
-    handlers = None if slot.running is None else slot.running.tasks
-    return snapshot(status, handlers, prompts, slot.session_id)
+    tasks = None if slot.running is None else slot.running.tasks
+    return snapshot(status, tasks, prompts, slot.session_id)

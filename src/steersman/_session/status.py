@@ -13,7 +13,7 @@ from steersman.journal.snapshot import State
 
 __all__ = ["Status"]
 
-# Enum member lookups are slow on Python 3.11, and these run for every question.
+# Enum member lookups are slow on Python 3.11, and these run for every control request.
 RUNNING, PHASE = Phase.RUNNING, Kind.PHASE
 
 
@@ -43,7 +43,7 @@ class Status:
 
     @property
     def waiting(self) -> Need | None:
-        """What the CLI waits for: a person, or a tool of ours."""
+        """What the CLI waits for: the user's permission, or an in-process tool."""
         running = self._slot.running
         return None if running is None else running.tasks.need
 
@@ -82,13 +82,13 @@ class Status:
             self.move(Move.REST)
 
     def is_in_turn(self) -> bool:
-        """Whether a turn runs, as with nearly every request of the CLI's."""
+        """Whether a turn runs, as it does during nearly every control request."""
         return self.phase is RUNNING and self._prompts.is_busy
 
     def set_waiting(self, need: Need | None) -> None:
-        """Record what the CLI waits for now; background work can wait as well."""
+        """Record what the CLI waits for. Background tasks open requests too, so also while idle."""
         if self.is_in_turn():
-            # The usual case: a question in the middle of a turn.
+            # The usual case: a control request in the middle of a turn.
             self._write(need or "running", self._log.clock())
             return
         if need is not None and self.phase is Phase.IDLE:
