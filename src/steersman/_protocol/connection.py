@@ -40,7 +40,6 @@ from steersman._protocol.routing import (
     Response,
     RoutingFields,
     StreamEventFields,
-    encode,
     plain_value,
     read_routing,
     read_stream_event,
@@ -378,7 +377,7 @@ class Connection:
         """Return the line that sends a prompt under `uuid`."""
         self._turns.expect(uuid)
         message = {"role": "user", "content": content}
-        return encode(
+        return _json.dump_line(
             {
                 "type": "user",
                 "message": message,
@@ -403,14 +402,16 @@ class Connection:
     ) -> tuple[str, bytes]:
         request_id = f"req_{next(self._numbers)}_{self._token}"
         self._pending[request_id] = _Pending(operation, answer, deadline)
-        line = encode({"type": "control_request", "request_id": request_id, "request": request})
+        line = _json.dump_line(
+            {"type": "control_request", "request_id": request_id, "request": request}
+        )
         return request_id, line
 
     def cancel(self, request_id: str) -> bytes:
         """Forget a request of ours; return the line that cancels it, or nothing if it has ended."""
         if self._pending.pop(request_id, None) is None:
             return b""
-        return encode({"type": "control_cancel_request", "request_id": request_id})
+        return _json.dump_line({"type": "control_cancel_request", "request_id": request_id})
 
     def next_deadline(self) -> float | None:
         """The earliest deadline of our requests, or None."""
@@ -454,7 +455,7 @@ class Connection:
     def _respond(self, request_id: str, body: dict[str, Any]) -> bytes:
         if request_id not in self._asked:
             return b""
-        line = encode({"type": "control_response", "response": body})
+        line = _json.dump_line({"type": "control_response", "response": body})
         del self._asked[request_id]
         self._answered[request_id] = None
         if len(self._answered) > REMEMBERED:
@@ -482,6 +483,6 @@ def _read_response(found: Any) -> Response:
     return Response(
         subtype="error" if fields.get("subtype") == "error" else "success",
         request_id=request_id if isinstance(request_id, str) else "",
-        response=msgspec.Raw(encode(fields.get("response"))),
+        response=msgspec.Raw(_json.dump_line(fields.get("response"))),
         error=str(fields.get("error") or "no reason given"),
     )

@@ -18,7 +18,6 @@ __all__ = [
     "Response",
     "RoutingFields",
     "StreamEventFields",
-    "encode",
     "plain_value",
     "read_routing",
     "read_stream_event",
@@ -119,8 +118,3 @@ def plain_value(raw: msgspec.Raw) -> Any:
         return _json.loads(bytes(raw)) if bytes(raw) else {}
     except ValueError:
         return {}
-
-
-def encode(value: Any) -> bytes:
-    """Return the line for `value`."""
-    return _json.dumps(value) + b"\n"

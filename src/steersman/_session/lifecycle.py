@@ -338,7 +338,8 @@ class Lifecycle:
         parts = self._parts
         parts.slot.cause = parts.slot.cause or cause
         parts.watchdog.stop()
-        parts.limits.stop()
+        if parts.limits.is_on:
+            parts.limits.stop()
         parts.prompts.settle_all(cause)
         parts.status.move((self._ending or Move.COMPLETE) if cause is None else Move.FAIL)
         parts.journal.end()

@@ -43,6 +43,7 @@ class Parts:
     """Everything that lives as long as the session."""
 
     setup: SessionSetup
+    options: Options
     journal: JournalWriter
     prompts: PromptQueue
     slot: CliSlot
@@ -58,11 +59,6 @@ class Parts:
     flights: FlightReporter
     caller_for: Callable[[str], Caller]
     """Makes the `Caller` for an in-process MCP server, by its key."""
-
-    @property
-    def options(self) -> Options:
-        """The session's options."""
-        return self.setup.options
 
     def snapshot(self) -> SessionSnapshot:
         """Return the current state of the session."""
@@ -94,6 +90,7 @@ def build(setup: SessionSetup, session: Any) -> Parts:
     servers = ToolServers(setup.servers, {key: caller_for(key) for key in setup.servers}, report)
     return Parts(
         setup=setup,
+        options=options,
         journal=journal,
         prompts=prompts,
         slot=slot,
