@@ -28,7 +28,7 @@ from steersman._session.watchdog import SilenceWatchdog
 from steersman.errors import SteersmanError
 from steersman.hooks.deferral import ask_rules
 from steersman.journal import Kind
-from steersman.journal.snapshot import SessionSnapshot, State, StateChanged
+from steersman.journal.snapshot import SessionSnapshot
 from steersman.options import Options, Revival
 from steersman.permissions import Elicitation
 from steersman.ports import Caller
@@ -72,7 +72,9 @@ def build(setup: SessionSetup, session: Any) -> Parts:
     slot = CliSlot(setup.plan.session_id, options.request_timeout)
     listeners = EventListeners()
     prompts = PromptQueue(journal, options.request_timeout, _transcript_reader(setup, slot))
-    status = _status(journal, prompts, slot, listeners)
+    status = Status(
+        journal, prompts, slot, listeners, lambda status: _snapshot(status, slot, prompts)
+    )
     decisions = DecisionLog(journal.write)
     report = _fault_reporter(journal)
     permissions = build_permissions(
@@ -113,18 +115,6 @@ def _transcript_reader(setup: SessionSetup, slot: CliSlot) -> Callable[[], Seque
         return (setup.transcript(slot.session_id) if slot.session_id else None) or ()
 
     return read
-
-
-def _status(
-    journal: JournalWriter, prompts: PromptQueue, slot: CliSlot, listeners: EventListeners
-) -> Status:
-    def changed(before: State, after: State) -> None:
-        if listeners.has("state_change"):
-            snapshot = _snapshot(status, slot, prompts)
-            listeners.emit("state_change", StateChanged(before, after, snapshot))
-
-    status = Status(journal, prompts, slot, changed)
-    return status
 
 
 def _fault_reporter(journal: JournalWriter) -> Callable[[str, BaseException | str], None]:

@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 from steersman._session.cli import CliSlot
 from steersman._session.journal_writer import JournalWriter
+from steersman._session.listeners import EventListeners
 from steersman._session.prompt_queue import PromptQueue
 from steersman._session.requests.tasks import Need
 from steersman.journal import Kind, Move, Phase, step
-from steersman.journal.snapshot import State
+from steersman.journal.snapshot import SessionSnapshot, State, StateChanged
 
 __all__ = ["Status"]
 
@@ -25,7 +26,8 @@ class Status:
         log: JournalWriter,
         prompts: PromptQueue,
         slot: CliSlot,
-        changed: Callable[[State, State], None],
+        listeners: EventListeners,
+        snapshot: Callable[[Status], SessionSnapshot],
     ) -> None:
         self.phase = Phase.IDLE
         self.is_cli_idle = True
@@ -38,7 +40,8 @@ class Status:
         self._log = log
         self._prompts = prompts
         self._slot = slot
-        self._changed = changed
+        self._listeners = listeners
+        self._snapshot = snapshot
         self._written: State = "idle"
 
     @property
@@ -119,4 +122,6 @@ class Status:
         before, self._written, self.since = self._written, after, at
         self._log.append(at, PHASE, details={"before": before, "after": after})
         self._log.wake()
-        self._changed(before, after)
+        if self._listeners.is_any and self._listeners.has("state_change"):
+            change = StateChanged(before, after, self._snapshot(self))
+            self._listeners.emit("state_change", change)
