@@ -17,6 +17,7 @@ __all__ = [
     "JsonDict",
     "JsonObject",
     "TooDeep",
+    "dump_line",
     "dumps",
     "is_array",
     "is_mapping",
@@ -78,6 +79,11 @@ def dumps(value: Json) -> bytes:
         # Infinity and NaN become null, as msgspec writes them.
         plain = _finite(msgspec.to_builtins(value))
         return json.dumps(plain, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+
+def dump_line(value: Json) -> bytes:
+    """Return `value` as a line of JSON that ends in a newline."""
+    return dumps(value) + b"\n"
 
 
 def _finite(value: Json) -> Json:

@@ -10,7 +10,6 @@ from msgspec import UNSET
 from steersman import _json
 from steersman._protocol.routing import (
     RoutingFields,
-    encode,
     plain_value,
     read_routing,
     read_stream_event,
@@ -88,7 +87,7 @@ def test_a_line_without_a_request_unpacks_to_an_empty_one() -> None:
 
 @given(value=ANY_JSON)
 def test_what_we_say_is_one_line_of_json(value: Any) -> None:
-    line = encode({"value": value})
+    line = _json.dump_line({"value": value})
 
     assert line.endswith(b"\n")
     assert line.count(b"\n") == 1
@@ -96,7 +95,7 @@ def test_what_we_say_is_one_line_of_json(value: Any) -> None:
 
 
 def test_a_verb_can_be_said_beside_a_lone_surrogate() -> None:
-    line = encode({"request": SetModel(model="\ud800"), "number": float("nan")})
+    line = _json.dump_line({"request": SetModel(model="\ud800"), "number": float("nan")})
 
     assert _json.loads(line) == {
         "request": {"subtype": "set_model", "model": "\ud800"},

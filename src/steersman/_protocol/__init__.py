@@ -1,1 +1,1 @@
-"""The conversation as a machine. Pure: bytes, verbs and time in, events and bytes out."""
+"""The control protocol as a pure machine: bytes, verbs and time in, events and bytes out."""

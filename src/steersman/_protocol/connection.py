@@ -3,7 +3,7 @@
 bytes    --receive()-->  events
 verbs    --call()----->  bytes        answers come back as `Answered`
 replies  --answer()--->  bytes
-prompts  --prompt()--->  bytes        their fate comes back as `TurnSettled`
+prompts  --prompt()--->  bytes        their end comes back as `TurnSettled`
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ from steersman._protocol.routing import (
     Response,
     RoutingFields,
     StreamEventFields,
-    encode,
     plain_value,
     read_routing,
     read_stream_event,
@@ -66,19 +65,19 @@ __all__ = ["Connection"]
 
 WireT = TypeVar("WireT", bound=WireStruct)
 
-# For most lines one of them is wanted, and looking up a member of an enum is dear.
+# Most lines need one of these, and looking up a member of an enum is slow on Python 3.11.
 CONTROL, MESSAGE, PARTIAL = Kind.CONTROL, Kind.MESSAGE, Kind.PARTIAL
 
-BROKEN = StreamEventFields(abandoned_blocks=msgspec.Raw(b"null"))
-"""Stands for a piece that wants a closer look."""
+READ_IN_FULL = StreamEventFields(abandoned_blocks=msgspec.Raw(b"null"))
+"""Replaces the fields of a `stream_event` line that must be read in full."""
 
 REMEMBERED = 64
-"""So many answered questions are known again, should a line come twice."""
+"""Number of answered requests that are remembered, in case a line arrives twice."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """A request of ours that is not answered yet."""
+    """A control request of ours that the CLI has not answered."""
 
     operation: str
     answer: type[Answer]
@@ -99,7 +98,7 @@ class _McpMessage(msgspec.Struct, frozen=True, tag_field="subtype", tag="mcp_mes
 
 
 class _Request(msgspec.Struct, frozen=True, tag_field="type", tag="control_request"):
-    """The usual questions, read in one go."""
+    """The usual control requests, decoded in one step."""
 
     request_id: str
     request: CanUseTool | _HookCallback | _McpMessage
@@ -109,16 +108,16 @@ class _Request(msgspec.Struct, frozen=True, tag_field="type", tag="control_reque
 _decode_request = msgspec.json.Decoder(_Request).decode
 
 BEGINNING = 20
-"""So many bytes tell the usual lines apart: the CLI writes the type first, and no blanks."""
+"""Bytes that identify the usual lines: the CLI writes the type first, without blanks."""
 STREAM_EVENT = b'{"type":"stream_event"'[:BEGINNING]
 ASSISTANT = b'{"type":"assistant",'[:BEGINNING]
 REQUEST = b'{"type":"control_request"'[:BEGINNING]
 REQUEST_PATH, INPUT_PATH = ("request",), ("request", "input")
-"""Where on its line stands what is asked, and what a hook is told."""
+"""Paths on a control request's line: the request, and the input of a hook."""
 
 
 class Connection:
-    """One conversation with one CLI process."""
+    """The protocol with one CLI process."""
 
     def __init__(
         self,
@@ -128,7 +127,7 @@ class Connection:
     ) -> None:
         self._turns = TurnTracker()
         self.session_id = ""
-        """The conversation's id, as the CLI last told it."""
+        """The session id that the CLI reported last; empty before."""
         self._token = token
         self._hooks = hooks or {}
         self._framer = LineFramer(limit)
@@ -147,10 +146,10 @@ class Connection:
             "control_cancel_request": self._on_cancel,
         }
 
-    # What the CLI says
+    # From the CLI
 
     def receive(self, chunk: bytes) -> list[Event]:
-        """Everything that `chunk` completes, in order; `b""` means that the CLI closed its side."""
+        """Return an event for each line that `chunk` completes; `b""` is the end of the output."""
         runs = (AssistantArrived, StreamEventsArrived)
         return [
             each
@@ -159,7 +158,7 @@ class Connection:
         ]
 
     def receive_batched(self, chunk: bytes) -> list[Event]:
-        """The same with what is usual taken together, for those in a hurry."""
+        """Return what `receive` does, but consecutive `stream_event` lines as one event."""
         events: list[Event] = []
         run: StreamEventsArrived | None = None
         parent: str | None = None
@@ -168,21 +167,21 @@ class Connection:
                 run = None
                 events.append(LineDropped(line))
                 continue
-            # A slice is half the price of `startswith`.
+            # A slice takes half the time of `startswith`.
             beginning = line[:BEGINNING]
             if beginning == STREAM_EVENT:
                 try:
-                    piece = read_stream_event(line)
+                    fields = read_stream_event(line)
                 except DECODE_ERRORS:
-                    piece = BROKEN
-                if piece.abandoned_blocks is UNSET:
-                    if run is None or piece.parent_tool_use_id != parent:
-                        parent = piece.parent_tool_use_id
+                    fields = READ_IN_FULL
+                if fields.abandoned_blocks is UNSET:
+                    if run is None or fields.parent_tool_use_id != parent:
+                        parent = fields.parent_tool_use_id
                         run = StreamEventsArrived([], self._turns.owners(parent))
                         events.append(run)
                     run.lines.append(line)
-                    if piece.session_id:
-                        self.session_id = piece.session_id
+                    if fields.session_id:
+                        self.session_id = fields.session_id
                     continue
             run = None
             if beginning == ASSISTANT:
@@ -195,12 +194,12 @@ class Connection:
 
     def _read_assistant(self, line: bytes) -> Iterable[Event]:
         try:
-            speech = read_assistant(line)
+            message = read_assistant(line)
         except DECODE_ERRORS:
             return self._read(line)
-        if speech.session_id:
-            self.session_id = speech.session_id
-        return (AssistantArrived(line, speech, self._turns.owners(speech.parent_tool_use_id)),)
+        if message.session_id:
+            self.session_id = message.session_id
+        return (AssistantArrived(line, message, self._turns.owners(message.parent_tool_use_id)),)
 
     def _read_request(self, line: bytes) -> Iterable[Event]:
         try:
@@ -278,7 +277,7 @@ class Connection:
         arrived = MessageArrived(line, CONTROL, ())
         request_id = found.request_id
         if request_id is None or request_id in self._asked or request_id in self._answered:
-            # Nobody to answer to, or somebody is at it, or was; the line stays in the journal.
+            # No id to answer to, or a request that arrived before. The line is journalled only.
             return [arrived]
         self._asked[request_id] = None
         return [arrived, *self._ask(request_id, plain_value(found.request))]
@@ -312,10 +311,10 @@ class Connection:
         try:
             given = decoder_of(event).decode(asked.input)
         except DECODE_ERRORS:
-            told = plain_value(asked.input)
-            if not _json.is_object(told):
+            found = plain_value(asked.input)
+            if not _json.is_object(found):
                 return Unanswerable(request_id, "hook_callback cannot be read: ValidationError")
-            given, line = set_source(read_leniently(event, told), told), None
+            given, line = set_source(read_leniently(event, found), found), None
         else:
             if line is None:
                 set_source(given, plain_value(asked.input))
@@ -342,16 +341,16 @@ class Connection:
         del self._asked[found.request_id]
         return [arrived, Withdrawn(found.request_id)]
 
-    # What we say
+    # To the CLI
 
     @property
     def open_requests(self) -> frozenset[str]:
-        """Requests of the CLI's that we have not answered."""
+        """The ids of the CLI's requests that we have not answered."""
         return frozenset(self._asked)
 
     @property
     def pending(self) -> frozenset[str]:
-        """Requests of ours that the CLI has not answered."""
+        """The ids of our requests that the CLI has not answered."""
         return frozenset(self._pending)
 
     def expect(self, uuid: str) -> None:
@@ -375,10 +374,10 @@ class Connection:
         return [*self._turns.lifecycle(uuid, "cancelled")]
 
     def prompt(self, uuid: str, content: Any, **fields: Any) -> bytes:
-        """The line that sends a prompt under `uuid`."""
+        """Return the line that sends a prompt under `uuid`."""
         self._turns.expect(uuid)
         message = {"role": "user", "content": content}
-        return encode(
+        return _json.dump_line(
             {
                 "type": "user",
                 "message": message,
@@ -389,13 +388,13 @@ class Connection:
         )
 
     def call(self, verb: Verb[Any], deadline: float) -> tuple[str, bytes]:
-        """The id to wait for and the line to send; `deadline` is on the caller's own clock."""
+        """Return the id to wait for and the line to send; `deadline` is on the caller's clock."""
         return self._request(verb.operation, verb, verb.ANSWER, deadline)
 
     def control(
         self, subtype: str, fields: Mapping[str, Any], deadline: float
     ) -> tuple[str, bytes]:
-        """The same for a request that has no class."""
+        """Return id and line of a control request that has no class here."""
         return self._request(subtype, {**fields, "subtype": subtype}, Answer, deadline)
 
     def _request(
@@ -403,21 +402,23 @@ class Connection:
     ) -> tuple[str, bytes]:
         request_id = f"req_{next(self._numbers)}_{self._token}"
         self._pending[request_id] = _Pending(operation, answer, deadline)
-        line = encode({"type": "control_request", "request_id": request_id, "request": request})
+        line = _json.dump_line(
+            {"type": "control_request", "request_id": request_id, "request": request}
+        )
         return request_id, line
 
     def cancel(self, request_id: str) -> bytes:
-        """The line that takes a request of ours back, which is forgotten; nothing if it is over."""
+        """Forget a request of ours; return the line that cancels it, or nothing if it has ended."""
         if self._pending.pop(request_id, None) is None:
             return b""
-        return encode({"type": "control_cancel_request", "request_id": request_id})
+        return _json.dump_line({"type": "control_cancel_request", "request_id": request_id})
 
     def next_deadline(self) -> float | None:
-        """When the first of our requests runs out of time."""
+        """The earliest deadline of our requests, or None."""
         return min((each.deadline for each in self._pending.values()), default=None)
 
     def expire(self, now: float) -> list[tuple[Answered, bytes]]:
-        """Our requests that have run out of time, each with the line that takes it back."""
+        """Return our requests whose deadline has passed, each with the line that cancels it."""
         late = [
             (each, self._pending[each])
             for each in self._pending
@@ -432,7 +433,7 @@ class Connection:
         ]
 
     def lose(self) -> list[Answered]:
-        """The CLI is gone: what we asked of it will not be answered."""
+        """Return an error for each request of ours, because the CLI has exited."""
         lost, self._pending = self._pending, {}
         return [
             Answered(each, RequestLost(pending.operation, "the CLI went away"))
@@ -440,13 +441,13 @@ class Connection:
         ]
 
     def answer(self, request_id: str, response: Any) -> bytes:
-        """The line that answers a request; nothing if nobody waits for it any more."""
+        """Return the line that answers a request; nothing if the CLI no longer waits for it."""
         return self._respond(
             request_id, {"subtype": "success", "response": response, "request_id": request_id}
         )
 
     def refuse(self, request_id: str, reason: str) -> bytes:
-        """The line that answers a request with an error; nothing if nobody waits any more."""
+        """Return the line that answers a request with an error; nothing if it was withdrawn."""
         return self._respond(
             request_id, {"subtype": "error", "error": reason, "request_id": request_id}
         )
@@ -454,7 +455,7 @@ class Connection:
     def _respond(self, request_id: str, body: dict[str, Any]) -> bytes:
         if request_id not in self._asked:
             return b""
-        line = encode({"type": "control_response", "response": body})
+        line = _json.dump_line({"type": "control_response", "response": body})
         del self._asked[request_id]
         self._answered[request_id] = None
         if len(self._answered) > REMEMBERED:
@@ -463,7 +464,7 @@ class Connection:
 
 
 def _typed(cls: type[WireT], request: dict[str, Any]) -> WireT:
-    """A question that must have the fields it cannot be answered without."""
+    """Convert a control request; raises if a field is missing that the answer needs."""
     return set_source(msgspec.convert(request, cls), request)
 
 
@@ -476,12 +477,12 @@ def _answer_of(pending: _Pending, response: Response) -> Answer | RequestRefused
 
 
 def _read_response(found: Any) -> Response:
-    """A response that does not have the shape of one: whatever can be made of it."""
+    """Read what can be read of a control response that has an unknown shape."""
     fields = found if _json.is_object(found) else {}
     request_id = fields.get("request_id")
     return Response(
         subtype="error" if fields.get("subtype") == "error" else "success",
         request_id=request_id if isinstance(request_id, str) else "",
-        response=msgspec.Raw(encode(fields.get("response"))),
+        response=msgspec.Raw(_json.dump_line(fields.get("response"))),
         error=str(fields.get("error") or "no reason given"),
     )

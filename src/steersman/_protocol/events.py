@@ -1,4 +1,4 @@
-"""What the machine tells whoever drives it."""
+"""Events that the protocol machine reports to the session."""
 
 from __future__ import annotations
 
@@ -37,49 +37,49 @@ __all__ = [
 
 @final
 class MessageArrived(Struct, gc=False):
-    """A line for the journal, and the turns that it belongs to."""
+    """A line arrived: for the journal, with the turns that it belongs to."""
 
     line: bytes
     kind: Kind
     turns: tuple[str, ...]
     name: str = ""
-    """The CLI's word for a message: its type, or a system message's subtype.
+    """The type of a message, or the subtype of a system message.
 
-    Empty for pieces, but for one that says that what was streamed does not count: `abandoned`.
+    Empty for `stream_event` lines, except one that abandons what was streamed: `abandoned`.
     """
     message: Assistant | None = None
-    """What `line` says, where it had to be decoded to know where it goes."""
+    """The decoded line, if it had to be decoded to route it."""
 
 
 @final
 class AssistantArrived(Struct, gc=False):
-    """What an agent said, whole: a message that was decoded to know where it goes."""
+    """A complete assistant message arrived, decoded."""
 
     line: bytes
     message: Assistant
-    """It has yet to be told where it stands."""
+    """The decoded message; its source line is not set yet."""
     turns: tuple[str, ...]
 
     def each(self) -> list[MessageArrived]:
-        """As if it were any message."""
+        """Return this event in the form of other messages."""
         return [MessageArrived(self.line, Kind.MESSAGE, self.turns, "assistant", self.message)]
 
 
 @final
 class StreamEventsArrived(Struct, gc=False):
-    """Pieces of a message that came one behind the other, and belong to the same turns."""
+    """Consecutive `stream_event` lines that belong to the same turns."""
 
     lines: list[bytes]
     turns: tuple[str, ...]
 
     def each(self) -> list[MessageArrived]:
-        """One by one, as if they were any messages."""
+        """Return one event per line, in the form of other messages."""
         return [MessageArrived(line, Kind.PARTIAL, self.turns) for line in self.lines]
 
 
 @final
 class Answered(Struct, frozen=True):
-    """A request of ours is over."""
+    """A control request of ours was answered, refused or lost."""
 
     request_id: str
     answer: Answer | RequestError
@@ -87,7 +87,7 @@ class Answered(Struct, frozen=True):
 
 @final
 class PermissionAsked(Struct, frozen=True):
-    """The CLI asks whether a tool may run."""
+    """The CLI requests a permission for a tool call."""
 
     request_id: str
     request: CanUseTool
@@ -95,7 +95,7 @@ class PermissionAsked(Struct, frozen=True):
 
 @final
 class ElicitationAsked(Struct, frozen=True):
-    """An MCP server wants something of the person."""
+    """An MCP server requests input from the user."""
 
     request_id: str
     elicitation: Elicitation
@@ -103,7 +103,7 @@ class ElicitationAsked(Struct, frozen=True):
 
 @final
 class DialogAsked(Struct, frozen=True):
-    """The CLI wants a dialog shown."""
+    """The CLI requests that a dialog is shown to the user."""
 
     request_id: str
     dialog: UserDialog
@@ -111,18 +111,18 @@ class DialogAsked(Struct, frozen=True):
 
 @final
 class HookAsked(Struct, frozen=True):
-    """A moment has come that a hook was registered for."""
+    """The CLI calls a hook."""
 
     request_id: str
     callback_id: str
     event: HookEvent
     tool_use_id: str = ""
-    """The tool call it is about; for other events the CLI makes one up."""
+    """The id of the tool call; for events without one the CLI invents an id."""
 
 
 @final
 class ToolCalled(Struct, frozen=True):
-    """A JSON-RPC message for a tool server in this process."""
+    """A JSON-RPC message for an in-process MCP server arrived."""
 
     request_id: str
     server: str
@@ -131,7 +131,7 @@ class ToolCalled(Struct, frozen=True):
 
 @final
 class Unanswerable(Struct, frozen=True):
-    """The CLI asked something this release does not know, or cannot read; it must be told so."""
+    """A control request arrived that is unknown or malformed; it must be refused."""
 
     request_id: str
     reason: str
@@ -139,45 +139,45 @@ class Unanswerable(Struct, frozen=True):
 
 @final
 class Withdrawn(Struct, frozen=True):
-    """The CLI no longer waits for our answer."""
+    """The CLI cancelled a request of its own."""
 
     request_id: str
 
 
 @final
 class TurnStarted(Struct, frozen=True):
-    """The CLI has begun with a prompt of ours."""
+    """The CLI has started to process a prompt."""
 
     uuid: str
 
 
 @final
 class TurnSettled(Struct, frozen=True):
-    """A prompt of ours is done with."""
+    """The CLI has finished with a prompt, or dropped it."""
 
     uuid: str
     result: bytes | None
-    """The line of the result that names it, if one does."""
+    """The line of the result that names the prompt, if there is one."""
     was_cancelled: bool = False
 
 
 @final
 class StateReported(Struct, frozen=True):
-    """The CLI says that it is `running`, `idle`, or that it `requires_action`."""
+    """The CLI reports its state: `running`, `idle` or `requires_action`."""
 
     state: str
 
 
 @final
 class NoiseReceived(Struct, frozen=True):
-    """A line on stdout is not a JSON object."""
+    """A line on stdout was not a JSON object."""
 
     line: bytes
 
 
 @final
 class LineDropped(Struct, frozen=True):
-    """A line was too long."""
+    """A line was longer than the limit, and was dropped."""
 
     oversize: Oversize
 

@@ -1,6 +1,6 @@
 """Chunks to lines.
 
-Fed by a channel, feeds the codec. Knows newlines and a size limit, nothing else.
+Fed by a channel, feeds `routing`. Knows newlines and a size limit, nothing else.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ NEWLINE, RETURN, BLANK = ord("\n"), ord("\r"), ord(" ")
 @final
 @dataclass(frozen=True, slots=True)
 class Oversize:
-    """A line was longer than the limit and is gone, but for its head."""
+    """A line that was longer than the limit; only its head is kept."""
 
     size: int
     head: bytes
 
 
 class LineFramer:
-    """Collects chunks and gives out the lines they complete, each in time linear in its size."""
+    """Collects chunks and returns the lines that they complete, in linear time."""
 
     def __init__(self, limit: int = DEFAULT_LIMIT) -> None:
         self._limit = limit
         self._parts: list[bytes] = []
         self._size = 0
         self._head: bytes | None = None
-        """The beginning of the line being skipped, while one is."""
+        """The head of the line that is being skipped, if any."""
 
     def feed(self, chunk: bytes) -> list[bytes | Oversize]:
-        """What `chunk` completes, in order, without line ends; blank lines are left out."""
+        """Return the lines that `chunk` completes, without line ends and blank lines."""
         if not self._size and chunk[-1] == NEWLINE and len(chunk) <= self._limit:
             line = chunk[:-1]
             # `int in bytes` takes a sixth of the time of `bytes in bytes`.
             if NEWLINE not in line and RETURN not in line:
-                # One line and nothing else: how questions come.
+                # Exactly one line: most control requests arrive like this.
                 return [line] if line and (line[0] > BLANK or not line.isspace()) else []
         end = chunk.find(b"\n")
         if end < 0:
@@ -53,8 +53,8 @@ class LineFramer:
         return whole if _is_blank(first) else [first, *whole]
 
     def _rest(self, chunk: bytes, start: int) -> list[bytes | Oversize]:
-        """The lines of `chunk` from `start` on; what is left of one behind them is kept."""
-        # Not `split`, which takes the bytes one by one.
+        """Return the lines of `chunk` from `start` on, and keep an unfinished one."""
+        # Not `split`, which is slower: it compares byte by byte.
         stream = BytesIO(chunk)
         stream.seek(start)
         lines = stream.readlines()
@@ -66,7 +66,7 @@ class LineFramer:
         return [line for line in fitted if not _is_blank(line)]
 
     def finish(self) -> list[bytes | Oversize]:
-        """The unfinished last line, if the peer closed without a newline."""
+        """Return the unfinished last line, if the output ended without a newline."""
         line = self._take()
         return [] if _is_blank(line) else [line]
 
@@ -87,11 +87,11 @@ class LineFramer:
         return _bare(parts[0] if len(parts) == 1 else b"".join(parts))
 
     def _is_plain(self, chunk: bytes) -> bool:
-        """Whether no line inside can be too long or end in a carriage return: nearly always."""
+        """Whether no line of `chunk` can be too long or end in a carriage return."""
         return len(chunk) <= self._limit and RETURN not in chunk
 
     def _fit(self, line: bytes) -> bytes | Oversize:
-        """A line that came in one chunk; it too may be longer than a small limit."""
+        """Return the line, or `Oversize` if it is longer than the limit."""
         return _bare(line) if len(line) <= self._limit else Oversize(len(line), line[:HEAD])
 
 
@@ -100,7 +100,7 @@ def _is_blank(line: bytes | Oversize) -> bool:
 
 
 def _bare(line: bytes) -> bytes:
-    """Without a carriage return at its end."""
+    """Return `line` without a carriage return at its end."""
     return line[:-1] if line.endswith(b"\r") else line
 
 

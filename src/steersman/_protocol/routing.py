@@ -1,6 +1,6 @@
-"""Lines to routes, and what we say to lines.
+"""Lines → the fields that decide where they go; values → lines.
 
-A route is a line read just far enough to know where it goes. JournalReader never raises.
+A line is decoded only as far as routing needs. Reading never raises.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ __all__ = [
     "Response",
     "RoutingFields",
     "StreamEventFields",
-    "encode",
     "plain_value",
     "read_routing",
     "read_stream_event",
@@ -48,18 +47,18 @@ class RoutingFields(WireStruct, frozen=True, kw_only=True):
     origin: dict[str, Any] | None = None
 
 
-# The word is checked with the fields: a line may say `type` twice, and then the last one counts.
+# The tag is decoded with the fields: if a line has `type` twice, the last one counts.
 class StreamEventFields(Struct, frozen=True, gc=False, tag_field="type", tag="stream_event"):
-    """The same of a piece of a message, which most lines are."""
+    """Routing fields of a `stream_event` line. Most lines are of this type, so it is smaller."""
 
     parent_tool_use_id: str | None = None
     session_id: str | None = None
     abandoned_blocks: msgspec.Raw | UnsetType = UNSET
-    """There on a piece which says that what was streamed does not count."""
+    """Set on the event that abandons what was streamed before."""
 
 
 class Response(Struct, frozen=True, kw_only=True):
-    """The inside of a control response."""
+    """The inner object of a control response."""
 
     subtype: str = "success"
     request_id: str = ""
@@ -70,11 +69,11 @@ class Response(Struct, frozen=True, kw_only=True):
 
 _routes = msgspec.json.Decoder(RoutingFields)
 read_stream_event = msgspec.json.Decoder(StreamEventFields).decode
-"""The piece on a line. Raises one of `DECODE_ERRORS` where it is none, or takes a closer look."""
+"""Decodes a `stream_event` line. Raises one of `DECODE_ERRORS` if it is another or malformed."""
 
 
 def read_routing(line: bytes) -> RoutingFields | None:
-    """Where `line` goes; `None` when it is not a JSON object."""
+    """Return the routing fields of `line`, or None if it is not a JSON object."""
     try:
         return _routes.decode(line)
     except DECODE_ERRORS:
@@ -99,7 +98,7 @@ def _route_loosely(line: bytes) -> RoutingFields | None:
 
 
 def _routing_by_pattern(line: bytes) -> RoutingFields | None:
-    """For an object too deep to decode: it may be a question, and must then be refused."""
+    """Find the fields of an object too deep to decode: a control request must be refused."""
     kind, request_id = _TYPE.search(line), _REQUEST_ID.search(line)
     if kind is None or not line.lstrip().startswith(b"{"):
         return None
@@ -114,13 +113,8 @@ _REQUEST_ID = re.compile(rb'"request_id":\s*"([^"\\]+)"')
 
 
 def plain_value(raw: msgspec.Raw) -> Any:
-    """The plain value inside a route; an empty object when there is none that can be read."""
+    """Return the plain value of a raw field; an empty object if it is missing or malformed."""
     try:
         return _json.loads(bytes(raw)) if bytes(raw) else {}
     except ValueError:
         return {}
-
-
-def encode(value: Any) -> bytes:
-    """The line that says `value`."""
-    return _json.dumps(value) + b"\n"

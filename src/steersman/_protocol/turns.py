@@ -1,13 +1,13 @@
-"""Which prompt a line belongs to, and when a prompt is done with.
+"""Which prompt a line belongs to, and when a prompt settles.
 
 Prompts settle by uuid, never by counting results: the CLI merges and folds prompts, drops doubles,
-and runs turns that nobody asked for. The rules, in the order of their weight:
+and runs turns without a prompt. The rules, most important first:
 
 - a result that names a prompt settles it;
 - `command_lifecycle: cancelled` settles a prompt that no result has settled;
 - a bare `completed` settles it once the CLI is idle (a folded prompt completes before its result);
-- on older CLIs, whose results name nobody, a result settles the prompts replayed since the last
-  one, unless it tells of a foreign origin.
+- on older CLIs, whose results name no prompt, a result settles the prompts replayed since the
+  last one, unless it has a foreign `origin`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ TurnEvent = TurnStarted | TurnSettled
 
 
 class TurnTracker:
-    """Follows the prompts that were sent and not yet settled."""
+    """Tracks the prompts that were sent and have not settled."""
 
     def __init__(self) -> None:
         self.current: tuple[str, ...] = ()
-        """The prompts that the CLI is at work on: what it says now belongs to them."""
+        """The prompts that the CLI is processing: lines that arrive now belong to them."""
         self._open: dict[str, None] = {}
         self._started: set[str] = set()
         self._completed: set[str] = set()
@@ -35,23 +35,23 @@ class TurnTracker:
         self._owners: dict[str, tuple[str, ...]] = {}
         self._has_lifecycle = False
         self._together: tuple[str, ...] = ()
-        self._stand_ins: dict[str, str] = {}
+        self._aliases: dict[str, str] = {}
 
     @property
     def open(self) -> tuple[str, ...]:
-        """Prompts not yet settled, in the order they were sent."""
+        """The uuids of prompts that have not settled, in the order they were sent."""
         return tuple(self._open)
 
     def expect(self, uuid: str) -> None:
-        """A prompt is on its way."""
-        self._open[self._stand_ins.get(uuid, uuid)] = None
+        """Expect lines about this prompt."""
+        self._open[self._aliases.get(uuid, uuid)] = None
 
     def resume(self, uuids: Iterable[str]) -> None:
-        """The CLI takes up the turn of these prompts, in whose middle another one was lost.
+        """Expect the CLI to continue the turn of these prompts, in which another CLI exited.
 
-        It names only the first of them in the end; they settle together.
+        The result names only the first of them; they settle together.
         """
-        # Older ones take up nothing; and one that refuses to go on says so with a bare result.
+        # Older CLIs continue nothing. A CLI that refuses to continue sends a bare result.
         self._has_lifecycle = True
         self._together = tuple(uuids)
         self._open |= dict.fromkeys(self._together)
@@ -59,26 +59,26 @@ class TurnTracker:
         self.current = self._together
 
     def alias(self, other: str, uuid: str) -> None:
-        """What the CLI says about `other` is about the prompt `uuid`."""
-        self._stand_ins[other] = uuid
+        """Count what the CLI reports about `other` as about the prompt `uuid`."""
+        self._aliases[other] = uuid
 
     def continue_as(self, uuid: str, other: str) -> None:
-        """A prompt that was settled goes on, under the uuid of another one."""
+        """Reopen the settled prompt `uuid`, which continues under the uuid `other`."""
         self.alias(other, uuid)
         self._open[uuid] = None
 
     def has_started(self, uuid: str) -> bool:
-        """Whether the CLI has begun with this prompt."""
+        """Whether the CLI has started to process this prompt."""
         return uuid in self._started
 
     def owners(self, parent: str | None) -> tuple[str, ...]:
-        """The prompts that a line belongs to: its subagent's, or else the current ones."""
+        """Return the prompts that a line belongs to: its subagent's, or else the current ones."""
         return self.current if parent is None else self._owners.get(parent, self.current)
 
     def lifecycle(self, uuid: str, state: str) -> list[TurnEvent]:
-        """The CLI tells what becomes of a prompt."""
+        """Handle a `command_lifecycle` message."""
         self._has_lifecycle = True
-        uuid = self._stand_ins.get(uuid, uuid)
+        uuid = self._aliases.get(uuid, uuid)
         if uuid not in self._open:
             return []
         if state == "started":
@@ -90,45 +90,45 @@ class TurnTracker:
         return []
 
     def opened(self) -> list[TurnEvent]:
-        """A turn of the CLI's begins. Older ones replay its prompt only after the first text."""
+        """Handle `system/init`. Older CLIs replay the turn's prompt only after its first text."""
         waiting = [uuid for uuid in self._open if uuid not in self._started]
         if self._has_lifecycle or self.current or not waiting:
             return []
         return self._start(waiting[0])
 
     def replayed(self, uuid: str) -> list[TurnEvent]:
-        """The CLI echoes a prompt: on older ones, the only sign that it has begun with it."""
-        uuid = self._stand_ins.get(uuid, uuid)
+        """Handle a replayed prompt: on older CLIs the only sign that it has started."""
+        uuid = self._aliases.get(uuid, uuid)
         if uuid not in self._open:
             return []
         self._replayed.append(uuid)
         return self._start(uuid)
 
-    def result(self, route: RoutingFields, line: bytes) -> list[TurnEvent]:
-        """A turn of the CLI's has ended."""
-        named = route.user_message_uuids or [uuid for uuid in (route.user_message_uuid,) if uuid]
-        named = [self._stand_ins.get(uuid, uuid) for uuid in named]
-        if not named and route.origin is not None:
-            # Nobody asked for that turn; it ends no prompt of ours.
+    def result(self, fields: RoutingFields, line: bytes) -> list[TurnEvent]:
+        """Handle a result."""
+        named = fields.user_message_uuids or [uuid for uuid in (fields.user_message_uuid,) if uuid]
+        named = [self._aliases.get(uuid, uuid) for uuid in named]
+        if not named and fields.origin is not None:
+            # A turn without a prompt of ours, such as one of a background task.
             return []
         replayed, self._replayed = self._replayed, []
-        # An older CLI that is stopped in its first text does not even replay.
+        # An older CLI that is interrupted in its first text does not replay the prompt.
         begun = () if self._has_lifecycle else self.current
         self.current = ()
         return self._settle(self._with_others(named or replayed or begun), line)
 
     def idle(self) -> list[TurnEvent]:
-        """The CLI has nothing left to do: what completed without a result is settled now."""
+        """Handle the idle state: settle prompts that completed without a result."""
         self.current = ()
         completed = [uuid for uuid in self._open if uuid in self._completed]
         return self._settle(self._with_others(completed), None)
 
     def task_started(self, tool_use_id: str) -> None:
-        """A subagent begins; all it ever says belongs to the prompts at work now."""
+        """Handle the start of a subagent; all its lines belong to the current prompts."""
         self._owners.setdefault(tool_use_id, self.current)
 
     def _with_others(self, uuids: Iterable[str]) -> list[str]:
-        """These prompts, and those that share their turn although no line says so."""
+        """Return these prompts and those that share their turn."""
         named = list(uuids)
         return [*named, *self._together] if set(named) & set(self._together) else named
 

@@ -1,4 +1,4 @@
-"""The CLI that a session has now. CLIs come and go; the slot stays."""
+"""The current CLI of a session. A restart replaces the CLI; the slot stays."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ class CliSlot:
 
     @property
     def session_id(self) -> str | None:
-        """The conversation's id: the CLI's own word, or else the one we chose."""
-        told = "" if self.running is None else self.running.link.connection.session_id
-        self._known_id = told or self._known_id
+        """The session id that the CLI reported, or else the one that we chose."""
+        reported = "" if self.running is None else self.running.link.connection.session_id
+        self._known_id = reported or self._known_id
         return self._known_id
 
     @property
     def is_modern(self) -> bool:
-        """Whether the CLI announces capabilities; older ones cannot continue a cut turn."""
+        """Whether the CLI announces capabilities; older ones cannot continue a turn."""
         return self.initialized is not None and bool(self.initialized.capabilities)
 
     def require(self) -> RunningCli:
-        """The current CLI. Raises what the session failed with, or `ChannelClosed`."""
+        """Return the current CLI. Raises what the session failed with, or `ChannelClosed`."""
         if self.cause is not None:
             raise self.cause
         if self.running is None or self.initialized is None:
@@ -94,11 +94,11 @@ class CliSlot:
             self.running.link.end()
 
     def notify(self, server: str, message: JsonObject) -> None:
-        """Send a JSON-RPC notification from an in-process tool server, if a CLI is running."""
+        """Send a JSON-RPC notification from an in-process MCP server, if a CLI is running."""
         if self.running is not None and self.running.link.is_open:
             verb = McpMessage(server_name=server, message=dict(message))
             self.running.link.notify(verb, self._request_timeout)
 
     def redact(self, line: bytes) -> bytes:
-        """`line` without the secrets that the current CLI was given."""
+        """Return `line` without the secrets that the current CLI was given."""
         return line if self.running is None else self.running.link.redactor.line(line)

@@ -1,4 +1,4 @@
-"""What one CLI says, passed on to the parts of the session that it concerns."""
+"""What the CLI sends → the part of the session that it concerns."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _REQUESTS = frozenset(get_args(CliRequest))
 
 
 def is_request(event: Event) -> TypeGuard[CliRequest]:
-    """Whether the CLI waits for an answer; faster than `isinstance` with structs."""
+    """Whether `event` is a control request; faster than `isinstance` with structs."""
     return type(event) in _REQUESTS
 
 
@@ -48,10 +48,10 @@ class Dispatcher:
         self._watch = parts.watchdog
         self._meter = parts.limits
         self.has_answered = False
-        """Whether a prompt has had its result: then the conversation is on disk."""
+        """Whether a prompt has had its result, so that the CLI has saved the conversation."""
 
     def message_arrived(self, entry: Entry, name: str) -> None:
-        """Update what turn results, limits and listeners need to know of a message."""
+        """Record a message for turn results and limits, and notify listeners."""
         calls = self._prompts.record(entry, name)
         for call in calls:
             self._listeners.emit("tool_call" if call.is_running else "tool_result", call)
@@ -68,9 +68,9 @@ class Dispatcher:
             self._parts.status.is_between_turns = True
             self._parts.status.park()
 
-    def assistant_arrived(self, entry: Entry, speech: Assistant) -> None:
+    def assistant_arrived(self, entry: Entry, message: Assistant) -> None:
         """Do what `message_arrived` does for an assistant message, which is most of them."""
-        calls = self._prompts.totals.record_assistant(entry, speech)
+        calls = self._prompts.totals.record_assistant(entry, message)
         if self._listeners.is_any:
             for call in calls:
                 self._listeners.emit("tool_call" if call.is_running else "tool_result", call)
@@ -114,7 +114,7 @@ class Dispatcher:
             self._parts.slot.running.tasks.begin()
 
     def _turn_opened(self, init: Init) -> None:
-        """A turn of the CLI's begins, and it lists what it has."""
+        """Handle `system/init`, which begins a turn and lists tools and servers."""
         parts = self._parts
         parts.status.is_between_turns = False
         parts.status.move(Move.BEGIN)
@@ -141,7 +141,7 @@ class Dispatcher:
     def _state_reported(self, state: str) -> None:
         status = self._parts.status
         status.is_cli_idle = state == "idle"
-        # It also reports `running` when background work has got an answer.
+        # The CLI also reports `running` when background work got an answer.
         if state == "running" and not status.is_parked:
             status.move(Move.BEGIN)
         # An `idle` from before our newest prompt may still arrive.
@@ -169,11 +169,11 @@ class Dispatcher:
 
 
 def forbidden_tools(tools: Iterable[str], options: Options) -> list[str]:
-    """The tools that the CLI offers although the options take them away."""
+    """Return the tools that the CLI offers although the options forbid them."""
     policy = options.policy
     rules = (*options.disallowed_tools, *(() if policy is None else policy.forbid))
     names = {rule for rule in rules if "(" not in rule}
     if "Agent" in names:
-        # Its name in lists.
+        # The name of this tool in the CLI's list.
         names.add("Task")
     return [tool for tool in tools if tool in names]

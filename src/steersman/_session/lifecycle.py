@@ -1,4 +1,4 @@
-"""A session from its start to its end: one CLI at a time, replaced when it is lost."""
+"""Start, restart, rewind and close: a session has one CLI at a time."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ __all__ = ["Lifecycle"]
 log = logging.getLogger("steersman.session")
 
 UNKNOWN_STATUS = -9
-"""Stands for the exit status of a CLI whose transport never reported one."""
+"""The exit status of a CLI whose transport never reported one."""
 
 
 class Lifecycle:
@@ -50,19 +50,19 @@ class Lifecycle:
         self._dispatcher = dispatcher
         self._ending: Move | None = None
         """How the session ends, once that is decided."""
-        self._goodbye: asyncio.Task[None] | None = None
+        self._notifying: asyncio.Task[None] | None = None
         self._restarting: asyncio.Task[None] | None = None
         self._has_started = asyncio.Event()
         """Clear only while the first CLI is being started."""
         self._has_started.set()
 
-    # The CLI one can talk to
+    # The current CLI
 
     @property
-    def is_over(self) -> bool:
-        """Whether the session has ended, and everything that belongs to its end has run."""
-        has_parted = self._goodbye is None or self._goodbye.done()
-        return self._parts.status.phase.is_over and has_parted
+    def has_ended(self) -> bool:
+        """Whether the session has ended, and its hooks and servers have been notified."""
+        has_notified = self._notifying is None or self._notifying.done()
+        return self._parts.status.phase.is_over and has_notified
 
     @property
     def is_restarting(self) -> bool:
@@ -75,13 +75,16 @@ class Lifecycle:
         return self._parts.status.is_quiet and not self.is_restarting
 
     async def ready(self) -> RunningCli:
-        """The current CLI, after a restart that is under way. Raises as `CliSlot.require`."""
+        """Return the current CLI, after waiting for a restart in progress.
+
+        Raises as `CliSlot.require`.
+        """
         while self._restarting is not None and not self._restarting.done():
             await asyncio.wait([self._restarting])
         return self._parts.slot.require()
 
     async def responsive(self, operation: str) -> RunningCli:
-        """As `ready`, but raises `RequestRefused` where the process tree is stopped."""
+        """Return the current CLI. Raises `RequestRefused` if `pause(hard=True)` has stopped it."""
         cli = await self.ready()
         if self._parts.gate.has_stopped_tree:
             raise RequestRefused(
@@ -112,7 +115,7 @@ class Lifecycle:
         parts.prompts.attach(cli.link)
 
     async def _launch(self, plan: LaunchPlan, handover: Handover | None = None) -> RunningCli:
-        """Run a CLI and wait for its handshake. On failure its process is gone again."""
+        """Run a CLI and wait for its handshake. On failure its process has exited."""
         parts = self._parts
         if self._ending is not None:
             raise ChannelClosed("this session was closed while it was starting")
@@ -145,14 +148,14 @@ class Lifecycle:
             self._finish(cause)
         if cause is None and not is_wanted:
             parts.flights.keep(error)
-        if self._goodbye is not None:
-            await asyncio.shield(self._goodbye)
+        if self._notifying is not None:
+            await asyncio.shield(self._notifying)
         await parts.listeners.drain(parts.options.close_grace)
 
     # The loss of a CLI
 
     def _link_ended(self, link: CliLink, status: int) -> None:
-        """A CLI and its process tree are gone: replace it, or end with it."""
+        """Handle the exit of a CLI: restart it, or end the session."""
         parts = self._parts
         if parts.slot.running is None or link is not parts.slot.running.link:
             return
@@ -171,7 +174,7 @@ class Lifecycle:
         phase = "turn" if parts.prompts.current else parts.status.phase.value
         why, parts.slot.why_killed = parts.slot.why_killed, None
         cause: SteersmanError = why or CliExited(
-            "the CLI ended in the middle of the session",
+            "the CLI exited in the middle of the session",
             hint="open the conversation again with resume=session.id",
             evidence=link.evidence(phase, status),
         )
@@ -194,7 +197,7 @@ class Lifecycle:
         )
 
     async def _restart(self, cause: SteersmanError) -> None:
-        """Replace the lost CLI, or end the session with what prevents it."""
+        """Replace the lost CLI; if that fails, end the session with `cause`."""
         parts, budget = self._parts, self._parts.budget
         budget.lost(asyncio.get_running_loop().time())
         while not budget.is_spent:
@@ -211,7 +214,7 @@ class Lifecycle:
             except SteersmanError as error:
                 cause.__cause__ = error
             except Exception as error:
-                # Whatever it is, there are turns that wait to be settled.
+                # Unexpected, but the open turns must settle.
                 log.exception("restarting a CLI failed")
                 cause.__cause__ = error
                 break
@@ -220,7 +223,7 @@ class Lifecycle:
         self._finish(cause)
 
     async def _continue(self, cause: SteersmanError) -> None:
-        """Resume the conversation; begin it anew if the lost CLI had written none of it."""
+        """Resume the conversation, or start it again if the lost CLI had saved none of it."""
         options = self._parts.options
         try:
             await self._continue_as(cause, is_new=False)
@@ -242,8 +245,8 @@ class Lifecycle:
         cli = await self._launch(plan, handover if reruns else None)
         self.restarts += 1
         parts.budget.restarted(asyncio.get_running_loop().time())
-        goes_on = prompts.current is not None and not parts.gate.is_closed
-        parts.status.move(Move.TAKE_UP if goes_on else Move.GREET)
+        continues = prompts.current is not None and not parts.gate.is_closed
+        parts.status.move(Move.TAKE_UP if continues else Move.GREET)
         if parts.gate.is_closed:
             parts.status.move(Move.PAUSE)
         prompts.attach(cli.link, handover, cause)
@@ -251,12 +254,12 @@ class Lifecycle:
             parts.watchdog.start()
 
     def _next_plan(self, how: Resumption) -> LaunchPlan:
-        """The plan for another CLI, with the tool servers that are attached now."""
+        """Return the plan for the next CLI, with the in-process MCP servers attached now."""
         assert self._parts.setup.plan_next is not None
         plan = self._parts.setup.plan_next(how)
         servers = list(self._parts.responder.servers.keys) or None
-        greeting = msgspec.structs.replace(plan.initialize, sdk_mcp_servers=servers)
-        return replace(plan, initialize=greeting)
+        initialize = msgspec.structs.replace(plan.initialize, sdk_mcp_servers=servers)
+        return replace(plan, initialize=initialize)
 
     async def rewind(self, at: str) -> None:
         """Have another CLI continue from the message `at`; the current one is closed first."""
@@ -285,7 +288,7 @@ class Lifecycle:
         parts = self._parts
         phase, cli = parts.status.phase, parts.slot.running
         if phase.is_over or (phase is Phase.IDLE and cli is None):
-            # One that was never started can only be cancelled.
+            # A session that was never started can only be cancelled.
             if ending is Move.CANCEL and not phase.is_over:
                 self._ending = ending
                 self._finish(None)
@@ -303,14 +306,14 @@ class Lifecycle:
         if ending is Move.CANCEL or parts.status.phase is Phase.STARTING:
             cli.link.end()
         elif cli.link.is_open:
-            # A stopped process tree is ended as it is: it must not run to hear an interrupt.
+            # A stopped process tree is ended as it is: it must not run to receive an interrupt.
             if parts.prompts.current is not None and not parts.gate.has_stopped_tree:
                 # Also before the turn has begun: at the end of its input the CLI would run it.
                 cli.link.notify(Interrupt(cancel_queued=True), parts.options.request_timeout)
             cli.link.close(parts.options.close_grace)
 
     async def wait_closed(self) -> None:
-        """Return when the CLI's process tree is gone, and everybody has been told."""
+        """Return when the CLI has exited, and hooks, servers and listeners have been notified."""
         parts = self._parts
         await self._has_started.wait()
         if parts.slot.running is None:
@@ -321,13 +324,13 @@ class Lifecycle:
         if link.was_opened:
             await asyncio.wait([link.exit_status], timeout=3 * parts.options.close_grace + 10)
             if not link.exit_status.done():
-                # The transport has failed to report the exit: nobody shall wait for ever.
+                # The transport has failed to report the exit; no wait is unbounded.
                 link.exited(UNKNOWN_STATUS)
         if not parts.status.phase.is_over:
             self._finish(None)
-        if self._goodbye is not None:
+        if self._notifying is not None:
             # Shielded: a cancelled waiter must not leave hooks and servers uninformed.
-            await asyncio.shield(self._goodbye)
+            await asyncio.shield(self._notifying)
         await parts.listeners.drain(parts.options.close_grace)
 
     def _finish(self, cause: SteersmanError | None) -> None:
@@ -335,7 +338,8 @@ class Lifecycle:
         parts = self._parts
         parts.slot.cause = parts.slot.cause or cause
         parts.watchdog.stop()
-        parts.limits.stop()
+        if parts.limits.is_on:
+            parts.limits.stop()
         parts.prompts.settle_all(cause)
         parts.status.move((self._ending or Move.COMPLETE) if cause is None else Move.FAIL)
         parts.journal.end()
@@ -343,10 +347,10 @@ class Lifecycle:
             parts.flights.failed(cause)
         if parts.listeners.has("complete"):
             parts.listeners.emit("complete", parts.snapshot())
-        self._goodbye = asyncio.get_running_loop().create_task(self._say_goodbye())
+        self._notifying = asyncio.get_running_loop().create_task(self._notify_end())
 
-    async def _say_goodbye(self) -> None:
-        """Call the `SessionEnd` hooks and detach the tool servers, whether or not anyone waits."""
+    async def _notify_end(self) -> None:
+        """Call the `SessionEnd` hooks and detach the in-process MCP servers."""
         parts = self._parts
         if parts.slot.running is not None:
             await parts.slot.running.tasks.wait(parts.options.close_grace)

@@ -1,6 +1,6 @@
-"""The machine at the end of a channel: bytes become journal entries, answers and events.
+"""One CLI process: bytes ⇄ protocol ⇄ journal.
 
-Runs wholly inside the event loop's callbacks, so it never waits for anyone.
+Runs inside callbacks of the event loop, so it never waits.
 """
 
 from __future__ import annotations
@@ -37,37 +37,37 @@ __all__ = ["CliLink", "LinkListener", "StderrTail"]
 
 AnswerT = TypeVar("AnswerT")
 
-# Python 3.11 looks an enum's members up at thirty times the price of a name, for every line.
+# Enum member lookups are slow on Python 3.11, and these run for every line.
 CONTROL, MESSAGE, PARTIAL, SENT = Kind.CONTROL, Kind.MESSAGE, Kind.PARTIAL, Kind.SENT
 
 SHOWN_NOISE = 300
 
 OWN = frozenset({Answered, NoiseReceived, LineDropped})
-"""What happens between the two ends of the line, and is nobody else's business."""
+"""Events that the link handles itself."""
 
 
 class LinkListener(Protocol):
-    """Hears what a link does not deal with itself; must not raise."""
+    """Receives what the link does not handle itself. Its methods must not raise."""
 
     def message_arrived(self, entry: Entry, name: str) -> None:
-        """A message stands in the journal."""
+        """Handle a message that was journalled."""
         ...
 
-    def assistant_arrived(self, entry: Entry, speech: Assistant) -> None:
-        """The same for what an agent said, which is most of it."""
+    def assistant_arrived(self, entry: Entry, message: Assistant) -> None:
+        """Handle an assistant message that was journalled; `message` is the decoded line."""
         ...
 
     def event_happened(self, event: Event) -> None:
-        """The machine reports a question, a turn or a state."""
+        """Handle a control request, or a change of a turn or of the CLI's state."""
         ...
 
     def caught_up(self) -> None:
-        """All that the CLI has said so far was told."""
+        """Handle the end of a chunk: everything in it has been reported."""
         ...
 
 
 class CliLink:
-    """One CLI process: its channel, its side of the protocol, and the journal of both."""
+    """One CLI process: its channel, the protocol with it, and its journal entries."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class CliLink:
         )
         self.stderr = StderrTail()
         self.noise = ""
-        """The first lines on stdout that are not JSON."""
+        """The first lines on stdout that were not JSON."""
         self.first_byte = asyncio.Event()
         self._has_output = False
         self.exit_status: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -102,16 +102,16 @@ class CliLink:
         self._channel: Channel | None = None
         self.is_closing = False
         self._is_in_chunk = False
-        """Whether we are inside a chunk: its readers wake, and its time is taken, but once."""
+        """Whether a chunk is being processed: its readers are woken once, at its end."""
         self.last_activity = 0.0
-        """When one of us last said something, by the clock of the event loop."""
+        """Loop time of the last line in either direction."""
         self.last_kind = Kind.MESSAGE
-        """What the CLI said last."""
+        """The kind of the last line from the CLI."""
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[str, asyncio.Future[Answer]] = {}
         self._alarm: asyncio.TimerHandle | None = None
 
-    # Life
+    # The process
 
     async def open(self, transport: Transport) -> None:
         """Start the CLI. Raises `LaunchError`."""
@@ -119,7 +119,7 @@ class CliLink:
 
     @property
     def session_id(self) -> str:
-        """The conversation's id: as the CLI told it, or as we chose it."""
+        """The session id that the CLI reported, or else the one that we chose."""
         return self.connection.session_id or self._plan.session_id or ""
 
     @property
@@ -129,16 +129,16 @@ class CliLink:
 
     @property
     def was_opened(self) -> bool:
-        """Whether there is, or was, a process."""
+        """Whether a process was started."""
         return self._channel is not None
 
     @property
     def is_open(self) -> bool:
-        """Whether something can still be written."""
+        """Whether lines can be written."""
         return self._channel is not None and not self.is_closing and not self.exit_status.done()
 
     def close(self, grace: float) -> None:
-        """End the CLI in order; `gone` tells when it is done. Nothing can be written any more."""
+        """Close the CLI's input and end it; `exit_status` is set when it has exited."""
         self.is_closing = True
         if self._channel is None:
             if not self.exit_status.done():
@@ -147,36 +147,36 @@ class CliLink:
             self._channel.close(grace)
 
     def suspend(self) -> None:
-        """Stop the CLI's whole tree where it stands."""
+        """Stop all processes of the CLI's tree (SIGSTOP)."""
         if self._channel is not None:
             self._channel.suspend()
 
     def resume(self) -> None:
-        """Let a stopped tree run on."""
+        """Continue a stopped process tree (SIGCONT)."""
         if self._channel is not None:
             self._channel.resume()
 
     def kill(self) -> None:
-        """End the CLI's whole tree now, as if it had died by itself."""
+        """Kill the CLI's process tree. Its exit counts as a loss, so it may be restarted."""
         if self._channel is not None:
             self._channel.kill()
 
     def end(self) -> None:
-        """End the CLI's whole tree now; nothing can be written any more."""
+        """Kill the CLI's process tree for good. Its exit counts as a close."""
         self.is_closing = True
         if self._channel is not None:
             self._channel.kill()
 
     def evidence(self, phase: str, status: int | None = None) -> Evidence:
-        """What is known about the process, with secrets left out."""
+        """Return what is known about the process, without secrets."""
         return Evidence(
             phase, status, self.redactor.text(self.stderr.text), redacted(self._plan.launch)
         )
 
-    # What the CLI says: the receiver of the channel
+    # From the CLI: the receiver of the channel
 
     def data_received(self, data: bytes) -> None:
-        """Take a chunk of stdout, all the way to the journal and to whoever waits for an answer."""
+        """Process a chunk of stdout: journal its lines, and report its events."""
         if not self._has_output:
             self._has_output = True
             self.first_byte.set()
@@ -184,7 +184,7 @@ class CliLink:
         self._process(self.connection.receive_batched(data))
 
     def stderr_received(self, data: bytes) -> None:
-        """Take a chunk of stderr."""
+        """Keep a chunk of stderr, and pass it to the `stderr` callback."""
         self.stderr.add(data)
         if self._on_stderr is not None:
             try:
@@ -193,7 +193,7 @@ class CliLink:
                 self.journal.fault("stderr callback", error)
 
     def exited(self, status: int) -> None:
-        """Learn that it is all over; the first word counts."""
+        """Handle the exit of the CLI's process tree. Later calls are ignored."""
         if self.exit_status.done():
             return
         self._process(self.connection.receive_batched(b""))
@@ -222,14 +222,14 @@ class CliLink:
         log = self.journal
         for event in events:
             if type(event) is StreamEventsArrived:
-                # By far the most of them, and nobody else's business.
+                # Most lines; only readers need them.
                 self.last_kind = PARTIAL
                 log.append_partials(now, event.lines, event.turns)
             elif type(event) is AssistantArrived:
                 self.last_kind = MESSAGE
-                speech = event.message
-                entry = log.append(now, MESSAGE, event.line, event.turns, NOTHING, speech)
-                self._listener.assistant_arrived(entry, speech)
+                message = event.message
+                entry = log.append(now, MESSAGE, event.line, event.turns, NOTHING, message)
+                self._listener.assistant_arrived(entry, message)
             elif type(event) is MessageArrived:
                 if event.kind is CONTROL:
                     log.append(now, CONTROL, self.redactor.line(event.line), event.turns)
@@ -270,7 +270,7 @@ class CliLink:
         else:
             waiting.set_result(event.answer)
 
-    # What we say
+    # To the CLI
 
     def write(self, line: bytes, turns: tuple[str, ...] = ()) -> None:
         """Send a line and journal it. Raises `ChannelClosed`."""
@@ -286,7 +286,7 @@ class CliLink:
         now = log.clock()
         for line in lines:
             log.append(now, SENT, redacted(line[:-1]), turns)
-        # Written down before it is said: whoever reads the journal after a crash knows of it.
+        # Journalled before it is sent, so that a journal read after a crash has it.
         log.flush()
         if not self._is_in_chunk:
             log.wake()
@@ -294,33 +294,33 @@ class CliLink:
         channel.write(lines[0] if len(lines) == 1 else b"".join(lines))
 
     async def call(self, verb: Verb[AnswerT], timeout: float) -> AnswerT:
-        """Put `verb` to the CLI and wait for its answer."""
+        """Send `verb` to the CLI and wait for its answer."""
         request_id, answer = self.post(verb, timeout)
         return cast("AnswerT", await self._receive(request_id, answer))
 
     async def control(self, subtype: str, fields: Mapping[str, Any], timeout: float) -> Answer:
-        """The same for a request that has no class."""
+        """Send a control request that has no class, and wait for its answer."""
         request = self.connection.control(subtype, fields, self._deadline(timeout))
         return await self._receive(*self._send(*request))
 
     def post(self, verb: Verb[Any], timeout: float) -> tuple[str, asyncio.Future[Answer]]:
-        """Put `verb` to the CLI; whoever does not want the answer any more must `forget` the id."""
+        """Send `verb`; returns its id, which the caller must `forget`, and the future answer."""
         return self._send(*self.connection.call(verb, self._deadline(timeout)))
 
     def notify(self, verb: Verb[Any], timeout: float) -> None:
-        """Put `verb` to the CLI and let its answer go by."""
+        """Send `verb` and ignore its answer."""
         request_id, answer = self.post(verb, timeout)
         answer.add_done_callback(lambda _: self.forget(request_id))
 
     def forget(self, request_id: str) -> None:
-        """Take a request back, if it is not answered yet, and keep nothing of it."""
+        """Forget a request; cancel it if it is not answered yet."""
         waiting = self._waiting.pop(request_id, None)
         if waiting is not None and not waiting.cancel() and not waiting.cancelled():
-            # Looked at, so that asyncio does not report an error that nobody waits for.
+            # Retrieved, so that asyncio does not report an unhandled error.
             waiting.exception()
-        taken_back = self.connection.cancel(request_id)
-        if taken_back and self.is_open:
-            self.write(taken_back)
+        cancel = self.connection.cancel(request_id)
+        if cancel and self.is_open:
+            self.write(cancel)
 
     def _send(self, request_id: str, line: bytes) -> tuple[str, asyncio.Future[Answer]]:
         try:
@@ -351,10 +351,10 @@ class CliLink:
 
     def _expire(self) -> None:
         self._alarm = None
-        for late, taken_back in self.connection.expire(asyncio.get_running_loop().time()):
+        for late, cancel in self.connection.expire(asyncio.get_running_loop().time()):
             self._on_answer(late)
             if self.is_open:
-                self.write(taken_back)
+                self.write(cancel)
         self._set_alarm()
 
 
@@ -362,17 +362,17 @@ KEPT = 16 * 1024
 
 
 class StderrTail:
-    """A ring of bytes: a misbehaving hook makes the CLI write hundreds of lines."""
+    """The end of the CLI's stderr, bounded: a failing hook makes it write hundreds of lines."""
 
     def __init__(self, kept: int = KEPT) -> None:
         self._kept = kept
         self._tail = b""
 
     def add(self, data: bytes) -> None:
-        """Take the next chunk."""
+        """Append a chunk."""
         self._tail = (self._tail + data)[-self._kept :]
 
     @property
     def text(self) -> str:
-        """What is kept, as text."""
+        """The kept end of stderr."""
         return self._tail.decode("utf-8", "replace").strip()

@@ -1,4 +1,4 @@
-"""The parts that one session is made of, built bottom-up: no part is set later."""
+"""The parts of one session, built bottom-up; nothing in them is set later."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from steersman._session.watchdog import SilenceWatchdog
 from steersman.errors import SteersmanError
 from steersman.hooks.deferral import ask_rules
 from steersman.journal import Kind
-from steersman.journal.snapshot import SessionSnapshot, State, StateChanged
+from steersman.journal.snapshot import SessionSnapshot
 from steersman.options import Options, Revival
 from steersman.permissions import Elicitation
 from steersman.ports import Caller
@@ -40,9 +40,10 @@ log = logging.getLogger("steersman.session")
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Everything that lives as long as the session does."""
+    """Everything that lives as long as the session."""
 
     setup: SessionSetup
+    options: Options
     journal: JournalWriter
     prompts: PromptQueue
     slot: CliSlot
@@ -57,15 +58,10 @@ class Parts:
     budget: RestartBudget
     flights: FlightReporter
     caller_for: Callable[[str], Caller]
-    """Makes what a tool server added later gets to know of the session."""
-
-    @property
-    def options(self) -> Options:
-        """The session's options."""
-        return self.setup.options
+    """Makes the `Caller` for an in-process MCP server, by its key."""
 
     def snapshot(self) -> SessionSnapshot:
-        """Where the session stands now."""
+        """Return the current state of the session."""
         return _snapshot(self.status, self.slot, self.prompts)
 
 
@@ -76,7 +72,9 @@ def build(setup: SessionSetup, session: Any) -> Parts:
     slot = CliSlot(setup.plan.session_id, options.request_timeout)
     listeners = EventListeners()
     prompts = PromptQueue(journal, options.request_timeout, _transcript_reader(setup, slot))
-    status = _status(journal, prompts, slot, listeners)
+    status = Status(
+        journal, prompts, slot, listeners, lambda status: _snapshot(status, slot, prompts)
+    )
     decisions = DecisionLog(journal.write)
     report = _fault_reporter(journal)
     permissions = build_permissions(
@@ -94,6 +92,7 @@ def build(setup: SessionSetup, session: Any) -> Parts:
     servers = ToolServers(setup.servers, {key: caller_for(key) for key in setup.servers}, report)
     return Parts(
         setup=setup,
+        options=options,
         journal=journal,
         prompts=prompts,
         slot=slot,
@@ -116,18 +115,6 @@ def _transcript_reader(setup: SessionSetup, slot: CliSlot) -> Callable[[], Seque
         return (setup.transcript(slot.session_id) if slot.session_id else None) or ()
 
     return read
-
-
-def _status(
-    journal: JournalWriter, prompts: PromptQueue, slot: CliSlot, listeners: EventListeners
-) -> Status:
-    def changed(before: State, after: State) -> None:
-        if listeners.has("state_change"):
-            snapshot = _snapshot(status, slot, prompts)
-            listeners.emit("state_change", StateChanged(before, after, snapshot))
-
-    status = Status(journal, prompts, slot, changed)
-    return status
 
 
 def _fault_reporter(journal: JournalWriter) -> Callable[[str, BaseException | str], None]:
@@ -168,7 +155,7 @@ def _caller(
 
 
 def _snapshot(status: Status, slot: CliSlot, prompts: PromptQueue) -> SessionSnapshot:
-    from steersman._session.snapshot import snapshot  # noqa: PLC0415 - loaded when first asked for
+    from steersman._session.snapshot import snapshot  # noqa: PLC0415 - loaded on first use
 
-    handlers = None if slot.running is None else slot.running.tasks
-    return snapshot(status, handlers, prompts, slot.session_id)
+    tasks = None if slot.running is None else slot.running.tasks
+    return snapshot(status, tasks, prompts, slot.session_id)

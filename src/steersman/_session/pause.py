@@ -63,9 +63,9 @@ class Pause:
             if not parts.slot.is_modern:
                 reason = "this CLI is too old to be held between tools; use pause(hard=True)"
                 raise RequestRefused("pause", reason)
-            greeting = with_gate(parts.setup.plan.initialize)
+            initialize = with_gate(parts.setup.plan.initialize)
             with suppress(RequestLost):
-                await cli.link.call(greeting, parts.options.request_timeout)
+                await cli.link.call(initialize, parts.options.request_timeout)
                 parts.gate.is_installed = True
 
     def _release(self) -> None:

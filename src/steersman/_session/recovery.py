@@ -1,4 +1,4 @@
-"""What is decided when a CLI is lost. Pure: the lifecycle carries it out."""
+"""Restart budget, and what becomes of unsettled prompts when a CLI is lost. Pure."""
 
 from __future__ import annotations
 
@@ -27,38 +27,38 @@ class RestartBudget:
         return self.attempts >= self._limits.most
 
     def lost(self, now: float) -> None:
-        """A CLI is lost; one that ran long enough before that clears the count."""
+        """Handle the loss of a CLI; if it ran long enough, the count starts again."""
         if now - self._running_since > self._limits.well_after:
             self.attempts = 0
 
     def next_pause(self) -> float:
-        """Use one restart; gives the seconds to wait before it."""
+        """Use one restart; returns the seconds to wait before it."""
         self.attempts += 1
         return self._limits.backoff * 2 ** (self.attempts - 2) if self.attempts > 1 else 0.0
 
     def restarted(self, now: float) -> None:
-        """A new CLI runs since `now`."""
+        """Record that a new CLI runs since `now`."""
         self._running_since = now
 
     def clear(self) -> None:
-        """A turn completed: the count starts anew."""
+        """Start the count again, after a turn that completed."""
         self.attempts = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """Each prompt that was written and has not settled, by what is to be done about it."""
+    """The unsettled prompts, by what is done about each."""
 
     resent: list[SentPrompt] = field(default_factory=list[SentPrompt])
-    """Sent to the next CLI, which drops those that it knows to be done."""
+    """Sent to the next CLI, which drops those that it has already processed."""
     joined: list[SentPrompt] = field(default_factory=list[SentPrompt])
-    """Part of a turn that the next CLI continues: it would run them a second time."""
+    """Part of a turn that the next CLI continues. Sent again, they would run twice."""
     lost: list[SentPrompt] = field(default_factory=list[SentPrompt])
-    """Begun, and the next CLI cannot continue them."""
+    """Started by a CLI whose successor cannot continue them."""
 
     @property
     def resumed(self) -> list[SentPrompt]:
-        """Those whose turn continues without a new prompt, the first of them first."""
+        """The prompts whose turn the next CLI continues by itself, in order."""
         begun = [turn for turn in self.resent if turn.has_begun]
         return [*begun[:1], *self.joined]
 
@@ -66,18 +66,18 @@ class Handover:
 def plan_handover(
     turns: Sequence[SentPrompt], lines: Sequence[bytes], *, is_new: bool, is_modern: bool
 ) -> Handover:
-    """Decide by what we know of each turn, and by the `lines` of the lost CLI's transcript.
+    """Decide by the state of each prompt and by the `lines` of the lost CLI's session file.
 
-    A new conversation knows none of them. A CLI that is not modern runs nothing again.
+    A new conversation contains none of them. A CLI that is not modern continues nothing.
     """
-    told = Handover()
+    plan = Handover()
     for turn in turns:
         if is_new:
-            told.resent.append(turn)
+            plan.resent.append(turn)
         elif not is_modern:
             is_begun = turn.has_begun or has_prompt(lines, turn.uuid)
-            (told.lost if is_begun else told.resent).append(turn)
+            (plan.lost if is_begun else plan.resent).append(turn)
         else:
-            is_folded = told.resumed and (turn.has_begun or was_folded(lines, turn.uuid))
-            (told.joined if is_folded else told.resent).append(turn)
-    return told
+            is_folded = plan.resumed and (turn.has_begun or was_folded(lines, turn.uuid))
+            (plan.joined if is_folded else plan.resent).append(turn)
+    return plan

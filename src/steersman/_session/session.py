@@ -1,4 +1,4 @@
-"""Session: one conversation you can hold."""
+"""Session: one conversation, and the public face of its parts."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ class Checkpoint:
 class Session:
     """One conversation. Opened with `async with agent.session() as session`.
 
-    It has one CLI at a time; one that dies is replaced, and the conversation goes on. It runs in
-    the event loop that started it; any task of that loop may use it.
+    A session has one CLI at a time. A CLI that exits is restarted, and the conversation continues.
+    The session runs in the event loop that started it; any task of that loop may use it.
     """
 
     def __init__(self, setup: SessionSetup) -> None:
@@ -91,13 +91,13 @@ class Session:
         self._sent: list[str] = []
         self._keyed: dict[str, Turn] = {}
         self._waiting = 0
-        """How many wait for the end, and want no more prompts."""
+        """How many calls of `wait()` are in progress; they end the sending of prompts."""
         self._closer: AsyncGenerator[None, None] | None = None
 
-    # Life
+    # Start and end
 
     async def start(self) -> Self:
-        """Run the CLI and greet it.
+        """Run the CLI and initialize it.
 
         Raises `LaunchError`, `StartupError`, `NotLoggedIn` or `ProtocolViolation`.
         """
@@ -108,7 +108,7 @@ class Session:
         return self
 
     async def _open(self) -> None:
-        """Tell the hooks that the session has started, and take what they give it."""
+        """Call the `SessionStart` hooks, and send the context and the prompts that they add."""
         hooking = self._parts.responder.hooks
         for opening in await run_session_start(hooking, self.options, self.id or ""):
             if opening.additional_context:
@@ -128,84 +128,84 @@ class Session:
         await self.aclose()
 
     def aclose(self) -> Coroutine[Any, Any, None]:
-        """End the session and see the CLI's whole tree gone.
+        """End the session, and wait until the CLI's process tree has exited.
 
-        Begins at the call, not at the first await, so that cancelling the wait does not keep the
-        CLI alive. May be called any number of times; `abandon()` is for those who do not wait.
+        The end begins at the call, not at the first await, so that cancelling the wait does not
+        keep the CLI alive. May be called any number of times. `abandon()` does not wait.
         """
         self.abandon()
-        return self._see_it_gone()
+        return self._wait_closed()
 
     def abandon(self) -> None:
-        """Begin to close, and do not wait for it."""
+        """Begin to close the session, without waiting for it."""
         self._lifecycle.close()
 
     async def cancel(self) -> None:
-        """End the session at once: the CLI's tree is killed, and what is open is cancelled."""
+        """End the session at once: kill the CLI's process tree and cancel what is open."""
         self._lifecycle.close(Move.CANCEL)
-        await self._see_it_gone()
+        await self._wait_closed()
 
-    async def _see_it_gone(self) -> None:
+    async def _wait_closed(self) -> None:
         await self._lifecycle.wait_closed()
         closer, self._closer = self._closer, None
         if closer is not None:
             await closer.aclose()
 
-    # What one can know
+    # Information
 
     @property
     def id(self) -> str | None:
-        """The conversation's id; known before the start unless the latest one is continued."""
+        """The session id; known before the start, except with `continue_conversation`."""
         return self._parts.slot.session_id
 
     @property
     def pid(self) -> int | None:
-        """The CLI's process id, while it runs on this machine."""
+        """The CLI's process id, if it runs on this machine."""
         return None if self._parts.slot.running is None else self._parts.slot.running.link.pid
 
     @property
     def phase(self) -> Phase:
-        """Where the session stands, whatever it waits for."""
+        """The phase of the session, whatever it waits for."""
         return self._parts.status.phase
 
     @property
     def state(self) -> State:
-        """What the session is doing, or waits for."""
+        """What the session does or waits for."""
         return self._parts.status.state
 
     @property
     def initialized(self) -> Initialized:
-        """What the CLI said about itself in the handshake: version, models, and more."""
+        """What the CLI reported in the handshake: version, models, and more."""
         if self._parts.slot.initialized is None:
             raise ChannelClosed("this session has not started", hint="use `async with`")
         return self._parts.slot.initialized
 
     @property
     def capabilities(self) -> frozenset[str] | None:
-        """What the CLI says it can do; it tells at the beginning of a turn, so `None` before."""
+        """The capabilities that the CLI reports at the start of a turn; `None` before the first."""
         return self._parts.slot.capabilities
 
     @property
     def cost_usd(self) -> float:
-        """What all turns of this session cost, those that nobody asked for included."""
+        """The cost of all turns of this session, including turns without a prompt."""
         return self._parts.prompts.totals.cost_usd
 
     @property
     def restarts(self) -> int:
-        """How many CLIs were lost and replaced."""
+        """How often the CLI was restarted."""
         return self._lifecycle.restarts
 
     def snapshot(self) -> SessionSnapshot:
-        """Where the session stands now, as a value that does not change."""
+        """Return the current state as an immutable value."""
         return self._parts.snapshot()
 
     def describe(self) -> str:
-        """What the session is doing, in a line for people: `waiting for you 40 s`."""
+        """Return the current state as a line of text for users: `waiting for you 40 s`."""
         return describe(self._parts.snapshot(), self._parts.journal.clock())
 
     @property
     def tasks(self) -> tuple[Task, ...]:
-        """Background tasks and subagents, those that have ended included."""
+        """Background tasks and subagents, including those that have ended."""
         return tuple(self._parts.prompts.totals.tasks.all)
 
     @property
@@ -214,16 +214,17 @@ class Session:
         return self._parts.prompts.totals.agents(self.state, self._parts.status.started)
 
     def on(self, event: EventName, listener: Listener) -> Callable[[], None]:
-        """Call `listener` on each such event, with what happened; gives what ends that.
+        """Call `listener` with each such event; returns a function that removes it.
 
-        It may be async. It is called after the fact, in order, and cannot hurt the session.
+        The listener may be async. It is called after the event, in order, and its failure does
+        not affect the session.
         """
         return self._parts.listeners.add(event, listener)
 
     async def idle(self, timeout: float) -> bool:
-        """Wait until nothing runs or waits, in the background neither; says whether it came so far.
+        """Wait until nothing runs or is queued, background work included; returns whether it is so.
 
-        A session that is over is idle.
+        A session that has ended is idle.
         """
         if timeout is None:  # pyright: ignore[reportUnnecessaryComparison]
             raise UsageError("timeout", timeout, "seconds above 0")
@@ -235,10 +236,10 @@ class Session:
         return self._lifecycle.is_at_rest or self._parts.status.phase.is_over
 
     async def wait(self, timeout: float | None = None) -> SessionSnapshot:
-        """Take no more prompts, let everything finish, and close; gives the last snapshot.
+        """Accept no more prompts, let everything finish, and close; returns the last snapshot.
 
-        Raises `TimeoutError` when it is not over in time; the session then goes on, and takes
-        prompts again.
+        Raises `TimeoutError` if it takes longer. The session then stays open, and accepts prompts
+        again.
         """
         if self._parts.status.phase is Phase.IDLE:
             self._parts.slot.require()
@@ -260,9 +261,9 @@ class Session:
         return self._parts.journal.journal.last_seq
 
     def messages(self, *, after: int = 0) -> AsyncIterator[Message]:
-        """Every message of the session, from entry number `after` on, until it ends.
+        """Iterate over the messages after entry number `after`, until the session ends.
 
-        Raises `ReaderLagged` when some of them are gone from memory.
+        Raises `ReaderLagged` if some of them are no longer in memory.
         """
         shown = self.shown
         return self.reading(
@@ -272,13 +273,13 @@ class Session:
         )
 
     def raw(self, *, after: int = 0) -> AsyncIterator[bytes]:
-        """The lines of the conversation as they came, without control lines."""
+        """Iterate over the lines of the conversation as received, without control lines."""
         return self.reading(
             lambda e: e.line if e.kind in LINES else None, after=after, for_speech=True
         )
 
     def journal(self, *, after: int = 0) -> AsyncIterator[Entry | Lagged]:
-        """Everything that happened, by sequence number; `Lagged` where entries are gone."""
+        """Iterate over all entries by number; yields `Lagged` for entries no longer in memory."""
 
         def pick(entry: Entry) -> Entry | Lagged | None:
             return entry
@@ -288,7 +289,7 @@ class Session:
     def turn_reading(
         self, uuid: str, kinds: frozenset[Kind], pick: Callable[[Entry], T | None], after: int
     ) -> AsyncIterator[T]:
-        """What `pick` makes of a turn's entries of these `kinds`, until it settles."""
+        """Iterate over what `pick` returns for a turn's entries, until the turn settles."""
         log = self._parts.journal
         return TurnReader(log.journal, log.signal, pick, after=after, uuid=uuid, kinds=kinds)
 
@@ -301,9 +302,9 @@ class Session:
         on_lag: Callable[[int], T] | None = None,
         for_speech: bool = False,
     ) -> AsyncIterator[T]:
-        """What `pick` makes of each entry, for readings of your own; `None` is passed over.
+        """Iterate over what `pick` returns for each entry; `None` is skipped.
 
-        With `for_speech` only lines of the conversation wake the reader, and the ends of turns.
+        With `for_speech` only lines of the conversation and ends of turns wake the reader.
         """
         if isinstance(after, bool) or not isinstance(after, int) or after < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("after", after, "a sequence number, 0 or more")
@@ -327,30 +328,31 @@ class Session:
     async def send(
         self, prompt: Prompt, *, when: When = "later", key: str | None = None, query: bool = True
     ) -> Turn:
-        """Send `prompt`, word for word as it is, and hold its turn.
+        """Send `prompt` unchanged, and return its turn.
 
-        Returns once it is written, or queued behind another: `later` prompts get a turn of their
-        own each. `next` becomes part of the turn under way, at its next tool boundary; `now` ends
-        that turn after its running tool. The same `key` is the same turn, however often it is
-        sent, also by another process that resumes the conversation. With `query=False` the text is
-        only added to the conversation, for the next prompt.
+        Returns once the prompt is written, or queued behind another. Each `later` prompt gets a
+        turn of its own. A `next` prompt becomes part of the current turn at its next tool
+        boundary; `now` ends that turn after its running tool. Prompts with the same `key` are the
+        same turn, however often they are sent, also by another process that resumes the
+        conversation. With `query=False` the text is only added to the conversation, for the next
+        prompt.
         """
         if not isinstance(query, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("query", query, "True or False")
         if when not in get_args(When):
             raise UsageError("when", when, "one of later, next, now")
-        # Without this mark the CLI runs slash commands and reads files named by `@`.
+        # Without this field the CLI runs slash commands and reads files named by `@`.
         fields: dict[str, Any] = {"client_composed": True} if self.options.verbatim_prompts else {}
         content = prompt_content(prompt)
         if fields and isinstance(content, str) and content.startswith("/"):
-            self._refuse_if_run(content)
+            self._check_not_run(content)
         if not query:
             fields = {**fields, "shouldQuery": False}
         return self._send(content, fields, when, key)
 
-    def _refuse_if_run(self, text: str) -> None:
-        """Older CLIs, which tell no capabilities, would run it in spite of our mark."""
-        self._refuse_if_over()
+    def _check_not_run(self, text: str) -> None:
+        """Refuse a slash command that an older CLI would run although we marked it as text."""
+        self._require_open()
         if not self.initialized.capabilities:
             hint = "if it is meant as a command, use session.command()"
             raise UsageError("prompt", text, "a text this old CLI does not run: no `/`", hint=hint)
@@ -362,7 +364,7 @@ class Session:
         return self._send(text, {}, "later", None)
 
     def _send(self, content: Any, fields: dict[str, Any], when: When, key: str | None) -> Turn:
-        self._refuse_if_over()
+        self._require_open()
         if not (key is None or (isinstance(key, str) and key)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("key", key, "a text that is not empty, or None")
         if key is not None and key in self._keyed:
@@ -378,16 +380,16 @@ class Session:
         self._parts.status.move(Move.BEGIN)
         return prompt.turn
 
-    def _refuse_if_over(self) -> None:
-        """A session that is being revived still takes prompts."""
+    def _require_open(self) -> None:
+        """Raise if no prompt can be sent. During a restart prompts are queued."""
         if self._waiting:
-            raise ChannelClosed("this session takes no more prompts: somebody waits for its end")
+            raise ChannelClosed("this session takes no more prompts: `wait()` has been called")
         if not self._lifecycle.is_restarting:
             self._parts.slot.require()
 
     async def withdraw(self, turn: Turn) -> bool:
         """Cancel a prompt that the model has not seen; returns whether that worked."""
-        self._refuse_stranger("turn", turn)
+        self._require_own("turn", turn)
         return await self._interrupts.withdraw(turn)
 
     async def interrupt(
@@ -399,46 +401,46 @@ class Session:
         Raises `RequestTimeout` if the CLI does not answer.
         """
         if turn is not None:
-            self._refuse_stranger("turn", turn)
+            self._require_own("turn", turn)
         if not isinstance(also_queued, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("also_queued", also_queued, "True or False")
         return await self._interrupts.interrupt(turn, also_queued=also_queued)
 
-    def _refuse_stranger(self, name: str, turn: object) -> None:
+    def _require_own(self, name: str, turn: object) -> None:
         if not isinstance(turn, Turn) or turn.session is not self:
             raise UsageError(name, turn, "a Turn of this session")
 
     # Pausing
 
     async def pause(self, *, hard: bool = False) -> None:
-        """Hold the next tool, and every prompt that the CLI does not have yet.
+        """Hold the next tool, and every prompt that was not sent yet.
 
-        A tool that runs is not disturbed, nor is the model that writes. `hard=True` stops the
-        CLI's whole process tree where it stands, tools included. Raises `RequestRefused` where the
-        CLI is so old that it can only be held hard.
+        A tool that runs continues, and so does the model's current message. `hard=True` stops the
+        CLI's whole process tree, including running tools. Raises `RequestRefused` if the CLI is
+        too old to be held without `hard=True`.
         """
         if not isinstance(hard, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("hard", hard, "True or False")
         await self._pause.begin(hard=hard)
 
     async def resume(self) -> None:
-        """Go on where `pause()` held the session; nothing happens to one that is not paused."""
+        """Continue a paused session; does nothing to one that is not paused."""
         await self._lifecycle.ready()
         self._pause.end()
 
-    # Going back
+    # Rewinding
 
     def checkpoint(self) -> Checkpoint:
-        """Mark this place in the conversation, to come back to with `rewind`."""
+        """Return the current point in the conversation, for `rewind`."""
         if self._parts.prompts.totals.last_message is None or self.id is None:
             raise UsageError("checkpoint", "no turn yet", "a session in which the model has spoken")
         return Checkpoint(self.id, self._parts.prompts.totals.last_message, len(self._sent))
 
     async def rewind(self, checkpoint: Checkpoint) -> None:
-        """Go back to `checkpoint`: the conversation, and with file checkpointing the files too.
+        """Reset the conversation to `checkpoint`, and with file checkpointing the files too.
 
-        The session must be at rest. Another CLI goes on from there; what came after is not lost,
-        but no longer part of the conversation.
+        The session must be idle. The CLI is restarted at that point. Later messages stay in the
+        CLI's session file, but are no longer part of the conversation.
         """
         if not isinstance(checkpoint, Checkpoint) or checkpoint.session_id != self.id:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("checkpoint", checkpoint, "a Checkpoint of this conversation")
@@ -449,7 +451,7 @@ class Session:
         del self._sent[checkpoint.prompts :]
 
     def fork(self, **overrides: Any) -> Session:
-        """Another session, not started yet, that goes on from here on its own."""
+        """Return another session, not started, that continues from here independently."""
         if self._parts.setup.fork is None or self.id is None:
             raise UsageError("session", self, "a session whose id is known")
         return cast("Session", self._parts.setup.fork(self.id, overrides))
@@ -457,86 +459,86 @@ class Session:
     # Verbs
 
     async def call(self, verb: Verb[AnswerT], *, timeout: float | None = None) -> AnswerT:
-        """Put `verb` to the CLI and wait for its answer.
+        """Send `verb` to the CLI and wait for its answer.
 
-        Raises `RequestRefused` when the CLI says no and `RequestTimeout` when it says nothing.
+        Raises `RequestRefused` if the CLI refuses and `RequestTimeout` if it does not answer.
         Cancelling the wait sends `control_cancel_request` and forgets the id.
         """
         if not isinstance(verb, Verb):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("verb", verb, "a value of steersman.control, such as SetModel(...)")
-        _refuse_other_hooks(verb)
-        life = await self._lifecycle.responsive(verb.operation)
+        _check_no_hooks(verb)
+        cli = await self._lifecycle.responsive(verb.operation)
         known = self.capabilities
         missing = verb.needs - (verb.needs if known is None else known)
         if missing:
             lacks = ", ".join(sorted(missing))
             raise RequestRefused(verb.operation, f"this CLI is too old for it: it has no {lacks}")
         patience = max(self.options.request_timeout, verb.patience or 0)
-        answer = await life.link.call(verb, _seconds(timeout, patience))
+        answer = await cli.link.call(verb, _seconds(timeout, patience))
         if isinstance(verb, EndSession):
-            # The CLI leaves by itself now, and is not to be brought back.
+            # The CLI exits by itself now, and must not be restarted.
             self.abandon()
         return answer
 
     async def control(
         self, subtype: str, /, *, timeout: float | None = None, **fields: Any
     ) -> dict[str, Any]:
-        """Send a control request that has no class here; gives the answer as it came."""
+        """Send a control request that has no class here; returns the answer as received."""
         if not (isinstance(subtype, str) and subtype):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("subtype", subtype, "the CLI's name for a control request")
         plain = checks.plain("fields", fields)
         seconds = _seconds(timeout, self.options.request_timeout)
-        life = await self._lifecycle.responsive(subtype)
-        answer = await life.link.control(subtype, plain, seconds)
+        cli = await self._lifecycle.responsive(subtype)
+        answer = await cli.link.control(subtype, plain, seconds)
         return answer.raw
 
     async def set_model(self, model: str | None) -> ModelSet:
-        """Use another model from the next API call on; `None` is the default one."""
+        """Use another model from the next API call on; `None` is the default model."""
         if not (model is None or (isinstance(model, str) and model)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("model", model, "a model's name, or None")
         return await self.call(SetModel(model=model))
 
     async def set_permission_mode(self, mode: PermissionMode) -> PermissionModeSet:
-        """Ask more, ask less, or plan only."""
+        """Change the permission mode."""
         checks.permission_mode("mode", mode)
         return await self.call(SetPermissionMode(mode=mode))
 
     async def rewind_files(self, user_message_id: str, *, dry_run: bool = False) -> Rewound:
-        """Put files back to where they stood before a prompt; needs file checkpointing."""
+        """Restore files to their state before a prompt; needs file checkpointing."""
         return await self.call(RewindFiles(user_message_id=user_message_id, dry_run=dry_run))
 
     async def mcp_status(self) -> McpServers:
-        """How the tool servers are."""
+        """Return the status of the MCP servers."""
         return await self.mcp.status()
 
     async def mcp_reconnect(self, server_name: str) -> None:
-        """Have the CLI connect to an external tool server again. Raises `RequestRefused`."""
+        """Have the CLI reconnect to an external MCP server. Raises `RequestRefused`."""
         await self.mcp.reconnect(server_name)
 
     async def mcp_toggle(self, server_name: str, *, enabled: bool) -> None:
-        """Take a tool server out of use, or into use again."""
+        """Disable or enable an MCP server."""
         await self.mcp.toggle(server_name, enabled=enabled)
 
     async def mcp_set_servers(
         self, servers: Mapping[str, ToolServer | McpServer | JsonObject | None]
     ) -> McpServersSet:
-        """Replace the external servers that this method has added before, and add own ones.
+        """Replace the external servers that this method added before, and add in-process ones.
 
-        Servers in this process that are not named stay; `None` takes one away.
-        Raises `McpNotReady` when a server in this process cannot be attached.
+        In-process servers that are not named stay; `None` removes one.
+        Raises `McpNotReady` if an in-process server cannot be attached.
         """
         return await self.mcp.set_servers(servers)
 
     async def context_usage(self) -> ContextUsage:
-        """What fills the context window, and how much is left."""
+        """Return what fills the context window, and how much is left."""
         return await self.call(GetContextUsage())
 
     async def stop_task(self, task_id: str) -> None:
-        """End a background task; an unknown id is no error to the CLI."""
+        """Stop a background task; the CLI ignores an unknown id."""
         await self.call(StopTask(task_id=task_id))
 
 
-def _refuse_other_hooks(verb: object) -> None:
+def _check_no_hooks(verb: object) -> None:
     if isinstance(verb, Initialize) and verb.hooks is not None:
         raise UsageError("verb", verb, "an Initialize without hooks: they would replace ours")
 
@@ -557,6 +559,6 @@ async def _close_with_loop(life: Lifecycle) -> AsyncGenerator[None, None]:
     try:
         yield
     finally:
-        if not life.is_over:
+        if not life.has_ended:
             life.close()
             await life.wait_closed()

@@ -1,4 +1,4 @@
-"""All that a session is told before it starts."""
+"""What a session is given before it starts."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ Redact = Callable[[bytes], bytes]
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """How another CLI takes up a conversation."""
+    """How the next CLI resumes a conversation."""
 
     session_id: str
     is_new: bool = False
-    """Whether the last CLI was lost before it had written anything down."""
+    """Whether the last CLI exited before it had saved anything."""
     reruns: bool = False
-    """Whether a turn was under way that is to go on."""
+    """Whether the CLI must continue the turn in which the last one exited."""
     at: str | None = None
-    """The message up to which the conversation counts; `None` is all of it."""
+    """The uuid of the last message to keep; `None` keeps all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class FlightData:
-    """What a session was doing when something went wrong."""
+    """What is saved about a session after an error."""
 
     error: BaseException
     session_id: str | None
@@ -54,7 +54,7 @@ def _unread(_session_id: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SessionSetup:
-    """Where a session runs and how."""
+    """Options, plan and transport of a session, and the functions that it is given."""
 
     options: Options
     plan: LaunchPlan
@@ -62,16 +62,16 @@ class SessionSetup:
     servers: Mapping[str, ToolServer]
     clock: Clock = time.time
     plan_next: Callable[[Resumption], LaunchPlan] | None = None
-    """Plans the next CLI; without it there is only one."""
+    """Plans the next CLI; without it a lost CLI is not replaced."""
     as_tool_server: Callable[[Any], ToolServer] = _as_it_is
-    """Makes a tool server of what is given for one while the session runs."""
+    """Converts an MCP server that is added while the session runs."""
     open_journal: Callable[[Redact, Callable[[str], None]], Sink] | None = None
-    """Opens where the journal is kept beside memory; gets what takes secrets out, and reports."""
+    """Opens the journal's sinks; gets a function that removes secrets, and one that reports."""
     fork: Callable[[str, Mapping[str, Any]], Any] | None = None
-    """Opens another session that begins where the conversation of that id stands."""
+    """Creates the session that `session.fork()` returns, from a session id and overrides."""
     transcript: Callable[[str], list[bytes] | None] = _unread
-    """The lines that the CLI has written down about the conversation of that id, if we can tell."""
+    """Reads the lines of the CLI's session file by session id; `None` if it cannot be read."""
     save_flight: Callable[[FlightData], None] | None = None
-    """Keeps what is known after an error."""
+    """Saves what is known after an error."""
     policy_hook: PolicyHook | None = None
-    """The policy's own hook, one of the plan's; `build()` connects it to the session's parts."""
+    """The hook of the policy, which is also among the plan's hooks; `build()` connects it."""

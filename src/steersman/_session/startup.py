@@ -1,4 +1,4 @@
-"""From a plan to a CLI that has answered the handshake, or to an error that says why not."""
+"""Spawn and handshake, and why a CLI did not start."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ __all__ = ["start", "startup_error"]
 T = TypeVar("T")
 
 REAPING = 10.0
-"""How long a CLI that did not start may take to be gone; the transport's SIGKILL needs far less."""
+"""Seconds in which a CLI that did not start must have exited; SIGKILL needs far less."""
 
 
 async def start(
     link: CliLink, plan: LaunchPlan, transport: Transport, limits: StartupLimits
 ) -> Initialized:
-    """Run the CLI and greet it. On any failure it is gone before the error is raised."""
+    """Run the CLI and initialize it. On failure it has exited before the error is raised."""
     try:
         await _spawn(link, transport, limits.spawn)
-        return await _greet(link, plan, limits)
+        return await _initialize(link, plan, limits)
     except BaseException:
         await _reap(link)
         raise
@@ -66,12 +66,12 @@ async def _spawn(link: CliLink, transport: Transport, limit: float) -> None:
         ) from error
 
 
-async def _greet(link: CliLink, plan: LaunchPlan, limits: StartupLimits) -> Initialized:
+async def _initialize(link: CliLink, plan: LaunchPlan, limits: StartupLimits) -> Initialized:
     request_id, answer = link.post(plan.initialize, limits.first_byte + limits.initialize)
     try:
         await _within(link, link.first_byte.wait(), "first byte", limits.first_byte)
         # Shielded, so that running out of time does not cancel the answer under `forget`.
-        greeted = await _within(link, asyncio.shield(answer), "initialize", limits.initialize)
+        answered = await _within(link, asyncio.shield(answer), "initialize", limits.initialize)
     except RequestError as error:
         if link.exit_status.done():
             raise _why_it_exited(link, link.exit_status.result()) from None
@@ -82,7 +82,7 @@ async def _greet(link: CliLink, plan: LaunchPlan, limits: StartupLimits) -> Init
         link.forget(request_id)
     if link.exit_status.done():
         raise _why_it_exited(link, link.exit_status.result())
-    return _checked(link, cast("Initialized", greeted))
+    return _checked(link, cast("Initialized", answered))
 
 
 async def _within(link: CliLink, waiting: Awaitable[T], phase: str, limit: float) -> T:
@@ -120,15 +120,15 @@ def _why_it_exited(link: CliLink, status: int) -> SteersmanError:
         return ChannelClosed("this session was closed while it was starting")
     entries = link.journal.journal.after(link.began_after, most=1000)
     results = [entry.message for entry in entries if entry.kind is Kind.MESSAGE]
-    said = "\n".join(
+    output = "\n".join(
         error for result in results if isinstance(result, Result) for error in result.errors
     )
     evidence = link.evidence("initialize", status)
-    return startup_error(said or evidence.stderr_tail, evidence, link.noise)
+    return startup_error(output or evidence.stderr_tail, evidence, link.noise)
 
 
 async def _reap(link: CliLink) -> None:
-    """See the process gone, whatever cancels us meanwhile."""
+    """Kill the process and wait for its exit, also during cancellation."""
     link.end()
     if link.was_opened:
         await asyncio.wait([link.exit_status], timeout=REAPING)
@@ -143,7 +143,7 @@ _CAUSES: tuple[tuple[str, type[SteersmanError], str], ...] = (
     (
         r"already in use",
         SessionInUse,
-        "leave session_id out, or go on with that conversation by resume=",
+        "leave session_id out, or continue that conversation with resume=",
     ),
     (
         r"not logged in|invalid api key|/login",
@@ -158,20 +158,26 @@ _CAUSES: tuple[tuple[str, type[SteersmanError], str], ...] = (
 )
 
 
-def startup_error(said: str, evidence: Evidence, noise: str = "") -> SteersmanError:
-    """The error for a CLI that ended before it was ready; `said` is its own explanation."""
-    first = next((line for line in said.splitlines() if line.strip()), "").strip()
+def startup_error(output: str, evidence: Evidence, noise: str = "") -> SteersmanError:
+    """Return the error for a CLI that exited during startup; `output` is its explanation."""
+    first = next((line for line in output.splitlines() if line.strip()), "").strip()
     for pattern, error, hint in _CAUSES:
-        if re.search(pattern, said, re.IGNORECASE):
-            return error(f"the CLI refused to start: {said.strip()}", hint=hint, evidence=evidence)
+        if re.search(pattern, output, re.IGNORECASE):
+            return error(
+                f"the CLI refused to start: {output.strip()}", hint=hint, evidence=evidence
+            )
     if evidence.status is not None and evidence.status < 0:
         what = f"the CLI was killed by signal {-evidence.status} before it was ready"
-        return StartupExited(what, hint="was it out of memory?", evidence=evidence)
+        return StartupExited(
+            what, hint="check whether the machine ran out of memory", evidence=evidence
+        )
     if noise and not first:
         return ProtocolViolation(
             f"what runs there does not speak the protocol: on stdout it wrote {noise!r}, and ended",
             hint="check that cli_path, or STEERSMAN_CLI, names the Claude Code CLI",
             evidence=evidence,
         )
-    what = f"the CLI ended before it was ready{': ' + first if first else ', without a word'}"
+    what = (
+        f"the CLI exited before it was ready{': ' + first if first else ', without an explanation'}"
+    )
     return StartupExited(what, hint="run the command by hand to see more", evidence=evidence)

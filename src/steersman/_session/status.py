@@ -6,14 +6,15 @@ from collections.abc import Callable
 
 from steersman._session.cli import CliSlot
 from steersman._session.journal_writer import JournalWriter
+from steersman._session.listeners import EventListeners
 from steersman._session.prompt_queue import PromptQueue
 from steersman._session.requests.tasks import Need
 from steersman.journal import Kind, Move, Phase, step
-from steersman.journal.snapshot import State
+from steersman.journal.snapshot import SessionSnapshot, State, StateChanged
 
 __all__ = ["Status"]
 
-# Enum member lookups are slow on Python 3.11, and these run for every question.
+# Enum member lookups are slow on Python 3.11, and these run for every control request.
 RUNNING, PHASE = Phase.RUNNING, Kind.PHASE
 
 
@@ -25,7 +26,8 @@ class Status:
         log: JournalWriter,
         prompts: PromptQueue,
         slot: CliSlot,
-        changed: Callable[[State, State], None],
+        listeners: EventListeners,
+        snapshot: Callable[[Status], SessionSnapshot],
     ) -> None:
         self.phase = Phase.IDLE
         self.is_cli_idle = True
@@ -38,12 +40,13 @@ class Status:
         self._log = log
         self._prompts = prompts
         self._slot = slot
-        self._changed = changed
+        self._listeners = listeners
+        self._snapshot = snapshot
         self._written: State = "idle"
 
     @property
     def waiting(self) -> Need | None:
-        """What the CLI waits for: a person, or a tool of ours."""
+        """What the CLI waits for: the user's permission, or an in-process tool."""
         running = self._slot.running
         return None if running is None else running.tasks.need
 
@@ -82,13 +85,13 @@ class Status:
             self.move(Move.REST)
 
     def is_in_turn(self) -> bool:
-        """Whether a turn runs, as with nearly every request of the CLI's."""
+        """Whether a turn runs, as it does during nearly every control request."""
         return self.phase is RUNNING and self._prompts.is_busy
 
     def set_waiting(self, need: Need | None) -> None:
-        """Record what the CLI waits for now; background work can wait as well."""
+        """Record what the CLI waits for. Background tasks open requests too, so also while idle."""
         if self.is_in_turn():
-            # The usual case: a question in the middle of a turn.
+            # The usual case: a control request in the middle of a turn.
             self._write(need or "running", self._log.clock())
             return
         if need is not None and self.phase is Phase.IDLE:
@@ -119,4 +122,6 @@ class Status:
         before, self._written, self.since = self._written, after, at
         self._log.append(at, PHASE, details={"before": before, "after": after})
         self._log.wake()
-        self._changed(before, after)
+        if self._listeners.is_any and self._listeners.has("state_change"):
+            change = StateChanged(before, after, self._snapshot(self))
+            self._listeners.emit("state_change", change)
