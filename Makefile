@@ -13,10 +13,11 @@ PY := .venv/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check -qq --retries 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-again test-real parity conform lint format types mypy pyright imports bench bench-check clean
+.PHONY: help demo quick test test-again test-real parity conform lint format types mypy pyright imports bench bench-check clean
 
 help:
 	@echo "make demo     a conversation in the terminal; costs nothing, reaches no network"
+	@echo "make quick    while you work: lint of what you changed, and tests that start no programs"
 	@echo "make test     the whole test suite, on the stock CLI, offline"
 	@echo "make lint     ruff, as CI runs it         make format   ruff, mending what it can"
 	@echo "make types    mypy and pyright, strict    make imports  who may import whom"
@@ -30,6 +31,15 @@ demo: .venv/ready-demo
 
 test: .venv/ready-dev .venv/ready-older
 	@$(PY) -m pytest -q -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
+
+# Half a minute on two cores. Tests that start programs are left out, by marker; property tests try
+# fewer examples, and the simulation plays fewer seeds. Only changed files are linted.
+quick: .venv/ready-dev
+	@{ git diff --name-only --diff-filter=d HEAD; git diff --name-only --diff-filter=d main...HEAD; \
+		git ls-files --others --exclude-standard; } 2> /dev/null | grep '\.pyi*$$' | sort -u \
+		| xargs -r sh -c '$(PY) -m ruff check -q "$$@" && $(PY) -m ruff format -q --check "$$@"' sh
+	@STEERSMAN_QUICK=1 HYPOTHESIS_PROFILE=quick STEERSMAN_SEEDS=20 $(PY) -m pytest -q -n 2 \
+		-m "not process and not live and not slow and not real" $(PYTEST_ARGS)
 
 # For CI: the tests that failed in the last run, one after the other.
 test-again: .venv/ready-dev .venv/ready-older
@@ -75,9 +85,9 @@ clean:
 
 # The stamps are younger than pyproject.toml while what it asks for is installed.
 
-.venv/ready-dev: pyproject.toml | .venv/pyvenv.cfg
+.venv/ready-dev: pyproject.toml packages/steersman-conformance/pyproject.toml | .venv/pyvenv.cfg
 	@echo "Installing steersman and its development tools into .venv (a minute or two, once) ..."
-	@$(PIP) install --editable ".[dev]"
+	@$(PIP) install --editable ".[dev]" --editable packages/steersman-conformance
 	@touch $@ .venv/ready-demo
 
 # Only for drawing: without it there are numbers, but no plots.

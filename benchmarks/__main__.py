@@ -1,7 +1,7 @@
-"""Measures steersman beside the official SDKs and a bare loop, and prints the table.
+"""Measures steersman, the official SDKs and a bare loop, and prints a table.
 
-`python -m benchmarks --rows partial,hook` measures a part; `--publish` also writes the page in
-`docs/`, the JSON file and the plots that it shows; `--compare FILE` sets a second run beside it.
+`python -m benchmarks --rows partial,hook` measures some rows. `--publish` also updates the page in
+`docs/`, with its JSON file and plots. `--compare FILE` compares the run with an earlier one.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from benchmarks.table import table
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, keep, and give the exit status."""
+    """Measure, print and save. Return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", default="", help="keys of rows, with commas; all by default")
-    parser.add_argument("--rounds", type=int, help="how often each row is repeated")
+    parser.add_argument("--rows", default="", help="keys of rows, with commas; default: all")
+    parser.add_argument("--rounds", type=int, help="how often to repeat each row")
     parser.add_argument("--publish", action="store_true", help="write docs/performance")
-    parser.add_argument("--compare", type=Path, help="an earlier run to set this one beside")
+    parser.add_argument("--compare", type=Path, help="a saved run to compare with")
     asked = parser.parse_args(arguments)
 
-    # Read before it is measured: a run that is published may take its place.
+    # Load it first: publishing this run may overwrite the file.
     earlier = load_run(asked.compare) if asked.compare else None
     run = measured(asked.rows, asked.rounds)
-    # Kept before anything is made of it: it took minutes.
+    # Save it first: it took minutes.
     save_run(run, MADE / "latest.json")
     print(table(run.rows))
     draw(run.rows, MADE)
@@ -45,19 +45,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return compare(earlier, run) if earlier else 0
 
 
-def measured(words: str, rounds: int | None) -> Run:
-    """One run of the rows that `words` names."""
-    rows, started = chosen(words), time.monotonic()
+def measured(keys: str, rounds: int | None) -> Run:
+    """Measure the rows that `keys` names."""
+    rows, started = chosen(keys), time.monotonic()
     program = stand_in()
-    people = entrants()
+    contestants = entrants()
     made = "compiled C" if is_compiled(program) else "Python"
-    run = Run(machine.describe(people, made))
+    run = Run(machine.describe(contestants, made))
     run.machine["load before"] = machine.load()
 
-    def say(title: str) -> None:
+    def log(title: str) -> None:
         sys.stderr.write(f"{time.monotonic() - started:5.0f} s  {title}\n")
 
-    run.rows = measure(rows, people, program, say, rounds)
+    run.rows = measure(rows, contestants, program, log, rounds)
     for each in run.rows:
         each.date = run.machine["date"]
     run.machine["load after"] = machine.load()
@@ -66,7 +66,7 @@ def measured(words: str, rounds: int | None) -> Run:
 
 
 def compare(earlier: Run, later: Run) -> int:
-    """Print how far each ratio moved, and whether its margin had said so; 1 if one had not."""
+    """Print the change of each ratio. Return 1 if one changed by more than its margin, else 0."""
     found = list(differences(earlier, later))
     within = sum(each.is_within for each in found)
     print("\n".join([*map(str, found), f"{within} of {len(found)} rows are within their margins"]))

@@ -1,4 +1,4 @@
-"""Who is measured, and how each of them is run: as a fresh process of its own."""
+"""The contestants, and how to run each of them in a new process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PACKAGE_VERSION = "0.3.325"
 PATIENCE = 400.0
 FETCHING = 180.0
 KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV")
-"""Of our own environment: no credential and no setting of a CLI reaches a measurement."""
+"""Variables that are passed on. No credential and no setting of a CLI is among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,20 +35,20 @@ class Entrant:
     name: str
     version: str = ""
     absent: str = ""
-    """Why it cannot be run here."""
+    """Why the contestant cannot run on this machine; empty if it can."""
     command: tuple[str, ...] = ()
-    """Takes an order as its last argument."""
+    """The command line, without the order, which is its last argument."""
     importing: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-    """A command that imports it, and the bare interpreter that this is compared with."""
+    """A command that imports the contestant, and one that starts the bare interpreter."""
 
 
 def entrants() -> dict[str, Entrant]:
-    """Everyone, also those who cannot be run here; fetches the TypeScript SDK the first time."""
+    """Return all contestants, also absent ones. Installs the TypeScript SDK if needed."""
     return {**pythons(), TYPESCRIPT: _typescript()}
 
 
 def pythons() -> dict[str, Entrant]:
-    """Those written in Python, for whom nothing has to be fetched."""
+    """Return the contestants in Python, which need no installation."""
     return {
         OFFICIAL: _official(),
         BARE: _python(BARE, "bare", "import asyncio, msgspec", _version_of("msgspec")),
@@ -57,7 +57,7 @@ def pythons() -> dict[str, Entrant]:
 
 
 def run_order(entrant: Entrant, order: Mapping[str, Any]) -> dict[str, Any]:
-    """Have a fresh process do `order`; its report, or a note that says why there is none."""
+    """Run `order` in a new process. Return its report, or a note why there is none."""
     command = [*entrant.command, json.dumps(order)]
     try:
         done = subprocess.run(  # noqa: S603 - our own programs
@@ -74,20 +74,20 @@ def run_order(entrant: Entrant, order: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def run_statement(command: tuple[str, ...]) -> float:
-    """User and system seconds of a fresh process that does no more than `command`."""
+    """Return the user and system seconds of `command` in a new process."""
     process = subprocess.Popen(  # noqa: S603 - our own statements
         command, cwd=ROOT, env=_environment(), stdout=subprocess.DEVNULL
     )
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
-        raise RuntimeError(f"{command} ended with status {process.returncode}")
+        raise RuntimeError(f"{command} exited with status {process.returncode}")
     return used.ru_utime + used.ru_stime
 
 
 def _environment() -> dict[str, str]:
     kept = {name: os.environ[name] for name in KEPT if name in os.environ}
-    # Our source first: what is measured is this tree, wherever another one may be installed from.
+    # Our source comes first, so that this checkout is measured and not an installed version.
     paths = {"PYTHONPATH": str(ROOT / "src"), "BENCH_MODULES": str(MADE / "node")}
     return {**kept, **paths, "PYTHONHASHSEED": "0"}
 
@@ -112,7 +112,7 @@ def _official() -> Entrant:
 def _typescript() -> Entrant:
     node, npm = shutil.which("node"), shutil.which("npm")
     if node is None or npm is None:
-        return Entrant(TYPESCRIPT, absent="node and npm are not here")
+        return Entrant(TYPESCRIPT, absent="node and npm are not installed")
     if not _install(npm):
         return Entrant(TYPESCRIPT, absent=f"{PACKAGE} could not be installed")
     script = ROOT / "benchmarks/contestants/typescript.mjs"
@@ -127,13 +127,13 @@ def _typescript() -> Entrant:
 
 
 def _install(npm: str) -> bool:
-    """Fetch the package, without the CLI that it brings along, if it is not here already."""
+    """Install the package without its bundled CLI, unless it is installed."""
     home = MADE / "node"
     if (home / "node_modules" / PACKAGE).is_dir():
         return True
     home.mkdir(parents=True, exist_ok=True)
     (home / "package.json").write_text('{"private": true}\n', encoding="utf-8")
-    words = [
+    arguments = [
         "install",
         "--omit=optional",
         "--no-audit",
@@ -142,7 +142,7 @@ def _install(npm: str) -> bool:
     ]
     try:
         subprocess.run(  # noqa: S603 - a fixed package
-            [npm, *words], cwd=home, capture_output=True, timeout=FETCHING, check=True
+            [npm, *arguments], cwd=home, capture_output=True, timeout=FETCHING, check=True
         )
     except subprocess.SubprocessError:
         return False

@@ -1,9 +1,9 @@
-"""Instruction counts of the three fixed workloads, beside those kept in the repository.
+"""Instruction counts of three fixed workloads, compared with those kept in the repository.
 
-Times are noisy, counts are not: callgrind runs each workload with few and with many items, and the
-difference is what an item costs, whatever the start-up. A count above the one kept by more than the
-tolerance fails the check. `--update` keeps today's counts, `--work partial` looks at one.
-Counts hold for one interpreter and one msgspec; for others there is nothing to compare with.
+Times are noisy, counts are not. Callgrind runs each workload with few and with many items; the
+difference is the cost of an item, without the start. The check fails if a count exceeds the kept
+one by more than the tolerance. `--update` keeps the new counts, `--work partial` counts one
+workload. Counts are valid for one version of Python and msgspec; others are not compared.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ KEPT = Path(__file__).with_name("instructions.json")
 ROOT = Path(__file__).parents[1]
 FEW, MANY = 200, 1_200
 TOLERANCE = 0.03
-"""Grown by more than this is a regression; the counts themselves repeat to about 0.1 %."""
+"""Growth by more than this is a regression. Counts are reproducible to about 0.1 %."""
 PATIENCE = 600.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Count, compare, and give the exit status."""
+    """Count and compare. Return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--update", action="store_true", help="keep today's counts")
+    parser.add_argument("--update", action="store_true", help="keep the new counts")
     parser.add_argument("--work", choices=WORK, help="one workload only")
     asked = parser.parse_args(arguments)
     valgrind = shutil.which("valgrind")
     if valgrind is None:
-        print("valgrind is not here, so nothing was counted (Debian: apt-get install valgrind)")
+        print("nothing was counted: install valgrind (Debian: apt-get install valgrind)")
         return 0
     counted = count_all(valgrind, (asked.work,) if asked.work else WORK)
     kept: dict[str, dict[str, int]] = json.loads(KEPT.read_text(encoding="utf-8"))
@@ -55,30 +55,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def check(counted: Mapping[str, int], kept: Mapping[str, int]) -> tuple[list[str], bool]:
-    """A line for each workload, and whether none of them has grown."""
+    """Return a line for each workload, and whether all are within the tolerance."""
     lines: list[str] = []
     is_fine = True
     for work, count in counted.items():
         if work not in kept:
-            lines.append(f"{work:<12}{count:>10,} instructions an item; none kept for {place()}")
+            lines.append(f"{work:<12}{count:>10,} instructions per item; none kept for {place()}")
             continue
         grown = count / kept[work] - 1
         is_fine = is_fine and grown <= TOLERANCE
-        words = "fine" if grown <= TOLERANCE else f"MORE than the {TOLERANCE:.0%} that are let pass"
-        lines.append(f"{work:<12}{count:>10,} instructions an item, {grown:+.1%}: {words}")
+        verdict = "fine" if grown <= TOLERANCE else f"MORE than the tolerance of {TOLERANCE:.0%}"
+        lines.append(f"{work:<12}{count:>10,} instructions per item, {grown:+.1%}: {verdict}")
     return lines, is_fine
 
 
 def place() -> str:
-    """What counts depend on, beside our code."""
-    words = (platform.python_implementation(), platform.python_version(), platform.machine())
-    return " ".join((*words, "msgspec", importlib.metadata.version("msgspec")))
+    """Return what the counts depend on besides our code: interpreter, machine, msgspec."""
+    parts = (platform.python_implementation(), platform.python_version(), platform.machine())
+    return " ".join((*parts, "msgspec", importlib.metadata.version("msgspec")))
 
 
 def count_all(valgrind: str, work: Sequence[str]) -> dict[str, int]:
-    """Instructions for one item of each workload."""
+    """Return the instructions per item of each workload."""
     names = [each for each in work for _ in (FEW, MANY)]
-    # Compiled once for all of them: what was edited since would be counted as the first one's.
+    # Compile edited modules first, so that the compilation is not counted.
     _run([sys.executable], work[0], FEW)
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         count = functools.partial(_count, valgrind)
@@ -90,30 +90,30 @@ def count_all(valgrind: str, work: Sequence[str]) -> dict[str, int]:
 
 def _count(valgrind: str, work: str, items: int) -> int:
     tool = [valgrind, "--tool=callgrind", "--callgrind-out-file=/dev/null"]
-    said = _run([*tool, sys.executable], work, items)
-    found = re.search(r"Collected : (\d+)", said)
+    output = _run([*tool, sys.executable], work, items)
+    found = re.search(r"Collected : (\d+)", output)
     if found is None:
-        raise RuntimeError(f"{work} could not be counted:\n{said[-2000:]}")
+        raise RuntimeError(f"{work} could not be counted:\n{output[-2000:]}")
     return int(found[1])
 
 
 def _run(python: Sequence[str], work: str, items: int) -> str:
-    """Do `work`, and give what is said about it on stderr."""
+    """Run a workload and return its stderr."""
     command = [*python, "-m", "benchmarks.workloads", work, str(items)]
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "PYTHONPATH") if name in os.environ}
     done = subprocess.run(  # noqa: S603 - our own program
         command,
         cwd=ROOT,
-        # Without a fixed seed sets and dicts are walked in another order each time.
+        # Without a fixed seed the iteration order of sets differs in every run.
         env={**kept, "PYTHONHASHSEED": "0"},
         capture_output=True,
         timeout=PATIENCE,
         check=False,
     )
-    said = done.stderr.decode("utf-8", "replace")
+    output = done.stderr.decode("utf-8", "replace")
     if done.returncode:
-        raise RuntimeError(f"{work} could not be done:\n{said[-2000:]}")
-    return said
+        raise RuntimeError(f"{work} failed:\n{output[-2000:]}")
+    return output
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the numbers were measured on, without naming the machine."""
+"""The machine that numbers were measured on, without its name."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ __all__ = ["describe", "load"]
 
 
 def describe(entrants: Mapping[str, Entrant], stand_in: str) -> dict[str, str]:
-    """Hardware, system and versions."""
+    """Return hardware, system and versions."""
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "processor": f"{_processor()}, {os.cpu_count()} cores",
         "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB",
         "system": f"{platform.system()} {platform.release()}",
         "Python": f"{platform.python_implementation()} {platform.python_version()}",
-        "Node": _first_line("node", "--version") or "not here",
+        "Node": _first_line("node", "--version") or "not installed",
         **{each.name: each.version or each.absent for each in entrants.values()},
         "stand-in": stand_in,
     }
 
 
 def load() -> str:
-    """How busy the machine is: one, five and fifteen minutes."""
+    """Return the load averages of one, five and fifteen minutes."""
     return " ".join(f"{each:.1f}" for each in os.getloadavg())
 
 

@@ -1,4 +1,4 @@
-"""The page in `docs/` that shows the latest run: its prose stays, its numbers are written anew."""
+"""Updates the numbers of the page in `docs/` that shows the latest run. Its prose stays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NUMBERS = re.compile(r"(<!-- numbers -->\n).*?(<!-- /numbers -->)", re.DOTALL)
 
 
 def publish(run: Run) -> None:
-    """Write page, pictures and JSON file; rows that were not measured now stay as they were."""
+    """Write page, plots and JSON file. Rows that this run did not measure are kept."""
     kept = PICTURES / "latest.json"
     if kept.exists():
         run = together(load_run(kept), run)
@@ -31,13 +31,13 @@ def publish(run: Run) -> None:
 
 
 def together(earlier: Run, later: Run) -> Run:
-    """The rows of both, in the order of the table, each as it was last measured."""
+    """Return the rows of both runs in the order of the table, the later one of each."""
     rows = {each.key: each for each in (*earlier.rows, *later.rows)}
     return Run(later.machine, [rows[key] for key in ROWS if key in rows])
 
 
 def with_numbers(page: str, run: Run) -> str:
-    """The page with this run between its marks."""
+    """Return the page with the numbers of this run between its markers."""
     facts = "\n".join(f"| {name} | {value} |" for name, value in run.machine.items())
     parts = [
         table(run.rows),

@@ -1,4 +1,4 @@
-"""Cost against the number of sessions, the number of messages and the size of one, as PNG files."""
+"""Plots of the cost by number of sessions, number of messages and message size, as PNG files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Points = Sequence[tuple[int, float]]
 
 
 def draw(rows: Sequence[Measured], folder: Path) -> list[Path]:
-    """A picture for each family of rows that was measured; none without matplotlib."""
+    """Draw a plot for each measured family of rows. Without matplotlib, draw none."""
     if importlib.util.find_spec("matplotlib") is None:
         return []
     found = [(name, lines) for name in PLOTS if (lines := series(rows, name))]
@@ -33,7 +33,7 @@ def draw(rows: Sequence[Measured], folder: Path) -> list[Path]:
 
 
 def series(rows: Iterable[Measured], family: str) -> dict[str, Points]:
-    """For each contestant, its microseconds by the number in the row's key."""
+    """Return, by contestant, the number in each row's key and the cost in microseconds."""
     lines: dict[str, list[tuple[int, float]]] = {}
     for measured in rows:
         head, _, number = measured.key.rpartition("-")
@@ -45,7 +45,7 @@ def series(rows: Iterable[Measured], family: str) -> dict[str, Points]:
 
 
 def _plot(name: str, lines: dict[str, Points], path: Path) -> Path:
-    # Only whoever draws needs it, it is large, and it need not be installed.
+    # Imported here because it is large and optional.
     importlib.import_module("matplotlib").use("Agg")
     pyplot = importlib.import_module("matplotlib.pyplot")
     figure, axes = pyplot.subplots(figsize=(7, 4.2), dpi=110)
@@ -64,7 +64,7 @@ def _plot(name: str, lines: dict[str, Points], path: Path) -> Path:
     axes.set_xlabel(PLOTS[name][0])
     axes.set_ylabel(PLOTS[name][1])
     axes.grid(visible=True, which="major", alpha=0.3)
-    # Above the lines, wherever they run.
+    # Above the plot, where it covers no line.
     axes.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(lines))
     figure.tight_layout()
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A run as a JSON file, and back; two runs side by side."""
+"""Saves and loads runs as JSON files, and compares two runs."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ __all__ = ["Difference", "differences", "load_run", "save_run"]
 
 
 def save_run(run: Run, path: Path) -> None:
-    """Write every round of every row."""
+    """Write every round of every row to `path`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(msgspec.json.format(msgspec.json.encode(run), indent=1) + b"\n")
 
 
 def load_run(path: Path) -> Run:
-    """What `save_run` wrote."""
+    """Read a run that `save_run` wrote."""
     return msgspec.json.decode(path.read_bytes(), type=Run)
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How far our ratio in one row moved from one run to the next."""
+    """The change of our ratio in one row between two runs."""
 
     title: str
     moved: float
-    """Relative: 0.1 is a tenth more."""
+    """Relative change: 0.1 is 10 % more."""
     allowed: float
-    """How far it may have, by the margins of both; as far down as it is up."""
+    """The combined margins of both runs. The same factor applies up and down."""
 
     @property
     def is_within(self) -> bool:
-        """Whether the margins had said so."""
+        """Whether the change is within the margins."""
         return 1 / (1 + self.allowed) <= 1 + self.moved <= 1 + self.allowed
 
     def __str__(self) -> str:
-        words = "within" if self.is_within else "OUTSIDE"
-        return f"{self.title:<40} {self.moved:+7.1%}  {words} the margin of {self.allowed:.0%}"
+        place = "within" if self.is_within else "OUTSIDE"
+        return f"{self.title:<40} {self.moved:+7.1%}  {place} the margin of {self.allowed:.0%}"
 
 
 def differences(first: Run, second: Run) -> Iterable[Difference]:
-    """One for each row of both that has a margin in both."""
+    """Yield the difference of each row that has a margin in both runs."""
     earlier = {each.key: each for each in first.rows}
     for later in second.rows:
         before = _ratio(earlier.get(later.key))

@@ -1,6 +1,6 @@
-"""What is measured: one row per kind of work, and the growth of a few of them.
+"""The rows of the table: one per kind of work, and some by number or size.
 
-A row is an order for the contestants and how its figure is read. To add one, add a line here.
+A row holds the order for the contestants and the figure to compare. To add one, add a line.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ EVERYONE = (OFFICIAL, TYPESCRIPT, BARE, OURS)
 PYTHONS = (OFFICIAL, BARE, OURS)
 
 LARGE = 100_000
-"""Bytes of text; a message from here on is told in milliseconds."""
+"""Bytes of text. The cost of a message of this size or more is shown in milliseconds."""
 MANY = 100_000
-"""Messages in a turn; beyond, the slower ones would take minutes."""
+"""Messages in a turn. With more, the slower contestants would take minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,23 +35,23 @@ class Row:
     order: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Fields of `contestants.measuring.Order`."""
     figure: str = "cpu"
-    """What is compared: `cpu` or `wall` for each item, or bytes `held` or `beside` per session."""
+    """What is compared: `cpu` or `wall` per item, or `held` or `beside` per session."""
     target: float | None = None
-    """Our cost at most, as a ratio to the official Python SDK's: from the design."""
+    """The target of the design: our highest cost relative to the official Python SDK."""
     who: tuple[str, ...] = EVERYONE
     rounds: int = 5
     ways: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
-    """Our own ways to do it, by what each adds to the order: compared instead of contestants."""
+    """Variants of ours to compare instead of contestants, with what each adds to the order."""
 
     @property
     def scale(self) -> tuple[float, str]:
-        """What a figure is multiplied by to be shown, and its unit."""
+        """The factor and the unit in which figures are shown."""
         if self.figure in ("held", "beside"):
             return 1 / 1024, "KiB"
         if self.order.get("size", 0) >= LARGE or self.order.get("shape") in (
             "connect",
             "import",
-            "revival",
+            "restart",
         ):
             return 1e3, "ms"
         return 1e6, "µs"
@@ -78,7 +78,7 @@ MESSAGES = (
     ),
 )
 
-QUESTIONS = (
+REQUESTS = (
     _turn("permission", "permission, one after the other", 0.50, kind="permission", count=2_000),
     _turn("hook", "hook, one after the other", 0.50, kind="hook", count=2_000),
     _turn("tool", "tool call, one after the other", 0.05, kind="tool", count=500),
@@ -95,14 +95,14 @@ QUESTIONS = (
     _turn("mixed", "3,000 of the three kinds at once", kind="mixed", count=3_000, window=3_000),
 )
 
-LIFE = (
+LIFECYCLE = (
     Row("import", "`import`, over a bare interpreter", {"shape": "import"}, target=0.12, rounds=7),
     Row("connect", "connect, CPU of the host", {"shape": "connect", "count": 10}),
     Row("connect-wall", "connect, until it can be used", {"shape": "connect", "count": 10}, "wall"),
     Row("idle", "memory of an idle session", {"shape": "idle", "sessions": 30}, "held", rounds=3),
     Row(
         "idle-beside",
-        "the same in helper processes",
+        "memory of an idle session, helpers",
         {"shape": "idle", "sessions": 30},
         "beside",
         rounds=3,
@@ -129,8 +129,8 @@ LIFE = (
     ),
     Row(
         "revival",
-        "from a dead CLI to the next one",
-        {"shape": "revival", "count": 2, "kind": "assistant"},
+        "restart after the CLI was killed",
+        {"shape": "restart", "count": 2, "kind": "assistant"},
         "wall",
         who=(OURS,),
         rounds=3,
@@ -141,7 +141,7 @@ SESSIONS = tuple(
     Row(
         f"sessions-{number}",
         f"partial message, {number} session{'s' if number > 1 else ''} at once",
-        # Long enough turns for all, so that what a turn costs by itself does not show.
+        # Long turns, so that the cost of a turn itself does not matter.
         {"count": count, "warm": count // 10, "sessions": number},
         rounds=rounds,
     )
@@ -177,8 +177,8 @@ SIZES = tuple(
 
 GROUPS: Mapping[str, tuple[Row, ...]] = {
     "Messages": MESSAGES,
-    "Questions": QUESTIONS,
-    "Life": LIFE,
+    "Requests from the CLI": REQUESTS,
+    "Lifecycle": LIFECYCLE,
     "Number of sessions": SESSIONS,
     "Number of messages": COUNTS,
     "Size of a message": SIZES,
@@ -187,9 +187,9 @@ GROUPS: Mapping[str, tuple[Row, ...]] = {
 ROWS: Mapping[str, Row] = {row.key: row for rows in GROUPS.values() for row in rows}
 
 
-def chosen(words: str) -> list[Row]:
-    """The rows that `words` names, by key or by the part before a number; all when it is empty."""
-    wanted = {word.strip() for word in words.split(",") if word.strip()}
+def chosen(keys: str) -> list[Row]:
+    """Return the rows that `keys` names by key, or by the part before a number. Empty: all."""
+    wanted = {key.strip() for key in keys.split(",") if key.strip()}
     known = set(ROWS) | {key.rsplit("-", 1)[0] for key in ROWS}
     if strange := wanted - known:
         raise SystemExit(f"no such rows: {', '.join(sorted(strange))}; known: {', '.join(ROWS)}")

@@ -1,4 +1,4 @@
-"""Runs the rows: the contestants take turns, each time in a fresh process."""
+"""Measures rows. The contestants alternate, each time in a new process."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from benchmarks.rows import OURS, Row
 
 __all__ = ["measure"]
 
-Say = Callable[[str], None]
+Log = Callable[[str], None]
 
 
 def measure(
     rows: Iterable[Row],
     entrants: Mapping[str, Entrant],
     program: Path,
-    say: Say,
+    log: Log,
     rounds: int | None = None,
 ) -> list[Measured]:
-    """Every row, in order; `rounds` overrides how often each is repeated."""
+    """Measure every row in order. `rounds` overrides how often each row is repeated."""
     found: list[Measured] = []
     for row in rows:
-        say(row.title)
+        log(row.title)
         found.append(_measure(row, entrants, program, rounds or row.rounds))
     return found
 
@@ -44,7 +44,7 @@ def _measure(row: Row, entrants: Mapping[str, Entrant], program: Path, rounds: i
 def _turns(
     row: Row, entrants: Mapping[str, Entrant], program: Path
 ) -> Iterable[tuple[str, Entrant, dict[str, Any]]]:
-    """Who is next, under which name, with which order."""
+    """Return what one round runs: label, contestant and order."""
     order = {"program": str(program), **row.order}
     if row.ways:
         return [(way, entrants[OURS], {**order, **more}) for way, more in row.ways.items()]
@@ -59,7 +59,7 @@ def _take(measured: Measured, name: str, entrant: Entrant, order: Mapping[str, A
         return
     report = run_order(entrant, order)
     if report["note"]:
-        # What fails once is not asked again: it would only take its whole patience each time.
+        # A contestant that failed once is not run again: each attempt could take minutes.
         measured.notes[name] = report["note"]
         measured.values.pop(name)
         return

@@ -1,4 +1,4 @@
-"""The table: what each row costs everyone, our ratio, and the target. Pure."""
+"""The table: costs of all contestants, ratios, and targets. Pure."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ HEAD = (
     "steersman",
     "ratio",
     "TypeScript's",
-    "floor's",
+    "bare loop's",
     "target",
     "",
 )
 
 GROWING = ("messages-", "sessions-")
-"""Rows of which the memory is told as well: it must not grow with what is behind."""
-PEAKS = ("most memory of the host", *HEAD[1:5])
+"""Prefixes of rows that also show memory, which must not grow with the number of messages."""
+PEAKS = ("peak memory of the host", *HEAD[1:5])
 
 
 def table(rows: Sequence[Measured]) -> str:
-    """Markdown, with a heading for each group; columns stand in line in a terminal too."""
+    """Return Markdown with a heading for each group. Columns are aligned, for terminals."""
     parts: list[str] = []
     for title, group in GROUPS.items():
         keys = {row.key for row in group}
@@ -79,15 +79,15 @@ def _peaks(measured: Measured) -> tuple[str, ...]:
 
 
 def _ways(measured: Measured) -> str:
-    """Our own ways side by side, and each against the first."""
+    """Return a table of our variants, each compared with the first."""
     first, *others = measured.values
     costs = [_cost(measured, name) for name in measured.values]
     ratios = [str(ratio(measured, name, first)) for name in others]
     return _in_line(
         [
-            ("our own ways", first, *others),
+            ("our variants", first, *others),
             (measured.row.title, *costs),
-            ("against the first", "1", *ratios),
+            ("relative to the first", "1", *ratios),
         ]
     )
 

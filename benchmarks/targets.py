@@ -1,4 +1,4 @@
-"""Which targets of the design a run meets, and what is known of those that it misses. Pure."""
+"""Which targets of the design a run meets, with notes on those that it misses. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["NOTES", "Note", "targets"]
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What is known of a row that may miss its target."""
+    """What is known about a row that may miss its target."""
 
     profile: str
     """Where the time goes."""
@@ -21,52 +21,52 @@ class Note:
     """What was done about it, and what is left."""
 
 
-_questions = Note(
-    "one after the other: half of it is the system's (the wake-up, one read, one write), and the "
-    "floor has that too; the rest are Python's own steps: a task and a context for each question, "
-    "and the entries of the journal (question, change of state, decision, answer)",
-    "the task takes its first step while the chunk is in hand, so a question costs one round of "
-    "the loop; one wake-up of readers for a chunk; one write for answers that are ready together; "
-    "a third fewer instructions than before",
+_requests = Note(
+    "one after the other: half of the time is spent in the system (a wake-up, a read, a write), as "
+    "in the bare loop; the rest is Python: a task and a context for each request, and the entries "
+    "of the journal (request, change of state, decision, answer)",
+    "the task runs its first step while the chunk is handled, so a request costs one round of the "
+    "loop; readers wake up once per chunk; answers that are ready together are one write; a third "
+    "fewer instructions than before",
 )
 
 _connecting = Note(
-    "the guard between us and the CLI is a Python process of its own (about 20 ms, 3.5 MiB); "
-    "the launch is put together from 60 options",
-    "the host's share was halved (names of variables looked up once, defaults not checked again); "
-    "one process that forks the guards would take most of the rest away",
+    "the guard between the host and the CLI is a Python process (about 20 ms, 3.5 MiB); the launch "
+    "is built from 60 options",
+    "the host's part was halved (names of variables are looked up once, defaults are not checked "
+    "again); one process that forks all guards would save most of the rest",
 )
 
 NOTES: Mapping[str, Note] = {
     "partial": Note(
-        "three hundred bytecodes from the pipe to the reader, most of them for the journal's "
-        "entry, the owner of the piece and the reader's own steps",
-        "routed by three fields instead of twenty, decoded when somebody looks, entries outside "
-        "the garbage collector, readers that walk over a batch",
+        "300 bytecodes from the pipe to the reader, most of them for the journal's entry, for "
+        "finding the turn of the message, and in the reader",
+        "routed by three fields instead of twenty; decoded only when read; entries that the "
+        "garbage collector does not track; readers that iterate over batches",
     ),
     "1kb": Note(
-        "decoding, the books of the turn, and telling each inner value where it stands (four "
+        "decoding, the state of the turn, and linking each inner value to its message (four "
         "instance dictionaries)",
-        "decoded once, for the route, the books and the reader; texts put together when somebody "
-        "looks; few decoded messages stay behind a reader",
+        "decoded once, for routing, the turn and the reader; texts are joined only when read; few "
+        "decoded messages are kept for a slow reader",
     ),
     "800kb": Note(
-        "one copy out of the pipe, one into the line, one by the decoder",
-        "decoded once; no text is kept twice",
+        "one copy from the pipe, one into the line, one by the decoder",
+        "decoded once; no text is stored twice",
     ),
     "import": Note(
-        "asyncio and msgspec are most of it",
-        "rooms are read by name when they are first used",
+        "mostly asyncio and msgspec",
+        "packages are imported when one of their names is first used",
     ),
-    **dict.fromkeys(("permission", "hook", "tool", "permissions", "hooks", "tools"), _questions),
-    "mixed": _questions,
+    **dict.fromkeys(("permission", "hook", "tool", "permissions", "hooks", "tools"), _requests),
+    "mixed": _requests,
     **dict.fromkeys(("connect", "connect-wall", "idle", "idle-beside"), _connecting),
 }
-"""By the key of a row. Kept by hand, from profiles; shown where the row falls short."""
+"""Notes by the key of a row, written by hand from profiles. Shown if the row misses its target."""
 
 
 def targets(rows: Iterable[Measured]) -> str:
-    """Markdown: how many targets are met, each row that falls short, and what is known of those."""
+    """Return Markdown: how many targets are met, and the rows that miss theirs, with notes."""
     known = [(each, found) for each in rows if (found := ratio(each, OURS)) is not None]
     aimed = [(each, found, target) for each, found in known if (target := each.row.target)]
     missed = [each for each in aimed if each[1].value > each[2]]
@@ -85,7 +85,7 @@ def _missed(measured: Measured, found: Ratio, target: float) -> str:
 
 def _behind(measured: Measured) -> str:
     found = ratio(measured, OURS, TYPESCRIPT)
-    # There is none where a round of theirs measured nothing.
+    # There is no ratio if one of their rounds measured nothing.
     how = "more than the TypeScript SDK needs"
     if found is not None:
         how = f"{found} of what the TypeScript SDK needs"
@@ -98,7 +98,7 @@ def _is_behind(measured: Measured) -> bool:
 
 
 def _notes(titles: Mapping[str, str]) -> list[str]:
-    """A table of what is known of these rows; rows that share a note stand together."""
+    """Return a table of the notes on these rows. Rows that share a note share a line."""
     sharing: dict[Note, list[str]] = {}
     for key, title in titles.items():
         if key in NOTES:

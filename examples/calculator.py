@@ -15,7 +15,7 @@ from steersman.tools import ToolError
 
 @dataclass
 class Answer:
-    """What we want back: a number, not prose about one."""
+    """The form of the answer: a number instead of text."""
 
     value: float
 
@@ -46,7 +46,7 @@ calculator = Toolbox("calculator", [add, subtract, divide], version="1.0.0")
 
 
 async def calculate(agent: Agent, task: str) -> Answer:
-    """Let Claude work it out with our tools."""
+    """Let Claude calculate with our tools."""
     return await agent.run(task, output=Answer)
 
 

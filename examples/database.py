@@ -1,7 +1,7 @@
-"""A database that Claude may read and not write: SQLite itself says no.
+"""A database that Claude can read but not write: SQLite itself refuses.
 
-Run it with `python examples/database.py [app.db]`; it uses your own login. Without a file of yours
-it makes a small one.
+Run it with `python examples/database.py [app.db]`; it uses your own login. Without a file it
+makes a small database.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from steersman.tools import Resource, ToolError
 
 MOST_ROWS = 200
 STEPS = 10_000
-"""SQLite looks up from its work so often, to see whether anybody still waits for it."""
+"""After this many steps SQLite checks whether the tool call was cancelled."""
 
 
 @contextmanager
 def opened(path: Path) -> Generator[sqlite3.Connection]:
-    """Open a database so that nothing can be written, into this file or another."""
+    """Open a database read-only, and without access to other files."""
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
     try:
         connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
@@ -36,7 +36,7 @@ def opened(path: Path) -> Generator[sqlite3.Connection]:
 
 
 def database(path: Path) -> Toolbox:
-    """A toolbox for one database: its queries, and its schema to read."""
+    """Return a toolbox for one database: a tool for queries, and its schema as a resource."""
 
     @tool(read_only=True, timeout=10)
     def query(
@@ -73,7 +73,7 @@ def make_sample(path: Path) -> None:
 
 
 async def ask(agent: Agent, question: str) -> str:
-    """Put a question about the data."""
+    """Ask Claude about the data, and return the answer."""
     return (await agent.run(question)).text
 
 

@@ -1,4 +1,4 @@
-"""Say hello: one prompt, its text as it comes, and what it cost.
+"""One prompt: its text as it arrives, and its cost.
 
 Run it with `python examples/hello.py "your prompt"`; it uses your own login.
 """
@@ -12,7 +12,7 @@ from steersman import Agent, TurnResult
 
 
 async def ask(agent: Agent, prompt: str) -> TurnResult:
-    """Print the answer while it is written, and hold what came of it."""
+    """Print the answer while the model writes it, and return the result."""
     async with agent.session() as session:
         turn = await session.send(prompt)
         async for chunk in turn.text():

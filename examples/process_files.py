@@ -1,4 +1,4 @@
-"""File processing with state tracking: what the session does, and how long each tool takes.
+"""File processing with state tracking: prints each state, and how long each tool takes.
 
 Run it with `python examples/process_files.py data/`; it uses your own login.
 """
@@ -18,7 +18,7 @@ from steersman.tools import ToolError
 
 
 def processor(folder: Path) -> Toolbox:
-    """The tools that look into one folder and write one report there."""
+    """Return the tools that read the files of one folder and write a report there."""
 
     @tool(read_only=True)
     def list_files() -> list[str]:
@@ -27,7 +27,7 @@ def processor(folder: Path) -> Toolbox:
 
     @tool(read_only=True)
     def summarize(name: str) -> Mapping[str, object]:
-        """Count the rows of a CSV file, and add up its columns of numbers."""
+        """Count the rows of a CSV file, and sum its columns of numbers."""
         path = folder / Path(name).name
         if not path.is_file():
             raise ToolError(f"there is no {name}")
@@ -51,7 +51,7 @@ def _numbers(found: list[str]) -> bool:
 
 
 def follow(session: Session) -> None:
-    """Print what the session does, while it does it."""
+    """Print the states and tool calls of the session as they happen."""
 
     def on_state(change: StateChanged) -> None:
         print(f"State: {change.before} -> {change.after}")
@@ -67,7 +67,7 @@ def follow(session: Session) -> None:
 
 
 async def process(agent: Agent, task: str) -> SessionSnapshot:
-    """Do the task, and tell how the session stood in the end."""
+    """Do the task, and return the last snapshot of the session."""
     session = agent.session()
     follow(session)
     async with session:

@@ -1,1 +1,1 @@
-"""Programs for those who work on steersman; not part of the package."""
+"""Programs for developers of steersman. Not part of the package."""

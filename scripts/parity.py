@@ -1,10 +1,10 @@
-"""Write `docs/parity.md`: what both official SDKs have, what we have, and which test shows it.
+"""Write `docs/parity.md`: what the official SDKs have, what steersman has, and which test shows it.
 
     python scripts/parity.py            write the page
-    python scripts/parity.py --check    write nothing; fail when the page is stale
+    python scripts/parity.py --check    write nothing; fail if the page is stale
 
-Either way it fails when something declared is neither here nor explained, or is here but no test
-exercises it. What is explained, and how, stands in `parity_report/reasons.py`.
+In both cases the program fails if something declared is neither here nor explained, or is here but
+not exercised by a test. Explanations are kept in `parity_report/reasons.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-# Run as a file, Python looks beside the file only; the checkout is what we report on.
+# Python only looks in the folder of a program; the report is about this checkout.
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 

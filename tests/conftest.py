@@ -1,12 +1,14 @@
-"""How hard hypothesis tries, and who begins first.
+"""How hard hypothesis tries, who begins first, and who starts programs.
 
-The profile `ci` is the same on every run, `deep` is for the night.
+The profile `ci` is the same on every run, `deep` is for the night, `quick` is for `make quick`.
 """
 
 from __future__ import annotations
 
 import gc
 import os
+import sys
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -22,11 +24,28 @@ settings.register_profile(
     suppress_health_check=SLOW,
 )
 settings.register_profile("deep", max_examples=500, deadline=None, suppress_health_check=SLOW)
+settings.register_profile(
+    "quick", settings.get_profile("ci"), max_examples=10, suppress_health_check=SLOW
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
+PROGRAMS = ("benchmarks", "examples", "live", "real", "transports")
+"""Folders whose tests start programs, all of them or most."""
+
+STARTS = frozenset({"subprocess.Popen", "os.exec", "os.fork", "os.posix_spawn", "os.system"})
+"""What Python reports when a program is started."""
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the tests that take longest, so that no worker ends alone with one."""
+    """Mark who starts programs, and begin with the tests that take longest.
+
+    So no worker ends alone with one.
+    """
+    for item in items:
+        if item.nodeid.removeprefix("tests/").partition("/")[0] in PROGRAMS:
+            item.add_marker("process")
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
@@ -34,3 +53,37 @@ def pytest_collection_finish() -> None:
     """Spare the garbage collector thousands of tests that will be there to the end."""
     gc.collect()
     gc.freeze()
+
+
+if "STEERSMAN_QUICK" in os.environ:
+    # A test that starts a program without the marker is refused, and counts as skipped.
+    running: list[pytest.Item] = []
+    refused: set[pytest.Item] = set()
+
+    def _refuse(event: str, _arguments: object) -> None:
+        if event in STARTS and running:
+            refused.update(running)
+            raise RuntimeError("a quick test starts no programs")
+
+    sys.addaudithook(_refuse)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+        """Know when a test runs."""
+        running.append(item)
+        try:
+            return (yield)
+        finally:
+            running.remove(item)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        item: pytest.Item,
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Skip a test that was refused a program."""
+        report = yield
+        if item in refused and report.outcome == "failed":
+            report.outcome = "skipped"
+            path, line, _ = item.location
+            report.longrepr = (path, line or 0, "Skipped: starts a program")
+        return report

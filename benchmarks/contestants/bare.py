@@ -1,7 +1,7 @@
-"""The floor: a pipe protocol of asyncio, msgspec, and nothing that an SDK is for.
+"""The bare loop: an asyncio protocol and msgspec, without any feature of an SDK.
 
-No journal, no turns by uuid, no tasks, no errors: what is read is counted, what is asked is
-allowed.
+No journal, no turns, no tasks, no errors. It counts what it reads and allows every tool. Its cost
+is the lower bound for an SDK in Python.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from benchmarks.contestants.measuring import Order, main
 
 
 class Block(Struct, frozen=True):
-    """A piece of content."""
+    """A content block."""
 
     text: str = ""
 
 
 class Event(Struct, frozen=True):
-    """What a stream event carries."""
+    """The event of a `stream_event` line."""
 
     delta: Block = Block()
 
 
 class Body(Struct, frozen=True):
-    """What an assistant says."""
+    """The message of an `assistant` line."""
 
     content: tuple[Block, ...] = ()
 
 
 class Rpc(Struct, frozen=True):
-    """A JSON-RPC message to a tool server."""
+    """A JSON-RPC message to an MCP server."""
 
     method: str
     id: int | None = None
@@ -43,7 +43,7 @@ class Rpc(Struct, frozen=True):
 
 
 class Request(Struct, frozen=True):
-    """What the CLI asks."""
+    """A control request of the CLI."""
 
     subtype: str
     input: dict[str, Any] = {}
@@ -51,7 +51,7 @@ class Request(Struct, frozen=True):
 
 
 class Line(Struct, frozen=True):
-    """Any line, as far as it is needed."""
+    """The needed fields of any line."""
 
     type: str
     event: Event = Event()
@@ -62,7 +62,7 @@ class Line(Struct, frozen=True):
 
 
 class Texts(Struct, frozen=True):
-    """The same for a line of an assistant, which has its text elsewhere."""
+    """The needed field of an `assistant` line."""
 
     message: Body
 
@@ -88,12 +88,12 @@ class Bare(asyncio.SubprocessProtocol):
         self._weight = 0
         self._done: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.ready = asyncio.get_running_loop().create_future()
-        self.gone = asyncio.get_running_loop().create_future()
+        self.exited = asyncio.get_running_loop().create_future()
         self.transport: asyncio.SubprocessTransport | None = None
         self.stdin: asyncio.WriteTransport | None = None
 
-    def pipe_data_received(self, fd: int, data: bytes) -> None:  # noqa: ARG002 - asyncio's shape
-        """Split, decode, count, answer."""
+    def pipe_data_received(self, fd: int, data: bytes) -> None:  # noqa: ARG002 - the signature of asyncio
+        """Split, decode and count lines, and answer requests."""
         head, newline, rest = data.partition(b"\n")
         self._parts.append(head)
         if not newline:
@@ -104,12 +104,12 @@ class Bare(asyncio.SubprocessProtocol):
             self._on_line(line)
 
     def process_exited(self) -> None:
-        """Say that it is over."""
-        if not self.gone.done():
-            self.gone.set_result(None)
+        """Report the exit."""
+        if not self.exited.done():
+            self.exited.set_result(None)
 
     def _on_line(self, line: bytes) -> None:
-        # The commonest kinds first; `type` stands at the beginning of both.
+        # The most frequent kinds come first; both begin with `type`.
         if line.startswith(b'{"type":"assistant"'):
             self._weight += sum(len(each.text) for each in _texts.decode(line).message.content)
             return
@@ -139,7 +139,7 @@ class Bare(asyncio.SubprocessProtocol):
         self.stdin.write(_encoder.encode(value) + b"\n")
 
     async def turn(self, prompt: str) -> int:
-        """Send and count to the result."""
+        """Send a prompt and count the characters up to the result."""
         self._weight, self._done = 0, asyncio.get_running_loop().create_future()
         await self.send(prompt)
         assert await self._done == f"done {prompt.split()[2]}"
@@ -149,21 +149,21 @@ class Bare(asyncio.SubprocessProtocol):
         """Send a prompt."""
         self.write({"type": "user", "message": {"role": "user", "content": prompt}})
 
-    async def revive(self) -> None:
-        """Not to be had."""
+    async def restart(self) -> None:
+        """Raise: a bare loop cannot restart."""
         raise NotImplementedError
 
     async def close(self) -> None:
-        """End it."""
+        """Close stdin and wait for the exit."""
         assert self.stdin is not None
         assert self.transport is not None
         self.stdin.close()
-        await self.gone
+        await self.exited
         self.transport.close()
 
 
 def serve(message: Rpc) -> Any:
-    """What a tool server says."""
+    """Return the answer of the MCP server."""
     result: Any = {}
     if message.method == "initialize":
         result = SERVER
@@ -176,21 +176,21 @@ def serve(message: Rpc) -> Any:
 
 
 async def open_bare(order: Order, asked: asyncio.Event) -> Bare:
-    """A process and its greeting."""
+    """Start the CLI and initialize it."""
     environment = {"PATH": os.environ["PATH"], "CLAUDE_CODE_SDK_READS_SESSION_STATE": "1"}
-    transport, talk = await asyncio.get_running_loop().subprocess_exec(
+    transport, conversation = await asyncio.get_running_loop().subprocess_exec(
         lambda: Bare(asked), order.program, env=environment
     )
-    talk.transport = transport
-    talk.stdin = cast("asyncio.WriteTransport", transport.get_pipe_transport(0))
-    hello: dict[str, Any] = {"subtype": "initialize"}
+    conversation.transport = transport
+    conversation.stdin = cast("asyncio.WriteTransport", transport.get_pipe_transport(0))
+    initialize: dict[str, Any] = {"subtype": "initialize"}
     if order.asks("hook"):
-        hello["hooks"] = {"PreToolUse": [{"hookCallbackIds": ["hook_0"]}]}
+        initialize["hooks"] = {"PreToolUse": [{"hookCallbackIds": ["hook_0"]}]}
     if order.asks("tool"):
-        hello["sdkMcpServers"] = ["bench"]
-    talk.write({"type": "control_request", "request_id": "1", "request": hello})
-    await talk.ready
-    return talk
+        initialize["sdkMcpServers"] = ["bench"]
+    conversation.write({"type": "control_request", "request_id": "1", "request": initialize})
+    await conversation.ready
+    return conversation
 
 
 if __name__ == "__main__":

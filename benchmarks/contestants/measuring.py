@@ -1,7 +1,7 @@
-"""How every Python contestant is measured: the same order, the same clock, the same report.
+"""How every Python contestant is measured: with the same orders, clocks and reports.
 
-Knows no SDK. A contestant gives a way to open conversations; an order says what is done with them.
-CPU time is user and system time of this process alone, all its threads included.
+Knows no SDK. A contestant passes a function that opens conversations; an order describes the work.
+CPU time is user and system time of this process with all its threads, without child processes.
 """
 
 from __future__ import annotations
@@ -27,39 +27,39 @@ PAGE = resource.getpagesize()
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a contestant is to do."""
+    """The work that a contestant is measured with."""
 
     program: str
-    """The stand-in CLI."""
+    """Path of the stand-in CLI."""
     shape: str = "turn"
-    """`turn`, `connect`, `idle`, `backlog` or `revival`: see `SHAPES`."""
+    """`turn`, `connect`, `idle`, `backlog` or `restart`: see `SHAPES`."""
     kind: str = "partial"
     count: int = 100
     size: int = 40
     window: int = 1
     sessions: int = 1
     warm: int = 20
-    """Items of the same kind that are done before, unmeasured."""
+    """Number of items to process before the measurement."""
     reading: str = "typed"
-    """`typed` messages, `raw` lines, or `text` alone: of our own, as the next one."""
+    """`typed` messages, `raw` lines, or `text` only. Used only by steersman."""
     journal: bool = False
-    """Whether the journal goes to a file as well."""
+    """Whether the journal is also written to a file. Used only by steersman."""
     patience: float = 10.0
-    """How long a backlog may keep a question waiting before it counts as never."""
+    """Seconds to wait for the request behind a backlog. Then the result is `never`."""
 
-    def asks(self, question: str) -> bool:
-        """Whether there will be questions of this kind: `permission`, `hook` or `tool`."""
-        also = {"permission": "backlog"}.get(question)
-        return self.kind in (question, "mixed", also)
+    def asks(self, request: str) -> bool:
+        """Return whether the order has requests of this kind: `permission`, `hook` or `tool`."""
+        also = {"permission": "backlog"}.get(request)
+        return self.kind in (request, "mixed", also)
 
     @property
     def prompt(self) -> str:
-        """What the stand-in is told."""
+        """The prompt for the stand-in."""
         return f"bench {self.kind} {self.count} {self.size} {self.window}"
 
     @property
     def warm_prompt(self) -> str:
-        """The same for the unmeasured part."""
+        """The prompt for the items before the measurement."""
         return (
             f"bench {self.kind} {self.warm} {min(self.size, 65536)} {min(self.window, self.warm)}"
         )
@@ -67,48 +67,48 @@ class Order:
 
 @dataclass(slots=True)
 class Report:
-    """What came of it, over all items."""
+    """The measurement of one order, over all items."""
 
     cpu: float = 0.0
     wall: float = 0.0
     items: int = 0
     peak: int = 0
-    """Bytes of memory at most, of this process."""
+    """Peak memory of this process, in bytes."""
     held: float = 0.0
-    """Bytes of memory for each open session, in this process."""
+    """Memory of this process per open session, in bytes."""
     beside: float = 0.0
-    """Bytes for each open session in helper processes, the CLI itself not counted."""
+    """Memory of helper processes per open session, in bytes, without the CLI."""
     weight: int = 0
-    """Characters that were read: every contestant must have seen the same."""
+    """Characters that were read. Must be equal for all contestants."""
     note: str = ""
 
 
 class Conversation(Protocol):
-    """One session of a contestant's."""
+    """One session of a contestant."""
 
     async def turn(self, prompt: str) -> int:
-        """Send `prompt`, read everything to its result, and give how many characters came."""
+        """Send `prompt`, read up to its result, and return the number of characters."""
         ...
 
     async def send(self, prompt: str) -> None:
         """Send `prompt` and read nothing."""
         ...
 
-    async def revive(self) -> None:
-        """Kill the CLI and return once the session has another; only for those who can."""
+    async def restart(self) -> None:
+        """Kill the CLI and wait until the session has restarted it. May be unsupported."""
         ...
 
     async def close(self) -> None:
-        """End it."""
+        """Close the session."""
         ...
 
 
 Open = Callable[[Order, asyncio.Event], Awaitable[Conversation]]
-"""Opens a conversation; the event is set when a permission is asked for."""
+"""Opens a conversation. Sets the event when a permission is requested."""
 
 
 def main(open_one: Open) -> None:
-    """Do what the first argument says and print the report as JSON."""
+    """Run the order in the first argument, and print the report as JSON."""
     given = json.loads(sys.argv[1])
     known = {each.name for each in fields(Order)}
     order = Order(**{name: value for name, value in given.items() if name in known})
@@ -118,93 +118,95 @@ def main(open_one: Open) -> None:
 
 
 class Stopwatch:
-    """CPU and wall time between two moments."""
+    """Measures CPU and wall time since it was created."""
 
     def __init__(self) -> None:
         self._cpu, self._wall = cpu_time(), time.perf_counter()
 
     def read(self, report: Report) -> None:
-        """Add what has passed to `report`."""
+        """Add the elapsed times to `report`."""
         report.cpu += cpu_time() - self._cpu
         report.wall += time.perf_counter() - self._wall
 
 
 def cpu_time() -> float:
-    """User and system seconds of this process."""
+    """Return the user and system seconds of this process."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
 
 
 async def measure_turn(order: Order, open_one: Open) -> Report:
-    """One turn in each of the sessions, all at the same time."""
+    """Measure one turn in each session, all at the same time."""
     report = Report(items=order.count * order.sessions)
-    talks = await open_many(order, open_one)
+    conversations = await open_many(order, open_one)
     async with asyncio.timeout(SETTING_UP):
-        await asyncio.gather(*(each.turn(order.warm_prompt) for each in talks))
+        await asyncio.gather(*(each.turn(order.warm_prompt) for each in conversations))
     watch = Stopwatch()
     async with asyncio.timeout(MEASURED):
-        report.weight = sum(await asyncio.gather(*(each.turn(order.prompt) for each in talks)))
+        report.weight = sum(
+            await asyncio.gather(*(each.turn(order.prompt) for each in conversations))
+        )
     watch.read(report)
-    await close_all(talks)
+    await close_all(conversations)
     return report
 
 
 async def measure_connect(order: Order, open_one: Open) -> Report:
-    """Opening a session until it can be spoken to, one after the other; closing is not counted."""
+    """Measure opening sessions, one after the other, without closing them."""
     report = Report(items=order.count)
     for number in range(order.count + 1):
         watch = Stopwatch()
         async with asyncio.timeout(SETTING_UP):
-            talk = await open_one(order, asyncio.Event())
+            conversation = await open_one(order, asyncio.Event())
         if number:
             watch.read(report)
-        await close_all([talk])
+        await close_all([conversation])
     return report
 
 
 async def measure_idle(order: Order, open_one: Open) -> Report:
-    """Memory of sessions that are open, have had one small turn each, and wait."""
+    """Measure the memory of open sessions that are idle after one small turn."""
     first = await open_one(order, asyncio.Event())
     await first.turn(order.warm_prompt)
     before = resident()
-    talks = await open_many(order, open_one)
-    for each in talks:
+    conversations = await open_many(order, open_one)
+    for each in conversations:
         await each.turn(order.warm_prompt)
     report = Report(items=order.sessions, held=(resident() - before) / order.sessions)
     report.beside = sum(map(proportional, helpers(order))) / (order.sessions + 1)
-    await close_all([first, *talks])
+    await close_all([first, *conversations])
     return report
 
 
 async def measure_backlog(order: Order, open_one: Open) -> Report:
-    """From the prompt to the question behind messages that nobody reads."""
+    """Measure from the prompt to a request that follows unread messages."""
     report, asked = Report(items=order.count), asyncio.Event()
-    talk = await open_one(order, asked)
-    await talk.turn("bench assistant 10 100 1")
+    conversation = await open_one(order, asked)
+    await conversation.turn("bench assistant 10 100 1")
     watch = Stopwatch()
-    await talk.send(order.prompt)
+    await conversation.send(order.prompt)
     try:
         async with asyncio.timeout(order.patience):
             await asked.wait()
     except TimeoutError:
         report.note = "never"
     watch.read(report)
-    await close_all([talk])
+    await close_all([conversation])
     return report
 
 
-async def measure_revival(order: Order, open_one: Open) -> Report:
-    """From the CLI's death until another stands in its place, which then does a turn."""
+async def measure_restart(order: Order, open_one: Open) -> Report:
+    """Measure from killing the CLI until the session has restarted it."""
     report = Report(items=order.count)
-    talk = await open_one(order, asyncio.Event())
-    await talk.turn(order.warm_prompt)
+    conversation = await open_one(order, asyncio.Event())
+    await conversation.turn(order.warm_prompt)
     for _ in range(order.count):
         watch = Stopwatch()
         async with asyncio.timeout(SETTING_UP):
-            await talk.revive()
+            await conversation.restart()
         watch.read(report)
-        await talk.turn(order.warm_prompt)
-    await close_all([talk])
+        await conversation.turn(order.warm_prompt)
+    await close_all([conversation])
     return report
 
 
@@ -213,32 +215,32 @@ SHAPES = {
     "connect": measure_connect,
     "idle": measure_idle,
     "backlog": measure_backlog,
-    "revival": measure_revival,
+    "restart": measure_restart,
 }
 
 
 async def open_many(order: Order, open_one: Open) -> list[Conversation]:
-    """All sessions of the order, a few at a time."""
-    talks: list[Conversation] = []
+    """Open all sessions of the order, a few at a time."""
+    conversations: list[Conversation] = []
     async with asyncio.timeout(SETTING_UP):
-        while missing := min(OPENED_AT_ONCE, order.sessions - len(talks)):
+        while missing := min(OPENED_AT_ONCE, order.sessions - len(conversations)):
             opening = (open_one(order, asyncio.Event()) for _ in range(missing))
-            talks += await asyncio.gather(*opening)
-    return talks
+            conversations += await asyncio.gather(*opening)
+    return conversations
 
 
-async def close_all(talks: list[Conversation]) -> None:
-    """End them all; one that hangs is not waited for."""
+async def close_all(conversations: list[Conversation]) -> None:
+    """Close all conversations, for at most `CLOSING` seconds."""
     try:
         async with asyncio.timeout(CLOSING):
-            for each in talks:
+            for each in conversations:
                 await each.close()
     except TimeoutError:
         sys.stderr.write("closing took too long\n")
 
 
 def resident() -> int:
-    """Bytes of memory that this process holds now, without what is only waiting to be freed."""
+    """Return the resident memory of this process in bytes, after a garbage collection."""
     gc.collect()
     try:
         return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * PAGE
@@ -247,7 +249,7 @@ def resident() -> int:
 
 
 def helpers(order: Order) -> list[int]:
-    """The processes below this one that are not the CLI."""
+    """Return the pids of all descendants that are not the CLI."""
     found, left = list[int](), [os.getpid()]
     while left:
         pid = left.pop()
@@ -259,7 +261,7 @@ def helpers(order: Order) -> list[int]:
 
 
 def is_cli(pid: int, program: str) -> bool:
-    """Whether a process is the stand-in itself."""
+    """Return whether a process is the stand-in CLI."""
     try:
         return Path(f"/proc/{pid}/exe").readlink() == Path(program).resolve()
     except OSError:
@@ -267,7 +269,7 @@ def is_cli(pid: int, program: str) -> bool:
 
 
 def proportional(pid: int) -> int:
-    """Bytes of memory of another process, what it shares counted in part."""
+    """Return the proportional set size of a process, in bytes."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""The official Python SDK, by its public names only."""
+"""The official Python SDK, used through its public names only."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Official:
         self._client = client
 
     async def turn(self, prompt: str) -> int:
-        """Send, and look at the text of every message to the end."""
+        """Send a prompt and read the text of every message up to the result."""
         await self._client.query(prompt)
         weight = 0
         async for message in self._client.receive_response():
@@ -44,15 +44,15 @@ class Official:
         return weight
 
     async def send(self, prompt: str) -> None:
-        """Send and read nothing."""
+        """Send a prompt and read nothing."""
         await self._client.query(prompt)
 
-    async def revive(self) -> None:
-        """Not to be had."""
+    async def restart(self) -> None:
+        """Raise: this SDK does not restart a CLI."""
         raise NotImplementedError
 
     async def close(self) -> None:
-        """End it."""
+        """Disconnect."""
         await self._client.disconnect()
 
 
@@ -63,12 +63,12 @@ async def add(given: dict[str, Any]) -> dict[str, Any]:
 
 
 async def on_tool(*_: Any) -> Any:
-    """Have no opinion."""
+    """Return no decision."""
     return {}
 
 
 async def open_official(order: Order, asked: asyncio.Event) -> Official:
-    """A client on the stand-in with what the order needs, and nothing else."""
+    """Connect a client to the stand-in, with only the options that the order needs."""
 
     async def can_use_tool(*_: Any) -> PermissionResultAllow:
         asked.set()

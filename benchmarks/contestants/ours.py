@@ -19,17 +19,17 @@ from steersman.messages import Assistant, Result, StreamEvent, TextBlock
 
 
 class Ours:
-    """One session; how it is read is the order's business."""
+    """One session, read in the way that the order selects."""
 
     def __init__(self, session: Session, reading: str, journal: Path | None) -> None:
         self._session = session
         self.journal = journal
-        """The file that it is written to, which goes with the session."""
+        """The journal's file, removed when the session is closed; None if there is none."""
         readings = {"typed": read_typed, "raw": read_raw, "text": read_text}
         self._read: Callable[[Turn], Awaitable[int]] = readings[reading]
 
     async def turn(self, prompt: str) -> int:
-        """Send and read to the end."""
+        """Send a prompt and read up to the result."""
         turn = await self._session.send(prompt)
         weight = await self._read(turn)
         result = await turn
@@ -37,11 +37,11 @@ class Ours:
         return weight
 
     async def send(self, prompt: str) -> None:
-        """Send and read nothing."""
+        """Send a prompt and read nothing."""
         await self._session.send(prompt)
 
-    async def revive(self) -> None:
-        """Kill the CLI and wait until the session rests again, with the next one."""
+    async def restart(self) -> None:
+        """Kill the CLI and wait until the session is idle again, with a new one."""
         before, is_lost = self._session.last_seq, False
         assert self._session.pid is not None
         os.kill(self._session.pid, signal.SIGKILL)
@@ -52,14 +52,14 @@ class Ours:
                 break
 
     async def close(self) -> None:
-        """End it."""
+        """Close the session and remove its journal."""
         await self._session.aclose()
         if self.journal:
             shutil.rmtree(self.journal.parent)
 
 
 async def read_typed(turn: Turn) -> int:
-    """Look at the text of every message."""
+    """Read the text of every message."""
     weight = 0
     async for message in turn:
         if isinstance(message, StreamEvent):
@@ -72,7 +72,7 @@ async def read_typed(turn: Turn) -> int:
 
 
 async def read_raw(turn: Turn) -> int:
-    """Pass the lines on as they came."""
+    """Read the lines as the CLI wrote them."""
     weight = 0
     async for line in turn.raw():
         weight += len(line)
@@ -80,10 +80,10 @@ async def read_raw(turn: Turn) -> int:
 
 
 async def read_text(turn: Turn) -> int:
-    """The text alone, as it is written."""
+    """Read only the text, as it is streamed."""
     weight = 0
-    async for piece in turn.text():
-        weight += len(piece)
+    async for chunk in turn.text():
+        weight += len(chunk)
     return weight
 
 
@@ -94,11 +94,11 @@ async def add(a: float, b: float) -> float:
 
 
 async def on_tool(_event: PreToolUse) -> None:
-    """Have no opinion."""
+    """Return no decision."""
 
 
 async def open_ours(order: Order, asked: asyncio.Event) -> Ours:
-    """A session on the stand-in with what the order needs, and nothing else."""
+    """Start a session on the stand-in, with only the options that the order needs."""
 
     async def can_use_tool(*_: Any) -> Allow:
         asked.set()

@@ -1,4 +1,4 @@
-// The official TypeScript SDK, by its public names only; the same orders and reports as measuring.py.
+// The official TypeScript SDK, used through its public names only. Orders and reports are those of measuring.py.
 
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
@@ -16,7 +16,7 @@ const report = { cpu: 0, wall: 0, items: order.count * order.sessions, peak: 0, 
 const prompt = `bench ${order.kind} ${order.count} ${order.size} ${order.window}`;
 const warmPrompt = `bench ${order.kind} ${order.warm} ${Math.min(order.size, 65536)} ${Math.min(order.window, order.warm)}`;
 
-const asks = (question) => order.kind === question || order.kind === "mixed";
+const asks = (request) => order.kind === request || order.kind === "mixed";
 
 class Conversation {
   constructor() {

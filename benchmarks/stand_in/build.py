@@ -1,4 +1,4 @@
-"""The stand-in CLI as a program to run: compiled where there is a compiler, else in Python."""
+"""Builds the stand-in CLI: compiled if there is a compiler, else in Python."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["MADE", "is_compiled", "stand_in"]
 
 HERE = Path(__file__).parent
 MADE = HERE.parents[1] / ".bench_cache"
-"""Whatever is made here; ignored by git."""
+"""Directory of built files; ignored by git."""
 
 
 def stand_in(*, compiled: bool | None = None) -> Path:
-    """The program's path. With `compiled=None` the faster one that this machine can have."""
+    """Return the path of the program. `compiled=None` chooses the faster one available."""
     MADE.mkdir(exist_ok=True)
     compiler = shutil.which("cc")
     if compiled is None:
@@ -31,13 +31,13 @@ def is_compiled(program: Path) -> bool:
 
 
 def _compile(compiler: str) -> Path:
-    source, program, words = HERE / "stand_in.c", MADE / "stand_in", HERE / "frames.txt"
+    source, program, lines = HERE / "stand_in.c", MADE / "stand_in", HERE / "frames.txt"
     newest = max(each.stat().st_mtime for each in (source, Path(__file__)))
-    # One that was made in another copy of the repository reads its words from there.
-    is_ours = program.exists() and os.fsencode(words) in program.read_bytes()
+    # A program that was built in another checkout reads the frames of that checkout.
+    is_ours = program.exists() and os.fsencode(lines) in program.read_bytes()
     if is_ours and program.stat().st_mtime >= newest:
         return program
-    frames = f'-DFRAMES="{words}"'
+    frames = f'-DFRAMES="{lines}"'
     draft = _draft(program)
     subprocess.run(  # noqa: S603 - our own source
         [compiler, "-O2", "-Wall", "-Wextra", frames, "-o", str(draft), str(source)], check=True
@@ -48,12 +48,12 @@ def _compile(compiler: str) -> Path:
 def _script() -> Path:
     program = MADE / "stand_in.sh"
     draft = _draft(program)
-    words = shlex.join([sys.executable, str(HERE / "stand_in.py")])
-    draft.write_text(f'#!/bin/sh\nexec {words} "$@"\n', encoding="utf-8")
+    command = shlex.join([sys.executable, str(HERE / "stand_in.py")])
+    draft.write_text(f'#!/bin/sh\nexec {command} "$@"\n', encoding="utf-8")
     draft.chmod(0o755)
     return draft.replace(program)
 
 
 def _draft(program: Path) -> Path:
-    """Where a program is made before it is put in its place: another process may run it now."""
+    """Return where to build a program before moving it: another process may be running it."""
     return program.with_name(f"{program.name}.{os.getpid()}")

@@ -1,13 +1,13 @@
-/* A CLI that only talks, as fast as pipes allow.
+/* A stand-in for the CLI that writes as fast as pipes allow.
  *
- * Says what the stock CLI says (frames.txt has its words), as much of it as the prompt asks for:
+ * Writes lines of the stock CLI (from frames.txt), as many as the prompt asks for:
  *
  *     bench KIND COUNT SIZE WINDOW
  *
  * KIND is partial, assistant, permission, hook, tool, mixed (those three in turn), or backlog: COUNT
- * messages that nobody may be reading, with a permission behind them. SIZE is the length of each text, WINDOW how many questions
- * may be open at once. Exits with status 3 when an answer is not what was asked for.
- * stand_in.py does the same, byte for byte, where there is no compiler.
+ * messages, then a permission request. SIZE is the length of each text, WINDOW how many requests may
+ * be open at once. Exits with status 3 after a wrong answer.
+ * stand_in.py writes the same bytes, for machines without a compiler.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -34,13 +34,13 @@ static size_t frame_count;
 static char session[64] = "00000000-0000-4000-8000-0000000000aa";
 static char prompt_uuid[64], request_id[128], hook[64], server[64], *text, *named;
 static unsigned long uuids, number;
-static int tells_states, replays, has_server, is_ready, must_run, at_end;
+static int reports_states, replays, has_server, is_ready, must_run, at_end;
 
-static struct { char kind[16]; long count, size, window, said, answered; int running; } job;
+static struct { char kind[16]; long count, size, window, sent, answered; int running; } job;
 
-enum { PERMISSION, HOOK, TOOL, QUESTIONS };
-static const char *const questions[] = {"permission", "hook", "tool"};
-static long open_questions[QUESTIONS];
+enum { PERMISSION, HOOK, TOOL, REQUESTS };
+static const char *const requests[] = {"permission", "hook", "tool"};
+static long open_requests[REQUESTS];
 
 /* Buffers */
 
@@ -62,7 +62,7 @@ static void put(const char *data, size_t size) {
     out.end += size;
 }
 
-static void put_word(const char *word) { put(word, strlen(word)); }
+static void put_text(const char *value) { put(value, strlen(value)); }
 
 static void put_number(unsigned long value) {
     char digits[24];
@@ -104,52 +104,52 @@ static void fill(const char *template) {
         put(template, (size_t)(at - template));
         switch (at[1]) {
             case 'U': put_uuid(++uuids); break;
-            case 'S': put_word(session); break;
+            case 'S': put_text(session); break;
             case 'I': put_number(number); break;
-            case 'X': put_word(text); break;
-            case 'P': put_word(prompt_uuid); break;
-            case 'H': put_word(hook); break;
-            case 'M': put_word(server); break;
-            case 'R': put_word(request_id); break;
+            case 'X': put_text(text); break;
+            case 'P': put_text(prompt_uuid); break;
+            case 'H': put_text(hook); break;
+            case 'M': put_text(server); break;
+            case 'R': put_text(request_id); break;
             case 'N': if (*prompt_uuid) fill(named); break;
             default: put(at, 2);
         }
     }
-    put_word(template);
+    put_text(template);
 }
 
-static void say(const char *name) { fill(frame(name)); put("\n", 1); }
+static void write_frame(const char *name) { fill(frame(name)); put("\n", 1); }
 
 /* One turn */
 
 static void begin(void) {
     must_run = 0;
     job.running = 1;
-    job.said = job.answered = 0;
+    job.sent = job.answered = 0;
     number = 1;
     free(text);
     text = malloc((size_t)job.size + 1);
     memset(text, 'x', (size_t)job.size);
     text[job.size] = 0;
-    if (*prompt_uuid) { say("queued"); say("started"); }
-    if (tells_states) say("running");
-    say("init");
-    if (replays && *prompt_uuid) say("replay");
-    if (!strcmp(job.kind, "partial")) { say("message_start"); say("block_start"); }
+    if (*prompt_uuid) { write_frame("queued"); write_frame("started"); }
+    if (reports_states) write_frame("running");
+    write_frame("init");
+    if (replays && *prompt_uuid) write_frame("replay");
+    if (!strcmp(job.kind, "partial")) { write_frame("message_start"); write_frame("block_start"); }
 }
 
 static void end(void) {
     char done[64];
     if (!strcmp(job.kind, "partial")) {
-        say("assistant"); say("block_stop"); say("message_delta"); say("message_stop");
+        write_frame("assistant"); write_frame("block_stop"); write_frame("message_delta"); write_frame("message_stop");
     }
     snprintf(done, sizeof done, "done %ld", job.count);
     char *kept = text;
     text = done;
-    say("result");
+    write_frame("result");
     text = kept;
-    if (*prompt_uuid) say("completed");
-    if (tells_states) say("idle");
+    if (*prompt_uuid) write_frame("completed");
+    if (reports_states) write_frame("idle");
     job.running = 0;
 }
 
@@ -159,34 +159,34 @@ static int is_asking(void) {
     return is_kind("permission") || is_kind("hook") || is_kind("tool") || is_kind("mixed");
 }
 
-static void ask(int question) { open_questions[question]++; say(questions[question]); }
+static void ask(int request) { open_requests[request]++; write_frame(requests[request]); }
 
 static void ask_next(void) {
-    int which = (int)(job.said % QUESTIONS);
+    int which = (int)(job.sent % REQUESTS);
     if (!is_kind("mixed"))
-        for (which = PERMISSION; !is_kind(questions[which]);) which++;
+        for (which = PERMISSION; !is_kind(requests[which]);) which++;
     ask(which);
 }
 
-/* Say as much as may be said now. */
-static void go_on(void) {
+/* Write as much as possible now. */
+static void advance(void) {
     if (must_run && is_ready) begin();
     if (!job.running) return;
     int asks = is_asking(), is_partial = is_kind("partial");
-    const char *words = frame(is_partial ? "partial" : "assistant");
-    while (job.said < job.count && out.end - out.start < FULL) {
-        if (asks && job.said - job.answered >= job.window) return;
-        job.said++;
-        if (!is_partial) number = (unsigned long)job.said;
+    const char *template = frame(is_partial ? "partial" : "assistant");
+    while (job.sent < job.count && out.end - out.start < FULL) {
+        if (asks && job.sent - job.answered >= job.window) return;
+        job.sent++;
+        if (!is_partial) number = (unsigned long)job.sent;
         if (asks) ask_next();
-        else { fill(words); put("\n", 1); }
+        else { fill(template); put("\n", 1); }
     }
-    if (job.said < job.count) return;
-    if (is_kind("backlog") && job.said == job.count) { job.said++; ask(PERMISSION); }
-    if (asks ? job.answered == job.count : job.answered == job.said - job.count) end();
+    if (job.sent < job.count) return;
+    if (is_kind("backlog") && job.sent == job.count) { job.sent++; ask(PERMISSION); }
+    if (asks ? job.answered == job.count : job.answered == job.sent - job.count) end();
 }
 
-/* What the host says. Words are found by eye: nothing a host sends here has them elsewhere. */
+/* Lines from the host, matched by substrings, which is unambiguous for these hosts. */
 
 static int value_of(const char *line, const char *key, char *into, size_t room) {
     const char *at = strstr(line, key);
@@ -209,15 +209,15 @@ static void on_answer(const char *line) {
     if (strstr(line, "\"error\"")) refuse("an error for an answer", line);
     if (has_server && !is_ready) {
         static int step;
-        if (step == 0) say("mcp_initialized");
-        if (step == 1) say("mcp_list");
+        if (step == 0) write_frame("mcp_initialized");
+        if (step == 1) write_frame("mcp_list");
         is_ready = ++step == 3;
         return;
     }
-    /* The answer to a hook, which has no opinion, is empty. */
+    /* The answer to a hook is empty. */
     int answered = strstr(line, "\"allow\"") ? PERMISSION : strstr(line, "\"content\"") ? TOOL : HOOK;
-    if (!open_questions[answered]) refuse("nobody asked for this answer", line);
-    open_questions[answered]--;
+    if (!open_requests[answered]) refuse("no request is open for this answer", line);
+    open_requests[answered]--;
     job.answered++;
 }
 
@@ -225,16 +225,16 @@ static void on_request(const char *line) {
     char subtype[32], given[64];
     value_of(line, "\"request_id\"", request_id, sizeof request_id);
     value_of(line, "\"subtype\"", subtype, sizeof subtype);
-    if (strcmp(subtype, "initialize")) { say("success"); return; }
+    if (strcmp(subtype, "initialize")) { write_frame("success"); return; }
     value_of(line, "\"hookCallbackIds\"", hook, sizeof hook);
     if (value_of(line, "\"sdkMcpServers\"", given, sizeof given)) {
         has_server = 1;
         snprintf(server, sizeof server, "%s", given);
     }
-    /* With a manifest the CLI needs no handshake with the server. */
+    /* With a manifest the CLI needs no MCP handshake. */
     is_ready = !has_server || strstr(line, "\"sdkMcpServerManifests\"") != NULL;
-    if (!is_ready) say("mcp_initialize");
-    say("initialize");
+    if (!is_ready) write_frame("mcp_initialize");
+    write_frame("initialize");
 }
 
 static void on_line(const char *line) {
@@ -250,7 +250,7 @@ static void on_line(const char *line) {
 
 /* The pipes */
 
-static void hear(void) {
+static void receive(void) {
     reserve(&in, CHUNK + 1);
     ssize_t size = read(0, in.data + in.end, CHUNK);
     if (size <= 0) { at_end = size == 0 || errno != EINTR; return; }
@@ -263,7 +263,7 @@ static void hear(void) {
     }
 }
 
-static void speak(void) {
+static void flush(void) {
     ssize_t size = write(1, out.data + out.start, out.end - out.start);
     if (size < 0 && errno != EAGAIN && errno != EINTR) exit(0);
     if (size > 0) out.start += (size_t)size;
@@ -279,17 +279,17 @@ int main(int argc, char **argv) {
             snprintf(server, sizeof server, "bench");
         }
     }
-    tells_states = getenv("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS") || getenv("CLAUDE_CODE_SDK_READS_SESSION_STATE");
+    reports_states = getenv("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS") || getenv("CLAUDE_CODE_SDK_READS_SESSION_STATE");
     load_frames();
     named = frame("named");
     fcntl(1, F_SETFL, fcntl(1, F_GETFL) | O_NONBLOCK);
     for (;;) {
-        go_on();
-        if (out.end > out.start) speak();
+        advance();
+        if (out.end > out.start) flush();
         if (at_end && out.end == out.start) return 0;
-        int has_more = out.end > out.start || (job.running && !is_asking() && job.said < job.count);
+        int has_more = out.end > out.start || (job.running && !is_asking() && job.sent < job.count);
         struct pollfd ends[] = {{at_end ? -1 : 0, POLLIN, 0}, {has_more ? 1 : -1, POLLOUT, 0}};
         if (poll(ends, 2, -1) < 0 && errno != EINTR) return 4;
-        if (ends[0].revents) hear();
+        if (ends[0].revents) receive();
     }
 }

@@ -1,7 +1,7 @@
-"""A CLI that only talks: what `stand_in.c` does, byte for byte, where there is no compiler.
+"""A stand-in for the CLI: the same bytes as `stand_in.c`, for machines without a compiler.
 
-The words come from `frames.txt`, the orders from the prompt: `bench KIND COUNT SIZE WINDOW`.
-Runs as a program of its own and knows nothing of the SDKs that it is put before.
+The lines come from `frames.txt`; the prompt selects them: `bench KIND COUNT SIZE WINDOW`.
+Runs as a program and knows nothing of the SDKs.
 """
 
 from __future__ import annotations
@@ -16,46 +16,46 @@ from pathlib import Path
 FRAMES = Path(__file__).with_name("frames.txt")
 FULL = 256 * 1024
 CHUNK = 1024 * 1024
-QUESTIONS = ("permission", "hook", "tool")
+REQUESTS = ("permission", "hook", "tool")
 MIXED = "mixed"
-"""All of them, in turn."""
+"""A kind of turn with all kinds of requests in alternation."""
 STATES = ("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS", "CLAUDE_CODE_SDK_READS_SESSION_STATE")
 HANDSHAKE = ("mcp_initialized", "mcp_list")
 BAD_ANSWER = 3
 
 
 def load_frames() -> dict[str, str]:
-    """The CLI's words, with marks where something is filled in."""
+    """Return the CLI's lines by name, with placeholders."""
     lines = FRAMES.read_text(encoding="utf-8").splitlines()
     return dict(line.split(" ", 1) for line in lines)
 
 
 class StandIn:
-    """Lines of the host go in, lines of the CLI come out."""
+    """Takes lines from the host, and writes the CLI's lines to `pending`."""
 
     def __init__(self, arguments: list[str]) -> None:
         self._frames = load_frames()
         self._replays = "--replay-user-messages" in arguments
         self._has_server = any("mcpServers" in each and '"sdk"' in each for each in arguments)
-        self._tells_states = any(name in os.environ for name in STATES)
+        self._reports_states = any(name in os.environ for name in STATES)
         self._is_ready = False
         self._handshakes = 0
         self._uuids = 0
         self._order: tuple[str, int, int, int] | None = None
         self._turn: Iterator[None] | None = None
         self._answered = 0
-        self._open: dict[str, int] = dict.fromkeys(QUESTIONS, 0)
+        self._open: dict[str, int] = dict.fromkeys(REQUESTS, 0)
         ids = [each.partition("=")[2] for each in arguments if each.startswith("--session-id=")]
         self._marks = {
             "S": ids[0] if ids else "00000000-0000-4000-8000-0000000000aa",
             "M": "bench" if self._has_server else "",
             **dict.fromkeys("IXPHRN", ""),
         }
-        self.said: list[bytes] = []
+        self.pending: list[bytes] = []
         self.weight = 0
 
-    def go_on(self) -> None:
-        """Say as much as may be said now."""
+    def advance(self) -> None:
+        """Write as much as possible now."""
         if self._turn is None and self._order is not None and self._is_ready:
             order, self._order = self._order, None
             self._turn = self._run(*order)
@@ -64,22 +64,22 @@ class StandIn:
 
     @property
     def is_busy(self) -> bool:
-        """Whether there is more to say without an answer."""
+        """Whether a turn is running."""
         return self._turn is not None
 
     def _run(self, kind: str, count: int, size: int, window: int) -> Iterator[None]:
-        """One turn; stops wherever the host, or the pipe, must do something first."""
-        self._answered, asks = 0, kind in (*QUESTIONS, MIXED)
+        """Run one turn. Yields while the host must answer or the pipe is full."""
+        self._answered, asks = 0, kind in (*REQUESTS, MIXED)
         self._marks.update(I="1", X="x" * size)
         self._begin(kind)
-        for said in range(1, count + 1):
-            while self.weight >= FULL or (asks and said - 1 - self._answered >= window):
+        for number in range(1, count + 1):
+            while self.weight >= FULL or (asks and number - 1 - self._answered >= window):
                 yield
             if kind != "partial":
-                self._marks["I"] = str(said)
-            self._tell(QUESTIONS[said % len(QUESTIONS)] if kind == MIXED else kind)
+                self._marks["I"] = str(number)
+            self._write_item(REQUESTS[number % len(REQUESTS)] if kind == MIXED else kind)
         if kind == "backlog":
-            self._tell("permission")
+            self._write_item("permission")
         while self._answered < {"backlog": 1}.get(kind, count if asks else 0):
             yield
         self._end(kind, count)
@@ -87,29 +87,29 @@ class StandIn:
     def _begin(self, kind: str) -> None:
         named = bool(self._marks["P"])
         self._marks["N"] = self._fill("named") if named else ""
-        self._say(*(["queued", "started"] if named else []))
-        self._say(*(["running"] if self._tells_states else []), "init")
-        self._say(*(["replay"] if self._replays and named else []))
-        self._say(*(["message_start", "block_start"] if kind == "partial" else []))
+        self._write(*(["queued", "started"] if named else []))
+        self._write(*(["running"] if self._reports_states else []), "init")
+        self._write(*(["replay"] if self._replays and named else []))
+        self._write(*(["message_start", "block_start"] if kind == "partial" else []))
 
     def _end(self, kind: str, count: int) -> None:
         if kind == "partial":
-            self._say("assistant", "block_stop", "message_delta", "message_stop")
+            self._write("assistant", "block_stop", "message_delta", "message_stop")
         self._marks["X"] = f"done {count}"
-        self._say("result")
-        self._say(*(["completed"] if self._marks["P"] else []))
-        self._say(*(["idle"] if self._tells_states else []))
+        self._write("result")
+        self._write(*(["completed"] if self._marks["P"] else []))
+        self._write(*(["idle"] if self._reports_states else []))
 
-    def _tell(self, kind: str) -> None:
-        """Say one item; an answer to it may come if it is a question."""
+    def _write_item(self, kind: str) -> None:
+        """Write one item, and count it as open if it is a request."""
         if kind in self._open:
             self._open[kind] += 1
-        self._say("assistant" if kind == "backlog" else kind)
+        self._write("assistant" if kind == "backlog" else kind)
 
-    def _say(self, *names: str) -> None:
+    def _write(self, *names: str) -> None:
         for name in names:
             line = self._fill(name).encode() + b"\n"
-            self.said.append(line)
+            self.pending.append(line)
             self.weight += len(line)
 
     def _fill(self, name: str) -> str:
@@ -121,10 +121,10 @@ class StandIn:
         self._uuids += 1
         return f"00000000-0000-4000-8000-{self._uuids:012x}"
 
-    # What the host says. Words are found by eye: nothing a host sends here has them elsewhere.
+    # Lines from the host are matched by substrings, which is unambiguous for these hosts.
 
-    def hear(self, line: str) -> None:
-        """Take one line of the host's."""
+    def receive(self, line: str) -> None:
+        """Handle one line from the host."""
         if '"control_response"' in line:
             self._on_answer(line)
         elif '"control_request"' in line:
@@ -136,45 +136,45 @@ class StandIn:
     def _on_request(self, line: str) -> None:
         self._marks["R"] = value_of(line, "request_id")
         if value_of(line, "subtype") != "initialize":
-            self._say("success")
+            self._write("success")
             return
         self._marks["H"] = value_of(line, "hookCallbackIds")
         if server := value_of(line, "sdkMcpServers"):
             self._has_server, self._marks["M"] = True, server
-        # With a manifest the CLI needs no handshake with the server.
+        # With a manifest the CLI needs no MCP handshake.
         self._is_ready = not self._has_server or '"sdkMcpServerManifests"' in line
-        self._say(*([] if self._is_ready else ["mcp_initialize"]), "initialize")
+        self._write(*([] if self._is_ready else ["mcp_initialize"]), "initialize")
 
     def _on_answer(self, line: str) -> None:
         if '"error"' in line:
             refuse("an error for an answer", line)
         if not self._is_ready:
-            self._say(*HANDSHAKE[self._handshakes : self._handshakes + 1])
+            self._write(*HANDSHAKE[self._handshakes : self._handshakes + 1])
             self._handshakes += 1
             self._is_ready = self._handshakes > len(HANDSHAKE)
             return
         answered = answered_by(line)
         if not self._open[answered]:
-            refuse("nobody asked for this answer", line)
+            refuse("no request is open for this answer", line)
         self._open[answered] -= 1
         self._answered += 1
 
 
 def answered_by(line: str) -> str:
-    """Which question an answer is for; that to a hook, which has no opinion, is empty."""
+    """Return the kind of request that an answer is for. The answer to a hook is empty."""
     if '"allow"' in line:
         return "permission"
     return "tool" if '"content"' in line else "hook"
 
 
 def value_of(line: str, key: str) -> str:
-    """The string behind a key, or the first of a list of strings."""
+    """Return the string value of a key, or the first of a list of strings."""
     found = re.search(rf'"{key}"[ :\[]*"([^"]*)"', line)
     return found[1] if found else ""
 
 
 def refuse(why: str, line: str) -> None:
-    """End: the host has not done what it was asked for."""
+    """Exit, because the host sent a wrong answer."""
     sys.stderr.write(f"stand-in: {why}: {line[:300]}\n")
     sys.exit(BAD_ANSWER)
 
@@ -184,10 +184,10 @@ def talk(stand_in: StandIn) -> None:
     os.set_blocking(1, False)
     rest, out, at_end = b"", b"", False
     while not at_end or out:
-        stand_in.go_on()
-        if stand_in.said:
-            out += b"".join(stand_in.said)
-            stand_in.said.clear()
+        stand_in.advance()
+        if stand_in.pending:
+            out += b"".join(stand_in.pending)
+            stand_in.pending.clear()
         out = out[write(out) :]
         stand_in.weight = len(out)
         ready = wait(reads=not at_end, writes=bool(out))
@@ -196,11 +196,11 @@ def talk(stand_in: StandIn) -> None:
             at_end = not chunk
             *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
-                stand_in.hear(line.decode())
+                stand_in.receive(line.decode())
 
 
 def write(out: bytes) -> int:
-    """How much of `out` the pipe took."""
+    """Write to stdout. Return how many bytes of `out` were written."""
     try:
         return os.write(1, out) if out else 0
     except BlockingIOError:
@@ -210,7 +210,7 @@ def write(out: bytes) -> int:
 
 
 def wait(*, reads: bool, writes: bool) -> set[int]:
-    """The pipes that can be used; returns at once when there is something to say."""
+    """Wait for the pipes. Return those that are ready."""
     with selectors.SelectSelector() as selector:
         if reads:
             selector.register(0, selectors.EVENT_READ)

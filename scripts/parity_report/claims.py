@@ -1,4 +1,4 @@
-"""What of ours answers to an official name, and which marks show that a test exercises it."""
+"""Which name of ours corresponds to an official one, and which marks show that it is tested."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from fnmatch import fnmatchcase
 from scripts.parity_report import ours
 from scripts.parity_report.marks import mark_of
 from scripts.parity_report.reasons import ELSEWHERE
-from steersman._wire.environment import ALWAYS, INHERITED, MARKS
-from steersman.hooks.registry import SILENT
+from steersman._launch.environment import ALWAYS, INHERITED, MARKS
+from steersman.hooks.registry import NEVER_CALLED
 from steersman.options import Options
 
 __all__ = [
@@ -34,44 +34,44 @@ class Claim:
     marks: tuple[str, ...]
 
     def shown_also_by(self, mark: str) -> Claim:
-        """The same with one mark more."""
+        """Return this claim with one more mark."""
         return Claim(self.ours, (*self.marks, mark))
 
 
 def class_claim(cls: type | None) -> Claim | None:
-    """A class, if there is one."""
+    """Return the claim for a class, if there is one."""
     if cls is None:
         return None
     return Claim(f"`{ours.dotted_name(cls)}`", (mark_of(cls), f"each:{mark_of(cls)}"))
 
 
 def event_claim(cls: type | None) -> Claim | None:
-    """A hook event, unless it is refused: a class that nobody can register is nothing to have."""
-    return None if cls in SILENT else class_claim(cls)
+    """Return the claim for a hook event, unless `Hooks.on` refuses it."""
+    return None if cls in NEVER_CALLED else class_claim(cls)
 
 
-def verb_claim(cls: type, word: str) -> Claim:
-    """A verb is exercised by its class or by the method of a session that puts it."""
-    methods = ours.methods_that_call(cls, word)
+def verb_claim(cls: type, subtype: str) -> Claim:
+    """Return the claim for a verb, shown by its class or by the session method that sends it."""
+    methods = ours.methods_that_call(cls, subtype)
     names = [ours.dotted_name(cls), *(f"steersman.Session.{each}" for each in methods)]
     marks = (mark_of(cls), f"each:{mark_of(cls)}", *(f".{each}" for each in methods))
     return Claim(", ".join(f"`{each}`" for each in names), marks)
 
 
 def member_claim(owner: type, name: str) -> Claim:
-    """An option, or a method or property of something."""
+    """Return the claim for an option, a method or a property."""
     dotted = f"{ours.dotted_name(owner)}.{name}"
     return Claim(f"`{dotted}`", (f"option:{name}" if owner is Options else f".{name}",))
 
 
 def public_claim(*names: str) -> Claim | None:
-    """The public class or function of the first of `names` that is one."""
+    """Return the claim for the first of `names` that is a public class or function."""
     found = [each for name in names for each in ours.public().get(name, [])]
     return Claim(f"`{ours.dotted_name(found[0])}`", (mark_of(found[0]),)) if found else None
 
 
 def resolved_claim(dotted: str) -> Claim | None:
-    """What stands at `dotted`, which may be a field or a property."""
+    """Return the claim for a dotted name, which may be a field or a property."""
     owner_name, _, name = dotted.rpartition(".")
     try:
         owner, thing = pkgutil.resolve_name(owner_name), pkgutil.resolve_name(dotted)
@@ -84,9 +84,9 @@ def resolved_claim(dotted: str) -> Claim | None:
     return Claim(f"`{dotted}`", (mark_of(thing),))
 
 
-def elsewhere_claim(key: str, word: str) -> Claim | None:
-    """What the hand-kept table names instead."""
-    found = ELSEWHERE.get(key, {}).get(word)
+def elsewhere_claim(section: str, key: str) -> Claim | None:
+    """Return the claim for the replacement in the hand-kept table."""
+    found = ELSEWHERE.get(section, {}).get(key)
     claim = None if found is None else resolved_claim(found.ours)
     if found is None or claim is None:
         return None
@@ -96,13 +96,13 @@ def elsewhere_claim(key: str, word: str) -> Claim | None:
 
 
 def variable_claim(name: str) -> Claim | None:
-    """What happens to an environment variable."""
+    """Return the claim for what happens to an environment variable."""
     marks = (f"text:{name}", f"option:{name}")
-    home = "name:steersman._wire.environment."
+    home = "name:steersman._launch.environment."
     if name in ALWAYS:
         return Claim("always set", (*marks, f"{home}ALWAYS"))
     if name in MARKS:
         return Claim("never passed on", (*marks, f"{home}MARKS"))
     if any(fnmatchcase(name, pattern) for pattern in INHERITED):
         return Claim("passed on", marks)
-    return Claim("set where it is needed", marks) if name in ours.texts_in_source() else None
+    return Claim("set when needed", marks) if name in ours.texts_in_source() else None

@@ -1,4 +1,4 @@
-"""`python scripts/parity.py`: reads the checkout, writes the page, says what is wrong."""
+"""`python scripts/parity.py`: reads the checkout, writes the page, reports faults."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ CATALOGUE = ROOT / "tests" / "samples" / "parity.json"
 
 
 def main(arguments: Sequence[str], made: Sequence[Section] | None = None) -> int:
-    """Write the page, or check it; the exit status says whether all is well.
+    """Write the page, or check it. Return the exit status: 0 if there is no fault.
 
-    The page is of this checkout, or of the sections that were `made` before.
+    The page describes this checkout, unless `made` has other sections.
     """
     parser = argparse.ArgumentParser(description="Write docs/parity.md, or check it.")
-    parser.add_argument("--check", action="store_true", help="write nothing; fail when stale")
-    parser.add_argument("--page", type=Path, default=PAGE, help="another place for the page")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; fail if the page is stale"
+    )
+    parser.add_argument("--page", type=Path, default=PAGE, help="path of the page")
     given = parser.parse_args(arguments)
     found = report() if made is None else made
     wrong = faults(found)
@@ -39,18 +41,18 @@ def main(arguments: Sequence[str], made: Sequence[Section] | None = None) -> int
 
 
 def report() -> list[Section]:
-    """Every section, from the checkout that this file stands in."""
+    """Return all sections for this checkout."""
     return sections(catalogue(), Evidence(sources()))
 
 
 def sources() -> dict[str, str]:
-    """The tests, by their paths."""
+    """Return the sources of the tests, by path."""
     paths = sorted((ROOT / "tests").rglob("*.py"))
     return {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in paths}
 
 
 def catalogue() -> Catalogue:
-    """What both official SDKs declare."""
+    """Return what both official SDKs declare."""
     found: Catalogue = json.loads(CATALOGUE.read_text(encoding="utf-8"))
     return found
 

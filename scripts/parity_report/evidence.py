@@ -1,6 +1,6 @@
 """Which test exercises what, read from the sources of the tests.
 
-Sources go in; asked for marks (see `marks`), it names the test that shows them best. A test touches
+Takes sources and returns, for marks (see `marks`), the test that shows them best. A test touches
 what its code touches, and what its fixtures, helpers and tables touch.
 """
 
@@ -10,7 +10,6 @@ import ast
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from scripts.parity_report.marks import (
     TAKE_OPTIONS,
@@ -23,7 +22,9 @@ from scripts.parity_report.marks import (
 __all__ = ["Evidence", "Test"]
 
 ONLY_CHECKED = "tests/options/"
-"""That a value is accepted or refused does not show what an option does."""
+"""Tests that only check values of options do not show what an option does."""
+
+Rank = tuple[bool, bool, bool, int, bool, str, int]
 
 Spot = tuple[str, str]
 """The path of a module and a name that it defines."""
@@ -44,14 +45,18 @@ class Test:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Every test with its marks; `sources` are texts by path from the root of the repository."""
+    """Every test with its marks. `sources` are texts by path from the root of the repository."""
 
     sources: Mapping[str, str]
 
     def best(
         self, marks: Iterable[str], near: str = "", *, may_be_live: bool = True
     ) -> Test | None:
-        """The test that shows best: on the real CLI, named by hand, by itself, or in `near`."""
+        """Return the best test for any of `marks`.
+
+        Tests on the stock CLI come first, then tests named by hand, tests that touch the mark
+        directly, and tests below `near`.
+        """
         found = [
             (mark, is_direct, test)
             for mark in marks
@@ -59,12 +64,12 @@ class Evidence:
             if may_be_live or not test.is_live
         ]
 
-        def rank(each: tuple[str, bool, Test]) -> tuple[Any, ...]:
+        def rank(each: tuple[str, bool, Test]) -> Rank:
             mark, is_direct, test = each
             own = self._marks((test.path, test.name))
-            # An option that is refused may never have reached a CLI.
+            # An option in a test with `raises` may never have reached a CLI.
             is_bad = mark.startswith("option:") and ".raises" in own
-            # A test that is run for each row of a table does more than one that looks at it.
+            # A test that runs for each row of a table shows more than one that reads the table.
             distance = 0 if is_direct else 1 if ".parametrize" in own else 2
             is_far = not test.path.startswith(near)
             is_found = not mark.startswith("test:")
@@ -85,11 +90,11 @@ class Evidence:
                 own = self._marks((module.path, function.name))
                 found[f"test:{test}"] = [(True, test)]
                 for mark in self._reached((module.path, function.name)):
-                    found.setdefault(_told(mark, test), []).append((mark in own, test))
+                    found.setdefault(_effective(mark, test), []).append((mark in own, test))
         return found
 
     def _reached(self, start: Spot) -> set[str]:
-        """The marks of a definition and of all that it uses from the tests."""
+        """Return the marks of a definition and of everything in the tests that it uses."""
         seen, waiting = {start}, [start]
         while waiting:
             spot = waiting.pop()
@@ -112,7 +117,7 @@ class Evidence:
         return {}
 
     def _home(self, module: Module, name: str) -> Spot | None:
-        """Where the tests define `name`: here, where it is imported from, or in a conftest."""
+        """Return where the tests define `name`: this module, an imported one, or a conftest."""
         if name in module.defined:
             return module.path, name
         dotted, _, last = module.imports.get(name, "").rpartition(".")
@@ -142,17 +147,17 @@ class Evidence:
 
     @cached_property
     def _takers(self) -> frozenset[str]:
-        """Functions of the tests that pass options on."""
+        """Functions that take options, including functions of the tests."""
         trees = [each.tree for each in self._modules.values()]
         return TAKE_OPTIONS | {
             each.name for tree in trees for each in ast.walk(tree) if passes_options_on(each)
         }
 
 
-def _told(mark: str, test: Test) -> str:
-    """What a mark is worth in this test.
+def _effective(mark: str, test: Test) -> str:
+    """Return the mark that this test may count for; empty for none.
 
-    On the real CLI, a test that goes through a table of ours may meet only some of it.
+    On the stock CLI, a test that iterates over a table of ours may reach only some of its rows.
     """
     if mark.startswith("each:") and test.is_live:
         return f"live {mark}"

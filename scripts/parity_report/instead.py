@@ -1,4 +1,4 @@
-"""What is said of a thing that we do not have under its official name: ours instead, or why not."""
+"""Entries for things that are not here under their official names: a replacement, or a reason."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ KINDS = (
     "later issue: ",
     "not declared: ",
     "kept as data: ",
-    "otherwise here: ",
+    "done differently: ",
 )
-"""How every reason begins."""
+"""The beginnings of all reasons."""
 
 STORES = "later issue: session functions and stores"
-COMPAT = "later issue: the official names, in a module of their own"
-WARM = "later issue: many sessions, and processes kept warm"
+COMPAT = "later issue: a module with the official names"
+WARM = "later issue: many sessions, and prestarted processes"
 TRACES = "later issue: traces"
 
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """What we have instead: a dotted name of ours, and what shows it."""
+    """A replacement: a dotted name of ours, and the marks that show it."""
 
     ours: str
     marks: tuple[str, ...] = ()
-    """Marks that show it, in the place of its own."""
+    """Marks to use instead of those of `ours`."""
     by: str = ""
-    """A dotted name of ours that gives or takes it: whatever exercises that shows this too."""
+    """A dotted name of ours that returns or takes `ours`. A test of it counts too."""

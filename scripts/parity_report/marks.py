@@ -1,15 +1,15 @@
 """What the code of the tests touches, one file at a time.
 
-Syntax goes in, marks come out. A mark is a word for something that code touches:
+Turns syntax into marks. A mark is a string for something that code touches:
 
-    steersman.messages.system.Status    a class or function of ours, whatever it was imported as
-    each:steersman.messages.User        the same as one of a table or union that is gone through
-    name:steersman._wire.launch.ROWS    anything of ours, by the path it was imported from
-    option:max_turns                    an option, given to something that takes options
-    table option:max_turns              an option that a table names, for whoever unpacks it
+    steersman.messages.system.Status    a class or function of ours, under any imported name
+    each:steersman.messages.User        a member of a table or union that is iterated over
+    name:steersman._launch.plan.ROWS    anything of ours, by the path it was imported from
+    option:max_turns                    an option, passed to something that takes options
+    table option:max_turns              an option in a table, which counts if the table is unpacked
     .set_model                          an attribute of anything
-    text:system/status                  a text that stands in the code
-    test:tests/live/test_x.py::test_y   the test itself, for who names it by hand
+    text:system/status                  a string literal
+    test:tests/live/test_x.py::test_y   the test itself, for entries that name it by hand
 
 Comments, docstrings and annotations touch nothing.
 """
@@ -39,13 +39,13 @@ __all__ = [
 ]
 
 NO_EVIDENCE = ("tests/house/", "tests/samples/")
-"""Rules that look at everything, and samples, exercise nothing."""
+"""Folders whose tests do not count: rules that read everything, and samples."""
 
 OPTIONS = frozenset(each.name for each in dataclasses.fields(Options))
 TAKE_OPTIONS = frozenset({"Agent", "Options", "query", "replace", "run", "session", "start"})
-GO_THROUGH = frozenset({"get_args", "items", "list", "parametrize", "sorted", "values"})
+ITERATING = frozenset({"get_args", "items", "list", "parametrize", "sorted", "values"})
 UNPACKS = "unpacks options"
-"""The mark of code that gives a mapping to something that takes options."""
+"""The mark of code that unpacks a mapping into something that takes options."""
 
 NOT_RUN = frozenset({"skip", "xfail"})
 VARIABLE = re.compile(r"\b[A-Z][A-Z0-9_]{2,}\b")
@@ -60,7 +60,7 @@ class Module:
     path: str
     tree: ast.Module
     imports: dict[str, str] = field(init=False, default_factory=dict[str, str])
-    """What each imported name stands for."""
+    """The dotted name of each imported name."""
     defined: dict[str, list[ast.stmt]] = field(
         init=False, default_factory=dict[str, list[ast.stmt]]
     )
@@ -74,7 +74,7 @@ class Module:
                 self.defined.setdefault(name, []).append(statement)
 
     def tests(self) -> Iterator[Function]:
-        """What pytest would run and count."""
+        """Yield the test functions that pytest runs."""
         if self.path.startswith(NO_EVIDENCE):
             return
         functions = (each for each in self.tree.body if isinstance(each, Function))
@@ -84,7 +84,7 @@ class Module:
                 yield each
 
     def is_live(self, function: Function) -> bool:
-        """Whether it runs the stock CLI."""
+        """Return whether a test runs the stock CLI."""
         everywhere = [
             each.value
             for each in self.defined.get("pytestmark", [])
@@ -94,7 +94,7 @@ class Module:
         return is_marked or self.path.startswith("tests/live/")
 
     def marks(self, statement: ast.stmt, takers: frozenset[str]) -> Iterator[str]:
-        """What the code of one definition touches itself."""
+        """Yield the marks of the code of one definition."""
         for node in _code_of(statement):
             match node:
                 case ast.Name() | ast.Attribute():
@@ -102,13 +102,13 @@ class Module:
                 case ast.Call():
                     yield from self._called(node, takers)
                 case ast.For(iter=table) | ast.comprehension(iter=table):
-                    yield from self._gone_through([table] if isinstance(table, ast.Name) else [])
+                    yield from self._iterated([table] if isinstance(table, ast.Name) else [])
                     yield from _rows_in(table)
                 case ast.Assign(value=table) | ast.AnnAssign(value=ast.expr() as table):
                     yield from _rows_in(table)
                 case ast.Constant(value=str() as text):
                     yield f"text:{text}"
-                    yield from (f"text:{word}" for word in VARIABLE.findall(text))
+                    yield from (f"text:{name}" for name in VARIABLE.findall(text))
                 case _:
                     pass
 
@@ -130,12 +130,12 @@ class Module:
                 yield from [] if each.arg else [UNPACKS]
         if name == "parametrize":
             yield from _rows_in(node)
-        if name in GO_THROUGH:
+        if name in ITERATING:
             receiver = node.func.value if isinstance(node.func, ast.Attribute) else node
-            yield from self._gone_through([receiver, *node.args])
+            yield from self._iterated([receiver, *node.args])
 
-    def _gone_through(self, nodes: Iterable[ast.expr]) -> Iterator[str]:
-        """A test that goes through a union, or a table of classes, exercises each of them."""
+    def _iterated(self, nodes: Iterable[ast.expr]) -> Iterator[str]:
+        """Yield a mark for each class in the unions and tables that code iterates over."""
         parts = [part for node in nodes for part in ast.walk(node)]
         single = [id(part.value) for part in parts if isinstance(part, ast.Subscript)]
         for part in parts:
@@ -152,12 +152,12 @@ class Module:
 
 
 def mark_of(thing: object) -> str:
-    """The mark of a class or function, wherever it is imported from."""
+    """Return the mark of a class or function."""
     return f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', '')}"
 
 
 def union_members(union: object) -> list[type]:
-    """The classes that a union is made of."""
+    """Return the classes of a union."""
     return [each for each in get_args(union) if isinstance(each, type)]
 
 
@@ -178,7 +178,7 @@ def _marks_of_dotted(dotted: str) -> list[str]:
 
 
 def _members(thing: object) -> list[type]:
-    """The classes in a union, a mapping's values, or a sequence."""
+    """Return the classes in a union, in the values of a mapping, or in a sequence."""
     if isinstance(thing, Mapping):
         thing = tuple(cast("Mapping[object, object]", thing).values())
     if isinstance(thing, list | tuple | set | frozenset):
@@ -188,16 +188,16 @@ def _members(thing: object) -> list[type]:
 
 
 def _options_in(*tables: ast.expr) -> Iterator[str]:
-    """The options that tables name: keys of their mappings, or what their rows begin with."""
+    """Yield marks for the options in tables: keys of mappings, or first elements of rows."""
     for table in tables:
         match table:
             case ast.Dict(keys=keys, values=values):
-                words = {str(each.value) for each in keys if isinstance(each, ast.Constant)}
+                names = {str(each.value) for each in keys if isinstance(each, ast.Constant)}
                 unpacked = [each for key, each in zip(keys, values, strict=True) if key is None]
-                if words <= OPTIONS:
-                    yield from (f"option:{each}" for each in words)
+                if names <= OPTIONS:
+                    yield from (f"option:{each}" for each in names)
                 # Other keys are labels.
-                yield from _options_in(*(unpacked if words <= OPTIONS else values))
+                yield from _options_in(*(unpacked if names <= OPTIONS else values))
             case ast.List(elts=rows) | ast.Tuple(elts=rows) | ast.Set(elts=rows):
                 firsts = [row.elts[0] for row in rows if isinstance(row, ast.Tuple) and row.elts]
                 yield from _option_marks(firsts)
@@ -211,7 +211,7 @@ def _options_in(*tables: ast.expr) -> Iterator[str]:
 
 
 def _rows_in(table: ast.expr) -> Iterator[str]:
-    """The same where nothing says yet that they are given to anyone."""
+    """Yield marks for options in a table that may not be passed to anything."""
     return (f"table {mark}" for mark in _options_in(table))
 
 
@@ -222,7 +222,7 @@ def _option_marks(nodes: Iterable[ast.expr]) -> Iterator[str]:
 
 
 def passes_options_on(node: ast.AST) -> TypeGuard[Function]:
-    """Whether it, or what it makes, takes `**options`."""
+    """Return whether a function, or a function inside it, takes `**options`."""
     if not isinstance(node, Function):
         return False
     inside = [each for each in ast.walk(node) if isinstance(each, Function)]
@@ -267,7 +267,7 @@ def _last_name(node: ast.expr) -> str:
 
 
 def names_in(statement: ast.stmt) -> Iterator[str]:
-    """The names it reads, and its parameters, which may be fixtures."""
+    """Yield the names that a statement reads, and its parameters, which may be fixtures."""
     for node in _code_of(statement):
         if isinstance(node, ast.Name):
             yield node.id
@@ -276,7 +276,7 @@ def names_in(statement: ast.stmt) -> Iterator[str]:
 
 
 def _code_of(node: ast.AST) -> Iterator[ast.AST]:
-    """Every node below, in any order, but for annotations and docstrings."""
+    """Yield every node below `node`, except annotations and docstrings."""
     waiting = [node]
     while waiting:
         found = waiting.pop()

@@ -1,6 +1,6 @@
-"""What steersman has, found by looking at it.
+"""What steersman has, found by inspection.
 
-Nothing here is a list of names: a class that is added is found, one that is removed is gone.
+This module holds no list of names, so it finds classes that are added and misses removed ones.
 """
 
 from __future__ import annotations
@@ -14,17 +14,16 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from functools import cache
 from types import ModuleType
-from typing import Any
 
 import steersman
 from scripts.parity_report.marks import union_members
 from steersman import control, hooks, messages
-from steersman._wire.launch import ROWS
+from steersman._launch.plan import ROWS
 from steersman.agent import Agent, Session, Turn
 from steersman.options import Options
 
 __all__ = [
-    "PEOPLE",
+    "METHOD_OWNERS",
     "blocks",
     "dotted_name",
     "events",
@@ -41,22 +40,22 @@ __all__ = [
 ]
 
 NOT_SURFACE = ("steersman.cli", "steersman.testing")
-PEOPLE = (Session, Agent, Turn)
-"""Whose methods are verbs."""
+METHOD_OWNERS = (Session, Agent, Turn)
+"""Classes whose methods correspond to methods of the official clients."""
 
 
 def option_names() -> set[str]:
-    """Options that a caller may set and that say how they reach the CLI."""
+    """Return the options that a caller may set and that have a row in the launch table."""
     return {each.name for each in dataclasses.fields(Options)} & ROWS.keys()
 
 
 def verbs() -> dict[str, type]:
-    """Verb classes by the CLI's word."""
+    """Return the verb classes by subtype."""
     return _by_tag(_descendants(control.Verb))
 
 
 def inbound() -> dict[str, type]:
-    """Classes for what the CLI asks of us, by its word."""
+    """Return the classes of control requests from the CLI, by subtype."""
     return {
         _tag(each): each
         for each in _public_classes()
@@ -65,7 +64,7 @@ def inbound() -> dict[str, type]:
 
 
 def messages_by_kind() -> dict[str, type]:
-    """Message classes by type, or by `system/subtype`."""
+    """Return the message classes by type, or by `system/subtype`."""
     found = union_members(messages.Message)
     return {
         f"system/{_tag(each)}" if _tag_field(each) == "subtype" else _tag(each): each
@@ -75,29 +74,29 @@ def messages_by_kind() -> dict[str, type]:
 
 
 def blocks() -> dict[str, type]:
-    """Content blocks by type."""
+    """Return the content blocks by type."""
     return _by_tag(union_members(messages.Block))
 
 
 def tagged(room: str) -> dict[str, type]:
-    """Every tagged class of a room by its tag."""
+    """Return every tagged class of a package, by tag."""
     home = f"steersman.{room}."
     return _by_tag(each for each in _public_classes() if each.__module__.startswith(home))
 
 
 def events() -> dict[str, type]:
-    """Hook events by the CLI's name."""
+    """Return the hook events by the CLI's name."""
     return _by_tag(_descendants(hooks.HookEvent))
 
 
 def outputs() -> dict[str, type]:
-    """What a reply may say about its own event, by the CLI's name of that."""
+    """Return the event-specific outputs of hook replies, by the CLI's name of the event."""
     return _by_tag(_descendants(hooks.outputs.Output))
 
 
 @cache
 def public() -> dict[str, list[object]]:
-    """Classes and functions of the public modules, by name."""
+    """Return the classes and functions of the public modules, by name."""
     found: dict[str, list[object]] = {}
     for module in _public_modules():
         for name, thing in vars(module).items():
@@ -107,9 +106,9 @@ def public() -> dict[str, list[object]]:
     return found
 
 
-def dotted_name(thing: Any) -> str:
-    """The shortest public path under which `thing` can be imported."""
-    module, name = str(thing.__module__), str(thing.__qualname__)
+def dotted_name(thing: object) -> str:
+    """Return the shortest public path from which `thing` can be imported."""
+    module, name = (str(getattr(thing, each)) for each in ("__module__", "__qualname__"))
     parts = module.split(".")
     homes = (".".join(parts[:size]) for size in range(1, len(parts)))
     found = [each for each in homes if getattr(importlib.import_module(each), name, None) is thing]
@@ -117,21 +116,21 @@ def dotted_name(thing: Any) -> str:
 
 
 def field_names(cls: type) -> set[str]:
-    """The fields of a wire class, as the CLI writes them."""
+    """Return the fields of a wire class, as the CLI writes them."""
     return set(getattr(cls, "__struct_encode_fields__", ()))
 
 
-def methods_that_call(verb: type, word: str) -> list[str]:
-    """The method of a session that is named for this verb, or else those that put it."""
+def methods_that_call(verb: type, subtype: str) -> list[str]:
+    """Return the session method with the name of this verb, or else those that send it."""
     own = [name for name in dir(Session) if not name.startswith("_")]
-    if word in own:
-        return [word]
+    if subtype in own:
+        return [subtype]
     return [name for name in own if verb.__name__ in _names_in(Session, name)]
 
 
 @cache
 def texts_in_source() -> frozenset[str]:
-    """Every text in the code of the package."""
+    """Return every string literal in the code of the package."""
     texts: set[str] = set()
     for module in _modules():
         nodes = ast.walk(ast.parse(inspect.getsource(module)))
@@ -167,7 +166,7 @@ def _public_classes() -> list[type]:
     return [each for things in public().values() for each in things if isinstance(each, type)]
 
 
-def _descendants(cls: Any) -> Iterator[type]:
+def _descendants(cls: type) -> Iterator[type]:
     below: list[type] = cls.__subclasses__()
     for each in below:
         if each.__module__.startswith("steersman."):

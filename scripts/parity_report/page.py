@@ -1,4 +1,4 @@
-"""Rows to a page of Markdown. The same rows give the same page."""
+"""Renders rows as a page of Markdown. Equal rows give equal pages."""
 
 from __future__ import annotations
 
@@ -14,41 +14,42 @@ STATUSES: tuple[Status, ...] = ("live", "offline", "not", "untested", "unaccount
 INTRO = """\
 # Parity with the official SDKs
 
-What `claude-agent-sdk` for Python (0.2.182) and `@anthropic-ai/claude-agent-sdk` for TypeScript
-(0.3.325) declare, what steersman has for it, and the test that shows it. `make parity` writes this
-page from the code, from `tests/samples/parity.json` and from the sources of the tests; CI fails
-when it is stale. Do not edit it.
+This page lists what `claude-agent-sdk` for Python (0.2.182) and `@anthropic-ai/claude-agent-sdk`
+for TypeScript (0.3.325) declare, what steersman has for each of these things, and a test that shows
+it. `make parity` generates the page from the code, from `tests/samples/parity.json` and from the
+sources of the tests. CI fails if the page is stale. Do not edit it.
 
-How to read a row:
+The columns:
 
-- **ours, or why not** is what you import or set. Where there is nothing, it says why: needs login,
-  Windows, hosted only, JavaScript runtime, a later issue, not declared by the SDKs themselves, kept
-  as data, or done otherwise here.
-- **tested** is *live* when a test on the stock CLI exercises it (with a scripted model), *offline*
-  when only a test without the CLI does. Behind it stands one such test, of perhaps many.
-- **fields** counts the declared fields that have a name in our class; the others are in `raw`.
+- **ours, or why not** is what you import or set. If steersman has nothing, this is the reason:
+  needs login, Windows, hosted only, JavaScript runtime, a later issue, not declared by the SDKs
+  themselves, kept as data, or done differently.
+- **tested** is *live* if a test on the stock CLI exercises it (with a scripted model), *offline* if
+  only a test without the CLI does. **by** names one of these tests.
+- **fields** counts the declared fields that have a name in our class. The others are in `raw`.
 
-A test exercises what its code names: a class, an option given to something that takes options, a
-method. Comments, docstrings and annotations do not count, nor do the rules in `tests/house`. What
-is here without a test, or is neither here nor explained, makes the report fail. Explanations, and
-tests that nothing in their code gives away, are kept by hand in `scripts/parity_report/reasons.py`.
+A test exercises what its code names: a class, an option passed to something that takes options, a
+method. Comments, docstrings and annotations do not count, and neither do the rules in
+`tests/house`. The report fails if something is here without a test, or is neither here nor
+explained. Explanations, and tests that cannot be found from their code, are kept by hand in
+`scripts/parity_report/reasons.py`.
 """
 
 
 def page(sections: Sequence[Section]) -> str:
-    """The whole page."""
+    """Return the whole page."""
     parts = [INTRO, _summary(sections), *(_table(each) for each in sections)]
     return "\n".join(parts)
 
 
 def counts(rows: Iterable[Row]) -> list[int]:
-    """How many rows there are, and how many of each status."""
+    """Return the number of rows, and the number of rows of each status."""
     found = Counter(row.status for row in rows)
     return [found.total(), *(found[status] for status in STATUSES)]
 
 
 def faults(sections: Iterable[Section]) -> list[str]:
-    """Rows that may not stay as they are, one line each."""
+    """Return one line for each row that makes the report fail."""
     return [
         f"{section.key}: {' / '.join(filter(None, row.names))}: {_fault(row)}"
         for section in sections
@@ -80,7 +81,7 @@ def _table(section: Section) -> str:
     fields = ["fields"] if section.has_fields else []
     lines = _head([*section.columns, "ours, or why not", *fields, "tested", "by"])
     lines += [_line(_cells(row, has_fields=section.has_fields)) for row in section.rows]
-    beside = ["", f"Ours beside these: {', '.join(section.beside)}."] if section.beside else []
+    beside = ["", f"Only in steersman: {', '.join(section.beside)}."] if section.beside else []
     return "\n".join([f"## {section.title}", "", *lines, *beside, ""])
 
 

@@ -1,7 +1,7 @@
-"""Hand-kept: what we have under another name, and why we do not have the rest.
+"""Kept by hand: replacements under other names, and reasons for what is missing.
 
-Both are asked only when nothing of the official name is found. An entry for something that nobody
-declares fails a test, and so does a reason for the absence of something that is here.
+Used only if nothing with the official name is found. A test fails if an entry is for something
+that is not declared, or gives a reason for something that is here.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Mapping
 
 from scripts.parity_report.instead import COMPAT, STORES, TRACES, WARM, Elsewhere
 from scripts.parity_report.ts_names import ELSEWHERE_TS, REASONS_TS
-from steersman.hooks.registry import SILENT
+from steersman.hooks.registry import NEVER_CALLED
 
 __all__ = ["ALSO_SHOWN_BY", "ELSEWHERE", "NOT_LIVE", "REASONS", "WHOLE_SECTION"]
 
-GREETING = "steersman.Session.initialized"
-REVIVED = (
+INITIALIZED = "steersman.Session.initialized"
+RESTARTED = (
     "tests/live/test_revival.py::test_killed_at_any_point_of_a_turn_each_prompt_is_answered_once"
 )
 
@@ -35,11 +35,11 @@ ELSEWHERE: Mapping[str, Mapping[str, Elsewhere]] = {
         "receive_response": Elsewhere("steersman.Turn.messages"),
         "disconnect": Elsewhere("steersman.Session.aclose"),
         "__aenter__ / __aexit__": Elsewhere("steersman.Agent.session"),
-        "get_server_info": Elsewhere(GREETING),
-        "supportedCommands": Elsewhere(GREETING, (".commands",)),
-        "supportedModels": Elsewhere(GREETING, (".models",)),
-        "supportedAgents": Elsewhere(GREETING, (".agents",)),
-        "accountInfo": Elsewhere(GREETING, (".account",)),
+        "get_server_info": Elsewhere(INITIALIZED),
+        "supportedCommands": Elsewhere(INITIALIZED, (".commands",)),
+        "supportedModels": Elsewhere(INITIALIZED, (".models",)),
+        "supportedAgents": Elsewhere(INITIALIZED, (".agents",)),
+        "accountInfo": Elsewhere(INITIALIZED, (".account",)),
         "reinitialize": Elsewhere("steersman.control.Initialize"),
         "streamInput": Elsewhere(
             "steersman.Agent.query",
@@ -96,23 +96,23 @@ ELSEWHERE: Mapping[str, Mapping[str, Elsewhere]] = {
     },
     "ts_exports": ELSEWHERE_TS,
 }
-"""What there is instead."""
+"""Replacements, by section and official name."""
 
 ALSO_SHOWN_BY: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "control_requests": {
         "can_use_tool": ("option:can_use_tool",),
         "initialize": (".initialized",),
     },
-    "env": {"CLAUDE_CODE_RESUME_INTERRUPTED_TURN": (f"test:{REVIVED}",)},
+    "env": {"CLAUDE_CODE_RESUME_INTERRUPTED_TURN": (f"test:{RESTARTED}",)},
 }
-"""Marks beside a thing's own. `test:` names a test by hand, which must exist."""
+"""Additional marks. `test:` names a test by hand, which must exist."""
 
 NOT_LIVE: Mapping[str, frozenset[str]] = {
     "options": frozenset({"onUserDialog"}),
     "control_requests": frozenset({"request_user_dialog"}),
     "ts_exports": frozenset({"OnUserDialog", "UserDialogRequest", "UserDialogResult"}),
 }
-"""What no test makes the stock CLI do, though live tests name it: dialogs need a login."""
+"""Things that live tests name but do not exercise: dialogs need a login."""
 
 REASONS: Mapping[str, Mapping[str, str]] = {
     "options": {
@@ -125,10 +125,10 @@ REASONS: Mapping[str, Mapping[str, str]] = {
     "methods": {"prewarm()": WARM},
     "errors": {
         "CLIJSONDecodeError": (
-            "otherwise here: a line that is no JSON is noise in the journal, and ends nothing"
+            "done differently: a line that is not JSON is recorded as noise and does not raise"
         ),
         "MessageParseError": (
-            "otherwise here: a message that we do not know is an `UnknownMessage`, with its `raw`"
+            "done differently: an unknown message is an `UnknownMessage`, with its `raw`"
         ),
         "AbortError": "JavaScript runtime: here a cancelled task is `asyncio.CancelledError`",
         "SpareProcess.claimed rejections": WARM,
@@ -136,18 +136,18 @@ REASONS: Mapping[str, Mapping[str, str]] = {
         "DirectConnectError": "not declared: hosted sessions only",
     },
     "hooks": {
-        event.__name__: f"otherwise here: refused by `Hooks.on`: {why}"
-        for event, why in SILENT.items()
+        event.__name__: f"done differently: refused by `Hooks.on`: {why}"
+        for event, why in NEVER_CALLED.items()
     },
     "env": {
         "CLAUDE_AGENT_SDK_VERSION": (
-            "otherwise here: it names a release of the official SDK, and we are none"
+            "done differently: not set, because it names a release of the official SDK"
         ),
         "CLAUDE_CODE_SDK_READS_STARTUP_MARKS": WARM,
         "CLAUDE_CODE_SDK_HAS_OAUTH_REFRESH": "not declared: undeclared callbacks set it",
         "CLAUDE_CODE_SDK_HAS_HOST_AUTH_REFRESH": "not declared: undeclared callbacks set it",
         "CLAUDE_AGENT_SDK_DERIVED_CLIENT_APP": (
-            "not declared: no CLI that exists takes it, the SDK asks for version 999"
+            "not declared: no released CLI reads it; the SDK requires version 999"
         ),
         "NODE_OPTIONS": "JavaScript runtime",
         "DEBUG": "JavaScript runtime",
@@ -157,22 +157,22 @@ REASONS: Mapping[str, Mapping[str, str]] = {
         "CLAUDE_SECURESTORAGE_CONFIG_DIR": "Windows",
         "CLAUDE_CODE_PROJECT_DIR_NAME": STORES,
         "CLAUDE_CODE_SDK_READS_SESSION_STATE": (
-            "otherwise here: CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS asks for the same frames"
+            "done differently: CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS requests the same messages"
         ),
         "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS": (
-            "otherwise here: input stays open until the session is closed"
+            "done differently: stdin stays open until the session is closed"
         ),
-        "CLAUDE_CODE_STREAM_CLOSE_TIMEOUT": "otherwise here: the option `startup` has the limits",
+        "CLAUDE_CODE_STREAM_CLOSE_TIMEOUT": "done differently: the option `startup` has the limits",
         "CLAUDE_AGENT_SDK_SKIP_VERSION_CHECK": (
-            "otherwise here: a CLI that is too old is an error, not a warning"
+            "done differently: a CLI that is too old is an error, not a warning"
         ),
         "CLAUDE_AGENT_SDK_DISABLE_MCP_MANIFESTS": (
-            "otherwise here: no manifests are sent; the CLI asks in-process servers itself"
+            "done differently: no manifests are sent; the CLI requests the list of tools"
         ),
     },
     "content_blocks": {
         "mid_conv_system": "kept as data: an `UnknownBlock`, with its `raw`",
-        "mcp_tool_listing": "not declared: only the API's own SDK types it; an `UnknownBlock` here",
+        "mcp_tool_listing": "not declared: only the API's SDK has a type; an `UnknownBlock` here",
         "tool_reference": "kept as data: in the content of a `ToolResultBlock`",
     },
     "ts_exports": REASONS_TS,
@@ -184,13 +184,13 @@ REASONS: Mapping[str, Mapping[str, str]] = {
 
 WHOLE_SECTION: Mapping[str, str] = {
     "session_functions": STORES,
-    "env": "otherwise here: stays behind unless `env` or `inherit_env` names it",
+    "env": "done differently: not passed on unless `env` or `inherit_env` names it",
     "capabilities_live": (
-        "kept as data: told in the answer to initialize; nothing here hangs on it yet"
+        "kept as data: in the answer to initialize; nothing here depends on it yet"
     ),
     "untyped_tools": "not declared: no type in sdk-tools.d.ts, so its input stays a mapping",
     "python_all": COMPAT,
     "python_types_not_exported": COMPAT,
     "ts_exports": COMPAT,
 }
-"""For sections where one reason holds for all that is missing."""
+"""Reasons for everything that is missing in a section."""

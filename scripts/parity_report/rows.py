@@ -1,15 +1,15 @@
-"""The catalogue, row by row: what is declared, what is ours, which test shows it.
+"""The rows of the report: what is declared, what is ours, which test shows it.
 
-Pure but for looking at our own classes. To add a section, write its function and name it in
+Pure, except that it inspects our classes. To add a section, write a function and add it to
 `SECTIONS`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from scripts.parity_report import ours
 from scripts.parity_report.claims import (
@@ -25,20 +25,21 @@ from scripts.parity_report.claims import (
 )
 from scripts.parity_report.evidence import Evidence, Test
 from scripts.parity_report.reasons import ALSO_SHOWN_BY, ELSEWHERE, NOT_LIVE, REASONS, WHOLE_SECTION
+from steersman._json import JsonObject
 from steersman.options import Options
 
 __all__ = ["Catalogue", "Row", "Section", "Status", "sections"]
 
-Catalogue = Mapping[str, Any]
+Catalogue = JsonObject
 Status = Literal["live", "offline", "not", "untested", "unaccounted"]
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One declared thing."""
+    """One thing that an official SDK declares."""
 
     names: tuple[str, ...]
-    """What the official SDKs call it, in the columns of the section."""
+    """The official names, in the columns of the section."""
     ours: str = ""
     test: Test | None = None
     reason: str = ""
@@ -46,7 +47,7 @@ class Row:
 
     @property
     def status(self) -> Status:
-        """Where it stands; the last two are faults."""
+        """The status of the row. `untested` and `unaccounted` are faults."""
         if self.ours:
             return "untested" if self.test is None else "live" if self.test.is_live else "offline"
         return "not" if self.reason else "unaccounted"
@@ -54,42 +55,42 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One table."""
+    """One table of the report."""
 
     key: str
     title: str
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
     beside: tuple[str, ...] = ()
-    """What we have and nobody else declares."""
+    """What only steersman has."""
     has_fields: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class _Desk:
-    """Fills in a row of one section."""
+class _RowBuilder:
+    """Builds the rows of one section. Tests below `near` are preferred."""
 
-    key: str
+    section: str
     evidence: Evidence
     near: str = ""
 
     def row(
-        self, word: str, names: Iterable[str | None], claim: Claim | None, fields: str = ""
+        self, key: str, names: Iterable[str | None], claim: Claim | None, fields: str = ""
     ) -> Row:
-        """The row of `word`, which is its name in the hand-kept tables."""
+        """Return a row. `key` is its name in the hand-kept tables."""
         shown = tuple(each or "" for each in names)
-        claim = claim or elsewhere_claim(self.key, word)
+        claim = claim or elsewhere_claim(self.section, key)
         if claim is not None:
-            marks = (*claim.marks, *ALSO_SHOWN_BY.get(self.key, {}).get(word, ()))
-            may_be_live = word not in NOT_LIVE.get(self.key, ())
+            marks = (*claim.marks, *ALSO_SHOWN_BY.get(self.section, {}).get(key, ()))
+            may_be_live = key not in NOT_LIVE.get(self.section, ())
             test = self.evidence.best(marks, self.near, may_be_live=may_be_live)
             return Row(shown, claim.ours, test, fields=fields)
-        reason = REASONS.get(self.key, {}).get(word) or WHOLE_SECTION.get(self.key, "")
+        reason = REASONS.get(self.section, {}).get(key) or WHOLE_SECTION.get(self.section, "")
         return Row(shown, reason=reason)
 
 
 def sections(catalogue: Catalogue, evidence: Evidence) -> list[Section]:
-    """Every table of the report."""
+    """Return all tables of the report."""
     made = [make(catalogue, evidence) for make in SECTIONS]
     return [_sorted(each) for each in (*made, _ts_exports(catalogue, evidence, made))]
 
@@ -102,7 +103,7 @@ def _sorted(section: Section) -> Section:
 
 
 def _options(catalogue: Catalogue, evidence: Evidence) -> Section:
-    desk = _Desk("options", evidence, "tests/_wire/")
+    builder = _RowBuilder("options", evidence, "tests/_launch/")
     known = ours.option_names()
     rows: list[Row] = []
     meant: set[str] = set()
@@ -110,69 +111,69 @@ def _options(catalogue: Catalogue, evidence: Evidence) -> Section:
         name = each["py"] or _snake(each["ts"])
         meant.add(name)
         claim = member_claim(Options, name) if name in known else None
-        rows.append(desk.row(each["py"] or each["ts"], (each["ts"], each["py"]), claim))
+        rows.append(builder.row(each["py"] or each["ts"], (each["ts"], each["py"]), claim))
     beside = tuple(f"`{name}`" for name in sorted(known - meant))
     return Section("options", "Options", TS_AND_PYTHON, tuple(rows), beside=beside)
 
 
 def _methods(catalogue: Catalogue, evidence: Evidence) -> Section:
-    desk = _Desk("methods", evidence, "tests/_session/")
+    builder = _RowBuilder("methods", evidence, "tests/_session/")
     rows = [
-        desk.row(each["py"] or each["ts"], (each["ts"], each["py"]), _method(each))
+        builder.row(each["py"] or each["ts"], (each["ts"], each["py"]), _method(each))
         for each in catalogue["methods"]
     ]
     return Section("methods", "Methods", TS_AND_PYTHON, tuple(rows))
 
 
-def _method(each: Mapping[str, Any]) -> Claim | None:
-    """What our own table says, the verb that carries it, or a method of the same name."""
-    word = each["py"] or each["ts"]
-    if word in ELSEWHERE["methods"]:
+def _method(each: JsonObject) -> Claim | None:
+    """Return the claim for a method: the verb that it sends, or a method of the same name."""
+    key = each["py"] or each["ts"]
+    if key in ELSEWHERE["methods"]:
         return None
     verb = ours.verbs().get(each["subtype"] or "")
     if verb is not None and each["subtype"] != "initialize":
         return verb_claim(verb, each["subtype"])
     name = each["py"] or _snake(each["ts"])
-    owner = next((owner for owner in ours.PEOPLE if hasattr(owner, name)), None)
+    owner = next((owner for owner in ours.METHOD_OWNERS if hasattr(owner, name)), None)
     return None if owner is None else member_claim(owner, name)
 
 
 def _control_requests(catalogue: Catalogue, evidence: Evidence) -> Section:
-    desk = _Desk("control_requests", evidence, "tests/control/")
+    builder = _RowBuilder("control_requests", evidence, "tests/control/")
     verbs, asked = ours.verbs(), ours.inbound()
     rows: list[Row] = []
     for each in catalogue["control_requests"]:
-        word = each["subtype"]
-        cls = verbs.get(word) or asked.get(word)
-        claim = None if cls is None else verb_claim(cls, word)
-        names = (word, each["direction"].replace("_", " "))
-        rows.append(desk.row(word, names, claim, _fields(cls, each["fields"])))
+        key = each["subtype"]
+        cls = verbs.get(key) or asked.get(key)
+        claim = None if cls is None else verb_claim(cls, key)
+        names = (key, each["direction"].replace("_", " "))
+        rows.append(builder.row(key, names, claim, _fields(cls, each["fields"])))
     declared = {each["subtype"] for each in catalogue["control_requests"]}
-    beside = tuple(f"`{word}`" for word in sorted(verbs.keys() - declared))
+    beside = tuple(f"`{key}`" for key in sorted(verbs.keys() - declared))
     columns, title = ("subtype", "direction"), "Control requests"
     return Section("control_requests", title, columns, tuple(rows), beside, has_fields=True)
 
 
 def _messages(catalogue: Catalogue, evidence: Evidence) -> Section:
-    desk = _Desk("messages", evidence, "tests/messages/")
+    builder = _RowBuilder("messages", evidence, "tests/messages/")
     known = ours.messages_by_kind()
     rows: list[Row] = []
     meant: set[str] = set()
     for each in catalogue["messages"]:
         kind = each["type"]
-        word = f"system/{each['subtypes'][0]}" if kind == "system" else kind
-        meant.add(word)
-        shown = word if kind == "system" else "/".join([kind, *each["subtypes"][:1]])
+        key = f"system/{each['subtypes'][0]}" if kind == "system" else kind
+        meant.add(key)
+        shown = key if kind == "system" else "/".join([kind, *each["subtypes"][:1]])
         names = (each["ts"], each["py"], shown)
-        fields = _fields(known.get(word), each["fields"])
-        rows.append(desk.row(word, names, class_claim(known.get(word)), fields))
-    beside = tuple(f"`{word}`" for word in sorted(known.keys() - meant))
+        fields = _fields(known.get(key), each["fields"])
+        rows.append(builder.row(key, names, class_claim(known.get(key)), fields))
+    beside = tuple(f"`{key}`" for key in sorted(known.keys() - meant))
     columns = (*TS_AND_PYTHON, "frame")
     return Section("messages", "Messages", columns, tuple(rows), beside, has_fields=True)
 
 
 def _content_blocks(catalogue: Catalogue, evidence: Evidence) -> Section:
-    desk = _Desk("content_blocks", evidence, "tests/messages/")
+    builder = _RowBuilder("content_blocks", evidence, "tests/messages/")
     lists = catalogue["content_blocks"]
     python = {*lists["python_assistant"], *lists["python_user"]}
     places = {
@@ -183,24 +184,24 @@ def _content_blocks(catalogue: Catalogue, evidence: Evidence) -> Section:
     }
     known = {**ours.tagged("messages"), **ours.blocks()}
     rows = [
-        desk.row(
-            word,
-            (word, "parsed" if place == "block" and word in python else "", place),
-            class_claim(known.get(word)),
+        builder.row(
+            key,
+            (key, "parsed" if place == "block" and key in python else "", place),
+            class_claim(known.get(key)),
         )
-        for place, words in places.items()
-        for word in dict.fromkeys(words)
-        if not (place == "inside a tool result" and word in places["block"])
+        for place, keys in places.items()
+        for key in dict.fromkeys(keys)
+        if not (place == "inside a tool result" and key in places["block"])
     ]
     columns = ("type", "Python", "where")
     return Section("content_blocks", "Content blocks and stream events", columns, tuple(rows))
 
 
 def _hooks(catalogue: Catalogue, evidence: Evidence) -> Section:
-    desk = _Desk("hooks", evidence, "tests/hooks/")
+    builder = _RowBuilder("hooks", evidence, "tests/hooks/")
     known = ours.events()
     rows = [
-        desk.row(
+        builder.row(
             each["event"],
             (each["event"], each["py_input_type"]),
             event_claim(known.get(each["event"])),
@@ -222,16 +223,16 @@ def _tools(catalogue: Catalogue, evidence: Evidence) -> Section:
     return Section("tools", "Tool types", columns, tuple(rows), has_fields=True)
 
 
-def _tool_row(each: Mapping[str, Any], kind: str, evidence: Evidence) -> Row:
+def _tool_row(each: JsonObject, kind: str, evidence: Evidence) -> Row:
     tool, name = each["tool"].partition(" ")[0], each[f"{kind}_type"]
-    desk = _Desk("tools" if name else "untyped_tools", evidence, "tests/messages/")
+    builder = _RowBuilder("tools" if name else "untyped_tools", evidence, "tests/messages/")
     cls = _tool_class(name or "", f"{tool}{kind.title()}")
     claim = class_claim(cls)
     if claim is not None and kind == "input" and each["schema_seen_live"]:
-        # A live test that goes through the tools on offer meets this one.
+        # A live test that iterates over the tools of the CLI reaches this one.
         claim = claim.shown_also_by(f"live {claim.marks[-1]}")
     declared = each["fields" if kind == "input" else "output_fields"] or ()
-    return desk.row(name or tool, (tool, name), claim, _fields(cls, declared))
+    return builder.row(name or tool, (tool, name), claim, _fields(cls, declared))
 
 
 def _tool_class(*names: str) -> type | None:
@@ -240,35 +241,36 @@ def _tool_class(*names: str) -> type | None:
 
 
 def _session_functions(catalogue: Catalogue, evidence: Evidence) -> Section:
-    desk = _Desk("session_functions", evidence)
+    builder = _RowBuilder("session_functions", evidence)
     rows: list[Row] = []
     for each in catalogue["session_functions"]:
         python, typescript = _functions(each["py"]), _functions(each["ts"])
         for number, name in enumerate(python or typescript):
             ts = typescript[min(number, len(typescript) - 1)] if typescript else None
             claim = public_claim(_snake(name), name)
-            rows.append(desk.row(name, (ts, name if python else None), claim))
+            rows.append(builder.row(name, (ts, name if python else None), claim))
     return Section("session_functions", "Session functions", TS_AND_PYTHON, tuple(rows))
 
 
 def _functions(text: str) -> list[str]:
-    """The names in `a(x, y) / b`."""
+    """Return the names in a text like `a(x, y) / b`."""
     bare = re.sub(r"\([^)]*\)", "", text.replace("—", ""))
     return [each.strip().removeprefix("testing.") for each in bare.split(" / ") if each.strip()]
 
 
 def _errors(catalogue: Catalogue, evidence: Evidence) -> Section:
-    desk = _Desk("errors", evidence, "tests/test_errors.py")
+    builder = _RowBuilder("errors", evidence, "tests/test_errors.py")
     rows = [
-        desk.row(each["name"], (each["name"], each["where"]), None) for each in catalogue["errors"]
+        builder.row(each["name"], (each["name"], each["where"]), None)
+        for each in catalogue["errors"]
     ]
     return Section("errors", "Errors", ("error", "where"), tuple(rows))
 
 
 def _env(catalogue: Catalogue, evidence: Evidence) -> Section:
-    desk = _Desk("env", evidence, "tests/_wire/")
+    builder = _RowBuilder("env", evidence, "tests/_launch/")
     rows = [
-        desk.row(name, (name, each["ts"], each["py"]), variable_claim(name))
+        builder.row(name, (name, each["ts"], each["py"]), variable_claim(name))
         for each in catalogue["env"]
         for name in re.split(r" / |, ", each["name"])
     ]
@@ -277,10 +279,10 @@ def _env(catalogue: Catalogue, evidence: Evidence) -> Section:
 
 
 def _capabilities(catalogue: Catalogue, evidence: Evidence) -> Section:
-    desk = _Desk("capabilities_live", evidence)
+    builder = _RowBuilder("capabilities_live", evidence)
     used = ours.texts_in_source()
     rows = [
-        desk.row(name, (name,), Claim("asked for", (f"text:{name}",)) if name in used else None)
+        builder.row(name, (name,), Claim("requested", (f"text:{name}",)) if name in used else None)
         for name in catalogue["capabilities_live"]
     ]
     return Section("capabilities_live", "Capabilities", ("capability",), tuple(rows))
@@ -288,19 +290,19 @@ def _capabilities(catalogue: Catalogue, evidence: Evidence) -> Section:
 
 def _python_names(catalogue: Catalogue, evidence: Evidence) -> Section:
     rows: list[Row] = []
-    for key in ("python_all", "python_types_not_exported"):
-        desk = _Desk(key, evidence, "tests/compat/")
-        where = "exported" if key == "python_all" else "in types.py"
+    for section in ("python_all", "python_types_not_exported"):
+        builder = _RowBuilder(section, evidence, "tests/compat/")
+        where = "exported" if section == "python_all" else "in types.py"
         rows += [
-            desk.row(name, (name, where), resolved_claim(f"steersman.compat.{name}"))
-            for name in catalogue[key]
+            builder.row(name, (name, where), resolved_claim(f"steersman.compat.{name}"))
+            for name in catalogue[section]
         ]
     return Section("python_all", "Names of the Python SDK", ("name", "where"), tuple(rows))
 
 
 def _ts_exports(catalogue: Catalogue, evidence: Evidence, made: Iterable[Section]) -> Section:
-    """Names that stand in another table too have their answer there."""
-    desk = _Desk("ts_exports", evidence)
+    """Return the section of exported names. A name in another table repeats that row."""
+    builder = _RowBuilder("ts_exports", evidence)
     answered = _answered(made)
     rows: list[Row] = []
     for each in catalogue["ts_exports"]:
@@ -309,23 +311,23 @@ def _ts_exports(catalogue: Catalogue, evidence: Evidence, made: Iterable[Section
         if row is not None:
             rows.append(Row(names, row.ours, row.test, row.reason))
         else:
-            # A type that only rides along in a bigger one counts where a test names it.
-            row = desk.row(name, names, _ts_claim(name))
+            # A type of ours with the same name counts only if a test names it.
+            row = builder.row(name, names, _ts_claim(name))
             is_by_chance = row.status == "untested" and name not in ELSEWHERE["ts_exports"]
-            rows.append(desk.row(name, names, None) if is_by_chance else row)
+            rows.append(builder.row(name, names, None) if is_by_chance else row)
     title = "Names of the TypeScript SDK"
     return Section("ts_exports", title, ("name", "kind"), tuple(rows))
 
 
 def _answered(made: Iterable[Section]) -> dict[str, Row]:
-    """Rows by the names in them; that a name of Python's is missing answers nothing here."""
+    """Return rows by name, without those that only list names of the Python SDK."""
     rows = [row for section in made if section.key != "python_all" for row in section.rows]
     events = {f"{row.names[0]}HookInput": row for row in _rows_of(made, "hooks")}
     return {**{name: row for row in rows for name in row.names if name}, **events}
 
 
 def _ts_claim(name: str) -> Claim | None:
-    """The output of an event, or what is called the same, unless our own table says otherwise."""
+    """Return the claim for an event output, or for a public name that is equal."""
     if name in ELSEWHERE["ts_exports"]:
         return None
     if name.endswith("HookSpecificOutput"):
@@ -356,7 +358,7 @@ SECTIONS: tuple[Callable[[Catalogue, Evidence], Section], ...] = (
 
 
 def _fields(cls: type | None, declared: Iterable[str]) -> str:
-    """How many of the declared fields have a name here; the others are in `raw`."""
+    """Return how many of the declared fields have a name in `cls`, as text."""
     wanted = {each.rstrip("?") for each in declared if re.fullmatch(r"[\w-]+\??", each)}
     if cls is None or not wanted:
         return ""

@@ -1,6 +1,6 @@
-"""Hand-kept: what answers to the names that the TypeScript SDK exports, where ours are others.
+"""Kept by hand: what corresponds to names that the TypeScript SDK exports and we do not.
 
-Most are types of options, of hooks' replies and of answers; here an option is a field, and an
+Most are types of options, of replies of hooks and of answers. Here an option is a field, and an
 answer comes from its verb, whose test shows it.
 """
 
@@ -26,7 +26,7 @@ def _answer(name: str, verb: str) -> Elsewhere:
 
 
 ELSEWHERE_TS: Mapping[str, Elsewhere] = {
-    # Where it begins
+    # Sessions and processes
     "Query": Elsewhere("steersman.Session", by="steersman.Agent.session"),
     "Transport": _port("Transport", "transport"),
     "SpawnedProcess": _port("Channel", "transport"),
@@ -77,7 +77,7 @@ ELSEWHERE_TS: Mapping[str, Elsewhere] = {
     "BUILTIN_TOOL_NAMES": Elsewhere(
         "steersman.messages.builtin.INPUTS", ("name:steersman.messages.builtin.INPUTS",)
     ),
-    # Who decides
+    # Permissions and dialogs
     "CanUseTool": _port("Approver", "can_use_tool"),
     "OnElicitation": _port("ElicitationHandler", "on_elicitation"),
     "OnUserDialog": _port("DialogHandler", "on_user_dialog"),
@@ -184,8 +184,8 @@ REASONS_TS: Mapping[str, str] = {
         STORES,
     ),
     **dict.fromkeys(("ClaimOptions", "SpareProcess", "WarmQuery"), WARM),
-    "AnyZodRawShape": "JavaScript runtime: shapes of zod; here a signature is the schema",
-    "InferShape": "JavaScript runtime: shapes of zod; here a signature is the schema",
+    "AnyZodRawShape": "JavaScript runtime: shapes of zod; here the signature is the schema",
+    "InferShape": "JavaScript runtime: shapes of zod; here the signature is the schema",
     "DirectConnectTransport": "hosted only",
     "parseDirectConnectUrl": "hosted only",
     "McpClaudeAIProxyServerConfig": "hosted only",
@@ -193,8 +193,8 @@ REASONS_TS: Mapping[str, str] = {
     "SDKSettingsParseError": "kept as data: in the `errors` of `control.GetSettings`",
     "McpServerProvenance": "kept as data: in the `raw` of a `control.McpServerStatus`",
     "McpServerToolPolicy": "kept as data: a mapping in the configuration of a server",
-    "CommandMatcher": "not declared: a part of the SDK's own works",
-    "FileIndex": "not declared: a part of the SDK's own works",
+    "CommandMatcher": "not declared: internal to the SDK",
+    "FileIndex": "not declared: internal to the SDK",
     "BackgroundTaskSummary": "kept as data: in the mappings of `hooks.Stop`",
     "SessionCronSummary": "kept as data: in the mappings of `hooks.Stop`",
 }

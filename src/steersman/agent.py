@@ -1,7 +1,7 @@
-"""The front desk: takes what a program wants, and opens sessions for it.
+"""`Agent`, `query()` and `run()`: from options to sessions, messages and results.
 
-What runs a session is loaded with the first `Agent`: the import costs little, and no session waits
-for it.
+The modules that run a session are imported when the first `Agent` is made: importing this one stays
+cheap, and no session waits for an import.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Literal, Self, TypeVar, overload
 
-# Here for its place in time: before the program registers goodbyes of its own.
+# Imported first of all, so that our exit handler is registered before those of the program. Exit
+# handlers run in reverse order, so ours runs last.
 import steersman.transports.at_exit  # noqa: F401  # pyright: ignore[reportUnusedImport]
 from steersman._lazy import by_name
 from steersman._session.prompt_content import Prompt, prompt_content
-from steersman.adapters import servers_of
 from steersman.errors import BadOutput, NoOutput, ResumeNotFound, TurnFailed, UsageError
 from steersman.options import checks
-from steersman.options.fields import Options, options_from
+from steersman.options.fields import Options, OptionValue, options_from
 
 if TYPE_CHECKING:
     from steersman._session.session import Session
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from steersman.journal.results import TurnResult
     from steersman.messages.parsing import Message
     from steersman.ports import Clock, Transport
-    from steersman.tools.output import Shape
+    from steersman.tools._schema.output import Shape
 else:
     __getattr__, __dir__ = by_name(
         __name__,
@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 class Agent:
-    """A configuration that opens sessions. Keyword fields are the fields of `Options`."""
+    """Options that are used for several sessions. The keywords are the fields of `Options`."""
 
     def __init__(
         self,
@@ -48,32 +48,36 @@ class Agent:
         *,
         transport: Transport | None = None,
         clock: Clock = time.time,
-        **fields: Any,
+        **fields: OptionValue,
     ) -> None:
-        from steersman import _opening  # noqa: PLC0415 - loads all that runs a session
+        from steersman import _factory  # noqa: PLC0415 - loads everything that runs a session
 
-        self._open_session = _opening.session
+        self._build_session = _factory.build_session
         self._clock = clock
         self.options = options_from(options, fields)
         self._transport = _checked(transport)
-        # Built here, so that a function that cannot be a tool is told of before anything runs.
-        servers_of(self.options)
+        # Built once here, so that a function that cannot be a tool is refused at once.
+        _factory.tool_servers(self.options)
 
-    def session(self, *, transport: Transport | None = None, **overrides: Any) -> Session:
-        """A session that starts with `async with`; any option may be overridden."""
+    def session(self, *, transport: Transport | None = None, **overrides: OptionValue) -> Session:
+        """Return a session, which `async with` starts. Keywords override options of the agent."""
         options = options_from(self.options, overrides)
         chosen = _checked(transport) or self._transport
 
-        def branch(session_id: str, more: Mapping[str, Any]) -> Session:
+        def branch(session_id: str, more: Mapping[str, OptionValue]) -> Session:
             fork = {"resume": session_id, "fork_session": True, "session_id": None}
             return self.session(transport=chosen, **{**overrides, **fork, **more})
 
-        return self._open_session(options, chosen, self._clock, branch)
+        return self._build_session(options, chosen, self._clock, branch)
 
     async def start(
-        self, prompt: Prompt | None = None, *, transport: Transport | None = None, **overrides: Any
+        self,
+        prompt: Prompt | None = None,
+        *,
+        transport: Transport | None = None,
+        **overrides: OptionValue,
     ) -> Session:
-        """A session that runs already, its first prompt sent. Close it with `aclose()`."""
+        """Return a session that is started, after sending `prompt`. Close it with `aclose()`."""
         if prompt is not None:
             prompt_content(prompt)
         session = self.session(transport=transport, **overrides)
@@ -88,17 +92,16 @@ class Agent:
         *,
         missing: Literal["fresh", "fail"] = "fresh",
         transport: Transport | None = None,
-        **overrides: Any,
+        **overrides: OptionValue,
     ) -> Session:
-        """The running session of `key`: the conversation goes on, or begins if there is none.
+        """Return a started session for the conversation of `key`.
 
-        A key is any text; a UUID is taken for the conversation's own id. With `missing="fail"` one
-        that is not there raises `ResumeNotFound`. Close it with `aclose()`.
+        The conversation is resumed if it exists. If not, a new one is started under this key, or
+        `ResumeNotFound` is raised with `missing="fail"`. A key is any string; a UUID is the id of
+        the conversation itself. Close the session with `aclose()`.
         """
-        if not (isinstance(key, str) and key):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError("key", key, "a text that is not empty")
-        if missing not in ("fresh", "fail"):
-            raise UsageError("missing", missing, "fresh or fail")
+        checks.non_empty("key", key)
+        checks.one_of("fresh", "fail")("missing", missing)
         session_id = key if checks.UUID.fullmatch(key) else _uuid_of(key)
         try:
             return await self.session(transport=transport, resume=session_id, **overrides).start()
@@ -113,11 +116,11 @@ class Agent:
         prompt: Prompt | AsyncIterable[Prompt],
         *,
         transport: Transport | None = None,
-        **overrides: Any,
+        **overrides: OptionValue,
     ) -> Query:
-        """One prompt, or a stream of them, and the messages, for `async for`.
+        """Send one prompt, or a stream of prompts, and return the messages for `async for`.
 
-        Nothing is left behind.
+        The session is closed with the last message, and also if the loop is left earlier.
         """
         if not isinstance(prompt, AsyncIterable):
             prompt_content(prompt)
@@ -130,29 +133,29 @@ class Agent:
         *,
         output: type[T],
         transport: Transport | None = None,
-        **overrides: Any,
+        **overrides: OptionValue,
     ) -> T: ...
 
     @overload
     async def run(
-        self, prompt: Prompt, *, transport: Transport | None = None, **overrides: Any
+        self, prompt: Prompt, *, transport: Transport | None = None, **overrides: OptionValue
     ) -> TurnResult: ...
 
     async def run(
         self,
         prompt: Prompt,
         *,
-        output: Any = None,
+        output: type[T] | None = None,
         transport: Transport | None = None,
-        **overrides: Any,
-    ) -> Any:
-        """One prompt, settled. With `output=T` the answer comes as a `T`.
+        **overrides: OptionValue,
+    ) -> T | TurnResult:
+        """Send one prompt and return its result; with `output=T` return the answer as a `T`.
 
-        Raises `TurnFailed` when it did not complete, and `NoOutput` or `BadOutput`, both with the
-        text, when there is no `T` in the answer.
+        Raises `TurnFailed` if the turn did not complete. With `output`, raises `NoOutput` if the
+        answer has no structured output, and `BadOutput` if that is not a `T`; both have the text.
         """
         prompt_content(prompt)
-        shape: Shape[Any] | None = None
+        shape: Shape[T] | None = None
         if output is not None:
             shape = _shape(output)
             overrides["output_format"] = {"type": "json_schema", "schema": shape.schema}
@@ -164,9 +167,9 @@ class Agent:
 
 
 class Query(AsyncIterator["Message"]):
-    """The messages of one prompt, or of a stream of them.
+    """The messages of one prompt, or of a stream of prompts, for `async for`.
 
-    Ends its session with the last one, or when it is let go.
+    Closes its session after the last message, after an error, and when it is garbage collected.
     """
 
     def __init__(self, session: Session, prompt: Prompt | AsyncIterable[Prompt]) -> None:
@@ -185,7 +188,7 @@ class Query(AsyncIterator["Message"]):
                 self._messages = await self._begin()
             return await anext(self._messages)
         except BaseException:
-            # The end, an error or a cancellation: in each case this was the last message.
+            # The end, an error or a cancellation: no message follows.
             await self.aclose()
             raise
 
@@ -198,7 +201,7 @@ class Query(AsyncIterator["Message"]):
         return turn.messages()
 
     async def _feed(self, prompts: AsyncIterable[Prompt]) -> None:
-        """Send each prompt as it comes; when there are no more, let everything finish."""
+        """Send each prompt of the stream; after the last one, wait until every turn has settled."""
         try:
             async for prompt in prompts:
                 await self.session.send(prompt)
@@ -207,13 +210,13 @@ class Query(AsyncIterator["Message"]):
             self.session.abandon()
 
     async def aclose(self) -> None:
-        """End the session and see its CLI gone."""
+        """Close the session and wait until its CLI has exited."""
         feeding, self._feeding = self._feeding, None
         if feeding is not None and not feeding.done():
             feeding.cancel()
         await self.session.aclose()
         if feeding is not None and feeding.done() and not feeding.cancelled():
-            # A prompt that cannot be sent is the caller's mistake, and is told to them.
+            # A prompt that could not be sent is a mistake of the caller, who gets the error here.
             feeding.result()
 
     async def __aenter__(self) -> Self:
@@ -223,7 +226,7 @@ class Query(AsyncIterator["Message"]):
         await self.aclose()
 
     def __del__(self) -> None:
-        # `break` in an `async for` ends here: the CLI's end is begun at once, not awaited.
+        # `break` in an `async for` ends here. The CLI is closed, but nothing waits for its exit.
         self.session.abandon()
 
 
@@ -232,9 +235,9 @@ def query(
     *,
     options: Options | None = None,
     transport: Transport | None = None,
-    **fields: Any,
+    **fields: OptionValue,
 ) -> Query:
-    """One prompt and its typed messages, for `async for`. See `Agent.query`."""
+    """Send one prompt and return its messages for `async for`. See `Agent.query`."""
     return Agent(options, transport=transport, **fields).query(prompt)
 
 
@@ -245,7 +248,7 @@ async def run(
     output: type[T],
     options: Options | None = None,
     transport: Transport | None = None,
-    **fields: Any,
+    **fields: OptionValue,
 ) -> T: ...
 
 
@@ -255,19 +258,19 @@ async def run(
     *,
     options: Options | None = None,
     transport: Transport | None = None,
-    **fields: Any,
+    **fields: OptionValue,
 ) -> TurnResult: ...
 
 
 async def run(
     prompt: Prompt,
     *,
-    output: Any = None,
+    output: type[T] | None = None,
     options: Options | None = None,
     transport: Transport | None = None,
-    **fields: Any,
-) -> Any:
-    """One prompt, settled: a `TurnResult`, or a `T` with `output=T`. See `Agent.run`."""
+    **fields: OptionValue,
+) -> T | TurnResult:
+    """Send one prompt and return a `TurnResult`, or a `T` with `output=T`. See `Agent.run`."""
     return await Agent(options, transport=transport, **fields).run(prompt, output=output)
 
 
@@ -283,14 +286,14 @@ def _uuid_of(key: str) -> str:
     return uuid_of("steersman", key)
 
 
-def _shape(output: Any) -> Shape[Any]:
-    from steersman.tools.output import shape_of  # noqa: PLC0415 - most turns have no output
+def _shape(output: type[T]) -> Shape[T]:
+    from steersman.tools._schema.output import shape_of  # noqa: PLC0415 - most turns have no output
 
     try:
         return shape_of(output)
     except (TypeError, ValueError) as error:
         allowed = (
-            "a dataclass, TypedDict, msgspec Struct or pydantic model, or plain types of those"
+            "a dataclass, TypedDict, msgspec Struct, pydantic model, or a plain type made of these"
         )
         raise UsageError("output", output, allowed, hint=str(error)) from error
 
@@ -305,13 +308,13 @@ def _read_output(shape: Shape[T], result: TurnResult) -> T:
         raise NoOutput(
             "the turn completed without structured output",
             text=result.text,
-            hint="ask for it more plainly in the prompt, or allow more turns",
+            hint="ask for the output explicitly in the prompt, or raise max_turns",
         )
     try:
         return shape.read(result.structured_output)
     except ValueError as error:
         raise BadOutput(
-            f"the structured output does not fit: {error}",
+            f"the structured output does not match the type: {error}",
             output=result.structured_output,
             text=result.text,
         ) from error

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from steersman._json import JsonDict, JsonObject
 from steersman.control.mcp import TOOL_USE_ID_META
@@ -266,7 +266,7 @@ class Approver(Protocol):
         ...
 
 
-Answers = QuestionAnswer | Sequence[QuestionAnswer]
+Answers: TypeAlias = QuestionAnswer | Sequence[QuestionAnswer]
 
 
 class QuestionHandler(Protocol):

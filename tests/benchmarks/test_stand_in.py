@@ -14,7 +14,7 @@ from benchmarks.entrants import pythons, run_order
 from benchmarks.rows import BARE, OFFICIAL, OURS
 from benchmarks.stand_in.build import stand_in
 
-HELLO = (
+INITIALIZE = (
     '{"type":"control_request","request_id":"r1","request":{"subtype":"initialize",'
     '"hooks":{"PreToolUse":[{"hookCallbackIds":["hook_0"]}]},"sdkMcpServers":["bench"]}}'
 )
@@ -28,7 +28,7 @@ ANSWERS = {
 }
 KINDS = ("partial", "assistant", "permission", "hook", "tool", "mixed", "backlog")
 
-has_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no compiler here")
+has_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no compiler is installed")
 
 
 def prompt(kind: str, count: int = 3, window: int = 2) -> str:
@@ -36,15 +36,15 @@ def prompt(kind: str, count: int = 3, window: int = 2) -> str:
     return f'{{"type":"user","uuid":"u-1","message":{{"role":"user","content":"{text}"}}}}'
 
 
-def replies(heard: str, kind: str) -> Iterator[str]:
-    """What a host says to a line: it answers what is asked, and prompts once it may."""
-    if '"subtype":"success","request_id":"r1"' in heard:
+def replies(line: str, kind: str) -> Iterator[str]:
+    """Yield what a host writes after a line: answers to requests, and the prompt."""
+    if '"subtype":"success","request_id":"r1"' in line:
         yield prompt(kind)
-    yield from (answer for asked, answer in ANSWERS.items() if f'"subtype":"{asked}"' in heard)
+    yield from (answer for asked, answer in ANSWERS.items() if f'"subtype":"{asked}"' in line)
 
 
 async def conversation(program: Path, kind: str) -> list[str]:
-    """All that a stand-in says in one turn."""
+    """Return all lines that a stand-in writes in one turn."""
     process = await asyncio.create_subprocess_exec(
         program,
         "--replay-user-messages",
@@ -55,22 +55,22 @@ async def conversation(program: Path, kind: str) -> list[str]:
     )
     assert process.stdin is not None
     assert process.stdout is not None
-    process.stdin.write(f"{HELLO}\n".encode())
-    said: list[str] = []
+    process.stdin.write(f"{INITIALIZE}\n".encode())
+    lines: list[str] = []
     async with asyncio.timeout(30):
-        while not said or '"state":"idle"' not in said[-1]:
-            said.append((await process.stdout.readline()).decode())
-            assert said[-1]
-            for reply in replies(said[-1], kind):
+        while not lines or '"state":"idle"' not in lines[-1]:
+            lines.append((await process.stdout.readline()).decode())
+            assert lines[-1]
+            for reply in replies(lines[-1], kind):
                 process.stdin.write(f"{reply}\n".encode())
         process.stdin.close()
         assert await process.wait() == 0
-    return said
+    return lines
 
 
 @has_compiler
 @pytest.mark.parametrize("kind", KINDS)
-async def test_both_stand_ins_say_the_same(kind: str) -> None:
+async def test_both_stand_ins_write_the_same_bytes(kind: str) -> None:
     compiled, interpreted = [stand_in(compiled=each) for each in (True, False)]
 
     assert await conversation(compiled, kind) == await conversation(interpreted, kind)
@@ -90,7 +90,7 @@ async def test_our_turns_settle_on_it(kind: str) -> None:
 
 
 @pytest.mark.parametrize("reading", ["typed", "text"])
-async def test_typed_messages_and_text_bring_the_same_words(reading: str) -> None:
+async def test_typed_messages_and_text_have_the_same_length(reading: str) -> None:
     order = Order(program=str(stand_in()), kind="assistant", count=4, reading=reading)
 
     async with asyncio.timeout(30):
@@ -107,12 +107,12 @@ async def test_typed_messages_and_text_bring_the_same_words(reading: str) -> Non
     ("kind", "answer", "complaint"),
     [
         ("permission", '{"type":"control_response","response":{"error":"no"}}', "an error for"),
-        ("permission", ANSWERS["hook_callback"], "nobody asked for this answer"),
-        ("tool", ANSWERS["can_use_tool"], "nobody asked for this answer"),
-        ("mixed", "\n".join([ANSWERS["mcp_message"]] * 2), "nobody asked for this answer"),
+        ("permission", ANSWERS["hook_callback"], "no request is open for this answer"),
+        ("tool", ANSWERS["can_use_tool"], "no request is open for this answer"),
+        ("mixed", "\n".join([ANSWERS["mcp_message"]] * 2), "no request is open for this answer"),
     ],
 )
-async def test_an_answer_to_nothing_ends_it(
+async def test_an_answer_without_a_request_ends_it(
     kind: str, answer: str, complaint: str, *, compiled: bool
 ) -> None:
     process = await asyncio.create_subprocess_exec(
@@ -122,8 +122,8 @@ async def test_an_answer_to_nothing_ends_it(
         stderr=asyncio.subprocess.PIPE,
     )
 
-    hello = HELLO.replace(',"sdkMcpServers":["bench"]', "")
-    lines = "\n".join([hello, prompt(kind), answer, ""])
+    initialize = INITIALIZE.replace(',"sdkMcpServers":["bench"]', "")
+    lines = "\n".join([initialize, prompt(kind), answer, ""])
     async with asyncio.timeout(30):
         _, stderr = await process.communicate(lines.encode())
 
@@ -133,7 +133,7 @@ async def test_an_answer_to_nothing_ends_it(
 
 @pytest.mark.parametrize("name", [OFFICIAL, BARE, OURS])
 @pytest.mark.parametrize("kind", ["partial", "mixed"])
-def test_every_python_contestant_does_what_it_is_told(name: str, kind: str) -> None:
+def test_every_python_contestant_runs_an_order(name: str, kind: str) -> None:
     order = {"program": str(stand_in()), "kind": kind, "count": 4, "window": 4, "warm": 2}
 
     report: dict[str, Any] = run_order(pythons()[name], order)
@@ -143,7 +143,7 @@ def test_every_python_contestant_does_what_it_is_told(name: str, kind: str) -> N
     assert report["cpu"] > 0
 
 
-async def test_a_journal_on_disk_is_written_and_taken_away() -> None:
+async def test_a_journal_on_disk_is_written_and_removed() -> None:
     order = Order(program=str(stand_in()), count=50, journal=True)
 
     async with asyncio.timeout(30):
@@ -160,7 +160,7 @@ def size_of(file: Path | None) -> int:
     return file.stat().st_size if file and file.exists() else 0
 
 
-async def test_a_question_behind_unread_messages_is_heard() -> None:
+async def test_a_request_behind_unread_messages_is_answered() -> None:
     order = Order(program=str(stand_in()), kind="backlog", count=2_000, size=200)
     asked = asyncio.Event()
 

@@ -40,7 +40,7 @@ def test_every_row_has_a_line_with_its_title() -> None:
     assert [row.row.title for row in rows if row.row.title not in shown] == []
 
 
-def test_a_line_tells_costs_ratio_and_verdict() -> None:
+def test_a_line_shows_costs_ratio_and_verdict() -> None:
     line = table([measured("partial", 1.5e-6, **{TYPESCRIPT: 4e-6, BARE: 2e-6})]).splitlines()[4]
 
     cells = [cell.strip() for cell in line.strip("|").split("|")]
@@ -50,7 +50,7 @@ def test_a_line_tells_costs_ratio_and_verdict() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs", "words"),
+    ("ours", "theirs", "expected"),
     [
         (1e-6, 4e-6, "met"),
         (3e-6, 4e-6, "missed"),
@@ -59,23 +59,23 @@ def test_a_line_tells_costs_ratio_and_verdict() -> None:
     ],
 )
 def test_a_verdict_looks_at_the_target_and_at_typescript(
-    ours: float, theirs: float, words: str
+    ours: float, theirs: float, expected: str
 ) -> None:
-    assert verdict(measured("partial", ours, **{TYPESCRIPT: theirs})) == words
+    assert verdict(measured("partial", ours, **{TYPESCRIPT: theirs})) == expected
 
 
-def test_memory_is_told_where_the_number_of_messages_grows() -> None:
+def test_memory_is_shown_where_the_number_of_messages_grows() -> None:
     row = measured("messages-1000", 1e-6)
     row.peaks[OURS] = 50 * 2**20
 
     assert "50 MiB" in table([row])
 
 
-def test_whoever_is_absent_is_said_to_be() -> None:
+def test_an_absent_contestant_is_shown_as_absent() -> None:
     row = measured("partial", 1e-6)
-    row.notes[TYPESCRIPT] = "node and npm are not here"
+    row.notes[TYPESCRIPT] = "node and npm are not installed"
 
-    assert "node and npm are not here" in table([row])
+    assert "node and npm are not installed" in table([row])
 
 
 def test_the_margin_grows_with_the_spread_of_the_rounds() -> None:
@@ -91,7 +91,7 @@ def test_the_margin_grows_with_the_spread_of_the_rounds() -> None:
     assert spread.margin > 3 * steady.margin
 
 
-def test_memory_that_cannot_be_seen_has_no_ratio() -> None:
+def test_memory_that_is_too_small_has_no_ratio() -> None:
     row = Measured("idle", {OFFICIAL: [100.0, 120.0, 110.0], OURS: [0.0, -5.0, 3.0]})
 
     assert ratio(row, OURS) is None
@@ -108,26 +108,26 @@ def test_rows_that_were_not_measured_again_stay_on_the_page() -> None:
     assert both.rows[0] == later.rows[0]
 
 
-def test_one_round_claims_no_margin() -> None:
+def test_one_round_has_no_margin() -> None:
     row = Measured("partial", {OFFICIAL: [1.0], OURS: [0.2]})
 
     assert str(ratio(row, OURS)) == "0.20"
 
 
-def test_what_slows_both_down_for_a_while_does_not_move_the_ratio() -> None:
+def test_a_slow_phase_of_the_machine_does_not_change_the_ratio() -> None:
     row = Measured("partial", {OFFICIAL: [10.0, 30.0, 12.0], OURS: [2.0, 6.0, 2.4]})
 
     assert str(ratio(row, OURS)) == "0.20 ±8%"
 
 
-def test_two_rounds_that_disagree_claim_next_to_nothing() -> None:
+def test_two_rounds_that_disagree_have_a_wide_margin() -> None:
     row = Measured("partial", {OFFICIAL: [10.0, 10.0], OURS: [2.0, 3.0]})
 
     assert str(ratio(row, OURS)) == "0.25 ±100% or more"
 
 
 def noisy(chance: random.Random, rounds: int) -> Run:
-    """A run on a machine that drifts and is now and then busy with something else."""
+    """A run on a machine whose speed drifts and that is busy at times."""
     drift = chance.gauss(0, 0.1)
 
     def cost(steady: float, number: int) -> float:
@@ -155,7 +155,7 @@ def test_the_same_work_measured_twice_differs_by_less_than_the_margin(rounds: in
     assert sum(found) >= 195
 
 
-def test_more_rounds_claim_more() -> None:
+def test_more_rounds_have_a_smaller_margin() -> None:
     chance = random.Random(0)
 
     def usual(rounds: int) -> float:
@@ -244,39 +244,39 @@ def test_every_row_that_has_a_target_has_a_note() -> None:
     assert set(NOTES) <= set(ROWS)
 
 
-def test_targets_that_are_met_need_no_words() -> None:
+def test_targets_that_are_met_need_no_notes() -> None:
     rows = [measured("partial", 1.9e-6, **{TYPESCRIPT: 4e-6}), measured("hooks", 1e-6)]
 
     assert targets(rows) == "1 of 1 targets of the design are met.\n"
 
 
-def test_a_missed_target_is_told_with_what_is_known_of_it() -> None:
-    told = targets([measured("partial", 2.1e-6), measured("hook", 9e-6), measured("1kb", 1e-6)])
+def test_a_missed_target_is_shown_with_its_note() -> None:
+    text = targets([measured("partial", 2.1e-6), measured("hook", 9e-6), measured("1kb", 1e-6)])
 
-    assert told.startswith("1 of 3 targets of the design are met.\n")
+    assert text.startswith("1 of 3 targets of the design are met.\n")
     assert (
-        "- partial message, 40 bytes: 0.21 ±8% where 0.2 is the target, within the margin" in told
+        "- partial message, 40 bytes: 0.21 ±8% where 0.2 is the target, within the margin" in text
     )
-    assert "- hook, one after the other: 0.90 ±8% where 0.5 is the target\n" in told
-    assert NOTES["partial"].profile in told
-    assert NOTES["hook"].tried in told
-    assert NOTES["1kb"].profile not in told
+    assert "- hook, one after the other: 0.90 ±8% where 0.5 is the target\n" in text
+    assert NOTES["partial"].profile in text
+    assert NOTES["hook"].tried in text
+    assert NOTES["1kb"].profile not in text
 
 
-def test_whoever_is_slower_than_typescript_is_told() -> None:
-    told = targets([measured("connect", 6e-6, **{TYPESCRIPT: 4e-6})])
+def test_a_row_that_is_slower_than_typescript_is_shown() -> None:
+    text = targets([measured("connect", 6e-6, **{TYPESCRIPT: 4e-6})])
 
-    assert "- connect, CPU of the host: 1.50 ±8% of what the TypeScript SDK needs\n" in told
-    assert NOTES["connect"].profile in told
+    assert "- connect, CPU of the host: 1.50 ±8% of what the TypeScript SDK needs\n" in text
+    assert NOTES["connect"].profile in text
 
 
-def test_our_own_ways_stand_side_by_side() -> None:
+def test_our_variants_share_a_table() -> None:
     row = Measured("journal", {"in memory": [4e-6] * 3, "on disk too": [6e-6] * 3})
 
     lines = table([row]).splitlines()
 
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    assert cells[0] == ["our own ways", "in memory", "on disk too"]
+    assert cells[0] == ["our variants", "in memory", "on disk too"]
     assert cells[2][1:] == ["4 µs", "6 µs"]
     assert cells[3][1:] == ["1", "1.50 ±8%"]
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from steersman.cli.demo import StageName, show
+from steersman.cli.demo_screen import Screen
 from steersman.cli.main import main
-from steersman.cli.screen import Screen
-from steersman.cli.stage import find_program
 from steersman.errors import CliNotFound
+from steersman.testing.sandbox import find_any_cli
 from tests.examples.offline import stock_cli
 
 STOCK = re.compile(
@@ -29,7 +29,7 @@ HAPPENINGS = [
     "allowed  it lies in the project's folder",
     "   hook  before Bash: git push",
     "    ask  may it run Bash: git push?",
-    " denied  this needs a person",
+    " denied  this needs a review by the user",
     "   hook  before Bash: rm total.txt",
     " denied  by the hook: nothing is deleted here",
     "  state  running → idle",
@@ -39,7 +39,7 @@ HAPPENINGS = [
 ]
 
 
-async def shown(where: StageName, find: Callable[[], str] = find_program) -> list[str]:
+async def shown(where: StageName, find: Callable[[], str] = find_any_cli) -> list[str]:
     out = io.StringIO()
     async with asyncio.timeout(60):
         status = await show(Screen(out), where, pause=0.05, find=find)
@@ -80,6 +80,7 @@ async def test_where_there_is_no_cli_the_first_line_says_so() -> None:
     assert in_order(HAPPENINGS, lines), "\n".join(lines)
 
 
+@pytest.mark.process
 async def test_where_the_cli_does_not_start_the_first_line_says_why() -> None:
     lines = await shown("any", lambda: "/bin/false")
 

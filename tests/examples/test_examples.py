@@ -1,4 +1,4 @@
-"""The examples do what they say, on the scripted CLI."""
+"""The examples do what their docstrings promise, on the scripted CLI."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def test_hello_prints_the_answer_and_its_cost(capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out.startswith("Hello, hallo, salut.\n[completed, 0.")
 
 
-async def test_a_person_may_say_yes_or_no_and_the_hook_says_no_to_downloads(
+async def test_the_user_may_allow_or_deny_and_the_hook_denies_downloads(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     questions: list[str] = []
@@ -40,7 +40,7 @@ async def test_a_person_may_say_yes_or_no_and_the_hook_says_no_to_downloads(
         say("That is all."),
     )
     agent = Agent(
-        hooks=approve.hooks, can_use_tool=approve.Person(answer), transport=ScriptedCLI(script)
+        hooks=approve.hooks, can_use_tool=approve.AskUser(answer), transport=ScriptedCLI(script)
     )
 
     result = await approve.work(agent, "Try things.")
@@ -75,5 +75,5 @@ def test_an_example_runs_on_the_stock_cli_as_it_stands(
 
 
 @pytest.mark.parametrize("example", [approve, hello])
-def test_every_example_says_how_to_run_it(example: object) -> None:
+def test_every_example_explains_how_to_run_it(example: object) -> None:
     assert f"python examples/{Path(str(example.__file__)).name}" in str(example.__doc__)  # type: ignore[attr-defined]

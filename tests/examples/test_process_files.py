@@ -1,4 +1,4 @@
-"""The example that processes files tells its states and the times of its tools."""
+"""The example that processes files prints its states and the times of its tools."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ def data(tmp_path: Path) -> Path:
 
 
 class Reader:
-    """A model that adds up what the tools tell it."""
+    """A model that adds up the results of the tools."""
 
     def __init__(self) -> None:
-        self.heard: list[Any] = []
+        self.results: list[Any] = []
 
     @property
     def script(self) -> Script:
@@ -78,7 +78,7 @@ class Reader:
 
     def _hear(self, request: ModelRequest) -> list[Any]:
         found = [json.loads(each) for each in request.tool_results.values()]
-        self.heard += found
+        self.results += found
         return found
 
 
@@ -87,7 +87,7 @@ def without_times(shown: str) -> str:
     return re.sub(r"took \d+ ms", "took N ms", shown)
 
 
-async def test_it_tells_its_states_and_the_times_of_its_tools(
+async def test_it_prints_its_states_and_the_times_of_its_tools(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     agent = Agent(
@@ -112,7 +112,7 @@ def test_it_runs_on_the_stock_cli_as_it_stands(data: Path) -> None:
     run = run_offline([f"{ROOT}/examples/process_files.py", str(data)], reader.script)
 
     assert run.stderr == ""
-    assert {"rows": 2, "sums": {"count": 7.0}} in reader.heard
+    assert {"rows": 2, "sums": {"count": 7.0}} in reader.results
     shown = without_times(run.stdout).splitlines()
     assert [each for each in shown if each.startswith("Tool ")] == [
         each for each in EXPECTED.splitlines() if each.startswith("Tool ")
@@ -137,5 +137,5 @@ def test_the_program_on_the_page_about_sessions_runs_as_it_stands() -> None:
     assert shown[-1] == "completed 1"
 
 
-def test_it_says_how_to_run_it() -> None:
+def test_it_explains_how_to_run_it() -> None:
     assert "python examples/process_files.py" in str(process_files.__doc__)

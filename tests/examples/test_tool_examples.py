@@ -1,4 +1,4 @@
-"""The calculator and the database do what they say, on the scripted CLI and on the stock one."""
+"""The examples with tools, on the scripted CLI and on the stock one."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ WRITING = [
 ]
 
 
-class Listener:
-    """Answers with what the tools told it."""
+class Collector:
+    """Collects the results of the tools."""
 
     def __init__(self) -> None:
-        self.heard: list[str] = []
+        self.results: list[str] = []
 
     def then(self, step: Step) -> Any:
         def answer(request: ModelRequest) -> Step:
-            self.heard += request.tool_results.values()
+            self.results += request.tool_results.values()
             return step
 
         return answer
@@ -60,12 +60,12 @@ def names_in(path: Path) -> list[str]:
 
 
 async def test_the_calculator_adds_subtracts_and_refuses_to_divide_by_zero() -> None:
-    listener = Listener()
+    collector = Collector()
     script = Script(
         call("mcp__calc__add", a=100, b=50),
-        listener.then(call("mcp__calc__subtract", a=150, b=25)),
-        listener.then(call("mcp__calc__divide", a=125, b=0)),
-        listener.then(call("StructuredOutput", value=125)),
+        collector.then(call("mcp__calc__subtract", a=150, b=25)),
+        collector.then(call("mcp__calc__divide", a=125, b=0)),
+        collector.then(call("StructuredOutput", value=125)),
         say("Done."),
     )
     agent = Agent(
@@ -78,14 +78,14 @@ async def test_the_calculator_adds_subtracts_and_refuses_to_divide_by_zero() -> 
         answer = await calculator.calculate(agent, "Calculate.")
 
     assert answer == calculator.Answer(125)
-    assert listener.heard == ["150.0", "125.0", "Error: Division by zero"]
+    assert collector.results == ["150.0", "125.0", "Error: Division by zero"]
 
 
 async def test_the_database_is_read(app_db: Path) -> None:
-    listener = Listener()
+    collector = Collector()
     script = Script(
         call("mcp__db__query", sql=OLDER, params=[40]),
-        listener.then(say("Alan and Grace.")),
+        collector.then(say("Alan and Grace.")),
     )
     agent = Agent(
         mcp_servers={"db": database.database(app_db)},
@@ -97,7 +97,7 @@ async def test_the_database_is_read(app_db: Path) -> None:
         answer = await database.ask(agent, "Who is older than 40?")
 
     assert answer == "Alan and Grace."
-    assert [json.loads(each) for each in listener.heard] == [
+    assert [json.loads(each) for each in collector.results] == [
         {"rows": [{"name": "Alan"}, {"name": "Grace"}]}
     ]
 
@@ -107,8 +107,8 @@ async def test_sqlite_itself_refuses_to_write(
     app_db: Path, sql: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(app_db.parent)
-    listener = Listener()
-    script = Script(call("mcp__db__query", sql=sql), listener.then(say("It would not.")))
+    collector = Collector()
+    script = Script(call("mcp__db__query", sql=sql), collector.then(say("It would not.")))
     agent = Agent(
         mcp_servers={"db": database.database(app_db)},
         allowed_tools=["mcp__db"],
@@ -118,7 +118,7 @@ async def test_sqlite_itself_refuses_to_write(
     async with asyncio.timeout(10):
         await database.ask(agent, "Write something.")
 
-    (refused,) = listener.heard
+    (refused,) = collector.results
     assert refused.startswith("Query error: ")
     assert names_in(app_db) == ["Ada", "Alan", "Grace"]
     assert [each.name for each in app_db.parent.iterdir()] == ["app.db"]
@@ -126,32 +126,32 @@ async def test_sqlite_itself_refuses_to_write(
 
 @pytest.mark.live
 def test_the_calculator_runs_on_the_stock_cli_as_it_stands() -> None:
-    listener = Listener()
+    collector = Collector()
     script = Script(
         call("mcp__calc__add", a=100, b=50),
-        listener.then(call("mcp__calc__subtract", a=150, b=25)),
-        listener.then(call("StructuredOutput", value=125)),
+        collector.then(call("mcp__calc__subtract", a=150, b=25)),
+        collector.then(call("StructuredOutput", value=125)),
     )
 
     run = run_offline([f"{ROOT}/examples/calculator.py"], script)
 
     assert (run.stdout, run.stderr) == ("Answer(value=125.0)\n", "")
-    assert listener.heard == ["150.0", "125.0"]
+    assert collector.results == ["150.0", "125.0"]
 
 
 @pytest.mark.live
 def test_the_database_runs_on_the_stock_cli_as_it_stands(app_db: Path) -> None:
-    listener = Listener()
+    collector = Collector()
     script = Script(
         call("ReadMcpResourceTool", server="db", uri="db://schema"),
-        listener.then(call("mcp__db__query", sql="DELETE FROM users")),
-        listener.then(call("mcp__db__query", sql=OLDER, params=[40])),
-        listener.then(say("Alan and Grace.")),
+        collector.then(call("mcp__db__query", sql="DELETE FROM users")),
+        collector.then(call("mcp__db__query", sql=OLDER, params=[40])),
+        collector.then(say("Alan and Grace.")),
     )
 
     run = run_offline([f"{ROOT}/examples/database.py", str(app_db)], script)
 
-    schema, refused, found = listener.heard
+    schema, refused, found = collector.results
     assert (run.stdout, run.stderr) == ("Alan and Grace.\n", "")
     assert "CREATE TABLE users" in schema
     assert "Query error: attempt to write a readonly database" in refused
@@ -163,21 +163,21 @@ def test_the_database_runs_on_the_stock_cli_as_it_stands(app_db: Path) -> None:
 def test_the_program_on_the_page_about_tools_runs_as_it_stands() -> None:
     page = (ROOT / "docs/tools.md").read_text(encoding="utf-8")
     (program,) = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    listener = Listener()
+    collector = Collector()
     script = Script(
         call("mcp__functions__count", item="pear"),
-        listener.then(call("mcp__functions__order", item="apple", number=1, id_="toolu_1")),
-        listener.then(say("Ordered.")),
+        collector.then(call("mcp__functions__order", item="apple", number=1, id_="toolu_1")),
+        collector.then(say("Ordered.")),
     )
 
     run = run_offline(["-c", program], script)
 
-    refused, ordered = listener.heard
+    refused, ordered = collector.results
     assert (run.stdout, run.stderr) == ("Ordered.\n", "")
     assert refused.startswith("there is no pear; there are apple")
     assert json.loads(ordered) == {"order": "toolu_1", "of": "1 apple"}
 
 
 @pytest.mark.parametrize("example", [calculator, database])
-def test_every_example_says_how_to_run_it(example: object) -> None:
+def test_every_example_explains_how_to_run_it(example: object) -> None:
     assert f"python examples/{Path(str(example.__file__)).name}" in str(example.__doc__)  # type: ignore[attr-defined]

@@ -56,7 +56,7 @@ def test_what_was_never_seen_has_no_sample(name: str) -> None:
     assert recorded_inputs(name) == []
 
 
-def test_inside_a_subagent_an_event_says_in_which() -> None:
+def test_inside_a_subagent_an_event_has_the_id_of_the_subagent() -> None:
     inside = [each for each in recorded_inputs("PreToolUse") if "agent_id" in each]
 
     events = [read_leniently(PreToolUse, each) for each in inside]
@@ -77,7 +77,7 @@ def test_inside_a_subagent_an_event_says_in_which() -> None:
         (Stop(), ""),
     ],
 )
-def test_an_event_knows_what_matchers_are_held_against(event: HookEvent, matched: str) -> None:
+def test_an_event_has_the_value_that_matchers_look_at(event: HookEvent, matched: str) -> None:
     assert event.matched == matched
 
 

@@ -12,6 +12,7 @@ from steersman.hooks import (
     PostToolUseOutput,
     PreToolUse,
     Reply,
+    block_paths,
     deny,
     deny_tools,
     log,
@@ -34,7 +35,7 @@ def test_named_tools_are_denied_and_others_are_not() -> None:
     assert guard(using("Read")) is None
 
 
-def test_a_denial_names_the_tool_unless_told_what_to_say() -> None:
+def test_a_denial_names_the_tool_unless_a_reason_is_given() -> None:
     assert deny_tools("Bash")(using("Bash")) == deny("Bash is not allowed here.")
 
 
@@ -72,8 +73,10 @@ async def test_a_check_lets_pass_or_denies(found: Any, reply: Reply | None) -> N
 
 
 @pytest.mark.parametrize("found", [0, 1, [], ("no", False), (False, 5)])
-async def test_a_check_that_says_neither_raises_so_that_the_guard_stops(found: Any) -> None:
-    with pytest.raises(TypeError, match="a check gave"):
+async def test_a_check_with_another_result_raises_so_that_the_guard_denies(
+    found: Any,
+) -> None:
+    with pytest.raises(TypeError, match="a check returned"):
         await validate(lambda *_: found)(using("Bash"))
 
 
@@ -159,3 +162,67 @@ def test_what_cannot_be_meant_is_refused(
         make(*given, **more)
 
     assert refused.value.argument == argument
+
+
+def within(tool: str, **given: Any) -> PreToolUse:
+    return PreToolUse(tool_name=tool, tool_input=given, cwd="/srv/project")
+
+
+BLOCKED: list[tuple[str, PreToolUse]] = [
+    ("/etc", within("Read", file_path="/etc/passwd")),
+    ("/etc", within("Read", file_path="/etc")),
+    ("/etc/", within("Read", file_path="/srv/../etc/./passwd")),
+    ("/etc", within("Read", file_path="../../etc/passwd")),
+    ("/", within("Read", file_path="/anything")),
+    ("conf/keys", within("Write", file_path="conf/keys/a.pem", content="x")),
+    ("conf/keys", within("Edit", file_path="/srv/project/conf/keys")),
+    ("~/.ssh", within("Read", file_path="~/.ssh/id_rsa")),
+    ("~/.ssh", within("Read", file_path="/home/ada/.ssh/id_rsa")),
+    ("~/.ssh", within("Bash", command="cat $HOME/.ssh/id_rsa")),
+    ("/home/ada/.ssh", within("Read", file_path="~/.ssh/id_rsa")),
+    (".env", within("Read", file_path="deep/inside/.env")),
+    ("*.pem", within("Bash", command="cp keys/server.pem /tmp")),
+    ("/etc/passwd", within("Bash", command="cat '/etc/passwd'|wc")),
+    ("/etc/passwd", within("Bash", command="cat </etc/passwd;true")),
+    ("/etc/passwd", within("Bash", command="x=/etc/passwd")),
+    ("/etc/passwd", within("Bash", command="cat /etc/pass*")),
+    ("conf", within("Bash", command="cd ./conf && ls")),
+    ("/etc", within("mcp__fs__read", path="/etc/hosts")),
+    ("/etc", within("mcp__fs__many", paths=["/srv/a", "/etc/hosts"])),
+    ("/etc", within("mcp__fs__deep", request={"uri": "file:///etc/hosts"})),
+    ("/etc", within("mcp__x__odd", thing="/etc/hosts")),
+]
+
+FREE: list[tuple[str, PreToolUse]] = [
+    ("/etc", within("Read", file_path="/etcetera/x")),
+    ("/etc", within("Read", file_path="/srv/etc/x")),
+    ("/etc", within("Write", file_path="notes.md", content="about /etc/passwd")),
+    ("/etc/passwd", within("Bash", command="ls /etc")),
+    ("/etc", within("Bash", command="ls *")),
+    ("~/.ssh", within("Read", file_path="/srv/.ssh/x")),
+    (".env", within("Read", file_path=".envrc")),
+    ("conf/keys", within("Read", file_path="/other/conf/keys")),
+    ("/etc", within("Bash", timeout=5)),
+]
+
+
+@pytest.mark.parametrize(("path", "event"), BLOCKED)
+def test_a_tool_is_kept_from_a_path_and_what_is_inside(path: str, event: PreToolUse) -> None:
+    assert block_paths("/nowhere", path)(event) == deny(f"{path} is off limits.")
+
+
+@pytest.mark.parametrize(("path", "event"), FREE)
+def test_a_tool_is_free_elsewhere(path: str, event: PreToolUse) -> None:
+    assert block_paths(path)(event) is None
+
+
+def test_a_denied_path_can_have_a_reason() -> None:
+    guard = block_paths("/etc", reason="ask the operator")
+
+    assert guard(within("Read", file_path="/etc/x")) == deny("ask the operator")
+
+
+@pytest.mark.parametrize("paths", [(), ("",), (".",), ("..",), (5,), ("  ",)])
+def test_what_is_no_path_is_refused(paths: tuple[Any, ...]) -> None:
+    with pytest.raises(UsageError, match="paths"):
+        block_paths(*paths)

@@ -1,4 +1,4 @@
-"""What a reply says about its own event reaches the wire under the CLI's names."""
+"""The fields of an event's own output are sent under the CLI's names."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ from steersman.hooks import (
     WorktreeCreate,
     WorktreeCreateOutput,
 )
-from steersman.hooks.answers import reply_to, written
+from steersman.hooks.reply_checks import encode_reply, parse_reply
 
 CATALOGUE = Path(__file__).parents[1] / "samples" / "parity.json"
 CLASSES = [each for each in vars(hooks.outputs).values() if isinstance(each, type)]
@@ -171,7 +171,7 @@ WRITTEN: list[tuple[type[HookEvent], Output, dict[str, Any]]] = [
 def test_every_field_of_an_output_is_sent_under_the_name_of_its_event(
     event: type[HookEvent], output: Output, fields: dict[str, Any]
 ) -> None:
-    sent = _json.loads(written(reply_to(event, Reply(hook_specific_output=output))))
+    sent = _json.loads(encode_reply(parse_reply(event, Reply(hook_specific_output=output))))
 
     assert sent == {"hookSpecificOutput": {"hookEventName": event.__name__, **fields}}
 

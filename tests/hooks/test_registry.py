@@ -26,7 +26,7 @@ from steersman.hooks import (
 
 
 def look(_event: Any) -> None:
-    """Observe and say nothing."""
+    """Return no opinion."""
 
 
 def official(_input: Any, _tool_use_id: Any, _context: Any) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def test_an_event_that_the_cli_never_calls_back_for_is_refused_with_the_reason(
     with pytest.raises(UsageError, match=f"{event.__name__}.*calls back for") as refused:
         Hooks().on(event)
 
-    assert "a command in a settings file can have it" in str(refused.value)
+    assert "use a command hook in a settings file" in str(refused.value)
 
 
 @pytest.mark.parametrize("matcher", [5, ["Bash"], b"Bash"])

@@ -59,7 +59,7 @@ NAMED_ALONE = tuple(
 
 NOT_PROMISED: Mapping[str, str] = {
     "steersman.cli": "a command; what it prints is promised elsewhere",
-    "steersman.testing.conformance": "becomes a distribution of its own",
+    "steersman_conformance": "becomes a distribution of its own",
 }
 """Rooms, with all that is below them, that are left out."""
 
@@ -74,7 +74,7 @@ PRIVATE_IN_ALL_BUT_NAME = frozenset(
         *("READERS", "ANSWER"),
     }
 )
-BETWEEN_SESSION_AND_TURN: Mapping[str, frozenset[str]] = {
+BETWEEN_PARTS: Mapping[str, frozenset[str]] = {
     "Turn": frozenset(
         {
             *("begin", "settle", "lose_place", "asks", "content", "fields", "when", "context"),
@@ -83,10 +83,13 @@ BETWEEN_SESSION_AND_TURN: Mapping[str, frozenset[str]] = {
         }
     ),
     "Session": frozenset({"released", "shown", "turn_reading", "reading"}),
+    "TaskRegistry": frozenset({"hear", "record", "lose"}),
+    "Watch": frozenset({"tell", "notify"}),
+    "Journal": frozenset({"append_partials", "append_pieces"}),
 }
-"""Names that a session and its turns use with each other, and no page names."""
+"""Names that parts of this library use with each other, and no page names."""
 
-RENAMED = frozenset({"Standstill"})
+RENAMED = frozenset({"snapshot_of"})
 """Names in an `__all__` that no page names, and that are being renamed."""
 
 ALSO_PROMISED = (
@@ -210,15 +213,23 @@ def _signature(call: Callable[..., Any]) -> str:
         return "(...)"
     plain = [
         each.replace(
+            name=NOT_BY_NAME.get(each.kind, each.name),
             annotation=inspect.Parameter.empty,
             default=each.default
             if each.default is inspect.Parameter.empty
             else _Shown(_value(each.default)),
         )
         for each in signature.parameters.values()
-        if not each.name.startswith("_") or each.kind is inspect.Parameter.POSITIONAL_ONLY
+        if not each.name.startswith("_") or each.kind in NOT_BY_NAME
     ]
     return str(inspect.Signature(plain)).replace(" = ", "=")
+
+
+NOT_BY_NAME: Mapping[object, str] = {
+    inspect.Parameter.VAR_POSITIONAL: "args",
+    inspect.Parameter.VAR_KEYWORD: "kwargs",
+}
+"""Parameters that no caller names."""
 
 
 class _Shown:
@@ -284,7 +295,7 @@ def _class(cls: type[Any]) -> Description:
     elif _is_made_by_callers(cls):
         found["new"] = _signature(cls)
     members = {name: _attribute(cls, name) for name in _member_names(cls)}
-    found["members"] = dict.fromkeys(_set_at_birth(cls), "value") | members
+    found["members"] = dict.fromkeys(_set_at_birth(cls), "attribute") | members
     return found
 
 
@@ -329,14 +340,14 @@ def _is_value(cls: type[Any]) -> bool:
 
 
 def _is_private(cls: type[Any], name: str) -> bool:
-    inside = BETWEEN_SESSION_AND_TURN.get(cls.__name__, frozenset())
+    inside = BETWEEN_PARTS.get(cls.__name__, frozenset())
     return name in PRIVATE_IN_ALL_BUT_NAME or name in inside
 
 
 def _attribute(cls: type[Any], name: str) -> str:
     raw = inspect.getattr_static(cls, name)
     if isinstance(raw, property):
-        return "value" if raw.fset is None else "property that can be set"
+        return "attribute"
     if isinstance(raw, classmethod | staticmethod):
         kind = "classmethod" if isinstance(raw, classmethod) else "staticmethod"
         return f"{kind} {_function(getattr(cls, name))}"
@@ -345,7 +356,7 @@ def _attribute(cls: type[Any], name: str) -> str:
     if _is_value(cls) and (name in _fields(cls)):
         return "field"
     if inspect.isdatadescriptor(raw):
-        return "value"
+        return "attribute"
     return f"value {_value(raw)}"
 
 
@@ -390,13 +401,61 @@ def kept_surface() -> dict[str, Any]:
 
 
 def broken_promises(kept: Surface, now: Surface) -> list[str]:
-    """Names that were promised and are no longer there, or are something else."""
+    """Names that were promised and are no longer there, or no longer do what they did."""
     return [
         f"{room}.{name}: {_difference(described, now.get(room, {}).get(name))}"
         for room, names in kept.items()
         for name, described in names.items()
-        if now.get(room, {}).get(name) != described
+        if not is_kept(described, now.get(room, {}).get(name))
     ]
+
+
+def additions(kept: Surface, now: Surface) -> list[str]:
+    """Public names that the data does not have, or not with all that they have now."""
+    return [
+        f"{room}.{name}: {_difference(before, described)}" if before else f"{room}.{name}"
+        for room, names in now.items()
+        for name, described in names.items()
+        if (before := kept.get(room, {}).get(name)) != described
+        and (before is None or is_kept(before, described))
+    ]
+
+
+def is_kept(before: Any, now: Any) -> bool:
+    """Whether a description only grew: members, optional parameters, values of an enum."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        promise, given = cast("dict[str, Any]", before), cast("dict[str, Any]", now)
+        return promise.get("required") == given.get("required") and all(
+            is_kept(each, given.get(name)) for name, each in promise.items()
+        )
+    if isinstance(before, list) and isinstance(now, list):
+        return set(cast("list[str]", before)) <= set(cast("list[str]", now))
+    if isinstance(before, str) and isinstance(now, str) and before.endswith(")"):
+        return before.partition("(")[0] == now.partition("(")[0] and _accepts(
+            _parameters(before), _parameters(now)
+        )
+    return bool(before == now)
+
+
+def _parameters(signature: str) -> list[str]:
+    """The parameters as they are written, with `*` and `/`."""
+    inside = signature.partition("(")[2][:-1]
+    return [each.strip() for each in re.findall(r"(?:[^,(\[{]|[(\[{][^)\]}]*[)\]}])+", inside)]
+
+
+def _accepts(before: list[str], now: list[str]) -> bool:
+    """Whether every call of before still works: new parameters are optional and come later."""
+    new = [each for each in now if each not in before]
+    if any("=" not in each and not each.startswith("*") for each in new if each != "*"):
+        return False
+    by_position = before[: _first_star(before)]
+    kept = [each for each in now if each in before]
+    return kept == before and now[: _first_star(now)][: len(by_position)] == by_position
+
+
+def _first_star(parameters: list[str]) -> int:
+    starred = [at for at, each in enumerate(parameters) if each.startswith("*")]
+    return min(starred, default=len(parameters))
 
 
 def _difference(before: Description, now: Description | None) -> str:
@@ -405,16 +464,6 @@ def _difference(before: Description, now: Description | None) -> str:
     one, other = (json.dumps(each, indent=1).splitlines() for each in (before, now))
     changed = [line for line in unified_diff(one, other, n=0, lineterm="") if line[:2] != "@@"]
     return " ".join(changed[2:])
-
-
-def additions(kept: Surface, now: Surface) -> list[str]:
-    """Public names that the data does not have."""
-    return [
-        f"{room}.{name}"
-        for room, names in now.items()
-        for name in names
-        if name not in kept.get(room, {})
-    ]
 
 
 def missing(paths: Iterable[str]) -> list[str]:
@@ -454,7 +503,8 @@ def main(arguments: list[str]) -> int:
         return 0
     if "--update" in arguments:
         return update(may_break="--break-promises" in arguments)
-    kept, now = kept_surface()["rooms"], surface()
+    kept = kept_surface()["rooms"]
+    now = surface(kept)
     sys.stdout.write("\n".join((*broken_promises(kept, now), *additions(kept, now), "")))
     return 0
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from steersman._wire.environment import INHERITED
+from steersman._launch.environment import INHERITED
 from steersman.testing.request import ModelRequest
 from steersman.testing.script import Script, Step, call, say
 from tests.examples.offline import ROOT, run_offline

@@ -13,6 +13,8 @@ import pytest
 
 import steersman
 
+pytestmark = pytest.mark.process
+
 HEAVY = {"pydantic", "mcp", "httpx", "anyio", "claude_agent_sdk", "http.server"}
 
 

@@ -16,6 +16,8 @@ import pytest
 
 import steersman
 
+pytestmark = pytest.mark.process
+
 SOURCE = Path(steersman.__file__).parent
 
 FRONT_DOOR = {"steersman", "steersman._lazy"}
@@ -24,16 +26,16 @@ FRONT_DESK = FRONT_DOOR | {
     "steersman._json",
     "steersman._session",
     "steersman._session.prompt_content",
-    "steersman.adapters",
     "steersman.agent",
     "steersman.errors",
     "steersman.options",
     "steersman.options.checks",
-    "steersman.options.contradictions",
+    "steersman.options.conflicts",
     "steersman.options.fields",
+    "steersman.options.forms",
     "steersman.options.limits",
     "steersman.options.servers",
-    "steersman.options.values",
+    "steersman.options.table",
     "steersman.transports",
     "steersman.transports.at_exit",
 }

@@ -25,6 +25,8 @@ from steersman.hooks import PreToolUse
 from steersman.messages import Status
 from steersman.messages.builtin import INPUTS
 
+pytestmark = pytest.mark.process
+
 STATUS = mark_of(Status)
 GOOD = Section("options", "Options", ("TypeScript",), (Row(("coffee",), reason="hosted only"),))
 DECLARED = {
@@ -290,7 +292,7 @@ def test_an_option_is_exercised_where_options_are_taken(code: str, *, is_given: 
         ("tests/samples/test_x.py", STATUS, False),
         ("tests/options/test_x.py", STATUS, True),
         ("tests/options/test_x.py", "option:model", False),
-        ("tests/_wire/test_x.py", "option:model", True),
+        ("tests/_launch/test_x.py", "option:model", True),
     ],
 )
 def test_rules_and_checks_of_values_exercise_nothing(
@@ -343,11 +345,11 @@ def test_an_option_that_is_taken_shows_better_than_one_that_is_refused() -> None
     evidence = Evidence(
         {
             "tests/live/test_no.py": "def test_no():\n with pytest.raises(E): Options(model=5)",
-            "tests/_wire/test_yes.py": "def test_yes(): Options(model='x')",
+            "tests/_launch/test_yes.py": "def test_yes(): Options(model='x')",
         }
     )
 
-    assert str(evidence.best(["option:model"])) == "tests/_wire/test_yes.py::test_yes"
+    assert str(evidence.best(["option:model"])) == "tests/_launch/test_yes.py::test_yes"
 
 
 def test_a_test_for_each_row_of_a_table_shows_better_than_one_that_looks_at_it() -> None:

@@ -13,6 +13,7 @@ from tests.house.surface import (
     broken_promises,
     describe,
     documented,
+    is_kept,
     kept_surface,
     missing,
     surface,
@@ -76,6 +77,28 @@ def test_a_changed_default_is_a_broken_promise() -> None:
 
     assert "fast=False" in broken
     assert "fast=True" in broken
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "works"),
+    [
+        ("def (a, *, b=1)", "def (a, *, b=1, c=(1, 2))", True),
+        ("def (a)", "def (a, b=1)", True),
+        ("def (a)", "def (a, *, b=1)", True),
+        ("def (a)", "def (a, b)", False),
+        ("def (a, b=1)", "def (a, c=2, b=1)", False),
+        ("def (a, b=1)", "def (a, *, b=1)", False),
+        ("def (a)", "async def (a)", False),
+        ("def (a, *, b=1)", "def (a)", False),
+        ({"members": {"a": "field"}}, {"members": {"a": "field", "b": "field"}}, True),
+        ({"members": {"a": "field"}}, {"members": {"b": "field"}}, False),
+        ({"is": ["OSError"]}, {"is": ["OSError", "ValueError"]}, True),
+        ({"required": ["a"]}, {"required": ["a", "b"]}, False),
+        ("Literal['a']", "Literal['a', 'b']", False),
+    ],
+)
+def test_what_only_grows_keeps_its_promise(before: object, now: object, *, works: bool) -> None:
+    assert is_kept(before, now) is works
 
 
 def test_a_removed_name_is_a_broken_promise() -> None:

@@ -7,6 +7,10 @@ import sys
 import zipfile
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).parents[2]
 LARGEST = 625_000
 """Bytes; the test kit and the conformance suite are a quarter of it."""

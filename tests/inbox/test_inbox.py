@@ -10,7 +10,7 @@ import pytest
 
 from steersman.errors import AlreadyAnswered, AskGone, AskNotFound, ReaderLagged, UsageError
 from steersman.inbox import AskOutcome, Change, Inbox
-from steersman.inbox.watching import MOST_WAITING
+from steersman.inbox.changes import MOST_WAITING
 from steersman.permissions import (
     Allow,
     Ask,
@@ -165,8 +165,8 @@ async def test_questions_are_answered_with_their_own_words(inbox: Inbox, session
 @pytest.mark.parametrize(
     ("payload", "refusal"),
     [
-        (PERMISSION, Deny("Denied: nobody answered in time.")),
-        (QUESTION, Deny("Denied: nobody answered in time.")),
+        (PERMISSION, Deny("Denied: no answer came in time.")),
+        (QUESTION, Deny("Denied: no answer came in time.")),
         (FORM, ElicitationAnswer("decline")),
         (DIALOG, DialogAnswer("cancelled")),
     ],

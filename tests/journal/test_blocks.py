@@ -227,3 +227,18 @@ def test_the_pieces_of_prose_make_the_block(trace: str) -> None:
         pieces[each.number] = pieces.get(each.number, "") + each.delta
         if each.is_complete and isinstance(each.block, TextBlock):
             assert pieces[each.number] == each.block.text
+
+
+def test_every_update_of_a_long_text_shows_what_was_written_by_then() -> None:
+    stream = BlockStream()
+    stream.feed(entry(message("m1")))
+    stream.feed(entry(begun(0, type="text", text="")))
+    found = [update for n in range(50) for update in stream.feed(entry(text(0, f"{n},")))]
+
+    late = [each.block for each in reversed(found)]
+
+    whole = "".join(f"{n}," for n in range(50))
+    assert late[0] == TextBlock(text=whole)
+    assert [each.text for each in reversed(late) if isinstance(each, TextBlock)] == [
+        "".join(f"{n}," for n in range(count)) for count in range(1, 51)
+    ]

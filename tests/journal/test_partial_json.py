@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.journal.partial_json import NOTHING, PartialJson
+from steersman.journal.partial_json import NOTHING, GrowingText, PartialJson
 from tests.samples.strategies import ANY_JSON, ANY_TEXT
 
 OBJECTS = st.dictionaries(ANY_TEXT, ANY_JSON, max_size=4)
@@ -136,20 +135,43 @@ def test_depth_is_no_danger() -> None:
         [value] = value
 
 
-def seconds_for(characters: int) -> float:
-    text = json.dumps({"file_path": "a.txt", "content": "line of text\n" * (characters // 14)})
-    parser = PartialJson()
-    began = time.process_time()
+def test_a_text_is_joined_once_however_often_it_is_looked_at() -> None:
+    text = json.dumps({"file_path": "a.txt", "content": "line of text\n" * 5_000})
+    growing = GrowingText()
+
     for at in range(0, len(text), 8):
-        parser.feed(text[at : at + 8])
-    took = time.process_time() - began
-    assert parser.value == json.loads(text)
-    return took
+        growing.append(text[at : at + 8])
+        assert growing.text == text[: at + 8]
+        assert growing.joined == len(growing.text), "no character is joined twice"
 
 
-def test_a_megabyte_in_tiny_pieces_takes_as_long_per_piece_as_a_little() -> None:
-    small = min(seconds_for(50_000) for _ in range(3))
+def test_a_text_that_was_read_does_not_change_when_it_grows() -> None:
+    growing = GrowingText()
+    read_texts: list[str] = []
 
-    large = seconds_for(1_000_000)
+    for part in ["a", "b", "", "c"] * 20:
+        growing.append(part)
+        read_texts.append(growing.text)
 
-    assert large < 20 * small * 5, "twenty times as much may take some twenty times as long"
+    assert read_texts == ["".join((["a", "b", "", "c"] * 20)[: n + 1]) for n in range(80)]
+
+
+def joined_while_looking(characters: int) -> tuple[int, int]:
+    """How many characters are joined when the value is looked at after every part."""
+    content = "line of text\n" * (characters // 13)
+    parser, joined = PartialJson(), 0
+    for at in range(0, len(text := json.dumps({"path": "a", "content": content})), 40):
+        parser.feed(text[at : at + 40])
+        before = parser.reading.joined
+        value = parser.value
+        joined += parser.reading.joined - before
+        assert begins(value, {"path": "a", "content": content})
+    assert value["content"] == content
+    return joined, len(content)
+
+
+@pytest.mark.parametrize("characters", [1_300, 13_000, 130_000])
+def test_looking_after_every_part_joins_no_character_twice(characters: int) -> None:
+    joined, written = joined_while_looking(characters)
+
+    assert joined <= written

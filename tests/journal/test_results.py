@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from steersman.errors import NotLoggedIn
 from steersman.journal import Outcome, TurnResult
-from steersman.journal.digests import TurnDigest
-from steersman.journal.results import CostMeter, cause_of, outcome_of
+from steersman.journal.costs import CostTracker
+from steersman.journal.results import TurnResultBuilder, cause_of, outcome_of
 from steersman.messages import Assistant, Result, parse_message
 from tests.samples import frames, traces
 
@@ -119,9 +119,9 @@ def test_nothing_else_is_taken_for_a_missing_login(trace: str) -> None:
     ],
 )
 def test_the_turns_of_one_process_cost_together_what_the_cli_says_in_the_end(trace: str) -> None:
-    meter = CostMeter()
+    tracker = CostTracker()
 
-    costs = [meter.cost_of(each) for each in results(trace)]
+    costs = [tracker.add(each).cost_usd for each in results(trace)]
 
     assert sum(costs) == pytest.approx(results(trace)[-1].total_cost_usd)
     assert all(cost >= 0 for cost in costs)
@@ -132,15 +132,15 @@ def test_a_resumed_conversation_costs_only_what_it_adds() -> None:
         results(f"session_resume_fork_continue.{part}") for part in ("1new", "2resume")
     )
 
-    cost = CostMeter().cost_of(resumed)
+    cost = CostTracker().add(resumed).cost_usd
 
     assert cost + (new.total_cost_usd or 0) == pytest.approx(resumed.total_cost_usd)
 
 
 def test_after_a_clear_the_total_begins_anew_and_no_cost_is_lost() -> None:
-    meter = CostMeter()
+    tracker = CostTracker()
 
-    costs = [meter.cost_of(each) for each in results("hooks_all_events")]
+    costs = [tracker.add(each).cost_usd for each in results("hooks_all_events")]
 
     totals = [each.total_cost_usd or 0.0 for each in results("hooks_all_events")]
     assert totals[-2] < totals[-3]
@@ -151,27 +151,27 @@ def test_after_a_clear_the_total_begins_anew_and_no_cost_is_lost() -> None:
 def test_on_older_clis_the_cost_is_the_difference_of_the_totals(
     costs: list[float], resets: set[int]
 ) -> None:
-    meter, total, seen = CostMeter(), 0.0, []
+    tracker, total, seen = CostTracker(), 0.0, []
     for number, cost in enumerate(costs):
         if number in resets:
             total = 0.0
-            meter.cost_of(Result(total_cost_usd=0.0))
+            tracker.add(Result(total_cost_usd=0.0))
         total += cost
-        seen.append(meter.cost_of(Result(total_cost_usd=total)))
+        seen.append(tracker.add(Result(total_cost_usd=total)).cost_usd)
 
     assert seen == pytest.approx(costs)
 
 
 def test_a_result_without_a_cost_costs_nothing() -> None:
-    assert CostMeter().cost_of(Result()) == 0.0
-    assert CostMeter().cost_of(Result(model_usage_since_last_result={"m": None})) == 0.0
+    assert CostTracker().add(Result()).cost_usd == 0.0
+    assert CostTracker().add(Result(model_usage_since_last_result={"m": None})).cost_usd == 0.0
 
 
 def digest_of(*messages: Assistant) -> TurnResult:
-    digest = TurnDigest("u", 0.0)
+    builder = TurnResultBuilder("u", 0.0)
     for message in messages:
-        digest.hear(message, 0.0)
-    return digest.finish(0.0, "completed")
+        builder.record(message, 0.0)
+    return builder.build(0.0, "completed")
 
 
 def test_the_texts_of_one_message_are_joined_and_messages_are_paragraphs() -> None:
@@ -222,10 +222,10 @@ def test_a_text_is_put_together_once() -> None:
 
 
 def test_a_text_that_was_told_counts_whatever_was_said() -> None:
-    digest = TurnDigest("u", 0.0)
-    digest.hear(said("1", "Hello"), 0.0)
+    builder = TurnResultBuilder("u", 0.0)
+    builder.record(said("1", "Hello"), 0.0)
 
-    assert digest.finish(0.0, "failed", text="Hel").text == "Hel"
+    assert builder.build(0.0, "failed", text="Hel").text == "Hel"
 
 
 def test_a_result_has_no_other_field_that_comes_when_it_is_looked_at() -> None:

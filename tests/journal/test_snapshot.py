@@ -50,7 +50,7 @@ LINES: list[tuple[str, dict[str, Any]]] = [
     ("retrying 3/10 now", {**RUNNING, "retrying": dataclasses.replace(RETRY, until=NOW - 1)}),
     ("waiting for you 40 s", {**RUNNING, "pending_permissions": (asked(40),), "retrying": RETRY}),
     (
-        "waiting for you 40 s (2 questions)",
+        "waiting for you 40 s (2 asks)",
         {**RUNNING, "pending_permissions": (asked(10), asked(40, "q2")), "open_asks": ("q1", "q2")},
     ),
     ("waiting for you 7 s", {**RUNNING, "open_asks": ("e1",)}),

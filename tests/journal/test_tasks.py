@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from steersman.journal.agents import MAIN, AgentNode, agent_tree
-from steersman.journal.calls import CallBook
+from steersman.journal.calls import ToolCallTracker
 from steersman.journal.tasks import ENDED, LOST, Task, TaskRegistry
 from steersman.messages import Message, parse_message
 from tests.samples import alone, frames, traces
@@ -33,23 +33,23 @@ def recorded(case: str) -> list[tuple[Message, float]]:
     ]
 
 
-def heard(messages: list[tuple[Message, float]]) -> tuple[TaskRegistry, CallBook]:
-    tasks, calls = TaskRegistry(), CallBook()
+def read_all(messages: list[tuple[Message, float]]) -> tuple[TaskRegistry, ToolCallTracker]:
+    tasks, calls = TaskRegistry(), ToolCallTracker()
     for each, at in messages:
-        tasks.hear(each, at)
-        calls.hear(each, at)
+        tasks.record(each, at)
+        calls.record(each, at)
     return tasks, calls
 
 
 def test_a_task_runs_from_its_start_to_its_end() -> None:
     tasks = TaskRegistry()
-    tasks.hear(started("a1", tool_use_id="t1", description="look", subagent_type="helper"), 1.0)
+    tasks.record(started("a1", tool_use_id="t1", description="look", subagent_type="helper"), 1.0)
     assert [each.task_id for each in tasks.running] == ["a1"]
 
-    tasks.hear(
+    tasks.record(
         message("task_progress", task_id="a1", description="Reading", last_tool_name="Read"), 2.0
     )
-    (ended,) = tasks.hear(
+    (ended,) = tasks.record(
         message("task_notification", task_id="a1", status="completed", summary="found it"), 3.0
     )
 
@@ -79,51 +79,51 @@ ENDINGS = [
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_either_message_alone_ends_a_task(ending: Message) -> None:
     tasks = TaskRegistry()
-    tasks.hear(started("a1"), 1.0)
+    tasks.record(started("a1"), 1.0)
 
-    tasks.hear(ending, 2.0)
+    tasks.record(ending, 2.0)
 
     assert [(each.state, each.ended) for each in tasks.all] == [("killed", 2.0)]
 
 
 def test_a_task_that_leaves_the_background_without_a_word_has_ended() -> None:
     tasks = TaskRegistry()
-    tasks.hear(background("a1", "a2"), 1.0)
-    tasks.hear(started("a1", is_backgrounded=True), 1.0)
-    tasks.hear(started("front", is_backgrounded=False), 1.0)
+    tasks.record(background("a1", "a2"), 1.0)
+    tasks.record(started("a1", is_backgrounded=True), 1.0)
+    tasks.record(started("front", is_backgrounded=False), 1.0)
 
-    (ended,) = tasks.hear(background("a2"), 2.0)
+    (ended,) = tasks.record(background("a2"), 2.0)
 
     assert (ended.task_id, ended.state, ended.ended) == ("a1", ENDED, 2.0)
     assert [each.task_id for each in tasks.running] == ["a2", "front"]
     assert [each.task_id for each in tasks.background] == ["a2"]
 
 
-def test_who_says_later_how_it_ended_is_heard() -> None:
+def test_a_later_message_that_states_the_end_counts() -> None:
     tasks = TaskRegistry()
-    tasks.hear(background("a1"), 1.0)
-    tasks.hear(background(), 2.0)
+    tasks.record(background("a1"), 1.0)
+    tasks.record(background(), 2.0)
 
-    tasks.hear(message("task_notification", task_id="a1", status="failed"), 3.0)
+    tasks.record(message("task_notification", task_id="a1", status="failed"), 3.0)
 
     assert [(each.state, each.ended) for each in tasks.all] == [("failed", 2.0)]
 
 
 def test_progress_after_the_end_does_not_bring_it_back_but_another_start_does() -> None:
     tasks = TaskRegistry()
-    tasks.hear(started("a1"), 1.0)
-    tasks.hear(ENDINGS[0], 2.0)
+    tasks.record(started("a1"), 1.0)
+    tasks.record(ENDINGS[0], 2.0)
 
-    tasks.hear(message("task_progress", task_id="a1", description="late"), 3.0)
+    tasks.record(message("task_progress", task_id="a1", description="late"), 3.0)
     assert not tasks.running
 
-    tasks.hear(started("a1"), 4.0)
+    tasks.record(started("a1"), 4.0)
     assert [each.task_id for each in tasks.running] == ["a1"]
 
 
 def test_tasks_end_with_their_cli() -> None:
     tasks = TaskRegistry()
-    tasks.hear(started("a1"), 1.0)
+    tasks.record(started("a1"), 1.0)
 
     (lost,) = tasks.lose(5.0)
 
@@ -133,10 +133,10 @@ def test_tasks_end_with_their_cli() -> None:
 
 def test_a_long_session_forgets_old_tasks_but_none_that_runs() -> None:
     tasks = TaskRegistry(kept=5)
-    tasks.hear(started("still here"), 0.0)
+    tasks.record(started("still here"), 0.0)
     for n in range(50):
-        tasks.hear(started(f"a{n}"), float(n))
-        tasks.hear(message("task_notification", task_id=f"a{n}", status="completed"), float(n))
+        tasks.record(started(f"a{n}"), float(n))
+        tasks.record(message("task_notification", task_id=f"a{n}", status="completed"), float(n))
 
     assert len(tasks.all) == 5
     assert [each.task_id for each in tasks.running] == ["still here"]
@@ -145,16 +145,16 @@ def test_a_long_session_forgets_old_tasks_but_none_that_runs() -> None:
 def test_messages_of_another_kind_and_without_an_id_change_nothing() -> None:
     tasks = TaskRegistry()
 
-    assert tasks.hear(message("init"), 1.0) == []
-    assert tasks.hear(message("task_started"), 1.0) == []
-    assert tasks.hear(background(), 1.0) == []
+    assert tasks.record(message("init"), 1.0) == []
+    assert tasks.record(message("task_started"), 1.0) == []
+    assert tasks.record(background(), 1.0) == []
 
 
 @pytest.mark.parametrize(
     "trace", [each for each in traces() if "background" in each or "sub" in each]
 )
 def test_every_recorded_task_comes_to_an_end(trace: str) -> None:
-    tasks, _ = heard([(parse_message(frame), float(n)) for n, frame in enumerate(frames(trace))])
+    tasks, _ = read_all([(parse_message(frame), float(n)) for n, frame in enumerate(frames(trace))])
 
     assert tasks.all
     assert {each.state for each in tasks.all} == {"completed"}
@@ -173,7 +173,7 @@ def test_every_recorded_task_comes_to_an_end(trace: str) -> None:
     ],
 )
 def test_a_shell_ends_as_the_cli_says_first(case: str, state: str) -> None:
-    tasks, _ = heard(recorded(case))
+    tasks, _ = read_all(recorded(case))
 
     assert [(each.state, each.is_background, each.is_agent) for each in tasks.all] == [
         (state, True, False)
@@ -184,7 +184,7 @@ def test_a_shell_that_is_moved_goes_on_in_the_background() -> None:
     tasks = TaskRegistry()
     seen: list[bool] = []
     for each, at in recorded("a shell moved to the background"):
-        tasks.hear(each, at)
+        tasks.record(each, at)
         seen += [task.is_background for task in tasks.running]
 
     assert seen[0] is False
@@ -193,7 +193,7 @@ def test_a_shell_that_is_moved_goes_on_in_the_background() -> None:
 
 @pytest.mark.parametrize("case", NESTED)
 def test_subagents_of_subagents_stand_below_them(case: str) -> None:
-    tasks, calls = heard(recorded(case))
+    tasks, calls = read_all(recorded(case))
 
     tree = agent_tree(tasks.all, calls.all, "idle")
 
@@ -212,7 +212,7 @@ def test_subagents_of_subagents_stand_below_them(case: str) -> None:
 
 
 def test_what_an_agent_calls_is_its_own() -> None:
-    tasks, calls = heard(recorded("nested in the background"))
+    tasks, calls = read_all(recorded("nested in the background"))
 
     *_, deepest = agent_tree(tasks.all, calls.all).walk()
 
@@ -220,7 +220,7 @@ def test_what_an_agent_calls_is_its_own() -> None:
 
 
 def test_without_the_clis_word_the_call_tells_who_sent_it() -> None:
-    tasks, calls = heard(recorded("nested in the foreground"))
+    tasks, calls = read_all(recorded("nested in the foreground"))
     unsaid = [Task(**{**_fields(each), "parent_task_id": None}) for each in tasks.all]
 
     tree = agent_tree(unsaid, calls.all)

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from steersman._protocol.events import MessageArrived
 from steersman.journal import Entry, Kind
-from steersman.journal.digests import TurnDigest
-from steersman.journal.text import TextStream
-from steersman.messages import Assistant
+from steersman.journal.results import TurnResultBuilder
+from steersman.journal.text import AssistantText, TextStream
+from steersman.messages import Assistant, TextBlock, UnknownBlock, parse_message
 from tests._protocol.conversations import as_older_cli, heard
-from tests.samples import Frame, frames, traces
+from tests.samples import Frame, frames, lines, sample, traces
 
 WITH_PARTIALS = [
     trace for trace in traces() if any(frame["type"] == "stream_event" for frame in frames(trace))
@@ -51,12 +51,12 @@ def complete(message_id: str, text: str) -> Frame:
 
 def read(said: list[Frame]) -> tuple[list[str], str]:
     """The chunks of the stream, and the text of the complete messages."""
-    stream, digest, chunks = TextStream(), TurnDigest("u", 0.0), []
+    stream, builder, chunks = TextStream(), TurnResultBuilder("u", 0.0), []
     for each in map(entry, said):
         chunks.append(stream.feed(each))
         if isinstance(each.message, Assistant):
-            digest.hear(each.message, 0.0)
-    return [chunk for chunk in chunks if chunk], digest.finish(0.0, "completed").text
+            builder.record(each.message, 0.0)
+    return [chunk for chunk in chunks if chunk], builder.build(0.0, "completed").text
 
 
 def turns_of(trace: str) -> dict[str, list[Entry]]:
@@ -72,15 +72,15 @@ def turns_of(trace: str) -> dict[str, list[Entry]]:
 @pytest.mark.parametrize("trace", traces())
 def test_the_chunks_of_every_recorded_turn_are_its_text(trace: str) -> None:
     for entries in turns_of(trace).values():
-        stream, digest = TextStream(), TurnDigest("u", 0.0)
+        stream, builder = TextStream(), TurnResultBuilder("u", 0.0)
         told = "".join(map(stream.feed, entries))
         for each in entries:
             if each.kind is Kind.MESSAGE and isinstance(each.message, Assistant):
-                digest.hear(each.message, 0.0)
+                builder.record(each.message, 0.0)
         # A turn whose process was killed has only what was streamed.
         was_cut_off = not any(b'"type":"result"' in each.line for each in entries)
 
-        assert told == digest.finish(0.0, "completed").text or was_cut_off
+        assert told == builder.build(0.0, "completed").text or was_cut_off
 
 
 def test_there_are_recordings_with_partials_and_they_come_in_pieces() -> None:
@@ -201,3 +201,64 @@ def test_joined_chunks_are_the_text_of_any_turn(said: list[Frame]) -> None:
     chunks, text = read(said)
 
     assert "".join(chunks) == text
+
+
+def line_of(*blocks: object, **fields: object) -> bytes:
+    body = {"id": "m1", "content": list(blocks)}
+    return json.dumps({"type": "assistant", "message": body, **fields}).encode()
+
+
+def test_every_recorded_line_says_what_its_message_says() -> None:
+    recorded = [line for trace in traces() for line in lines(trace)]
+    compared = 0
+
+    for line in recorded:
+        message = parse_message(line)
+        if isinstance(message, Assistant):
+            compared += 1
+            assert AssistantText((line,)).text == message.text
+            assert AssistantText((line,)).blocks == tuple(message.content)
+
+    assert compared
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        line_of(message={"id": 1, "content": [{"type": "text", "text": "a"}]}),
+        line_of({"type": "text", "text": "a"}, {"type": "text", "text": 1}),
+        line_of({"type": "text", "text": "a"}, "no block"),
+    ],
+)
+def test_a_line_of_another_shape_says_what_can_be_read_of_it(line: bytes) -> None:
+    assert AssistantText((line,)).text == "a"
+
+
+def test_a_line_that_is_no_message_says_nothing() -> None:
+    assert AssistantText((b'{"type":"new","message":1}',)).text == ""
+
+
+def test_only_prose_is_text() -> None:
+    said = AssistantText(
+        (line_of({"type": "thinking", "thinking": "hm"}, {"type": "new", "text": "no"}),)
+    )
+
+    assert (said.text, said.answer) == ("", "")
+
+
+def test_blocks_are_decoded_once_and_those_that_are_new_are_kept() -> None:
+    said = AssistantText((line_of({"type": "text", "text": "a"}), line_of({"type": "new", "b": 1})))
+
+    blocks = said.blocks
+
+    assert blocks == (TextBlock(text="a"), UnknownBlock(type="new"))
+    assert blocks[1].raw == {"type": "new", "b": 1}
+    assert said.blocks is blocks
+
+
+def test_what_was_said_is_equal_when_its_blocks_are() -> None:
+    line = json.dumps(sample("assistant")).encode()
+
+    assert AssistantText((line,)) == AssistantText((line,))
+    assert AssistantText((line,)) != AssistantText()
+    assert repr(AssistantText((line,))) == "AssistantText(1 lines)"

@@ -85,7 +85,7 @@ async def test_an_ask_that_expires_is_denied_and_the_turn_goes_on(
         result = await agent.run("go")
 
     assert (result.text, files_in(sandbox)) == ("a pity", set())
-    assert "nobody answered in time" in model.asked[-1].tool_results["toolu_late"]
+    assert "no answer came in time" in model.asked[-1].tool_results["toolu_late"]
 
 
 async def test_an_ask_is_gone_after_an_interrupt_and_after_its_session(

@@ -12,8 +12,8 @@ from steersman import Agent, Allow, Deny, Hooks, TurnResult, tool
 from steersman.hooks import PostToolUse, PreToolUse
 from steersman.messages import Message
 from steersman.ports import Transport
-from steersman.testing.cassette_lint import lint
 from steersman.testing.cassettes import Cassette, Drifted, Recorder, read_cassette
+from steersman.testing.cassettes.lint import lint
 from steersman.testing.sandbox import SCRIPTED_API_KEY, CliSandbox
 from steersman.testing.script import call, calls, say, stall, think, when
 from tests.live.staging import LIMIT, MakeScripted, collect

@@ -53,9 +53,9 @@ from steersman.hooks import (
     deny,
 )
 from steersman.permissions import Allow, ElicitationAnswer
-from steersman.testing.conformance.stage import Stage
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import Script, call, fail, say, when
+from steersman_conformance.stage import Stage
 from tests.live.staging import LIMIT, MakeScripted
 
 pytestmark = pytest.mark.live
@@ -360,7 +360,7 @@ async def test_canary_a_hook_cannot_fill_in_a_form(
 async def test_canary_the_events_that_are_refused_do_not_fire(
     cli: Path, sandbox: CliSandbox
 ) -> None:
-    """When this fails, an event of `SILENT` in `hooks/registry.py` fires: take it out there."""
+    """When this fails, an event of `NEVER_CALLED` in `hooks/registry.py` fires: remove it there."""
     project = sandbox.project
     (project / "sub").mkdir()
     trusted = {str(path): {"hasTrustDialogAccepted": True} for path in (project, project / "sub")}
@@ -377,7 +377,7 @@ async def test_canary_the_events_that_are_refused_do_not_fire(
             flags=["--init", "--await-initialize"],
         ) as raw,
     ):
-        await raw.greet(hooks={event: [{"hookCallbackIds": [event]}] for event in silent})
+        await raw.initialize(hooks={event: [{"hookCallbackIds": [event]}] for event in silent})
         await raw.prompt("go")
         moved = await raw.ask("set_cwd", path=str(project / "sub"))
         await raw.prompt("on")

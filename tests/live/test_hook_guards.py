@@ -431,7 +431,7 @@ async def test_a_subagents_calls_say_whose_they_are(
     ("settings", "reason", "told"),
     [
         ({"permissions": {"ask": ["Write"]}}, "tool_deferred", None),
-        ({}, "completed", "cannot be put off"),
+        ({}, "completed", "cannot be deferred"),
     ],
 )
 async def test_a_tool_is_put_off_only_where_a_rule_would_ask_about_it_on_resume(
@@ -468,5 +468,5 @@ async def test_of_two_tools_put_off_at_once_none_is_lost(
 
     assert result.terminal_reason == "tool_deferred"
     assert sum(b'"defer"' in line for line in sent) == 1
-    assert sum(b"another tool was put off" in line for line in sent) == 1
+    assert sum(b"another tool was deferred" in line for line in sent) == 1
     assert files_in(sandbox) == {}

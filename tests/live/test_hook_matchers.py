@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from steersman.hooks import matches
-from steersman.testing.conformance.hosting import tool_server
-from steersman.testing.conformance.stage import Stage
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import call, calls, say, when
+from steersman_conformance.hosting import mcp_server
+from steersman_conformance.stage import Stage
 from tests.hooks.test_matchers import NAMES, TABLE
 from tests.live.staging import LIMIT
 
@@ -43,10 +43,10 @@ async def test_the_cli_calls_the_hooks_that_we_say_match(cli: Any, sandbox: CliS
             when("sub go", say("sub done")),
             calls(*uses),
             say("done"),
-            answers={"mcp_message": tool_server(names=("work", "do-it"))},
+            answers={"mcp_message": mcp_server(names=("work", "do-it"))},
         ) as raw,
     ):
-        await raw.greet(hooks=hooks, sdkMcpServers=["lab"])
+        await raw.initialize(hooks=hooks, sdkMcpServers=["lab"])
         await raw.prompt("go")
 
     called = [frame["request"] for frame in raw.asked("hook_callback")]

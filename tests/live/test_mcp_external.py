@@ -187,5 +187,5 @@ async def test_a_proxied_server_that_dies_is_back_for_the_next_call(scripted: Ma
         await agent.run("go")
 
     read = results_of(model)
-    assert "the tool server 'far' was lost during the call" in read["die"]
+    assert "the MCP server 'far' was lost during the call" in read["die"]
     assert read["add"] == "5"

@@ -1,4 +1,4 @@
-"""A server that does a little of everything, made with whichever `mcp` is installed.
+"""A server with a tool for each feature of MCP, made with whichever `mcp` is installed.
 
 `python -m tests.mcp_servers.everything stdio|http|sse` runs it; over HTTP it prints its port first.
 `CONNECTION_LOG` names a file that gets a line for each connection, `WANTED_TOKEN` is the bearer
@@ -77,7 +77,7 @@ async def ask(ctx: Any) -> str:
 
 
 async def borrow(ctx: Any) -> str:
-    """Want what this client does not lend: its model, then its folders."""
+    """Request what this client refuses: sampling, then roots."""
     sampling: dict[str, Any] = {"messages": [], "max_tokens": 1}
     wishes: list[Any] = [(ctx.session.create_message, sampling), (ctx.session.list_roots, {})]
     refusals: list[str] = []
@@ -102,11 +102,16 @@ async def wait(ctx: Any, note: str) -> str:
     return "slept"
 
 
+async def hang() -> str:
+    await asyncio.sleep(3600)
+    return "slept"
+
+
 def _write(path: str, text: str) -> None:
     Path(path).write_text(text)
 
 
-TOOLS = (add, greet, fail, secret, die, steps, ask, borrow, wait)
+TOOLS = (add, greet, fail, secret, die, steps, ask, borrow, wait, hang)
 
 
 def _add_tools(server: Any, context: Any) -> None:
@@ -181,7 +186,7 @@ def _note_connection() -> None:
 
 
 class _Door:
-    """Counts connections, and lets nobody in without the token."""
+    """Counts connections, and refuses requests without the token."""
 
     def __init__(self, app: Any) -> None:
         self._app = app

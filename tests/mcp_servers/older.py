@@ -1,4 +1,4 @@
-"""The oldest `mcp` that we speak, beside the newest that is installed.
+"""The oldest supported `mcp`, beside the newest that is installed.
 
 `python -m tests.mcp_servers.older` has pip put it into the virtual environment, beside the other.
 """
@@ -19,7 +19,7 @@ PATIENCE = 600
 
 
 def older_mcp() -> Path:
-    """Where it is, or a skipped test; where CI runs, a test that cannot run has failed."""
+    """Return its directory, or skip the test; in CI, a test that cannot run fails."""
     place = _place()
     if not (place / "mcp").is_dir():
         reason = f"mcp {OLDER_MCP} is not there; run: python -m tests.mcp_servers.older"
@@ -30,7 +30,7 @@ def older_mcp() -> Path:
 
 
 def main() -> int:
-    """Fetch it; gives pip's exit status."""
+    """Install it; return the exit status of pip."""
     if (_place() / "mcp").is_dir():
         return 0
     pip = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")

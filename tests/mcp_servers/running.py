@@ -1,4 +1,4 @@
-"""`everything` as a process, and somebody to talk to tool servers as a session does."""
+"""`everything` as a process, and a host that talks to MCP servers as a session does."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ PATIENCE = 20
 
 
 def paths() -> str:
-    """Where a process of ours finds this tree, and the same `mcp` as this process."""
+    """Return the PYTHONPATH with which a child finds this tree and the same `mcp`."""
     return os.pathsep.join(
         [*filter(None, [os.environ.get("PYTHONPATH")]), str(ROOT / "src"), str(ROOT)]
     )
 
 
 def stdio_config(**env: str) -> dict[str, Any]:
-    """The configuration of one that speaks over stdin and stdout."""
+    """Return the configuration of `everything` over stdin and stdout."""
     return {
         "command": sys.executable,
         "args": ["-m", MODULE, "stdio"],
@@ -43,7 +43,7 @@ def stdio_config(**env: str) -> dict[str, Any]:
 
 
 def tiny_config(**env: str) -> dict[str, Any]:
-    """The configuration of a small one that starts quickly."""
+    """Return the configuration of `tiny`, which starts quickly."""
     return {
         "command": sys.executable,
         "args": [str(ROOT / "tests/mcp_servers/tiny.py")],
@@ -53,7 +53,7 @@ def tiny_config(**env: str) -> dict[str, Any]:
 
 @dataclass
 class Running:
-    """One that listens on a port."""
+    """A server that runs on a port."""
 
     kind: str
     port: int
@@ -77,14 +77,14 @@ class Running:
 
 @cache
 def nursery() -> ForkServerContext:
-    """Where servers come from that listen: to import `mcp` for each of them takes a second."""
+    """Return the context that forks HTTP servers: importing `mcp` for each takes a second."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["mcp.server.mcpserver", "mcp.server.fastmcp", "uvicorn"])
     return context
 
 
 def serve(kind: str, port: int, env: Mapping[str, str], port_told: Connection) -> None:
-    """Be a server, in a process that knows nothing of this one's environment."""
+    """Run a server in a process that has none of this one's environment."""
     os.environ.clear()
     os.environ.update(env)
     everything.main(kind, port, port_told.send)
@@ -92,7 +92,7 @@ def serve(kind: str, port: int, env: Mapping[str, str], port_told: Connection) -
 
 @contextmanager
 def running(kind: str, *, port: int = 0, env: Mapping[str, str] | None = None) -> Iterator[Running]:
-    """`everything` over `http` or `sse`, on a port of its own."""
+    """Run `everything` over `http` or `sse`, on a port of its own."""
     heard, told = nursery().Pipe(duplex=False)
     known = {"PATH": os.environ.get("PATH", ""), **(env or {})}
     process = nursery().Process(target=serve, args=(kind, port, known, told))
@@ -110,23 +110,23 @@ def running(kind: str, *, port: int = 0, env: Mapping[str, str] | None = None) -
 
 @dataclass
 class Host:
-    """One session, as a tool server sees it."""
+    """One session, as an MCP server sees it."""
 
     server: ToolServer
     key: str = "key"
     answer: ElicitationAnswer | None = None
-    heard: list[JsonObject] = field(default_factory=list[JsonObject])
+    notifications: list[JsonObject] = field(default_factory=list[JsonObject])
     asked: list[Elicitation] = field(default_factory=list[Elicitation])
     reported: list[tuple[str, BaseException]] = field(
         default_factory=list[tuple[str, BaseException]]
     )
 
     def __post_init__(self) -> None:
-        self.news = asyncio.Event()
+        self.arrived = asyncio.Event()
         self.caller = Caller(
             f"session of {self.key}",
             self.key,
-            self._hear,
+            self._on_notification,
             report=lambda tool, error: self.reported.append((tool, error)),
             elicit=self._elicit,
         )
@@ -151,7 +151,7 @@ class Host:
     async def ask(self, method: str, *, number: int | str = 7, **params: Any) -> Any:
         return await self.send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
 
-    async def greet(self) -> Any:
+    async def initialize(self) -> Any:
         answer = await self.ask(
             "initialize",
             number=0,
@@ -169,26 +169,26 @@ class Host:
         return answer
 
     async def text_of(self, tool: str, /, **arguments: Any) -> str:
-        """What a tool says; an error of the protocol says its message."""
+        """Return the text of a tool's result, or the message of a JSON-RPC error."""
         answer = await self.call(tool, **arguments)
         if "error" in answer:
             return str(answer["error"]["message"])
         return "".join(block["text"] for block in answer["result"]["content"])
 
-    async def hears(self, method: str) -> JsonObject:
-        """The next notification of that kind, once it is there."""
+    async def wait_for(self, method: str) -> JsonObject:
+        """Return the next notification with that method, once it has arrived."""
         async with asyncio.timeout(PATIENCE):
             while True:
-                for each in self.heard:
+                for each in self.notifications:
                     if each["method"] == method:
-                        self.heard.remove(each)
+                        self.notifications.remove(each)
                         return each
-                self.news.clear()
-                await self.news.wait()
+                self.arrived.clear()
+                await self.arrived.wait()
 
-    def _hear(self, message: JsonObject) -> None:
-        self.heard.append(message)
-        self.news.set()
+    def _on_notification(self, message: JsonObject) -> None:
+        self.notifications.append(message)
+        self.arrived.set()
 
     async def _elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
         self.asked.append(elicitation)

@@ -1,4 +1,4 @@
-"""A server over stdin and stdout without the `mcp` package, for tests that start many: it is quick.
+"""A server over stdin and stdout without the `mcp` package: it starts quickly, for many tests.
 
 Its tools are `add`, `greet`, `fail` and `die`.
 """

@@ -12,7 +12,7 @@ import pytest
 from steersman.errors import CliExited, Evidence
 from steersman.journal import Entry, Kind
 from steersman.journal.replaying import replay
-from steersman.journal.standing import StateChange
+from steersman.journal.state import StateChange
 from steersman.observe import FlightRecord, record
 from steersman.observe.recorder import KEPT_FILES, LAST_FRAMES
 from tests.journal.recordings import hold

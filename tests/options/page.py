@@ -9,7 +9,7 @@ import ast
 import inspect
 from pathlib import Path
 
-from steersman._wire.launch import ROWS
+from steersman._launch.plan import ROWS
 from steersman.options import fields
 
 __all__ = ["PAGE", "table"]
@@ -19,7 +19,7 @@ BEGIN, END = "<!-- options: begin -->\n", "<!-- options: end -->\n"
 
 
 def sections() -> list[tuple[str, list[tuple[str, str]]]]:
-    """The fields under the comments that part them, each with what its docstring says."""
+    """Return the fields with their docstrings, by the section comment above them."""
     source = inspect.getsource(fields)
     (options,) = [
         node
@@ -47,7 +47,7 @@ def table() -> str:
     for title, rows in sections():
         lines += [f"## {title}", "", "| option | what it does | how it reaches the CLI |"]
         lines.append("|---|---|---|")
-        lines += [f"| `{name}` | {says} | {ROWS[name].carrier} |" for name, says in rows]
+        lines += [f"| `{name}` | {text} | {ROWS[name].carrier} |" for name, text in rows]
         lines.append("")
     return "\n".join(lines)
 

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 from steersman.errors import UsageError
 from steersman.hooks import Hooks
 from steersman.inbox import Inbox
+from steersman.journal import Entry
 from steersman.options import (
     AgentDefinition,
     Caps,
@@ -24,7 +27,7 @@ from steersman.options import (
     Watchdog,
     options_from,
 )
-from steersman.options.values import AS_STORED, CHECKS
+from steersman.options.table import TABLE
 from steersman.permissions import Policy, ask, deny
 from steersman.tools import Toolbox
 
@@ -33,8 +36,18 @@ UUID = "12345678-1234-4234-8234-123456789abc"
 CANARY = "canary-sekret-value"
 
 
+class KeptNowhere:
+    """A sink that forgets everything."""
+
+    def write(self, entries: Sequence[Entry]) -> None:
+        """Keep nothing."""
+
+    def close(self) -> None:
+        """Close nothing."""
+
+
 def approve(_name: str, _input: dict[str, Any], _context: Any) -> Any:
-    """Say nothing."""
+    """Decide nothing."""
 
 
 GOOD: dict[str, list[Any]] = {
@@ -153,7 +166,8 @@ GOOD: dict[str, list[Any]] = {
     "watchdog": [None, Watchdog(), Watchdog(tool=None)],
     "limits": [Limits(), Limits(turn=Caps(usd=1.0), session=Caps(tool_calls=3))],
     "revive": [True, False, Revival(most=1)],
-    "journal": [None, "journal.jsonl", Path("journal.jsonl")],
+    "journal": [None, "journal.jsonl", Path("journal.jsonl"), KeptNowhere()],
+    "sinks": [(), [], [KeptNowhere(), KeptNowhere()]],
     "journal_memory": [1, 10**9],
     "flight_recorder": [None, "bundles", Path("bundles")],
     "max_buffer_size": [1, 10**9],
@@ -359,7 +373,8 @@ BAD: dict[str, list[Any]] = {
     "watchdog": [5, True, {"tool": 5}],
     "limits": [None, 5, {"usd": 5}],
     "revive": [None, 3, "yes"],
-    "journal": [5, b"path", ""],
+    "journal": [5, b"path", "", print, KeptNowhere, io.StringIO()],
+    "sinks": ["journal.jsonl", 5, None, ["journal.jsonl"], [None], [print], [io.StringIO()]],
     "journal_memory": [None, 0, 1.5, *NUMBERS],
     "flight_recorder": [5, b"path", ""],
     "max_buffer_size": [None, 0, 1.5, *NUMBERS],
@@ -379,7 +394,7 @@ def cases(table: dict[str, list[Any]]) -> list[Any]:
     ]
 
 
-def test_every_option_stands_in_both_tables() -> None:
+def test_every_option_is_in_both_tables() -> None:
     assert list(GOOD) == list(BAD) == FIELDS
 
 
@@ -391,7 +406,7 @@ def test_an_option_takes_what_it_may_be(name: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize(("name", "value"), cases(BAD))
-def test_an_option_refuses_what_it_may_not_be_and_says_what_it_may(name: str, value: Any) -> None:
+def test_an_option_refuses_other_values_and_names_those_allowed(name: str, value: Any) -> None:
     with pytest.raises(UsageError) as caught:
         Options(**{name: value})
 
@@ -402,9 +417,9 @@ def test_an_option_refuses_what_it_may_not_be_and_says_what_it_may(name: str, va
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "says"),
+    ("name", "value", "text"),
     [
-        ("model", 5, "model: got 5, allowed: a printable text of 1 to 1000 characters"),
+        ("model", 5, "model: got 5, allowed: a printable string of 1 to 1000 characters"),
         ("max_turns", 0, "max_turns: got 0, allowed: a whole number above 0"),
         (
             "permission_mode",
@@ -430,12 +445,12 @@ def test_an_option_refuses_what_it_may_not_be_and_says_what_it_may(name: str, va
     ],
 )
 def test_an_error_names_the_field_the_value_and_what_is_allowed(
-    name: str, value: Any, says: str
+    name: str, value: Any, text: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
         Options(**{name: value})
 
-    assert str(caught.value) == says
+    assert str(caught.value) == text
 
 
 @pytest.mark.parametrize(
@@ -569,7 +584,7 @@ def test_what_cannot_be_meant_together_is_refused(together: dict[str, Any], argu
 
 
 @pytest.mark.parametrize(
-    ("shadow", "said"),
+    ("shadow", "named"),
     [
         ({"permission_mode": "bypassPermissions"}, "bypassPermissions"),
         ({"permission_mode": "dontAsk"}, "dontAsk"),
@@ -577,9 +592,9 @@ def test_what_cannot_be_meant_together_is_refused(together: dict[str, Any], argu
     ],
 )
 def test_a_callback_that_will_hardly_be_called_is_warned_of_by_name(
-    shadow: dict[str, Any], said: str
+    shadow: dict[str, Any], named: str
 ) -> None:
-    with pytest.warns(ShadowedCallbackWarning, match=said):
+    with pytest.warns(ShadowedCallbackWarning, match=named):
         Options(can_use_tool=approve, **shadow)
 
     Options(can_use_tool=approve, ask_every_call=True, **shadow)
@@ -642,13 +657,14 @@ def test_an_option_unlike_any_other_gets_no_hint() -> None:
     [
         (each.name, each.default)
         for each in dataclasses.fields(Options)
-        if each.default is not dataclasses.MISSING and each.name in CHECKS
+        if each.default is not dataclasses.MISSING
     ],
 )
 def test_a_default_would_pass_its_check_and_be_kept_as_it_is(name: str, default: object) -> None:
-    """That is why nobody looks at it again in every session."""
-    CHECKS[name](name, default)
-    stored = AS_STORED[name](name, default) if name in AS_STORED else default
+    """So a default need not be checked again in every session."""
+    spec = TABLE[name]
+    spec.check(name, default)
+    stored = default if spec.normalize is None else spec.normalize(name, default)
 
     assert stored == default
 

@@ -11,11 +11,11 @@ def test_the_page_lists_every_option_as_it_is() -> None:
     assert PAGE.read_text(encoding="utf-8") == page()
 
 
-def test_every_option_says_what_it_does() -> None:
+def test_every_option_has_a_docstring() -> None:
     rows = [row for _, rows in sections() for row in rows]
 
     assert [name for name, _ in rows] == [each.name for each in dataclasses.fields(Options)]
-    assert [name for name, says in rows if len(says) < 10] == []
+    assert [name for name, text in rows if len(text) < 10] == []
 
 
 def test_no_row_breaks_the_table() -> None:

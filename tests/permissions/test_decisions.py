@@ -64,9 +64,9 @@ def test_the_context_reads_the_question_it_is_about() -> None:
 
 
 @pytest.mark.parametrize("decision", [Allow, lambda **more: Deny("no", **more)])
-def test_a_person_s_meaning_is_told_and_only_in_the_cli_s_words(decision: Any) -> None:
-    told = msgspec.to_builtins(decision(decision_classification="user_permanent"))
+def test_a_classification_is_sent_and_only_as_the_cli_names_it(decision: Any) -> None:
+    sent = msgspec.to_builtins(decision(decision_classification="user_permanent"))
 
-    assert told["decisionClassification"] == "user_permanent"
+    assert sent["decisionClassification"] == "user_permanent"
     with pytest.raises(UsageError, match="decision_classification"):
         decision(decision_classification="perhaps")

@@ -1,4 +1,4 @@
-"""A policy decides by the first rule that covers a call, and says which."""
+"""A policy decides by the first rule that covers a call, and names it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_the_first_rule_that_covers_a_call_decides_and_is_named(
     assert (found.verdict, found.rule) == (verdict, rule)
 
 
-def test_the_reason_of_a_rule_is_told() -> None:
+def test_the_reason_of_a_rule_is_in_the_explanation() -> None:
     found = POLICY.explain("Bash", {"command": "rm a"})
 
     assert found == Explanation("deny", "deny Bash(rm *)", "files are removed by hand here")
@@ -64,7 +64,7 @@ def broken(_: ToolCall) -> bool:
 
 
 @pytest.mark.parametrize("rule", [allow, ask, deny])
-def test_a_predicate_says_whether_a_rule_counts(rule: Any) -> None:
+def test_a_predicate_decides_whether_a_rule_applies(rule: Any) -> None:
     policy = Policy(rule("Bash", when=lambda call: "x" in call.input["command"]))
 
     assert policy.explain("Bash", {"command": "x"}).verdict == rule.__name__
@@ -94,7 +94,7 @@ def test_what_no_rule_covers_may_be_decided_as_a_whole(otherwise: Any) -> None:
         ("Bash", {"command": "rm -r /"}, "default", False),
     ],
 )
-def test_an_approval_says_whether_the_cli_may_still_be_stricter(
+def test_an_approval_shows_whether_the_cli_may_still_be_stricter(
     tool: str, given: dict[str, Any], mode: str, *, is_final: bool
 ) -> None:
     found = Policy(allow(tool)).explain(tool, given, mode=mode)
@@ -196,7 +196,7 @@ def recorded(command: str, *, ran: bool, source: str) -> RecordedCall:
         ("make", True, "cli", "cli", False),
     ],
 )
-def test_a_dry_run_says_what_would_have_been_decided_and_what_would_change(
+def test_a_dry_run_shows_what_would_have_been_decided_and_what_would_change(
     command: str, source: str, verdict: str, *, ran: bool, changes: bool
 ) -> None:
     (found,) = POLICY.dry_run([recorded(command, ran=ran, source=source)])

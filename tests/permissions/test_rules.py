@@ -1,4 +1,4 @@
-"""Rules cover what the CLI says they cover; each row was seen on the stock CLI, 2.1.325."""
+"""Rules cover the calls that they cover for the CLI; each row was observed with CLI 2.1.325."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_a_file_that_must_not_be_written_may_be_read_in_a_command() -> None:
     assert match(rule, "Bash", "deny", command="sed -i s/a/b/ src/a") is Match.YES
     assert match(rule, "Bash", "deny", command="touch src/a") is Match.YES
     assert match(rule, "Bash", "deny", command="src/a") is Match.NO
-    # The CLI lets these run; here somebody is asked.
+    # The CLI lets these run; our policy asks.
     assert match(rule, "Bash", "deny", command="truncate -s0 src/a") is Match.MAYBE
 
 

@@ -1,4 +1,4 @@
-"""What the model asks the person; an unanswered question never becomes an empty answer."""
+"""Questions to the user; an unanswered question never becomes an empty answer."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def test_answers_go_back_by_the_words_of_their_questions() -> None:
 
     decision = asked().decision([colour.answer("red"), sizes.answer("S", "M")])
 
-    said = {"Which colour?": "red", "Which sizes?": "S, M"}
-    assert decision == Allow({**GIVEN, "answers": said})
+    given = {"Which colour?": "red", "Which sizes?": "S, M"}
+    assert decision == Allow({**GIVEN, "answers": given})
 
 
 def test_a_question_may_be_skipped_and_the_others_count() -> None:
@@ -70,7 +70,7 @@ def test_a_question_may_be_skipped_and_the_others_count() -> None:
     "answers", [[], asked().skip(), Allow(), Allow({}), Allow({**GIVEN, "answers": {}})]
 )
 def test_nothing_answered_is_a_denial(answers: Any) -> None:
-    assert asked().decision(answers) == Deny("The person did not answer.")
+    assert asked().decision(answers) == Deny("The user did not answer.")
 
 
 def test_an_answer_in_the_manner_of_the_official_sdks_is_taken() -> None:
@@ -94,10 +94,10 @@ def test_one_question_alone_can_be_answered_on_the_ask() -> None:
         asked().answer("red")
 
 
-@pytest.mark.parametrize("said", [(), ("",), (5,), ("red", "blue")])
-def test_an_answer_that_the_question_does_not_take_cannot_be_made(said: Any) -> None:
+@pytest.mark.parametrize("given", [(), ("",), (5,), ("red", "blue")])
+def test_an_answer_that_the_question_does_not_take_cannot_be_made(given: Any) -> None:
     with pytest.raises(UsageError):
-        asked().questions[0].answer(*said)
+        asked().questions[0].answer(*given)
 
 
 def test_only_asks_about_questions_have_some() -> None:

@@ -36,8 +36,13 @@ def traces() -> tuple[str, ...]:
 
 @cache
 def _recorded(trace: str) -> tuple[tuple[Direction, bytes], ...]:
-    _head, *records = (TRACES / f"{trace}.jsonl").read_text(encoding="utf-8").splitlines()
+    _head, *records = _json_lines(TRACES / f"{trace}.jsonl")
     return tuple((found["dir"], encoded(found["msg"])) for found in map(json.loads, records))
+
+
+def _json_lines(path: Path) -> list[bytes]:
+    # `str.splitlines` also splits at U+2028 and others, which JSON allows inside a text.
+    return [line for line in path.read_bytes().split(b"\n") if line]
 
 
 def encoded(frame: Frame) -> bytes:
@@ -80,7 +85,7 @@ def kind_of(frame: Frame) -> str:
 def alone(source: Source, name: str) -> list[Frame]:
     """Frames and facts that stand outside a conversation: recorded, or only declared."""
     path = TRACES.parent / source / f"{name}.jsonl"
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [*map(json.loads, _json_lines(path))]
 
 
 def _every_line() -> Iterator[bytes]:

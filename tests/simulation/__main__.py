@@ -1,4 +1,4 @@
-"""Plays one seed and tells everything about it: `python -m tests.simulation 17 [revived]`."""
+"""Plays one seed and prints a full report: `python -m tests.simulation 17 [revived]`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.simulation.scenarios import draw, draw_revived  # noqa: E402
 
 
 def main(seed: int, *, revives: bool) -> int:
-    """Tell whether something is wrong."""
+    """Play the seed, print the report, and return the exit status."""
     logging.disable()
     run = play(draw_revived(seed) if revives else draw(seed))
     wrong = broken(run)

@@ -17,7 +17,7 @@ FOR_EVER = 3600.0 * 24 * 365
 
 
 class House:
-    """Decides by the first word of a command, and remembers what it decided and what ran."""
+    """Decides by the first word of a command, and records its decisions and what ran."""
 
     def __init__(self) -> None:
         self.allowed: set[str] = set()
@@ -47,7 +47,7 @@ class House:
     async def approve(
         self, _name: str, given: dict[str, Any], _context: PermissionContext
     ) -> Allow | Deny:
-        """Allow what says so, deny the rest, and be unreliable about it."""
+        """Allow commands that begin with `allow`, deny others; sometimes late or with an error."""
         command = str(given.get("command"))
         verdict = found[1] if (found := COMMAND.fullmatch(command)) else "deny"
         await asyncio.sleep({"slow": 2.0, "hang": FOR_EVER}.get(verdict, 0.0))

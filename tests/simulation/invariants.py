@@ -172,10 +172,10 @@ def _possible_outcomes(run: Run, number: int) -> set[str]:
 
 
 def _is_made_up_for(run: Run) -> bool:
-    """Whether what went wrong must change no outcome.
+    """Return whether the faults of a run must not change any outcome.
 
-    A line that comes twice is one line. Of what tells a turn's end there is more than one sign; a
-    single one may be lost, and so may all that only says what the model does.
+    A duplicated line counts once. Several messages mark the end of a turn, so one of them may be
+    lost; so may messages that only describe the model's progress.
     """
     bad = [each for each in run.transport.happened if not isinstance(each, (*HARMLESS, Duplicate))]
     return not bad or (len(bad) == 1 and isinstance(bad[0], Drop) and bad[0].at in SPARED)

@@ -52,13 +52,13 @@ class Run:
     turns: dict[int, Turn] = field(default_factory=dict[int, Turn])
     results: dict[int, TurnResult] = field(default_factory=dict[int, TurnResult])
     texts: dict[int, str] = field(default_factory=dict[int, str])
-    """What the pieces of each turn make together, read after the end."""
+    """The joined text of each turn, read after the end."""
     journals: list[list[Entry | Lagged]] = field(default_factory=list[list[Entry | Lagged]])
     """What those who read all of the journal have read; the last one read it after the end."""
     surprises: list[str] = field(default_factory=list[str])
     """Exceptions of the wrong kind, warnings, complaints of the event loop."""
     left: list[str] = field(default_factory=list[str])
-    """What is still there when everything should be gone."""
+    """What still exists after everything should have ended."""
     was_cancelled: bool = False
     """Whether the start was."""
     took: float = 0.0
@@ -76,7 +76,7 @@ class Run:
 
     @property
     def has_lagged(self) -> bool:
-        """Whether some of the journal is gone."""
+        """True if a part of the journal is lost."""
         return any(isinstance(each, Lagged) for each in self.entries)
 
 
@@ -136,7 +136,7 @@ class _Player:
         await self._see_all_gone()
 
     async def _ask_once(self) -> None:
-        """`agent.query()` or `agent.run()`; nobody holds the session."""
+        """Use `agent.query()` or `agent.run()`, without a reference to the session."""
         scenario, agent = self._run.scenario, self._run.agent
         prompt = f"{scenario.prompts[0].mark} please"
         asking = (
@@ -252,7 +252,7 @@ class _Player:
     async def _see_all_gone(self) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE):
-                while self._run.transport.running:  # noqa: ASYNC110 - nobody tells
+                while self._run.transport.running:  # noqa: ASYNC110 - there is no event to wait for
                     await asyncio.sleep(POLL)
         for _ in range(QUIET):
             if len(asyncio.all_tasks()) == 1:
@@ -281,7 +281,7 @@ async def _text(turn: Turn) -> str:
 
 
 def _left_of(run: Run) -> list[str]:
-    """Tasks, processes, requests and timers that nobody will come back for."""
+    """Return tasks, processes, requests and timers that were left behind."""
     tasks = [each for each in asyncio.all_tasks() if each is not asyncio.current_task()]
     found = [f"task {each.get_coro()!r}" for each in tasks]
     found += [f"{run.cli.running} processes"] * bool(run.cli.running)

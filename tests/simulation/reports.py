@@ -1,4 +1,4 @@
-"""What to tell about a run: to a person when it is wrong, to a test that compares two."""
+"""Reports of a run: a full one for a failure, and a digest for a comparison of two runs."""
 
 from __future__ import annotations
 

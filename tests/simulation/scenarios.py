@@ -93,12 +93,12 @@ class PromptPlan:
 
     @property
     def mark(self) -> str:
-        """Stands in the prompt, and in all that the model says about it."""
+        """A text that occurs in the prompt and in every answer to it."""
         return f"<p{self.number}>"
 
     @property
     def text(self) -> str:
-        """All that the model says, if it comes to all of it."""
+        """The whole text of the model, if the turn completes."""
         messages = [
             "".join(part.text for part in each.parts if isinstance(part, Text))
             for each in self.steps
@@ -151,7 +151,7 @@ class Scenario:
     jumps: Mapping[int, float]
     """By how many seconds the host's clock is set, at which reading."""
     most: int
-    """Messages after which somebody who reads a query leaves."""
+    """The number of messages after which the reader of a query stops."""
     revives: bool = False
     """Whether a CLI that is lost is replaced."""
     next_plans: tuple[FaultPlan, ...] = ()
@@ -183,7 +183,7 @@ def draw(seed: int) -> Scenario:
 
 
 def draw_revived(seed: int) -> Scenario:
-    """The same scenario with CLIs that are replaced, and go wrong as well."""
+    """Return a scenario in which lost CLIs are restarted, with faults in the new ones too."""
     dice = random.Random(-seed - 1)
     first, *others = (_deadly_plan(dice, seed + number) for number in range(dice.randint(1, 4)))
     return replace(draw(seed), revives=True, plan=first, next_plans=tuple(others))

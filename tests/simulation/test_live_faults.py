@@ -1,4 +1,4 @@
-"""The faults of the simulation on the stock CLI; the sandbox sees that nobody is left alive."""
+"""The faults of the simulation on the stock CLI, which must leave no process behind."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pytest
 from steersman.errors import CliExited, StartupExited
 from steersman.journal import Kind
 from steersman.messages import Result
-from steersman.testing.fault_kinds import Fault
 from steersman.testing.faults import (
     HARMLESS,
     Drop,
@@ -22,6 +21,7 @@ from steersman.testing.faults import (
     SlowReader,
     Suspend,
 )
+from steersman.testing.faults.kinds import Fault
 from steersman.testing.script import say, stall
 from steersman.transports.subprocess import SubprocessTransport
 from tests.live.staging import LIMIT, MakeScripted, collect, entries_of

@@ -126,7 +126,7 @@ async def test_a_cli_that_is_gone_cannot_be_stopped() -> None:
 
 
 class StatusReceiver:
-    """Hears only the end."""
+    """A receiver that only records the exit."""
 
     def __init__(self) -> None:
         self.status: int | None = None

@@ -1,4 +1,4 @@
-"""Journals, made comparable: ids become names, pieces are joined, what cannot agree is left out.
+"""Makes journals comparable: ids become names, deltas are joined, some fields are left out.
 
 Everything that is not named in `NOT_COMPARED` must be the same on every stage.
 """
@@ -85,10 +85,10 @@ TEXTS_NOT_COMPARED: Mapping[str, str] = {
 
 
 def told(entries: Iterable[Entry], project: str) -> list[str]:
-    """One line per entry: its kind, whose it is, and all that it says that can be compared.
+    """Return one line per entry: its kind, its turn, and its comparable content.
 
-    What runs side by side in the CLI has no order of its own, so each lane is told by itself: what
-    the model says, each control request with its answer, and all the rest.
+    Parallel activities of the CLI have no fixed order, so each lane is listed separately: the
+    model's messages, each control request with its answer, and everything else.
     """
     labels = _Labels()
     lines = [_line_of(entry, labels) for entry in entries]
@@ -107,7 +107,7 @@ def _left(line: str) -> str:
 
 
 def _add(line: _Line, lane: list[_Line]) -> None:
-    """Pieces of one text become one line."""
+    """Join the deltas of one text to one line."""
     if lane and line.delta and lane[-1].delta.get("type") == line.delta.get("type"):
         lane[-1].grow(line)
     else:
@@ -137,12 +137,12 @@ class _Line:
 
     @property
     def delta(self) -> dict[str, Any]:
-        """The piece that a partial message brings."""
+        """Return the delta of a partial message."""
         event: dict[str, Any] = self.frame.get("event") or {}
         return event.get("delta") or {} if event.get("type") == "content_block_delta" else {}
 
     def grow(self, other: _Line) -> None:
-        """Take the next piece of the same text in."""
+        """Add the next delta of the same text."""
         for name in PIECES:
             if name in other.delta:
                 self.delta[name] += other.delta[name]

@@ -81,7 +81,7 @@ def scenarios(root: type[Scenario] = Scenario) -> Iterator[type[Scenario]]:
         yield from scenarios(each)
 
 
-# --- What the model says -----------------------------------------------------------------
+# --- Answers of the model ----------------------------------------------------------------
 
 
 class AGreeting(Scenario):

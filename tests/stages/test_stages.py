@@ -47,6 +47,7 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
     return one, other
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("scenario", ALL, ids=lambda each: each.__name__)
 async def test_a_process_tells_what_memory_tells(
     scenario: type[Scenario], folders: tuple[Path, Path]

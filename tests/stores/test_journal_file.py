@@ -207,7 +207,7 @@ def test_two_sessions_cannot_write_one_file(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     first = JournalFile(path)
 
-    with pytest.raises(UsageError, match="no one writes"):
+    with pytest.raises(UsageError, match="not in use"):
         JournalFile(path)
 
     first.close()
@@ -233,18 +233,30 @@ def test_secrets_are_taken_out_of_lines_and_details(tmp_path: Path) -> None:
     assert path.read_bytes().count(MARK.encode()) == 2
 
 
-def test_a_rule_that_fails_writes_nothing_in_clear(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [Kind.MESSAGE, Kind.PARTIAL], ids=lambda kind: kind.value)
+def test_a_rule_that_fails_writes_nothing_in_clear(tmp_path: Path, kind: Kind) -> None:
     path = tmp_path / "journal.jsonl"
 
     def broken(_line: bytes) -> bytes:
         raise RuntimeError
 
     sink = JournalFile(path, redact=broken)
-    sink.write([said(1, "secret")])
+    sink.write([Entry(1, 1.0, kind, b'{"a":"secret"}')])
     sink.close()
 
     (entry,) = read_journal(path)
     assert (entry.line, entry.details) == (MARK.encode(), {"unwritable": "RuntimeError"})
+
+
+def test_a_partial_message_without_a_line_comes_back(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+
+    kept(path, Entry(1, 1.0, Kind.PARTIAL), said(2))
+
+    assert [(each.seq, each.kind) for each in read_journal(path)] == [
+        (1, Kind.PARTIAL),
+        (2, Kind.MESSAGE),
+    ]
 
 
 def test_details_that_no_json_can_say_do_not_stop_it(tmp_path: Path) -> None:

@@ -28,6 +28,15 @@ def test_a_conversation_is_found_by_its_id_where_the_cli_keeps_it(
     assert read_transcript({variable: str(tmp_path)}, NAME) == [b'{"n":1}', b'{"n":2}']
 
 
+def test_only_newlines_end_a_line(tmp_path: Path) -> None:
+    line = '{"text":"a\u2028b\x85c"}'.encode()
+    written(tmp_path).write_bytes(line + b"\n" + line + b"\r\n")
+
+    found = read_transcript({"CLAUDE_CONFIG_DIR": str(tmp_path)}, NAME)
+
+    assert found == [line, line + b"\r"]
+
+
 def test_one_that_is_not_there_is_nothing(tmp_path: Path) -> None:
     written(tmp_path, "another")
 

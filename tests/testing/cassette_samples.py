@@ -17,7 +17,7 @@ UUID = "00000000-0000-4000-8000-{:012d}"
 
 
 def track_of(trace: str) -> Track:
-    """The trace, word by word."""
+    """The trace, line by line."""
     records = [
         record_of(number, direction, frame)
         for number, (direction, frame) in enumerate(dialogue(trace), start=1)

@@ -1,4 +1,4 @@
-"""A host by hand for the scripted CLI: writes frames, keeps what it says."""
+"""A minimal host for the scripted CLI: writes messages and records the answers."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Host:
         return response
 
     async def until(self, is_it: Callable[[Frame], bool]) -> Frame:
-        """The first frame that is it, once it is said."""
+        """Wait for a message that fits, and return the first one."""
         while True:
             for frame in self.said:
                 if is_it(frame):
@@ -88,7 +88,7 @@ class Host:
         ]
 
     def kinds(self) -> list[str]:
-        """What was said, in short."""
+        """A short name of every message so far."""
         return [_kind(frame) for frame in self.said]
 
     async def gone(self) -> int:
@@ -121,7 +121,7 @@ class Host:
 async def hosted(
     cli: ScriptedCLI, *flags: str, answer: Answer | None = None, **initialize: Any
 ) -> AsyncIterator[Host]:
-    """A CLI that runs and was greeted; it must end within five seconds."""
+    """Run a CLI and initialize it; it must exit within five seconds."""
     host = Host(answer)
     launch = Launch(("claude", *flags), env=STATES, cwd="/project")
     async with asyncio.timeout(5):
@@ -134,7 +134,7 @@ async def hosted(
 
 
 def _kind(frame: Frame) -> str:
-    """The word that tells most about a frame."""
+    """Return the most specific type name of a message."""
     kinds: dict[str, Callable[[], Any]] = {
         "system": lambda: frame.get("state") or frame["subtype"],
         "command_lifecycle": lambda: f"{frame['command_uuid']} {frame['state']}",

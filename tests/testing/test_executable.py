@@ -28,9 +28,11 @@ from steersman.testing.script import (
     think,
     when,
 )
+from steersman.testing.scripted.script_json import script_from_json, script_to_json
 from steersman.testing.scripted.source import load
-from steersman.testing.scripted.written import read_script, written
 from steersman.transports.command import CommandTransport
+
+pytestmark = pytest.mark.process
 
 LIMIT = 20.0
 SCRIPT_FILE = """
@@ -183,7 +185,7 @@ def test_every_kind_of_step_survives_being_written_down() -> None:
         when("f", say("g")),
     ).branch("h", say("i"))
 
-    again = read_script(json.loads(json.dumps(written(script))), strict=False)
+    again = script_from_json(json.loads(json.dumps(script_to_json(script))), strict=False)
 
     assert again.steps == script.steps
     assert again.branches == script.branches
@@ -223,7 +225,7 @@ def test_it_reads_a_file_as_well_as_a_pipe(tmp_path: Path) -> None:
         )
 
     assert run.stderr == ""
-    assert json.loads(run.stdout.splitlines()[-1])["result"] == "read"
+    assert json.loads(run.stdout.rstrip("\n").split("\n")[-1])["result"] == "read"
 
 
 def test_a_start_costs_little(tmp_path: Path) -> None:

@@ -32,10 +32,10 @@ from steersman.testing.faults import (
     JumpingClock,
     Kill,
     Noise,
+    NothingScheduled,
     SlowReader,
     Split,
     SplitInput,
-    Standstill,
     StderrFlood,
     Suspend,
     Truncate,
@@ -74,7 +74,7 @@ class Told:
 
 
 class Peer:
-    """A CLI that says what it is told to, and keeps what it hears."""
+    """A CLI that writes what the test demands, and records its input."""
 
     def __init__(self) -> None:
         self.heard: list[bytes] = []
@@ -113,7 +113,7 @@ class Stage:
         return self.channel
 
     async def say(self, data: bytes, *, count: int = 3) -> list[bytes]:
-        """Have the peer say it; what arrives within some rounds."""
+        """Let the peer write data, and return what arrives within some rounds."""
         self.peer.wire.write(data)
         await rounds(count)
         return self.told.chunks
@@ -585,7 +585,7 @@ def test_a_deadlock_in_virtual_time_is_told_at_once() -> None:
     async def main() -> None:
         await asyncio.Event().wait()
 
-    with pytest.raises(Standstill):
+    with pytest.raises(NothingScheduled):
         in_virtual_time(main)
 
 

@@ -36,7 +36,7 @@ def fetch(model: ScriptedModel, method: str, path: str, body: Any = None) -> tup
 
 
 def events_in(data: bytes) -> list[dict[str, Any]]:
-    lines = data.decode().splitlines()
+    lines = data.decode().split("\n")
     return [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
 
 

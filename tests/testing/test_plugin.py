@@ -13,6 +13,8 @@ import pytest
 from steersman.errors import CliNotFound
 from steersman.testing.sandbox import find_stock_cli
 
+pytestmark = pytest.mark.process
+
 SRC = Path(__file__).parents[2] / "src"
 LIMIT = 60
 IMPORT_BUDGET = 0.02
@@ -62,7 +64,7 @@ class Project:
     def run(
         self, tests: str, *flags: str, ini: str = "", env: dict[str, str] | None = None
     ) -> tuple[dict[str, int], str]:
-        """How many tests passed, failed and so on, and all that was said."""
+        """Return the counts of passed and failed tests, and the whole output."""
         (self.folder / "test_it.py").write_text(TOOLS + tests)
         (self.folder / "pytest.ini").write_text(f"[pytest]\naddopts = --strict-markers\n{ini}\n")
         done = subprocess.run(
@@ -205,7 +207,7 @@ def test_without_a_cli_it_is_skipped_but_not_in_ci(
     found, said = project.run(LIVE, "-rs", env=env)
 
     assert found == counts, said
-    assert "install steersman[cli], or name one in STEERSMAN_CLI" in said
+    assert "install steersman[cli], or set STEERSMAN_CLI to the path of one" in said
 
 
 GUARDED = """
@@ -238,7 +240,7 @@ def test_the_guard_lets_only_scripted_clis_run(project: Project) -> None:
     counts, said = project.run(GUARDED, ini="steersman_no_real_cli = true")
 
     assert counts == {"passed": 2, "failed": 2}, said
-    assert "this test tried to run /bin/cat, and no real CLI may be run here" in said
+    assert "this test tried to run /bin/cat, but no real CLI may be run here" in said
 
 
 def test_the_guard_stands_where_a_marker_wants_it(project: Project) -> None:

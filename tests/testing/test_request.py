@@ -119,7 +119,7 @@ def test_conversations_are_told_from_their_subagents(request_: ModelRequest, kin
                 user(text("<system-reminder>This is a side question from the user. …", "why?")),
                 tools=[{"name": "Bash"}],
             ),
-            "side question",
+            "side_question",
         ),
         (
             asking(

@@ -1,4 +1,4 @@
-"""A conversation of the scripted CLI goes on in another process, as the stock one's does."""
+"""A conversation of the scripted CLI is resumed by another process, as with the stock CLI."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from steersman.options import Revival
 from steersman.testing.faults import FaultPlan, FaultyTransport, Kill
 from steersman.testing.script import Script, say, stall
 from steersman.testing.scripted.cli import ScriptedCLI
-from steersman.testing.scripted.memory import CONTINUE
+from steersman.testing.scripted.conversation import CONTINUE
 from tests._session.peers import opened
 
 

@@ -1,6 +1,6 @@
-"""The scripted CLI against recordings of the stock one: the host says the same, the answers agree.
+"""Compares the scripted CLI with recordings of the stock CLI, for the same lines of the host.
 
-The prompts of the recordings hold the script of the model, so one can be played again.
+The prompts of the recordings contain the script of the model, so they can be played again.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ async def test_it_says_what_the_stock_cli_said(trace: str) -> None:
 
 
 class Rehearsal:
-    """Says the host's lines again, each when the CLI has said all that came before it."""
+    """Writes the recorded lines of the host, each after the CLI's lines that preceded it."""
 
     def __init__(self, trace: str) -> None:
         self.said: list[Frame] = []
@@ -88,7 +88,7 @@ class Rehearsal:
         self._scripts: dict[int, Iterator[Step]] = {}
 
     async def play(self) -> list[tuple[str, ...]]:
-        head = json.loads((TRACES / f"{self._trace}.jsonl").read_text().splitlines()[0])
+        head = json.loads((TRACES / f"{self._trace}.jsonl").read_text().split("\n")[0])
         launch = Launch(("claude", *head["argv"]), env=head["env"], cwd="/workspace/project")
         channel = await self._cli.open(launch, self)
         heard = 0
@@ -105,7 +105,7 @@ class Rehearsal:
         await self._until_gone()
         return list(shape_of(self.said))
 
-    # What the scripted CLI says
+    # From the scripted CLI
 
     def data_received(self, data: bytes) -> None:
         self.said += map(json.loads, data.splitlines())
@@ -214,7 +214,7 @@ Signature = tuple[Any, ...] | None
 
 def of_partial(frame: Frame) -> Signature:
     kind = frame["event"]["type"]
-    # How a text was cut into pieces is the model's business.
+    # The model decides how a text is split into chunks.
     return None if kind == "content_block_delta" else (kind, "abandoned_blocks" in frame)
 
 

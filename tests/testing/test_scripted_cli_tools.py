@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from steersman.errors import UsageError
 from steersman.testing.script import Script, call, calls, say
 from steersman.testing.scripted.cli import ScriptedCLI
 from steersman.testing.scripted.permissions import is_harmless
-from steersman.testing.scripted.schema import misfits
+from steersman.testing.scripted.schema import schema_errors
 from tests.testing.scripted_hosts import Frame, Host, hosted
 
 ASKING = "--permission-prompt-tool=stdio"
@@ -25,7 +26,7 @@ def bash(**given: Any) -> ScriptedCLI:
 
 
 def outcome(host: Host) -> Frame:
-    """The first tool result that was told."""
+    """Return the first tool result that the CLI wrote."""
     block: Frame = next(
         frame["message"]["content"][0]
         for frame in host.said
@@ -522,7 +523,7 @@ async def test_structured_output_ends_the_turn_as_soon_as_it_fits() -> None:
     ],
 )
 def test_a_value_fits_a_schema_or_it_is_said_where_not(value: Any, problem: str | None) -> None:
-    assert misfits(value, SCHEMA) == ([] if problem is None else [problem])
+    assert schema_errors(value, SCHEMA) == ([] if problem is None else [problem])
 
 
 def test_a_schema_may_refer_to_its_parts() -> None:
@@ -540,9 +541,34 @@ def test_a_schema_may_refer_to_its_parts() -> None:
         },
     }
 
-    assert misfits({"kind": "leaf", "next": {"kind": "branch", "next": None}}, schema) == []
-    assert misfits({"kind": "twig"}, schema) == [
+    assert schema_errors({"kind": "leaf", "next": {"kind": "branch", "next": None}}, schema) == []
+    assert schema_errors({"kind": "twig"}, schema) == [
         "/kind: must be equal to one of the allowed values"
     ]
-    assert misfits({"next": {"next": 5}}, schema) == ["/next: must match a schema in anyOf"]
-    assert misfits({"tags": ["a", 1]}, schema) == ["/tags/1: must be string"]
+    assert schema_errors({"next": {"next": 5}}, schema) == ["/next: must match a schema in anyOf"]
+    assert schema_errors({"tags": ["a", 1]}, schema) == ["/tags/1: must be string"]
+
+
+def test_limits_of_numbers_and_texts_are_worded_as_the_cli_words_them() -> None:
+    schema = {
+        "properties": {
+            "number": {"type": ["integer", "null"], "minimum": 3},
+            "text": {"minLength": 2, "pattern": "^a"},
+            "one": {"oneOf": [{"type": "integer"}, {"minimum": 1}]},
+        }
+    }
+
+    assert schema_errors({"number": 2, "text": "b", "one": 5}, schema) == [
+        "/number: must be >= 3",
+        "/text: must NOT have fewer than 2 characters",
+        '/text: must match pattern "^a"',
+        "/one: must match exactly one schema in oneOf",
+    ]
+    assert schema_errors({"number": "three"}, schema)[:1] == ["/number: must be integer,null"]
+
+
+def test_without_the_library_the_error_names_the_extra() -> None:
+    with pytest.raises(UsageError, match="jsonschema") as caught:
+        schema_errors({"answer": 1}, SCHEMA, library="no_such_library")
+
+    assert "steersman[testing]" in caught.value.hint

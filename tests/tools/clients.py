@@ -1,4 +1,4 @@
-"""A session's side of a toolbox."""
+"""A client of a toolbox, in the place of a session."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["Client", "failure", "text"]
 
 
 class Client:
-    """Speaks to a toolbox as one session does."""
+    """Sends requests to a toolbox as one session does."""
 
     def __init__(self, *tools: Any, box: Toolbox | None = None) -> None:
         self.toolbox = box or Toolbox("box", tools)
-        self.heard: list[JsonObject] = []
+        self.notifications: list[JsonObject] = []
         self.reported: list[tuple[str, BaseException]] = []
-        self.caller = Caller("session-1", "key", self.heard.append, self._report)
+        self.caller = Caller("session-1", "key", self.notifications.append, self._report)
 
     async def send(self, message: JsonObject) -> Any:
         async with asyncio.timeout(5):

@@ -9,6 +9,7 @@ import pytest
 
 from steersman.ports import Caller
 from steersman.tools import Toolbox, ToolContext, tool
+from steersman.tools.context import call_in
 from tests.tools.clients import Client, failure, text
 
 
@@ -116,7 +117,7 @@ async def test_the_time_of_a_tool_is_over_for_its_thread_too() -> None:
     assert await asyncio.to_thread(learned.wait, 5)
 
 
-async def test_long_calls_give_signs_of_life_and_keep_to_the_progress_that_was_told() -> None:
+async def test_long_calls_send_heartbeats_above_the_progress_that_the_tool_reported() -> None:
     enough = asyncio.Event()
     heard: list[dict[str, Any]] = []
 
@@ -167,4 +168,38 @@ async def test_no_signs_of_life_are_given_where_none_are_wanted() -> None:
     )
 
     assert list(results) == [text("true"), text("true")]
-    assert silent.heard == []
+    assert silent.notifications == []
+
+
+async def test_a_call_into_the_running_loop_is_made_at_once() -> None:
+    called: list[str] = []
+
+    call_in(asyncio.get_running_loop(), called.append, "now")
+    call_in(None, called.append, "here")
+
+    assert called == ["now", "here"]
+
+
+async def test_a_call_from_another_thread_is_made_in_the_loop() -> None:
+    loop, called = asyncio.get_running_loop(), asyncio.Event()
+    where: list[threading.Thread] = []
+
+    def note() -> None:
+        where.append(threading.current_thread())
+        called.set()
+
+    async with asyncio.timeout(5):
+        await asyncio.to_thread(call_in, loop, note)
+        await called.wait()
+
+    assert where == [threading.main_thread()]
+
+
+def test_a_call_into_a_closed_loop_is_none() -> None:
+    loop = asyncio.new_event_loop()
+    loop.close()
+    called: list[str] = []
+
+    call_in(loop, called.append, "never")
+
+    assert called == []

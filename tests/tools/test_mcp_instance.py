@@ -38,9 +38,9 @@ def test_something_else_is_refused() -> None:
         McpInstance(Toolbox("box"))
 
 
-async def test_it_is_greeted_with_the_words_of_the_cli() -> None:
+async def test_initialize_of_the_cli_is_forwarded() -> None:
     async with Host(as_tool_server(fast_server("mine"))) as host:
-        hello = await host.greet()
+        hello = await host.initialize()
 
     assert hello["serverInfo"]["name"] == "mine"
     assert hello["protocolVersion"] == "2025-11-25"
@@ -49,7 +49,7 @@ async def test_it_is_greeted_with_the_words_of_the_cli() -> None:
 
 async def test_text_structure_and_errors_of_a_fast_server_come_through() -> None:
     async with Host(as_tool_server(fast_server())) as host:
-        await host.greet()
+        await host.initialize()
 
         added, failed = await host.call("add", a=2, b=3), await host.call("fail")
 
@@ -60,7 +60,7 @@ async def test_text_structure_and_errors_of_a_fast_server_come_through() -> None
 
 async def test_text_structure_and_errors_of_a_low_level_server_come_through() -> None:
     async with Host(as_tool_server(low_level_server())) as host:
-        await host.greet()
+        await host.initialize()
 
         said, failed = await host.call("echo", text="hi"), await host.call("fail")
 
@@ -73,7 +73,7 @@ async def test_text_structure_and_errors_of_a_low_level_server_come_through() ->
 @pytest.mark.parametrize("number", [0, 41, "a-7"])
 async def test_ids_are_kept(number: int | str) -> None:
     async with Host(as_tool_server(fast_server())) as host:
-        await host.greet()
+        await host.initialize()
 
         answer = await host.ask("ping", number=number)
 
@@ -82,7 +82,7 @@ async def test_ids_are_kept(number: int | str) -> None:
 
 async def test_resources_and_prompts_are_served() -> None:
     async with Host(as_tool_server(fast_server())) as host:
-        await host.greet()
+        await host.initialize()
 
         memo = await host.ask("resources/read", uri="memo://today")
         poem = await host.ask("prompts/get", name="poem", arguments={"about": "tea"})
@@ -93,11 +93,11 @@ async def test_resources_and_prompts_are_served() -> None:
 
 async def test_progress_reaches_the_cli_under_its_own_token() -> None:
     async with Host(as_tool_server(fast_server())) as host:
-        await host.greet()
+        await host.initialize()
 
         await host.call("steps", meta={"progressToken": "mine"})
 
-    assert [(each["method"], each["params"]) for each in host.heard] == [
+    assert [(each["method"], each["params"]) for each in host.notifications] == [
         ("notifications/progress", {"progressToken": "mine", "progress": 1, "total": 2}),
         ("notifications/progress", {"progressToken": "mine", "progress": 2, "total": 2}),
     ]
@@ -105,11 +105,11 @@ async def test_progress_reaches_the_cli_under_its_own_token() -> None:
 
 async def test_a_change_of_the_tools_reaches_the_cli() -> None:
     async with Host(as_tool_server(fast_server())) as host:
-        await host.greet()
+        await host.initialize()
 
         await host.call("grow")
 
-        await host.hears("notifications/tools/list_changed")
+        await host.wait_for("notifications/tools/list_changed")
         assert await host.text_of("late", name="Ada") == "Hello, Ada!"
 
 
@@ -123,7 +123,7 @@ async def test_a_change_of_the_tools_reaches_the_cli() -> None:
 )
 async def test_what_it_asks_the_person_is_answered(answer: ElicitationAnswer, said: str) -> None:
     async with Host(as_tool_server(fast_server()), "desk", answer=answer) as host:
-        await host.greet()
+        await host.initialize()
 
         assert await host.text_of("ask") == said
 
@@ -134,7 +134,7 @@ async def test_what_it_asks_the_person_is_answered(answer: ElicitationAnswer, sa
 
 async def test_the_model_and_the_folders_are_not_lent() -> None:
     async with Host(as_tool_server(fast_server())) as host:
-        await host.greet()
+        await host.initialize()
 
         refused = await host.text_of("borrow")
 
@@ -145,9 +145,9 @@ async def test_the_model_and_the_folders_are_not_lent() -> None:
 async def test_a_call_that_is_taken_back_is_cancelled_inside_the_server(tmp_path: Path) -> None:
     note = tmp_path / "note"
     async with Host(as_tool_server(fast_server())) as host:
-        await host.greet()
+        await host.initialize()
         call = asyncio.create_task(host.call("wait", meta={"progressToken": 1}, note=str(note)))
-        await host.hears("notifications/progress")
+        await host.wait_for("notifications/progress")
 
         call.cancel()
 
@@ -159,10 +159,10 @@ async def test_a_call_that_is_taken_back_is_cancelled_inside_the_server(tmp_path
 
 async def test_a_notification_that_takes_a_call_back_lets_it_go(tmp_path: Path) -> None:
     async with Host(as_tool_server(fast_server())) as host:
-        await host.greet()
+        await host.initialize()
         note = str(tmp_path / "note")
         call = asyncio.create_task(host.call("wait", meta={"progressToken": 1}, note=note))
-        await host.hears("notifications/progress")
+        await host.wait_for("notifications/progress")
 
         params = {"requestId": 7, "reason": "enough"}
         method = "notifications/cancelled"
@@ -183,18 +183,18 @@ async def test_every_session_has_a_connection_of_its_own() -> None:
 
     server = as_tool_server(fast_server(lifespan=lifespan))
     async with Host(server, "one") as one, Host(server, "two") as two:
-        await one.greet()
-        await two.greet()
+        await one.initialize()
+        await two.initialize()
         await one.call("steps", meta={"progressToken": 1})
 
-    assert (len(one.heard), len(two.heard)) == (2, 0)
+    assert (len(one.notifications), len(two.notifications)) == (2, 0)
     assert sorted(begun) == ["begun", "begun", "ended", "ended"]
 
 
-async def test_a_cli_that_greets_again_finds_a_fresh_server() -> None:
+async def test_a_second_initialize_gets_a_new_connection() -> None:
     async with Host(as_tool_server(fast_server())) as host:
-        await host.greet()
-        await host.greet()
+        await host.initialize()
+        await host.initialize()
 
         assert await host.text_of("add", a=1, b=1) == "2"
 
@@ -224,7 +224,7 @@ async def test_a_server_that_cannot_begin_again_says_why() -> None:
         yield {}
 
     async with Host(as_tool_server(fast_server(lifespan=lifespan))) as host:
-        await host.greet()
+        await host.initialize()
         answer = await host.ask("initialize", protocolVersion="2025-11-25", capabilities={})
 
     assert (answer["id"], answer["error"]["message"]) == (7, "RuntimeError: only once")
@@ -248,7 +248,7 @@ async def test_a_session_that_ends_leaves_no_task_behind() -> None:
     before = asyncio.all_tasks()
 
     async with Host(as_tool_server(fast_server())) as host:
-        await host.greet()
+        await host.initialize()
         assert len(asyncio.all_tasks()) > len(before)
 
     assert asyncio.all_tasks() == before

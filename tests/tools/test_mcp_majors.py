@@ -1,4 +1,4 @@
-"""What is tested with the newest `mcp` holds for the oldest that we speak, too."""
+"""Tests that pass with the newest `mcp` pass with the oldest supported one, too."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ import pytest
 from tests.mcp_servers.older import OLDER_MCP, older_mcp
 from tests.mcp_servers.running import ROOT
 
+pytestmark = pytest.mark.process
+
 INSTANCE, REMOTE = "tests/tools/test_mcp_instance.py", "tests/tools/test_mcp_remote.py"
+CONTRACTS = "tests/testing/contracts/test_tool_servers.py"
 RUNS = (
     (INSTANCE, ""),
+    (CONTRACTS, "mcp_package"),
     # In parts, because they start many programs; each test is in exactly one.
     (REMOTE, "stdio"),
     (REMOTE, "http and not stdio"),

@@ -20,6 +20,8 @@ from steersman.tools.mcp_remote import RemoteCall, RemoteLimits, RemoteTools
 from tests.mcp_servers.everything import major
 from tests.mcp_servers.running import PATIENCE, Host, running, stdio_config, tiny_config
 
+pytestmark = pytest.mark.process
+
 KINDS = ["stdio", "http", "sse"]
 TOKEN = "canary-token-7351"
 AT_ONCE = RemoteLimits(retry_pause=0, ping_every=0.2)
@@ -39,7 +41,7 @@ def text(words: str) -> list[dict[str, str]]:
 
 
 def tokens(host: Host) -> list[Any]:
-    return [each["params"]["progressToken"] for each in host.heard]
+    return [each["params"]["progressToken"] for each in host.notifications]
 
 
 def is_loose(kind: str) -> bool:
@@ -53,7 +55,7 @@ async def test_a_remote_looks_as_if_it_lived_here(kind: str) -> None:
         async with Host(
             RemoteTools(config), answer=ElicitationAnswer("accept", {"name": "Ada"})
         ) as host:
-            hello = await host.greet()
+            hello = await host.initialize()
             listed = await host.ask("tools/list")
             added = await host.call("add", a=2, b=3)
             failed = await host.call("fail")
@@ -79,7 +81,7 @@ async def test_many_sessions_share_one_connection(kind: str, tmp_path: Path) -> 
     with remote_config(kind, CONNECTION_LOG=str(log)) as config:
         tools = RemoteTools(config)
         async with Host(tools, "one") as one, Host(tools, "two") as two:
-            await asyncio.gather(one.greet(), two.greet())
+            await asyncio.gather(one.initialize(), two.initialize())
             sums = await asyncio.gather(
                 *(host.text_of("add", a=n, b=n) for n in range(20) for host in (one, two))
             )
@@ -89,7 +91,7 @@ async def test_many_sessions_share_one_connection(kind: str, tmp_path: Path) -> 
 
     assert sums == [str(2 * n) for n in range(20) for _ in "12"]
     assert tokens(two) == ["of two"] * 2 or (is_loose(kind) and tokens(two) in ([], ["of two"]))
-    assert one.heard == []
+    assert one.notifications == []
     assert len(log.read_text().splitlines()) == 1
 
 
@@ -218,14 +220,14 @@ async def noted(note: Path, words: str, host: Host) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_new_tools_of_the_remote_are_told_to_every_session(kind: str) -> None:
+async def test_every_session_is_notified_of_new_tools_of_the_remote(kind: str) -> None:
     with remote_config(kind) as config:
         tools = RemoteTools(config)
         async with Host(tools, "one") as one, Host(tools, "two") as two:
             await one.call("grow")
 
             for host in (one, two):
-                await host.hears("notifications/tools/list_changed")
+                await host.wait_for("notifications/tools/list_changed")
             assert "late" in tools.tool_names
             assert await two.text_of("late", name="Ada") == "Hello, Ada!"
 
@@ -236,7 +238,7 @@ async def test_a_question_that_could_be_for_two_sessions_is_declined() -> None:
     async with Host(tools, "one", accepted) as one, Host(tools, "two", accepted) as two:
         alone = await one.text_of("ask")
         busy = asyncio.create_task(two.call("wait", meta={"progressToken": 1}, note=os.devnull))
-        await two.hears("notifications/progress")
+        await two.wait_for("notifications/progress")
         ambiguous = await one.text_of("ask")
         busy.cancel()
 
@@ -252,8 +254,8 @@ async def test_a_process_that_dies_is_started_again_at_the_next_call() -> None:
         lost = await host.text_of("die")
         again = await host.text_of("add", a=1, b=2)
 
-    assert lost.startswith("the tool server 'pump' was lost during the call")
-    assert lost.endswith("whether it ran is not known")
+    assert lost.startswith("the MCP server 'pump' was lost during the call")
+    assert lost.endswith("whether the call ran is not known")
     assert again == "3"
     assert [tool for tool, _ in host.reported] == ["die"]
 
@@ -269,11 +271,11 @@ async def test_a_listener_that_dies_is_dialled_again_once_it_is_back(kind: str) 
                 back = await host.text_of("add", a=1, b=2)
 
     assert died["error"]["code"] in (-32603, -32000)
-    assert away["error"]["message"].startswith("the tool server 'pump' ")
+    assert "server 'pump' " in away["error"]["message"]
     assert back == "3"
 
 
-async def test_an_http_server_that_was_started_anew_is_greeted_anew() -> None:
+async def test_an_http_server_that_was_restarted_is_initialized_again() -> None:
     with running("http") as first:
         async with Host(RemoteTools(first.config(), limits=AT_ONCE)) as host:
             assert await host.text_of("add", a=1, b=2) == "3"
@@ -297,7 +299,7 @@ async def test_while_it_is_away_calls_fail_at_once_and_say_why(tmp_path: Path) -
 
         write_program(program, config)
         third = await host.text_of("add", a=1, b=2)
-    assert first.startswith("the MCP server 'pump' is not ready: failed: FileNotFoundError")
+    assert "server 'pump' is not ready: failed: FileNotFoundError" in first
     assert first == second == third
     assert len(log.read_text().splitlines()) == 1
 

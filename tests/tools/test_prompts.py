@@ -110,7 +110,7 @@ async def test_prompts_come_and_go() -> None:
     listed = (await served.ask("prompts/list"))["result"]["prompts"]
 
     assert [each["name"] for each in listed] == ["talk"]
-    assert [each["method"] for each in served.heard] == [
+    assert [each["method"] for each in served.notifications] == [
         "notifications/prompts/list_changed",
         "notifications/prompts/list_changed",
     ]

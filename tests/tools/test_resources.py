@@ -160,7 +160,7 @@ async def test_resources_come_and_go() -> None:
     listed = (await served.ask("resources/list"))["result"]["resources"]
 
     assert [each["uri"] for each in listed] == ["app://logo"]
-    assert [each["method"] for each in served.heard] == [
+    assert [each["method"] for each in served.notifications] == [
         "notifications/resources/list_changed",
         "notifications/resources/list_changed",
     ]

@@ -433,7 +433,7 @@ async def test_a_cancellation_of_the_tools_own_making_is_a_failure() -> None:
     )
 
 
-async def test_the_context_tells_which_call_this_is() -> None:
+async def test_the_context_identifies_the_call() -> None:
     seen: list[ToolContext] = []
 
     async def by_name(context: ToolContext, x: int) -> None:
@@ -466,7 +466,7 @@ async def test_progress_is_sent_from_the_loop_and_from_threads() -> None:
         context.progress(2)
 
     client = Client(waiting, blocking)
-    listen = client.heard.append
+    listen = client.notifications.append
 
     def notify(message: JsonObject) -> None:
         heard_in.append(threading.current_thread())
@@ -476,7 +476,7 @@ async def test_progress_is_sent_from_the_loop_and_from_threads() -> None:
     await client.call("waiting")
     await client.call("blocking")
 
-    assert [each["params"] for each in client.heard] == [
+    assert [each["params"] for each in client.notifications] == [
         {"progressToken": 3, "progress": 1, "total": 2, "message": "half"},
         {"progressToken": 3, "progress": 2},
     ]
@@ -491,7 +491,7 @@ async def test_progress_that_nobody_asked_for_is_not_sent() -> None:
     client = Client(work)
     answer = await client.ask("tools/call", {"name": "work"})
 
-    assert client.heard == []
+    assert client.notifications == []
     assert answer["result"] == text("session-1/key/work/7")
 
 
@@ -508,13 +508,13 @@ async def late() -> None:
 
 
 async def attached(box: Toolbox) -> list[JsonObject]:
-    """What a session hears that the toolbox serves."""
-    heard: list[JsonObject] = []
-    await box.attach(Caller("session", "key", heard.append))
-    return heard
+    """Attach a session and return the notifications that the toolbox sends to one session."""
+    notifications: list[JsonObject] = []
+    await box.attach(Caller("session", "key", notifications.append))
+    return notifications
 
 
-async def test_every_session_hears_of_tools_that_come_and_go() -> None:
+async def test_every_session_is_notified_of_added_and_removed_tools() -> None:
     box = Toolbox("box", [add])
     heard = [await attached(box), await attached(box)]
     gone: list[JsonObject] = []

@@ -20,10 +20,11 @@ from hypothesis import strategies as st
 
 from steersman.errors import CliNotFound, LaunchError, UsageError, WorkingDirectoryMissing
 from steersman.ports import Channel, FileArgument, Launch
+from steersman.testing.contracts.transports import RecordingReceiver
 from steersman.transports.command import CommandTransport, preamble
 
 GRACE = 1.0
-"""Seconds that a far side has to end by itself: ample on a busy machine."""
+"""Seconds that a far side may take to exit by itself; enough on a busy machine."""
 
 ODD = "a'b\"c$d`e\\ f\n\n é日\x81\x88 %s \\n *\n"
 
@@ -48,28 +49,6 @@ sys.exit(3)
 """
 
 
-class Collector:
-    def __init__(self) -> None:
-        self.out = b""
-        self.err = b""
-        self.status: int | None = None
-
-    def data_received(self, data: bytes) -> None:
-        self.out += data
-
-    def stderr_received(self, data: bytes) -> None:
-        self.err += data
-
-    def exited(self, status: int) -> None:
-        assert self.status is None
-        self.status = status
-
-    async def end(self) -> int:
-        await eventually(lambda: self.status is not None)
-        assert self.status is not None
-        return self.status
-
-
 async def eventually(is_true: Callable[[], bool], seconds: float = 15) -> None:
     async with asyncio.timeout(seconds):
         while not is_true():  # noqa: ASYNC110 - other processes set no events
@@ -85,7 +64,7 @@ def is_alive(pid: int) -> bool:
 
 
 def far_shells(tmp_path: Path) -> list[tuple[str, ...]]:
-    """Prefixes under which `sh` is each of the shells this machine has."""
+    """Return prefixes that make `sh` one of the shells of this machine."""
     found: list[tuple[str, ...]] = []
     for name in ("dash", "bash", "busybox"):
         if place := shutil.which(name):
@@ -97,9 +76,9 @@ def far_shells(tmp_path: Path) -> list[tuple[str, ...]]:
 
 @pytest.fixture
 def show(tmp_path: Path) -> str:
-    """A far CLI that tells everything it finds."""
+    """A far CLI that prints its arguments, environment, files and input."""
     program = tmp_path / "far claude"
-    # By way of a shell: the first line of a script cannot hold a path with spaces.
+    # A shell script, because the first line of a script cannot hold a path with spaces.
     source = tmp_path / "show.py"
     source.write_text(SHOW)
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{source}" "$@"\n')
@@ -107,15 +86,17 @@ def show(tmp_path: Path) -> str:
     return str(program)
 
 
-async def ask(transport: CommandTransport, launch: Launch) -> tuple[dict[str, object], Collector]:
-    told = Collector()
-    channel = await transport.open(launch, told)
+async def ask(
+    transport: CommandTransport, launch: Launch
+) -> tuple[dict[str, object], RecordingReceiver]:
+    receiver = RecordingReceiver()
+    channel = await transport.open(launch, receiver)
     channel.write(b"hel")
     channel.write(b"lo\n")
     channel.end_input()
-    assert await told.end() == 3, told.err
+    assert await receiver.exit() == 3, receiver.err
     assert channel.pid is None
-    return json.loads(told.out), told
+    return json.loads(receiver.out), receiver
 
 
 CONTENT = bytes(range(256)) * 300
@@ -157,10 +138,10 @@ async def test_everything_arrives_behind_any_shell(tmp_path: Path, show: str) ->
     for prefix in far_shells(tmp_path):
         transport = CommandTransport(prefix, program=show)
 
-        seen, told = await ask(transport, launch_of_everything(tmp_path))
+        seen, receiver = await ask(transport, launch_of_everything(tmp_path))
 
         check_everything(seen, tmp_path)
-        assert told.err == b""
+        assert receiver.err == b""
 
 
 @pytest.mark.parametrize(
@@ -176,12 +157,12 @@ async def test_everything_arrives_behind_any_prefix(
     check_everything(seen, tmp_path)
 
 
-async def test_what_a_login_script_prints_goes_to_stderr(show: str) -> None:
+async def test_output_of_a_login_script_goes_to_stderr(show: str) -> None:
     prefix = ("sh", "-c", 'echo Welcome; printf "to the box"; exec "$@"', "sh")
 
-    _, told = await ask(CommandTransport(prefix, program=show), Launch(("x",)))
+    _, receiver = await ask(CommandTransport(prefix, program=show), Launch(("x",)))
 
-    assert told.err == b"Welcome\nto the box"
+    assert receiver.err == b"Welcome\nto the box"
 
 
 async def test_the_transports_own_variables_win(show: str) -> None:
@@ -194,8 +175,8 @@ async def test_the_transports_own_variables_win(show: str) -> None:
     assert (env["HOME"], env["A"]) == ("/far", "far")
 
 
-async def test_a_local_prefix_only_stands_in_front(tmp_path: Path) -> None:
-    told = Collector()
+async def test_a_local_prefix_is_only_put_before_the_command(tmp_path: Path) -> None:
+    receiver = RecordingReceiver()
     launch = Launch(
         ("/bin/sh", "-c", 'cat "$1"; echo "$1"; env', "sh", FileArgument("", "f")),
         env={"A": "1", "PATH": os.environ["PATH"]},
@@ -203,10 +184,10 @@ async def test_a_local_prefix_only_stands_in_front(tmp_path: Path) -> None:
         files={"f": b"private\n"},
     )
 
-    channel = await CommandTransport(("nice", "-n", "1"), local=True).open(launch, told)
+    channel = await CommandTransport(("nice", "-n", "1"), local=True).open(launch, receiver)
 
-    assert await told.end() == 0
-    private, path, *env = told.out.decode().splitlines()
+    assert await receiver.exit() == 0
+    private, path, *env = receiver.out.decode().splitlines()
     assert private == "private"
     assert not Path(path).parent.exists()
     assert {line.partition("=")[0] for line in env} <= {"A", "PATH", "PWD", "SHLVL", "_", "OLDPWD"}
@@ -224,44 +205,46 @@ async def test_a_program_may_live_in_the_far_home(tmp_path: Path, show: str) -> 
 # --- failing --------------------------------------------------------------------------------------
 
 
-async def test_a_far_directory_that_is_missing_is_told(show: str) -> None:
+async def test_a_missing_far_directory_is_an_error(show: str) -> None:
     with pytest.raises(WorkingDirectoryMissing, match="/no/where"):
         await CommandTransport(("env",), program=show).open(
-            Launch(("x",), cwd="/no/where"), Collector()
+            Launch(("x",), cwd="/no/where"), RecordingReceiver()
         )
 
 
-async def test_a_far_cli_that_is_missing_is_told() -> None:
+async def test_a_missing_far_cli_is_an_error() -> None:
     with pytest.raises(CliNotFound) as caught:
-        await CommandTransport(("env",), program="no-such-claude").open(Launch(("x",)), Collector())
+        await CommandTransport(("env",), program="no-such-claude").open(
+            Launch(("x",)), RecordingReceiver()
+        )
 
     assert caught.value.looked_in == ("no-such-claude, behind `env`",)
 
 
-async def test_a_prefix_that_fails_is_told_with_its_own_words() -> None:
-    told = Collector()
+async def test_a_prefix_that_fails_is_an_error_with_its_stderr() -> None:
+    receiver = RecordingReceiver()
 
     with pytest.raises(LaunchError) as caught:
         await CommandTransport(("sh", "-c", "echo no such box >&2; exit 7", "sh")).open(
-            Launch(("x",)), told
+            Launch(("x",)), receiver
         )
 
     assert caught.value.evidence.status == 7
     assert caught.value.evidence.stderr_tail == "no such box\n"
-    assert (told.out, told.err, told.status) == (b"", b"", None)
+    assert receiver.received == (b"", b"", [])
 
 
 async def test_a_prefix_that_does_not_exist_is_not_found() -> None:
     with pytest.raises(CliNotFound):
-        await CommandTransport(("/no/such/ssh", "host")).open(Launch(("x",)), Collector())
+        await CommandTransport(("/no/such/ssh", "host")).open(Launch(("x",)), RecordingReceiver())
 
 
-async def test_a_far_side_that_says_nothing_is_given_up(tmp_path: Path) -> None:
+async def test_a_silent_far_side_is_ended_after_the_timeout(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     silent = ("sh", "-c", f"echo $$ >{pid}; exec sleep 60", "sh")
 
     with pytest.raises(LaunchError, match="not ready in"):
-        await CommandTransport(silent, timeout=0.3).open(Launch(("x",)), Collector())
+        await CommandTransport(silent, timeout=0.3).open(Launch(("x",)), RecordingReceiver())
 
     await eventually(lambda: not is_alive(int(read(pid))))
 
@@ -273,7 +256,9 @@ def read(path: Path) -> str:
 async def test_cancelling_leaves_nothing(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     silent = ("sh", "-c", f"echo $$ >{pid}.new; mv {pid}.new {pid}; exec sleep 60", "sh")
-    opening = asyncio.create_task(CommandTransport(silent).open(Launch(("x",)), Collector()))
+    opening = asyncio.create_task(
+        CommandTransport(silent).open(Launch(("x",)), RecordingReceiver())
+    )
     await eventually(pid.exists)
 
     opening.cancel()
@@ -283,7 +268,7 @@ async def test_cancelling_leaves_nothing(tmp_path: Path) -> None:
     await eventually(lambda: not is_alive(int(read(pid))))
 
 
-def test_a_name_no_shell_can_export_is_refused() -> None:
+def test_a_name_that_no_shell_can_export_is_refused() -> None:
     with pytest.raises(UsageError, match=r"npm\.config"):
         preamble(Launch(("x",), env={"npm.config": ""}), "claude", {}, "word")
 
@@ -305,22 +290,26 @@ def waits(tmp_path: Path) -> str:
     return str(program)
 
 
-async def start_waiting(transport: CommandTransport) -> tuple[Channel, Collector, int, Path]:
-    told = Collector()
-    channel = await transport.open(Launch(("x", FileArgument("", "f")), files={"f": b"x"}), told)
-    await eventually(lambda: b"\n" in told.out)
-    pid, path = told.out.decode().split()
-    return channel, told, int(pid), Path(path)
+async def start_waiting(
+    transport: CommandTransport,
+) -> tuple[Channel, RecordingReceiver, int, Path]:
+    receiver = RecordingReceiver()
+    channel = await transport.open(
+        Launch(("x", FileArgument("", "f")), files={"f": b"x"}), receiver
+    )
+    await eventually(lambda: b"\n" in receiver.out)
+    pid, path = receiver.out.decode().split()
+    return channel, receiver, int(pid), Path(path)
 
 
 async def test_a_terminated_far_cli_leaves_no_files(waits: str) -> None:
-    channel, told, pid, path = await start_waiting(CommandTransport(("env",), program=waits))
+    channel, receiver, pid, path = await start_waiting(CommandTransport(("env",), program=waits))
     assert path.exists()
 
     channel.close(GRACE)
 
-    assert await told.end() == 9
-    assert told.out.endswith(b"term\n")
+    assert await receiver.exit() == 9
+    assert receiver.out.endswith(b"term\n")
     assert not is_alive(pid)
     assert not path.parent.exists()
 
@@ -331,11 +320,11 @@ async def test_a_signal_to_the_far_shell_alone_reaches_the_cli(
 ) -> None:
     shell = tmp_path / "shell"
     prefix = ("sh", "-c", f'echo $$ >{shell}; exec "$@"', "sh")
-    _channel, told, _, path = await start_waiting(CommandTransport(prefix, program=waits))
+    _channel, receiver, _, path = await start_waiting(CommandTransport(prefix, program=waits))
 
     os.kill(int(read(shell)), number)
 
-    assert await told.end() == 9
+    assert await receiver.exit() == 9
     assert not path.parent.exists()
 
 
@@ -343,7 +332,7 @@ async def test_a_signal_to_the_far_shell_alone_reaches_the_cli(
 def test_signals_to_shell_and_cli_at_once_end_both_with_the_status_of_the_cli(
     tmp_path: Path, waits: str, shell: str
 ) -> None:
-    """The shell may have reaped the CLI by the time it takes its own signal."""
+    """The shell may have reaped the CLI before it handles its own signal."""
     place = shutil.which(shell)
     if place is None:
         pytest.skip(f"no {shell} on this machine")
@@ -352,7 +341,7 @@ def test_signals_to_shell_and_cli_at_once_end_both_with_the_status_of_the_cli(
 
     statuses = {terminated_at_once(str(tmp_path / "sh"), script) for _ in range(12)}
 
-    # A signal that comes while bash reaps the CLI makes it lose the status, but not hang.
+    # bash loses the status if a signal comes while it reaps the CLI, but it does not hang.
     lost = {128 + signal.SIGTERM, 255} if shell == "bash" else set()
     assert statuses - lost == {9}
 
@@ -402,7 +391,7 @@ def test_any_value_argument_and_file_survive(
         "word",
     )
 
-    told = subprocess.run(
+    receiver = subprocess.run(
         [command, *(["sh"] if name == "busybox" else [])],
         input=script,
         capture_output=True,
@@ -410,8 +399,8 @@ def test_any_value_argument_and_file_survive(
         timeout=20,
     )
 
-    ready, _, rest = told.stdout.partition(b"\n")
-    assert (ready, told.stderr) == (b"word ready", b"")
+    ready, _, rest = receiver.stdout.partition(b"\n")
+    assert (ready, receiver.stderr) == (b"word ready", b"")
     assert rest == value.encode() + b"\0" + argument.encode() + b"\0" + content
 
 
@@ -424,7 +413,7 @@ def find_sshd() -> str | None:
 
 @pytest.fixture
 def ssh(tmp_path: Path) -> Iterator[tuple[str, ...]]:
-    """An ssh daemon on loopback, with keys of its own; the prefix that reaches it."""
+    """The prefix for an ssh daemon on the loopback interface, with its own keys."""
     sshd = find_sshd()
     if sshd is None:
         assert "CI" not in os.environ, "CI must have an sshd: see .ci/run"
@@ -486,26 +475,26 @@ async def test_a_second_command_behind_ssh_works_like_the_first(
     check_everything(seen, tmp_path)
 
 
-async def test_when_ssh_is_killed_the_far_cli_and_its_files_go(
+async def test_when_ssh_is_killed_the_far_cli_and_its_files_are_removed(
     waits: str, ssh: tuple[str, ...]
 ) -> None:
-    channel, told, pid, path = await start_waiting(CommandTransport(ssh, program=waits))
+    channel, receiver, pid, path = await start_waiting(CommandTransport(ssh, program=waits))
 
     channel.kill()
 
-    assert await told.end() == -signal.SIGKILL
+    assert await receiver.exit() == -signal.SIGKILL
     await eventually(lambda: not is_alive(pid))
     await eventually(lambda: not path.parent.exists())
 
 
-async def test_an_ssh_that_cannot_connect_says_why(tmp_path: Path) -> None:
+async def test_an_ssh_that_cannot_connect_is_an_error_with_its_reason(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     if shutil.which("ssh") is None:
         pytest.skip("no ssh on this machine")
 
     with pytest.raises(LaunchError) as caught:
-        await CommandTransport(ssh_prefix(tmp_path, port)).open(Launch(("x",)), Collector())
+        await CommandTransport(ssh_prefix(tmp_path, port)).open(Launch(("x",)), RecordingReceiver())
 
     assert caught.value.evidence.status == 255
     assert "refused" in caught.value.evidence.stderr_tail

@@ -33,13 +33,13 @@ def test_an_orphan_is_known_by_its_process_group() -> None:
     assert pids(descendants([INIT, *rows], 10)) == [20, 21, 22]
 
 
-def test_the_group_of_a_cli_that_is_gone_is_still_its_own() -> None:
+def test_the_group_of_a_cli_that_has_exited_is_still_its_own() -> None:
     rows: list[Row] = [(10, 1, 10, "S"), (21, 1, 20, "S")]
 
     assert pids(descendants([INIT, *rows], 10, {20})) == [21]
 
 
-def test_the_group_of_the_root_makes_nobody_a_descendant() -> None:
+def test_members_of_the_group_of_the_root_are_no_descendants() -> None:
     rows: list[Row] = [(10, 1, 10, "S"), (11, 1, 10, "S"), (20, 10, 10, "S"), (5, 1, 0, "S")]
 
     assert pids(descendants([INIT, *rows], 10)) == [20]
@@ -119,25 +119,25 @@ def test_a_guard_whose_host_is_not_its_parent_starts_nothing(tmp_path: Path) -> 
     os.close(status)
     deadline = time.monotonic() + 5
     with os.fdopen(report, "rb") as reports:
-        told = reports.read()
+        output = reports.read()
     os.waitpid(pid, 0)
     os.close(command)
 
     assert time.monotonic() < deadline
-    assert told == b"ready\nexited -9\n"
+    assert output == b"ready\nexited -9\n"
     assert not mark.exists()
 
 
-@pytest.mark.parametrize("call", [guard.call_quickly, guard.call_by_ctypes])
-def test_both_ways_into_the_c_library_lead_to_the_same_place(
+@pytest.mark.parametrize("call", [guard.call_by_dlsym, guard.call_by_ctypes])
+def test_both_ways_call_the_same_c_function(
     call: Callable[[str, tuple[int, ...]], int],
 ) -> None:
     assert call("getpid", ()) == os.getpid()
     assert call("prctl", (PR_SET_NOTHING, 0, 0, 0, 0)) == -1
 
 
-@pytest.mark.parametrize("call", [guard.call_quickly, guard.call_by_ctypes])
-def test_a_library_without_the_function_is_an_error_that_is_expected(
+@pytest.mark.parametrize("call", [guard.call_by_dlsym, guard.call_by_ctypes])
+def test_a_missing_c_function_raises_an_expected_error(
     call: Callable[[str, tuple[int, ...]], int],
 ) -> None:
     with pytest.raises((OSError, AttributeError)):
@@ -145,12 +145,12 @@ def test_a_library_without_the_function_is_an_error_that_is_expected(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="there is no prctl elsewhere")
-def test_the_kernel_is_asked_and_its_refusal_is_told() -> None:
+def test_prctl_returns_whether_the_kernel_accepted_the_call() -> None:
     program = """
         from steersman.transports.guard import PR_SET_CHILD_SUBREAPER, prctl
         print(prctl(PR_SET_CHILD_SUBREAPER, 1), prctl(99999, 0))
     """
 
-    told = subprocess.check_output([sys.executable, "-c", dedent(program)], timeout=60)
+    output = subprocess.check_output([sys.executable, "-c", dedent(program)], timeout=60)
 
-    assert told.split() == [b"True", b"False"]
+    assert output.split() == [b"True", b"False"]

@@ -1,4 +1,4 @@
-"""What becomes of a CLI when its host misbehaves: each host here is a process of its own."""
+"""The CLI is ended when its host misbehaves. Each host here is a separate process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import asyncio, os, signal, sys, threading, time
 from steersman.ports import FileArgument, Launch
 from steersman.transports.subprocess import SubprocessTransport
 
-# A test run in the background ignores it, and hands that on.
+# A test run in the background ignores SIGINT, and its children inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 class Collector:
@@ -50,21 +50,21 @@ def launch(mark):
     return Launch(argv, env={"PATH": os.environ["PATH"]}, files={"f": b"secret"})
 
 async def start(mark):
-    told = Collector()
-    channel = await SubprocessTransport().open(launch(mark), told)
+    receiver = Collector()
+    channel = await SubprocessTransport().open(launch(mark), receiver)
     async with asyncio.timeout(10):
-        while told.out.count(b"\\n") < 2: await asyncio.sleep(0.005)
-    words = told.out.split()
-    path = next(word for word in words if b"/" in word)
-    print(*(int(word) for word in words if word.isdigit()), path.decode(), flush=True)
-    return channel, told
+        while receiver.out.count(b"\\n") < 2: await asyncio.sleep(0.005)
+    parts = receiver.out.split()
+    path = next(part for part in parts if b"/" in part)
+    print(*(int(part) for part in parts if part.isdigit()), path.decode(), flush=True)
+    return channel, receiver
 
 def alive(pid):
     try: os.kill(pid, 0)
     except ProcessLookupError: return False
     return True
 
-async def gone(pid):
+async def ended(pid):
     async with asyncio.timeout(10):
         while alive(pid): await asyncio.sleep(0.005)
 """
@@ -74,17 +74,17 @@ async def gone(pid):
 class Host:
     process: subprocess.Popen[bytes]
     pids: tuple[int, ...]
-    """The CLI and its tool, which has a session of its own."""
+    """The CLI and its tool, which has its own session."""
     directory: Path
     mark: Path
-    """The tool's effect, two seconds after its start."""
+    """A file that the tool creates two seconds after its start."""
 
     def end(self) -> bytes:
-        """Wait for the host's own end; what it wrote on stderr."""
+        """Wait for the exit of the host. Return its stderr."""
         _, errors = self.process.communicate(timeout=20)
         return errors
 
-    def is_all_gone(self) -> bool:
+    def has_all_ended(self) -> bool:
         return not any(map(is_alive, self.pids)) and not self.directory.exists()
 
 
@@ -130,13 +130,13 @@ def mark(tmp_path: Path) -> Path:
 
 WAITING = """
 async def main():
-    channel, told = await start(sys.argv[1])
+    channel, receiver = await start(sys.argv[1])
     await asyncio.sleep(60)
 asyncio.run(main())
 """
 
 
-def test_when_the_host_is_killed_the_whole_tree_goes_at_once(mark: Path) -> None:
+def test_when_the_host_is_killed_the_whole_tree_ends_at_once(mark: Path) -> None:
     with host(WAITING, mark) as it:
         assert all(map(is_alive, it.pids))
         assert it.directory.exists()
@@ -144,19 +144,19 @@ def test_when_the_host_is_killed_the_whole_tree_goes_at_once(mark: Path) -> None
 
         it.process.kill()
 
-        assert within(1, it.is_all_gone)
-        # Until the tool would have had its effect.
+        assert within(1, it.has_all_ended)
+        # Wait until the tool would have created the file.
         within(2.5 - (time.monotonic() - started), mark.exists)
         assert not mark.exists()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="parent-death signal")
 def test_a_forked_copy_that_keeps_the_pipes_does_not_keep_the_tree_alive(mark: Path) -> None:
-    """A fork behind Python's back keeps the control pipe open: only the signal tells."""
+    """A fork in C keeps the control pipe open, so only the parent-death signal ends the tree."""
     code = """
 import ctypes
 async def main():
-    channel, told = await start(sys.argv[1])
+    channel, receiver = await start(sys.argv[1])
     if ctypes.PyDLL(None).fork() == 0:
         ctypes.PyDLL(None).sleep(5)
         os._exit(0)
@@ -166,7 +166,7 @@ asyncio.run(main())
     with host(code, mark) as it:
         it.process.kill()
 
-        assert within(1, it.is_all_gone)
+        assert within(1, it.has_all_ended)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -174,17 +174,19 @@ def test_a_host_that_is_signalled_leaves_nothing(mark: Path, number: int) -> Non
     with host(WAITING, mark) as it:
         it.process.send_signal(number)
 
-        assert within(5, it.is_all_gone)
+        assert within(5, it.has_all_ended)
 
 
-def test_a_loop_that_ends_with_an_open_channel_ends_the_tree_without_a_word(mark: Path) -> None:
+def test_a_loop_that_closes_with_an_open_channel_ends_the_tree_silently(
+    mark: Path,
+) -> None:
     code = """
 async def main():
     kept.extend(await start(sys.argv[1]))
 kept = []
 asyncio.run(main())
 pid = kept[0].pid
-asyncio.run(gone(pid))
+asyncio.run(ended(pid))
 kept[0].write(b"x" * 1_000_000)
 kept[0].suspend()
 kept[0].close(1)
@@ -197,7 +199,7 @@ gc.collect()
         errors = it.end()
 
         assert (it.process.returncode, errors) == (0, b"")
-        assert it.is_all_gone()
+        assert it.has_all_ended()
 
 
 def test_at_exit_everything_is_killed(mark: Path) -> None:
@@ -211,44 +213,44 @@ atexit.register(loop.close)
         errors = it.end()
 
         assert (it.process.returncode, errors) == (0, b"")
-        assert it.is_all_gone()
+        assert it.has_all_ended()
 
 
-def test_a_channel_dropped_while_its_loop_stands_still_is_killed(mark: Path) -> None:
+def test_a_channel_dropped_while_its_loop_does_not_run_is_killed(mark: Path) -> None:
     code = """
 loop = asyncio.new_event_loop()
-channel, told = loop.run_until_complete(start(sys.argv[1]))
+channel, receiver = loop.run_until_complete(start(sys.argv[1]))
 pid = channel.pid
 del channel
 deadline = time.monotonic() + 10
 while alive(pid) and time.monotonic() < deadline: time.sleep(0.005)
 assert not alive(pid)
-assert told.status is None
+assert receiver.status is None
 async def end():
     async with asyncio.timeout(5):
-        while told.status is None: await asyncio.sleep(0.005)
+        while receiver.status is None: await asyncio.sleep(0.005)
 loop.run_until_complete(end())
-assert told.status == -9
+assert receiver.status == -9
 loop.close()
 """
     with host(code, mark) as it:
         assert it.end() == b""
-        assert it.is_all_gone()
+        assert it.has_all_ended()
 
 
 def test_a_forked_host_keeps_nothing_and_can_start_its_own(mark: Path) -> None:
     code = """
 async def echo():
-    told = Collector()
-    channel = await SubprocessTransport().open(Launch(("/bin/cat",)), told)
+    receiver = Collector()
+    channel = await SubprocessTransport().open(Launch(("/bin/cat",)), receiver)
     channel.write(b"hi")
     channel.close(5)
     async with asyncio.timeout(10):
-        while told.status is None: await asyncio.sleep(0.005)
-    assert (told.status, told.out) == (0, b"hi")
+        while receiver.status is None: await asyncio.sleep(0.005)
+    assert (receiver.status, receiver.out) == (0, b"hi")
 
 async def main():
-    channel, told = await start(sys.argv[1])
+    channel, receiver = await start(sys.argv[1])
     reader = Collector()
     cat = await SubprocessTransport().open(Launch(("/bin/cat",)), reader)
     pid = os.fork()
@@ -264,7 +266,7 @@ async def main():
     await echo()
     assert alive(channel.pid) and alive(cat.pid)
 
-    # The copy of a copy that lives on does not keep the input open.
+    # A forked copy that keeps running does not keep the input open.
     pid = os.fork()
     if not pid:
         time.sleep(60)
@@ -276,7 +278,7 @@ async def main():
     os.waitpid(pid, 0)
     channel.kill()
     async with asyncio.timeout(10):
-        while told.status is None: await asyncio.sleep(0.005)
+        while receiver.status is None: await asyncio.sleep(0.005)
 
 import warnings
 warnings.filterwarnings("ignore", message=".*multi-threaded.*")
@@ -286,21 +288,21 @@ asyncio.run(main())
         errors = it.end()
 
         assert (it.process.returncode, errors) == (0, b"")
-        assert it.is_all_gone()
+        assert it.has_all_ended()
 
 
-def test_forking_while_channels_open_and_close_harms_nobody(mark: Path) -> None:
+def test_forking_while_channels_open_and_close_does_no_harm(mark: Path) -> None:
     code = """
 import warnings
 warnings.filterwarnings("ignore", message=".*multi-threaded.*")
 async def echo():
-    told = Collector()
-    channel = await SubprocessTransport().open(Launch(("/bin/cat",)), told)
+    receiver = Collector()
+    channel = await SubprocessTransport().open(Launch(("/bin/cat",)), receiver)
     channel.write(b"hi")
     channel.close(20)
     async with asyncio.timeout(20):
-        while told.status is None: await asyncio.sleep(0.001)
-    assert (told.status, told.out) == (0, b"hi")
+        while receiver.status is None: await asyncio.sleep(0.001)
+    assert (receiver.status, receiver.out) == (0, b"hi")
 
 def fork(stop):
     while not stop.is_set():
@@ -309,7 +311,7 @@ def fork(stop):
         os.waitpid(pid, 0)
 
 async def main():
-    channel, told = await start(sys.argv[1])
+    channel, receiver = await start(sys.argv[1])
     stop = threading.Event()
     thread = threading.Thread(target=fork, args=(stop,))
     thread.start()
@@ -325,23 +327,23 @@ asyncio.run(main())
         errors = it.end()
 
         assert (it.process.returncode, errors) == (0, b"")
-        assert it.is_all_gone()
+        assert it.has_all_ended()
 
 
 def test_a_host_that_reaps_every_child_itself_is_no_problem(mark: Path) -> None:
     code = """
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 async def main():
-    channel, told = await start(sys.argv[1])
+    channel, receiver = await start(sys.argv[1])
     channel.close(0.1)
     async with asyncio.timeout(10):
-        while told.status is None: await asyncio.sleep(0.005)
-    assert told.status == -15, told.status
+        while receiver.status is None: await asyncio.sleep(0.005)
+    assert receiver.status == -15, receiver.status
 asyncio.run(main())
 """
     with host(code, mark) as it:
         assert it.end() == b""
-        assert it.is_all_gone()
+        assert it.has_all_ended()
 
 
 def test_a_host_without_standard_streams_is_no_problem(mark: Path) -> None:
@@ -349,26 +351,26 @@ def test_a_host_without_standard_streams_is_no_problem(mark: Path) -> None:
 async def main():
     kept = await start(sys.argv[1])
     for number in (0, 1): os.close(number)
-    told = Collector()
-    channel = await SubprocessTransport().open(Launch(("/bin/cat",)), told)
+    receiver = Collector()
+    channel = await SubprocessTransport().open(Launch(("/bin/cat",)), receiver)
     channel.write(b"hi")
     channel.close(5)
     async with asyncio.timeout(10):
-        while told.status is None: await asyncio.sleep(0.005)
-    assert (told.status, told.out) == (0, b"hi")
+        while receiver.status is None: await asyncio.sleep(0.005)
+    assert (receiver.status, receiver.out) == (0, b"hi")
     null = os.open("/dev/null", os.O_RDWR)
     os.dup2(null, 1)
 asyncio.run(main())
 """
     with host(code, mark) as it:
         assert it.end() == b""
-        assert it.is_all_gone()
+        assert it.has_all_ended()
 
 
-def test_a_blocked_loop_does_not_stop_the_ladder(mark: Path) -> None:
+def test_a_blocked_loop_does_not_stop_the_stop_sequence(mark: Path) -> None:
     code = """
 async def main():
-    channel, told = await start(sys.argv[1])
+    channel, receiver = await start(sys.argv[1])
     channel.close(0.1)
     deadline = time.monotonic() + 10
     while alive(channel.pid) and time.monotonic() < deadline: time.sleep(0.005)
@@ -377,4 +379,4 @@ asyncio.run(main())
 """
     with host(code, mark) as it:
         assert it.end() == b""
-        assert it.is_all_gone()
+        assert it.has_all_ended()

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from steersman.transports.pipes import LOWEST, End, pipe
+from steersman.transports.pipes import LOWEST, PipeEnd, pipe
 
 
 def is_open(number: int) -> bool:
@@ -30,7 +30,7 @@ def test_an_end_closes_once() -> None:
     os.close(other)
 
 
-def test_an_end_that_nobody_holds_is_closed() -> None:
+def test_an_end_without_references_is_closed() -> None:
     reader, writer = pipe()
     os.set_blocking(writer.number, False)
 
@@ -40,7 +40,7 @@ def test_an_end_that_nobody_holds_is_closed() -> None:
         os.write(writer.number, b"x")
 
 
-def test_ends_stay_clear_of_the_standard_numbers() -> None:
+def test_ends_do_not_use_the_standard_descriptors() -> None:
     ends = pipe()
 
     assert all(end.number >= LOWEST for end in ends)
@@ -52,12 +52,12 @@ def test_a_forked_copy_closes_the_ends_and_never_touches_them_again() -> None:
     number = writer.number
     pid = os.fork()
     if not pid:
-        # Whatever takes over the number must survive the copy's own end.
+        # A descriptor that reuses the number must stay open when the copy closes its end.
         was_closed = not is_open(number)
         os.dup2(0, number)
         writer.close()
         kept = is_open(number)
-        fresh = End(os.dup(0))
+        fresh = PipeEnd(os.dup(0))
         is_usable = fresh.is_open
         os._exit(0 if was_closed and kept and is_usable and not reader.is_open else 1)
 

@@ -1,4 +1,4 @@
-"""A recorded CLI says its lines again, each when the host has written what came before."""
+"""A replay writes each recorded line after the host has written the lines before it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from steersman import Agent, Session
 from steersman.errors import LaunchError, SteersmanError
 from steersman.journal import Entry
-from steersman.journal.files import EXITED, INPUT_ENDED, STDERR, Header, Record, Track
+from steersman.journal.files import EXITED, INPUT_ENDED, Header, Record, Track
 from steersman.ports import Channel, Launch
-from steersman.transports.drifts import Drift, Drifted, first_difference
 from steersman.transports.replay import DRIFTED, ReplayTransport
-from steersman.transports.tapes import STDOUT
+from steersman.transports.replay_drift import Drift, Drifted, first_difference
+from steersman.transports.replay_tape import STDOUT
 from tests.samples import Frame, dialogue, encoded, traces
 from tests.testing.cassette_samples import replayed, track_of
 
@@ -31,30 +31,30 @@ WAITING = "the tape waits for "
 SURPRISED = "the tape has no such line: "
 
 OTHERWISE = {
-    # Holds lines that no session of ours can write.
+    # Contains lines that our sessions cannot write.
     "control_unknown_and_malformed": WAITING + "the request None",
-    # Their host wrote a prompt during another's turn; ours waits for the turn to end.
+    # The recorded host wrote a prompt during a turn; ours waits for the end of the turn.
     "queue_during_permission": WAITING + "prompt 2",
     "queue_during_turn": WAITING + "prompt 2",
     "queue_interrupt": WAITING + "prompt 2",
     "queue_priority_now": WAITING + "prompt 2",
     "queue_two_messages": WAITING + "prompt 2",
-    # A wrong key stays wrong: ours ends the retries by itself.
+    # Our session ends the retries after an invalid API key.
     "api_401": SURPRISED + "the request interrupt",
 }
-"""Traces of hosts that do what a session of ours does not do, and where that shows."""
+"""Traces of hosts that do what our sessions do not do, and the drift that shows it."""
 
 
 # --- The CLI's side --------------------------------------------------------------------
 
 
 class Host:
-    """Writes what it is told to and keeps what it hears."""
+    """A host that writes frames and keeps what it receives."""
 
     def __init__(self) -> None:
         self.chunks: list[bytes] = []
         self.stderr = b""
-        self.gone: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self.exit_status: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.channel: Channel | None = None
         self.grew = asyncio.Event()
 
@@ -66,7 +66,7 @@ class Host:
         assert self.channel is not None
         self.channel.write(b"".join(encoded(frame) + b"\n" for frame in frames))
 
-    async def hears(self, count: int) -> list[bytes]:
+    async def receives(self, count: int) -> list[bytes]:
         while len(self.lines) < count:
             self.grew.clear()
             await self.grew.wait()
@@ -80,7 +80,7 @@ class Host:
         self.stderr += data
 
     def exited(self, status: int) -> None:
-        self.gone.set_result(status)
+        self.exit_status.set_result(status)
 
 
 @asynccontextmanager
@@ -90,14 +90,14 @@ async def hosted(replay: ReplayTransport, launch: Launch = LAUNCH) -> AsyncItera
         host.channel = await replay.open(launch, host)
         yield host
         host.channel.kill()
-        await host.gone
+        await host.exit_status
 
 
 def sent(seq: int, frame: Frame) -> Record:
     return Record(seq, float(seq), "sent", encoded(frame))
 
 
-def said(seq: int, frame: Frame, at: float | None = None) -> Record:
+def wrote(seq: int, frame: Frame, at: float | None = None) -> Record:
     kind = "control" if frame["type"].startswith("control") else "message"
     return Record(seq, float(seq) if at is None else at, kind, encoded(frame))
 
@@ -141,12 +141,12 @@ DENIED = {"behavior": "deny", "message": "no"}
 
 ASKING = tape(
     sent(1, prompt("go", "tape")),
-    said(2, may("Bash", "q1")),
-    said(3, may("Read", "q2")),
+    wrote(2, may("Bash", "q1")),
+    wrote(3, may("Read", "q2")),
     sent(4, answer("q1", ALLOWED)),
-    said(5, note("after Bash")),
+    wrote(5, note("after Bash")),
     sent(6, answer("q2", DENIED)),
-    said(7, note("after Read", of="tape")),
+    wrote(7, note("after Read", of="tape")),
     *ended(8),
 )
 
@@ -154,19 +154,19 @@ ASKING = tape(
 async def test_a_line_waits_for_all_that_the_host_wrote_before_it() -> None:
     async with hosted(ReplayTransport([ASKING])) as host:
         host.write(prompt("go", "live"))
-        await host.hears(2)
-        # The later answer first: it counts, but the tape is not there yet.
+        await host.receives(2)
+        # The second answer comes first: the tape keeps it until the first one has come.
         host.write(answer("q2", DENIED))
-        heard = await settled(host)
+        received = await settled(host)
         host.write(answer("q1", ALLOWED))
-        after = await host.hears(4)
+        after = await host.receives(4)
 
-    assert [json.loads(line)["type"] for line in heard] == ["control_request"] * 2
+    assert [json.loads(line)["type"] for line in received] == ["control_request"] * 2
     assert [json.loads(line)["text"] for line in after[2:]] == ["after Bash", "after Read"]
 
 
 async def settled(host: Host) -> list[bytes]:
-    """What was heard when there is nothing left to do."""
+    """Return the lines received once the event loop has nothing left to do."""
     for _ in range(20):
         await asyncio.sleep(0)
     return host.lines
@@ -176,19 +176,19 @@ async def test_ids_of_the_tape_are_those_of_this_run() -> None:
     session, live = "aaaaaaaa-0000-4000-8000-000000000001", "bbbbbbbb-0000-4000-8000-000000000002"
     track = tape(
         sent(1, request("mcp_status", "1")),
-        said(2, note("1", session_id=session, path=f"/x/{session}.jsonl")),
-        said(3, answer("1", {"text": "1"})),
+        wrote(2, note("1", session_id=session, path=f"/x/{session}.jsonl")),
+        wrote(3, answer("1", {"text": "1"})),
         sent(4, prompt("go", "u-tape")),
-        said(5, note("u-tape", uuids=["u-tape", "other"])),
+        wrote(5, note("u-tape", uuids=["u-tape", "other"])),
         *ended(6),
     )
 
     launch = Launch(("claude", f"--session-id={live}"))
     async with hosted(ReplayTransport([track]), launch) as host:
         host.write(request("mcp_status", "req_1_ab"), prompt("go", "u-live"))
-        heard = [json.loads(line) for line in await host.hears(3)]
+        received = [json.loads(line) for line in await host.receives(3)]
 
-    assert heard == [
+    assert received == [
         note("1", session_id=live, path=f"/x/{live}.jsonl"),
         answer("req_1_ab", {"text": "1"}),
         note("u-live", uuids=["u-live", "other"]),
@@ -199,91 +199,80 @@ async def test_requests_of_one_kind_find_their_own_answers() -> None:
     track = tape(
         sent(1, request("read_file", "a", path="A")),
         sent(2, request("read_file", "b", path="B")),
-        said(3, answer("a", "of A")),
-        said(4, answer("b", "of B")),
+        wrote(3, answer("a", "of A")),
+        wrote(4, answer("b", "of B")),
     )
 
     async with hosted(ReplayTransport([track])) as host:
         host.write(request("read_file", "x", path="B"), request("read_file", "y", path="A"))
-        heard = [json.loads(line) for line in await host.hears(2)]
+        received = [json.loads(line) for line in await host.receives(2)]
 
-    assert heard == [answer("y", "of A"), answer("x", "of B")]
+    assert received == [answer("y", "of A"), answer("x", "of B")]
 
 
 async def test_lines_that_came_at_once_come_at_once() -> None:
-    track = tape(said(1, note("a"), 1.0), said(2, note("b"), 1.0), said(3, note("c"), 2.0))
+    track = tape(wrote(1, note("a"), 1.0), wrote(2, note("b"), 1.0), wrote(3, note("c"), 2.0))
 
     async with hosted(ReplayTransport([track])) as host:
-        await host.hears(3)
+        await host.receives(3)
 
     assert [chunk.count(b"\n") for chunk in host.chunks] == [2, 1]
 
 
-async def test_stderr_and_the_exit_are_played_too() -> None:
-    track = tape(
-        Record(1, 1.0, STDERR, b"oh dear\n"), Record(2, 2.0, EXITED, details={"status": 7})
-    )
-
-    async with hosted(ReplayTransport([track])) as host:
-        status = await host.gone
-
-    assert (status, host.stderr) == (7, b"oh dear\n")
-
-
 async def test_what_comes_after_the_end_of_input_waits_for_it() -> None:
-    track = tape(Record(1, 1.0, INPUT_ENDED), said(2, note("bye")), *ended(3)[1:])
+    track = tape(Record(1, 1.0, INPUT_ENDED), wrote(2, note("bye")), *ended(3)[1:])
 
     async with hosted(ReplayTransport([track], patience=IMPATIENT)) as host:
         before = await settled(host)
         assert host.channel is not None
         host.channel.end_input()
-        status = await host.gone
+        status = await host.exit_status
 
     assert (before, status) == ([], 0)
     assert [json.loads(line)["text"] for line in host.lines] == ["bye"]
 
 
-async def test_an_answer_that_was_taken_back_need_not_come() -> None:
+async def test_the_answer_to_a_cancelled_request_is_optional() -> None:
     cancel = {"type": "control_cancel_request", "request_id": "q1"}
     track = tape(
-        said(1, may("Bash", "q1")),
-        said(2, cancel),
+        wrote(1, may("Bash", "q1")),
+        wrote(2, cancel),
         sent(3, answer("q1", ALLOWED)),
-        said(4, note("gone on")),
+        wrote(4, note("continued")),
     )
 
     async with hosted(ReplayTransport([track], patience=IMPATIENT)) as host:
-        heard = await host.hears(3)
+        received = await host.receives(3)
 
-    assert json.loads(heard[-1]) == note("gone on")
+    assert json.loads(received[-1]) == note("continued")
 
 
-async def test_a_call_that_was_taken_back_need_not_be_answered() -> None:
+async def test_the_answer_to_a_cancelled_mcp_call_is_optional() -> None:
     call = request("mcp_message", "q1", server_name="s", message={"id": 4, "method": "tools/call"})
     back = {"method": "notifications/cancelled", "params": {"requestId": 4}}
     track = tape(
-        said(1, call),
-        said(2, request("mcp_message", "q2", server_name="s", message=back)),
+        wrote(1, call),
+        wrote(2, request("mcp_message", "q2", server_name="s", message=back)),
         sent(3, answer("q1", ALLOWED)),
-        said(4, note("gone on")),
+        wrote(4, note("continued")),
     )
 
     async with hosted(ReplayTransport([track], patience=IMPATIENT)) as host:
-        heard = await host.hears(3)
+        received = await host.receives(3)
 
-    assert json.loads(heard[-1]) == note("gone on")
+    assert json.loads(received[-1]) == note("continued")
 
 
-async def test_a_question_can_be_taken_up_before_it_is_taken_back() -> None:
-    """Both stand one behind the other, where minutes lay between them."""
+async def test_a_request_can_be_handled_before_it_is_cancelled() -> None:
+    """The replay omits the minutes between the request and its cancellation."""
     track = tape(
-        said(1, may("Bash", "q1")),
-        said(2, {"type": "control_cancel_request", "request_id": "q1"}),
+        wrote(1, may("Bash", "q1")),
+        wrote(2, {"type": "control_cancel_request", "request_id": "q1"}),
     )
     rounds: list[int] = []
 
     async with hosted(ReplayTransport([track], patience=None)) as host:
-        await host.hears(1)
+        await host.receives(1)
         while len(host.lines) < 2:
             rounds.append(len(host.lines))
             await asyncio.sleep(0)
@@ -291,22 +280,22 @@ async def test_a_question_can_be_taken_up_before_it_is_taken_back() -> None:
     assert len(rounds) > 2
 
 
-async def test_a_line_that_was_too_long_is_as_long_again() -> None:
+async def test_a_line_that_was_too_long_to_record_has_its_length() -> None:
     track = tape(Record(1, 1.0, "oversize", b"{head", details={"size": 1000}))
 
     async with hosted(ReplayTransport([track], patience=None)) as host:
-        (line,) = await host.hears(1)
+        (line,) = await host.receives(1)
 
     assert (len(line), line.strip()) == (1000, b"{head")
 
 
-async def test_time_passes_only_where_it_is_asked_to() -> None:
-    track = tape(said(1, note("a"), 100.0), said(2, note("b"), 100.02), *ended(3)[1:])
+async def test_recorded_pauses_are_kept_with_a_pace() -> None:
+    track = tape(wrote(1, note("a"), 100.0), wrote(2, note("b"), 100.02), *ended(3)[1:])
     loop = asyncio.get_running_loop()
 
     async with hosted(ReplayTransport([track], pace=1.0)) as host:
         begun = loop.time()
-        await host.hears(2)
+        await host.receives(2)
         slow = loop.time() - begun
 
     assert slow >= 0.015
@@ -319,7 +308,7 @@ async def test_stub_does_not_look_at_answers() -> None:
     replay = ReplayTransport([ASKING])
     async with hosted(replay) as host:
         host.write(prompt("go"), answer("q1", DENIED), answer("q2", {"strange": True}))
-        await host.hears(4)
+        await host.receives(4)
 
     replay.check()
 
@@ -329,7 +318,7 @@ async def test_another_prompt_is_a_drift(mode: Any) -> None:
     replay = ReplayTransport([ASKING], mode)
     async with hosted(replay) as host:
         host.write(prompt("go away"))
-        status = await host.gone
+        status = await host.exit_status
 
     with pytest.raises(Drifted, match="prompt 1 differs from the tape") as caught:
         replay.check()
@@ -343,7 +332,7 @@ async def test_verify_names_the_one_decision_that_changed() -> None:
     replay = ReplayTransport([ASKING], "verify")
     async with hosted(replay) as host:
         host.write(prompt("go"), answer("q1", ALLOWED), answer("q2", ALLOWED))
-        status = await host.gone
+        status = await host.exit_status
 
     assert status == DRIFTED
     assert replay.drifts == [
@@ -361,19 +350,19 @@ async def test_all_differences_can_be_collected() -> None:
     replay = ReplayTransport([ASKING], "verify", keep_going=True)
     async with hosted(replay) as host:
         host.write(prompt("go"), answer("q1", DENIED), answer("q2", ALLOWED))
-        heard = await host.hears(4)
+        received = await host.receives(4)
 
     assert [drift.seq for drift in replay.drifts] == [4, 6]
-    assert json.loads(heard[-1])["text"] == "after Read"
+    assert json.loads(received[-1])["text"] == "after Read"
 
 
 async def test_verify_compares_requests_and_stub_does_not() -> None:
-    track = tape(sent(1, request("set_model", "1", model="opus", more=None)), said(2, note("a")))
+    track = tape(sent(1, request("set_model", "1", model="opus", more=None)), wrote(2, note("a")))
     stub, verify = ReplayTransport([track]), ReplayTransport([track], "verify")
     for replay in (stub, verify):
         async with hosted(replay) as host:
             host.write(request("set_model", "9", model="haiku"))
-            await (host.hears(1) if replay is stub else host.gone)
+            await (host.receives(1) if replay is stub else host.exit_status)
 
     assert stub.drifts == []
     assert [drift.what for drift in verify.drifts] == [
@@ -386,38 +375,38 @@ async def test_a_line_that_the_tape_does_not_have_is_a_drift(frame: Frame) -> No
     replay = ReplayTransport([tape(*ended(1))], keep_going=True)
     async with hosted(replay) as host:
         host.write(frame)
-        status = await host.gone
+        status = await host.exit_status
 
     assert status == DRIFTED
     assert "the tape has no such line" in replay.drifts[0].what
 
 
 @pytest.mark.parametrize("mode", ["stub", "verify"])
-async def test_a_host_that_says_nothing_is_told_what_the_tape_waits_for(mode: Any) -> None:
+async def test_a_silent_host_gets_what_the_tape_waits_for_as_a_drift(mode: Any) -> None:
     replay = ReplayTransport([ASKING], mode, patience=IMPATIENT)
     async with hosted(replay) as host:
         host.write(prompt("go"), answer("q2", DENIED))
-        status = await host.gone
+        status = await host.exit_status
 
     assert status == DRIFTED
     assert b"waits for the answer to the permission for Bash (use_Bash)" in host.stderr
     assert f"nothing came for {IMPATIENT:g} s" in replay.drifts[0].what
 
 
-async def test_the_end_of_input_is_waited_for_without_end() -> None:
-    replay = ReplayTransport([tape(said(1, note("a")), *ended(2))], patience=0.0)
+async def test_the_end_of_input_may_come_at_any_time() -> None:
+    replay = ReplayTransport([tape(wrote(1, note("a")), *ended(2))], patience=0.0)
     async with hosted(replay) as host:
-        await host.hears(1)
+        await host.receives(1)
         await settled(host)
 
-        assert not host.gone.done()
+        assert not host.exit_status.done()
     assert replay.drifts == []
 
 
-async def test_a_tape_that_ends_in_the_middle_says_so() -> None:
-    replay = ReplayTransport([tape(said(1, note("a")))], patience=IMPATIENT)
+async def test_a_tape_that_ends_in_the_middle_is_a_drift() -> None:
+    replay = ReplayTransport([tape(wrote(1, note("a")))], patience=IMPATIENT)
     async with hosted(replay) as host:
-        status = await host.gone
+        status = await host.exit_status
 
     assert status == DRIFTED
     assert b"the recording ends in the middle" in host.stderr
@@ -430,31 +419,31 @@ async def test_a_host_that_leaves_early_has_drifted_only_in_verify(mode: Any, dr
         host.write(prompt("go"))
         assert host.channel is not None
         host.channel.end_input()
-        status = await host.gone
+        status = await host.exit_status
 
     assert status == 0
     assert len(replay.drifts) == drifts
 
 
 async def test_each_start_plays_a_track_and_one_too_many_is_refused() -> None:
-    replay = ReplayTransport([tape(said(1, note("a"))), tape(said(1, note("b")), number=1)])
-    heard: list[str] = []
+    replay = ReplayTransport([tape(wrote(1, note("a"))), tape(wrote(1, note("b")), number=1)])
+    received: list[str] = []
     for _ in range(2):
         async with hosted(replay) as host:
-            heard += [json.loads(line)["text"] for line in await host.hears(1)]
+            received += [json.loads(line)["text"] for line in await host.receives(1)]
 
-    with pytest.raises(LaunchError, match="holds 2 starts"):
+    with pytest.raises(LaunchError, match="has 2 starts"):
         await replay.open(LAUNCH, host)
-    assert heard == ["a", "b"]
+    assert received == ["a", "b"]
 
 
 async def test_a_replay_that_has_drifted_is_not_started_again() -> None:
     replay = ReplayTransport([tape(*ended(1)), tape(*ended(1))])
     async with hosted(replay) as host:
         host.write(prompt("surprise"))
-        await host.gone
+        await host.exit_status
 
-    with pytest.raises(LaunchError, match="left its tape: the tape has no such line: a prompt"):
+    with pytest.raises(LaunchError, match="has drifted: the tape has no such line: a prompt"):
         await replay.open(LAUNCH, host)
 
 
@@ -487,10 +476,10 @@ async def test_a_trace_plays_back_line_by_line(trace: str) -> None:
                 host.write(frame)
         assert host.channel is not None
         host.channel.end_input()
-        status = await host.gone
+        status = await host.exit_status
 
-    said_then = [frame for direction, frame in dialogue(trace) if direction == "cli>sdk"]
-    assert [json.loads(line) for line in host.lines] == said_then
+    recorded = [frame for direction, frame in dialogue(trace) if direction == "cli>sdk"]
+    assert [json.loads(line) for line in host.lines] == recorded
     assert status == dialogue(trace)[-1][1]["code"]
 
 
@@ -499,7 +488,7 @@ async def test_whatever_a_host_writes_first_the_tape_keeps_its_order(data: st.Da
     trace = data.draw(st.sampled_from(["perm_allow", "mcp_tool_parallel_readonly"]))
     frames = [frame for direction, frame in dialogue(trace) if direction == "sdk>cli"]
     order: Sequence[Frame] = data.draw(st.permutations(frames))
-    # Prompts are told apart by their order alone.
+    # Prompts are distinguished by their order only.
     prompts = iter([frame for frame in frames if frame["type"] == "user"])
 
     async with hosted(ReplayTransport([track_of(trace)])) as host:
@@ -507,27 +496,27 @@ async def test_whatever_a_host_writes_first_the_tape_keeps_its_order(data: st.Da
             host.write(next(prompts) if frame["type"] == "user" else frame)
         assert host.channel is not None
         host.channel.end_input()
-        await host.gone
+        await host.exit_status
 
-    said_then = [frame for direction, frame in dialogue(trace) if direction == "cli>sdk"]
-    assert [json.loads(line) for line in host.lines] == said_then
+    recorded = [frame for direction, frame in dialogue(trace) if direction == "cli>sdk"]
+    assert [json.loads(line) for line in host.lines] == recorded
 
 
 @pytest.mark.parametrize("trace", traces())
-async def test_a_session_lives_through_a_trace_and_never_hangs(trace: str) -> None:
+async def test_a_session_replays_a_trace_and_never_hangs(trace: str) -> None:
     expected = OTHERWISE.get(trace)
     waits = expected is not None and expected.startswith(WAITING)
     replay = ReplayTransport([replayed(trace)], patience=IMPATIENT if waits else None)
     async with asyncio.timeout(LIMIT):
         ended_well = await relive(trace, replay)
 
-    told = [drift.what.partition(", and nothing came")[0] for drift in replay.drifts]
-    assert told == ([] if expected is None else [expected])
-    assert ended_well == (says_goodbye(trace) and expected is None)
+    found = [drift.what.partition(", and nothing came")[0] for drift in replay.drifts]
+    assert found == ([] if expected is None else [expected])
+    assert ended_well == (ends_on_request(trace) and expected is None)
 
 
 async def relive(trace: str, replay: ReplayTransport) -> bool:
-    """Do what the host of a trace did, all at once; tells if the CLI was there to the end."""
+    """Repeat what the host of a trace did. Return whether the CLI ran to the end."""
     frames = [frame for direction, frame in dialogue(trace) if direction == "sdk>cli"]
     try:
         async with Agent(transport=replay, revive=False).session() as session:
@@ -535,7 +524,7 @@ async def relive(trace: str, replay: ReplayTransport) -> bool:
                 if frame.get("type") == "user":
                     await session.send(frame["message"]["content"])
             asked = [asyncio.ensure_future(each) for each in requests(session, frames)]
-            await heard_all(session, replay.tracks[0])
+            await received_all(session, replay.tracks[0])
             await asyncio.gather(*asked, return_exceptions=True)
             return not session.phase.is_over
     except SteersmanError:
@@ -543,7 +532,7 @@ async def relive(trace: str, replay: ReplayTransport) -> bool:
 
 
 def requests(session: Session, frames: list[Frame]) -> list[Any]:
-    """The host's requests again; one that it took back is asked with little patience."""
+    """Return the requests of the host. One that it cancelled gets a short timeout."""
     back = {frame["request_id"] for frame in frames if frame.get("type") in CANCEL}
     return [
         session.control(
@@ -560,8 +549,8 @@ def requests(session: Session, frames: list[Frame]) -> list[Any]:
 CANCEL = {"control_cancel_request"}
 
 
-async def heard_all(session: Session, track: Track) -> None:
-    """Return when the CLI has said all that it says before the end of input, or is gone."""
+async def received_all(session: Session, track: Track) -> None:
+    """Wait until the CLI has written all lines before the end of input, or has exited."""
     kinds = [record.kind for record in track.records]
     last = kinds.index(INPUT_ENDED) if INPUT_ENDED in kinds else len(kinds)
     missing = sum(kind in STDOUT for kind in kinds[:last])
@@ -571,6 +560,6 @@ async def heard_all(session: Session, track: Track) -> None:
             return
 
 
-def says_goodbye(trace: str) -> bool:
-    """Whether the CLI of a trace ended because its host wanted it to."""
+def ends_on_request(trace: str) -> bool:
+    """Return whether the CLI of a trace exited because its host ended the input."""
     return any(frame.get("event") == "stdin_eof" for _, frame in dialogue(trace))

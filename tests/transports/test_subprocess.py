@@ -10,7 +10,6 @@ import pwd
 import random
 import signal
 import sys
-import threading
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +24,7 @@ from steersman.errors import (
     WorkingDirectoryMissing,
 )
 from steersman.ports import FileArgument, Launch
+from steersman.testing.contracts.transports import RecordingReceiver
 from steersman.transports.guard import below, row_of
 from steersman.transports.subprocess import (
     SubprocessChannel,
@@ -35,46 +35,6 @@ from steersman.transports.subprocess import (
 
 ENV = {"PATH": os.environ["PATH"]}
 IS_LINUX = sys.platform == "linux"
-
-
-class Collector:
-    """Keeps what a CLI says, and fails the test when it says it in the wrong order."""
-
-    def __init__(self) -> None:
-        self.out = bytearray()
-        self.err = bytearray()
-        self.statuses: list[int] = []
-        self.thread = threading.get_ident()
-        self._ended = asyncio.Event()
-
-    def data_received(self, data: bytes) -> None:
-        self._check()
-        self.out += data
-
-    def stderr_received(self, data: bytes) -> None:
-        self._check()
-        self.err += data
-
-    def exited(self, status: int) -> None:
-        self._check()
-        self.statuses.append(status)
-        self._ended.set()
-
-    async def end(self, seconds: float = 10) -> int:
-        async with asyncio.timeout(seconds):
-            await self._ended.wait()
-        # A second report would come within the next rounds of the loop.
-        await asyncio.sleep(0)
-        assert len(self.statuses) == 1
-        return self.statuses[0]
-
-    async def line(self) -> str:
-        await eventually(lambda: b"\n" in self.out)
-        return self.out.split(b"\n")[0].decode()
-
-    def _check(self) -> None:
-        assert not self.statuses
-        assert threading.get_ident() == self.thread
 
 
 async def eventually(is_true: Callable[[], bool], seconds: float = 10) -> None:
@@ -100,16 +60,16 @@ def python(code: str, *arguments: str | FileArgument) -> Launch:
 
 
 HUNDRED_INTERVALS = 0.2
-"""Of a child that counts every two milliseconds: long enough to see that it does not."""
+"""Seconds: a child that counts every two milliseconds would count a hundred times."""
 
 
 def shell(code: str, *arguments: str | FileArgument) -> Launch:
     return Launch(("/bin/sh", "-c", code, "sh", *arguments), env=ENV)
 
 
-async def start(launch: Launch) -> tuple[SubprocessChannel, Collector]:
-    told = Collector()
-    return await SubprocessTransport().open(launch, told), told
+async def start(launch: Launch) -> tuple[SubprocessChannel, RecordingReceiver]:
+    receiver = RecordingReceiver()
+    return await SubprocessTransport().open(launch, receiver), receiver
 
 
 @pytest.fixture(autouse=True)
@@ -141,124 +101,99 @@ def command_lines() -> list[bytes]:
     return [command_line(place.name) for place in Path("/proc").glob("[0-9]*")]
 
 
-# --- talking -------------------------------------------------------------------------------------
-
-
-async def test_what_goes_in_comes_out() -> None:
-    channel, told = await start(shell("cat; echo done >&2; exit 3"))
-
-    channel.write(b"one ")
-    channel.write(b"two\n")
-    channel.end_input()
-
-    assert await told.end() == 3
-    assert bytes(told.out) == b"one two\n"
-    assert bytes(told.err) == b"done\n"
+# --- output and input ----------------------------------------------------------------------------
 
 
 async def test_64_megabytes_survive_the_way_there_and_back() -> None:
     data = os.urandom(1024 * 1024) * 64
-    channel, told = await start(shell("cat"))
+    channel, receiver = await start(shell("cat"))
 
     channel.write(data)
     channel.end_input()
 
-    await told.end(60)
-    assert hashlib.sha256(told.out).digest() == hashlib.sha256(data).digest()
+    await receiver.exit(60)
+    assert hashlib.sha256(receiver.out).digest() == hashlib.sha256(data).digest()
 
 
 async def test_many_small_writes_to_a_slow_reader_keep_their_order() -> None:
     lines = [b"%07d\n" % number for number in range(50_000)]
-    channel, told = await start(shell("read start; echo go; cat"))
+    channel, receiver = await start(shell("read start; echo go; cat"))
 
     for line in [b"start\n", *lines]:
         channel.write(line)
     channel.end_input()
 
-    await told.end(30)
-    assert bytes(told.out) == b"go\n" + b"".join(lines)
+    await receiver.exit(30)
+    assert bytes(receiver.out) == b"go\n" + b"".join(lines)
 
 
 async def test_writing_to_a_cli_that_does_not_read_is_no_error() -> None:
-    channel, told = await start(shell("exec <&-; echo ready; sleep 60"))
-    await told.line()
+    channel, receiver = await start(shell("exec <&-; echo ready; sleep 60"))
+    await receiver.line()
 
     channel.write(b"x" * 1_000_000)
     channel.write(b"y")
     channel.kill()
 
-    assert await told.end() == -signal.SIGKILL
+    assert await receiver.exit() == -signal.SIGKILL
 
 
-async def test_everything_said_before_the_end_arrives_before_exited() -> None:
-    channel, told = await start(
+async def test_all_output_arrives_before_the_exit() -> None:
+    channel, receiver = await start(
         python("import os; os.write(1, b'x' * 60000); os.write(2, b'y' * 60000)")
     )
 
-    await told.end()
-    assert (len(told.out), len(told.err)) == (60000, 60000)
+    await receiver.exit()
+    assert (len(receiver.out), len(receiver.err)) == (60000, 60000)
     assert channel.pid > 0
 
 
 async def test_the_pid_is_the_clis_own() -> None:
-    channel, told = await start(shell("echo $$; cat"))
+    channel, receiver = await start(shell("echo $$; cat"))
 
-    assert int(await told.line()) == channel.pid
+    assert int(await receiver.line()) == channel.pid
     channel.end_input()
-    await told.end()
+    await receiver.exit()
 
 
-async def test_every_method_may_be_called_after_the_end() -> None:
-    channel, told = await start(shell("exit 0"))
-    await told.end()
-
-    channel.write(b"late")
-    channel.suspend()
-    channel.resume()
-    channel.end_input()
-    channel.close(0)
-    channel.kill()
-    channel.kill()
-
-    assert told.statuses == [0]
-
-
-# --- what the CLI finds ---------------------------------------------------------------------------
+# --- environment ---------------------------------------------------------------------------
 
 
 async def test_the_environment_is_exactly_the_launchs() -> None:
     env = {"A": "1\n2", "LC_CTYPE": "C", "EMPTY": "", "E": "ünï\udcff", "HOME": "/nowhere"}
 
-    _, told = await start(Launch(("/usr/bin/env", "-0"), env=env))
+    _, receiver = await start(Launch(("/usr/bin/env", "-0"), env=env))
 
-    await told.end()
-    found = dict(entry.split(b"=", 1) for entry in bytes(told.out).split(b"\0") if entry)
+    await receiver.exit()
+    found = dict(entry.split(b"=", 1) for entry in bytes(receiver.out).split(b"\0") if entry)
     assert found == {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
 
 
 async def test_the_arguments_arrive_unchanged() -> None:
-    words = ("", "two words", "a\nb", "ü\udcff", "--", "-c", "$HOME")
-    _, told = await start(shell('for word in "$@"; do printf "%s\\0" "$word"; done', *words))
+    arguments = ("", "two words", "a\nb", "ü\udcff", "--", "-c", "$HOME")
+    _, receiver = await start(
+        shell('for word in "$@"; do printf "%s\\0" "$word"; done', *arguments)
+    )
 
-    await told.end()
-    assert bytes(told.out) == b"".join(os.fsencode(word) + b"\0" for word in words)
+    await receiver.exit()
+    assert bytes(receiver.out) == b"".join(os.fsencode(each) + b"\0" for each in arguments)
 
 
-async def test_it_runs_in_the_directory_asked_for(tmp_path: Path) -> None:
-    _, told = await start(Launch(("/bin/pwd",), env=ENV, cwd=str(tmp_path)))
+async def test_it_runs_in_the_working_directory_of_the_launch(tmp_path: Path) -> None:
+    _, receiver = await start(Launch(("/bin/pwd",), env=ENV, cwd=str(tmp_path)))
 
-    await told.end()
-    assert Path(told.out.decode().strip()) == tmp_path
+    await receiver.exit()
+    assert Path(receiver.out.decode().strip()) == tmp_path
 
 
 async def test_a_bare_name_is_found_in_the_path_of_the_launch(tmp_path: Path) -> None:
     program = tmp_path / "mine"
     program.write_text("#!/bin/sh\necho mine\n")
     program.chmod(0o755)
-    _, told = await start(Launch(("mine",), env={"PATH": str(tmp_path)}))
+    _, receiver = await start(Launch(("mine",), env={"PATH": str(tmp_path)}))
 
-    await told.end()
-    assert bytes(told.out) == b"mine\n"
+    await receiver.exit()
+    assert bytes(receiver.out) == b"mine\n"
 
 
 @pytest.mark.skipif(not IS_LINUX, reason="/proc")
@@ -267,10 +202,10 @@ async def test_it_gets_only_the_three_pipes_and_no_strange_signals() -> None:
     os.set_inheritable(leaked, True)  # noqa: FBT003
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
     try:
-        # Both channels are held: one that nobody holds is killed.
+        # Keep both channels: a channel without references is killed.
         one, files = await start(shell("ls /proc/$$/fd; exit"))
         two, masks = await start(Launch(("grep", "^Sig", "/proc/self/status"), env=ENV))
-        await asyncio.gather(files.end(), masks.end())
+        await asyncio.gather(files.exit(), masks.exit())
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         os.close(leaked)
@@ -279,7 +214,7 @@ async def test_it_gets_only_the_three_pipes_and_no_strange_signals() -> None:
     kept = dict(line.split(":\t") for line in masks.out.decode().splitlines())
     assert files.out.split() == [b"0", b"1", b"2"]
     assert int(kept["SigBlk"], 16) == 0
-    # 32 and 33 are the C library's own; its posix_spawn leaves them ignored, nobody can undo it.
+    # Signals 32 and 33 belong to the C library, whose posix_spawn leaves them ignored.
     assert int(kept["SigIgn"], 16) & ~(0b11 << 31) == 0
 
 
@@ -291,15 +226,15 @@ async def test_it_can_run_as_another_user_who_alone_can_read_the_files() -> None
         user="nobody",
     )
 
-    channel, told = await start(launch)
-    await told.end()
+    channel, receiver = await start(launch)
+    await receiver.exit()
 
     number = pwd.getpwnam("nobody").pw_uid
-    assert told.out.decode().split("\n")[:3] == [str(number), f"{number} 600", f"{number} 700"]
+    assert receiver.out.decode().split("\n")[:3] == [str(number), f"{number} 600", f"{number} 700"]
     del channel
 
 
-async def test_a_user_that_nobody_knows_is_refused() -> None:
+async def test_an_unknown_user_is_refused() -> None:
     with pytest.raises(UsageError, match="user: got 'no-such-user'"):
         await start(replace(shell("true"), user="no-such-user"))
 
@@ -367,30 +302,34 @@ async def test_a_null_byte_is_a_launch_error() -> None:
 
 async def test_a_missing_interpreter_for_the_guard_is_a_launch_error() -> None:
     with pytest.raises(LaunchError, match="guard") as caught:
-        await SubprocessTransport(python="/no/python").open(Launch(("/bin/cat",)), Collector())
+        await SubprocessTransport(python="/no/python").open(
+            Launch(("/bin/cat",)), RecordingReceiver()
+        )
 
     assert "python=" in caught.value.hint
 
 
 async def test_an_interpreter_that_is_none_is_a_launch_error() -> None:
     with pytest.raises(LaunchError, match="guard"):
-        await SubprocessTransport(python="/bin/false").open(Launch(("/bin/cat",)), Collector())
+        await SubprocessTransport(python="/bin/false").open(
+            Launch(("/bin/cat",)), RecordingReceiver()
+        )
 
 
 async def test_a_failed_start_leaves_nothing_behind(tmp_path: Path) -> None:
-    told = Collector()
+    receiver = RecordingReceiver()
 
     with pytest.raises(CliNotFound):
         await SubprocessTransport(files_in=str(tmp_path)).open(
-            Launch(("/no/such/claude", FileArgument("", "f")), files={"f": b"secret"}), told
+            Launch(("/no/such/claude", FileArgument("", "f")), files={"f": b"secret"}), receiver
         )
 
     await eventually(lambda: not any(tmp_path.iterdir()), 0.1)
     assert not guards()
-    assert not told.statuses
+    assert not receiver.statuses
 
 
-def test_errors_of_the_start_are_told_apart() -> None:
+def test_errors_of_the_start_have_their_own_classes() -> None:
     def name(stage: str, code: int) -> str:
         return type(launch_error(stage, OSError(code, ""), "/x/claude", None)).__name__
 
@@ -405,20 +344,8 @@ def test_errors_of_the_start_are_told_apart() -> None:
 async def test_a_place_for_files_that_is_missing_is_a_launch_error() -> None:
     with pytest.raises(LaunchError):
         await SubprocessTransport(files_in="/no/where").open(
-            Launch(("/bin/cat",), files={"f": b""}), Collector()
+            Launch(("/bin/cat",), files={"f": b""}), RecordingReceiver()
         )
-
-
-async def test_a_cli_that_ends_at_once_is_opened_before_it_says_anything() -> None:
-    told = Collector()
-
-    channel = await SubprocessTransport().open(shell("echo bye"), told)
-
-    assert not told.out
-    assert not told.statuses
-    assert await told.end() == 0
-    assert bytes(told.out) == b"bye\n"
-    assert not is_alive(channel.pid)
 
 
 # --- private files --------------------------------------------------------------------------------
@@ -428,34 +355,34 @@ def is_there(path: Path) -> bool:
     return path.exists()
 
 
-async def test_files_are_private_while_it_runs_and_gone_when_it_ends() -> None:
+async def test_files_are_private_while_it_runs_and_removed_when_it_ends() -> None:
     launch = shell(
         'echo "$1"; cat "${1#--settings=}"; cat', FileArgument("--settings=", "settings.json")
     )
     content = bytes(range(256)) * 5000
-    channel, told = await start(
+    channel, receiver = await start(
         Launch(launch.argv, env=ENV, files={"settings.json": content, "other": b""})
     )
-    path = Path((await told.line()).removeprefix("--settings="))
+    path = Path((await receiver.line()).removeprefix("--settings="))
 
     assert [place.stat().st_mode & 0o777 for place in (path.parent, path)] == [0o700, 0o600]
     assert {place.name for place in path.parent.iterdir()} == {"settings.json", "other"}
     channel.end_input()
-    assert await told.end() == 0
+    assert await receiver.exit() == 0
     assert not path.parent.exists()
-    assert bytes(told.out).split(b"\n", 1)[1] == content
+    assert bytes(receiver.out).split(b"\n", 1)[1] == content
 
 
 @pytest.mark.parametrize("end", [SubprocessChannel.kill, lambda channel: channel.close(0.01)])
-async def test_files_are_gone_after_a_kill(end: Callable[[SubprocessChannel], None]) -> None:
+async def test_files_are_removed_after_a_kill(end: Callable[[SubprocessChannel], None]) -> None:
     launch = shell("trap '' TERM; echo $1; while :; do sleep 60; done", FileArgument("", "f"))
-    channel, told = await start(Launch(launch.argv, env=ENV, files={"f": b"x"}))
-    path = Path(await told.line())
+    channel, receiver = await start(Launch(launch.argv, env=ENV, files={"f": b"x"}))
+    path = Path(await receiver.line())
     assert is_there(path)
 
     end(channel)
 
-    await told.end()
+    await receiver.exit()
     assert not path.parent.exists()
 
 
@@ -477,68 +404,55 @@ def test_a_file_name_may_not_lead_elsewhere(name: str) -> None:
 
 
 @pytest.mark.skipif(not IS_LINUX, reason="/proc")
-async def test_no_secret_stands_on_any_command_line() -> None:
+async def test_no_secret_is_on_any_command_line() -> None:
     secret = "s3cr3t-" + os.urandom(8).hex()
     launch = shell("echo; cat", FileArgument("", "f"))
-    channel, told = await start(
+    channel, receiver = await start(
         Launch(launch.argv, env={**ENV, "KEY": secret}, files={"f": secret.encode()})
     )
-    await told.line()
+    await receiver.line()
 
     assert not any(secret.encode() in line for line in command_lines())
     channel.kill()
-    await told.end()
+    await receiver.exit()
 
 
 # --- ending ---------------------------------------------------------------------------------------
 
 
 async def test_a_cli_that_ends_with_its_input_is_not_signalled() -> None:
-    channel, told = await start(shell("trap 'echo term' TERM; cat; exit 5"))
+    channel, receiver = await start(shell("trap 'echo term' TERM; cat; exit 5"))
 
     channel.close(10)
 
-    assert await told.end() == 5
-    assert bytes(told.out) == b""
+    assert await receiver.exit() == 5
+    assert bytes(receiver.out) == b""
 
 
 async def test_a_cli_that_ignores_the_end_of_its_input_is_terminated() -> None:
-    channel, told = await start(
+    channel, receiver = await start(
         shell("trap 'echo term; exit 143' TERM; echo; while :; do sleep 0.01; done")
     )
-    await told.line()
+    await receiver.line()
 
     channel.close(0.1)
 
-    assert await told.end() == 143
-    assert bytes(told.out) == b"\nterm\n"
+    assert await receiver.exit() == 143
+    assert bytes(receiver.out) == b"\nterm\n"
 
 
 async def test_a_cli_that_ignores_sigterm_is_killed() -> None:
-    channel, told = await start(shell("trap '' TERM; echo; while :; do sleep 0.01; done"))
-    await told.line()
+    channel, receiver = await start(shell("trap '' TERM; echo; while :; do sleep 0.01; done"))
+    await receiver.line()
 
     channel.close(0.1)
 
-    assert await told.end() == -signal.SIGKILL
-
-
-async def test_a_second_close_can_only_shorten_the_wait() -> None:
-    channel, told = await start(shell("trap '' TERM; echo; while :; do sleep 0.01; done"))
-    await told.line()
-    began = asyncio.get_running_loop().time()
-
-    channel.close(60)
-    channel.close(0.05)
-    channel.close(60)
-
-    assert await told.end() == -signal.SIGKILL
-    assert asyncio.get_running_loop().time() - began < 5
+    assert await receiver.exit() == -signal.SIGKILL
 
 
 async def test_close_and_kill_from_many_places_end_it_once() -> None:
-    channel, told = await start(shell("trap '' TERM; echo; while :; do sleep 0.01; done"))
-    await told.line()
+    channel, receiver = await start(shell("trap '' TERM; echo; while :; do sleep 0.01; done"))
+    await receiver.line()
 
     def end() -> None:
         channel.close(random.random())
@@ -548,17 +462,17 @@ async def test_close_and_kill_from_many_places_end_it_once() -> None:
         end()
     await asyncio.gather(*(asyncio.to_thread(channel.kill) for _ in range(20)))
 
-    assert await told.end() == -signal.SIGKILL
+    assert await receiver.exit() == -signal.SIGKILL
 
 
-async def test_input_that_nobody_reads_does_not_hold_up_the_end() -> None:
-    channel, told = await start(shell("echo; exec sleep 60"))
-    await told.line()
+async def test_unread_input_does_not_delay_the_end() -> None:
+    channel, receiver = await start(shell("echo; exec sleep 60"))
+    await receiver.line()
     channel.write(b"x" * 1_000_000)
 
     channel.close(0.05)
 
-    assert await told.end() == -signal.SIGTERM
+    assert await receiver.exit() == -signal.SIGTERM
 
 
 # --- the whole tree -------------------------------------------------------------------------------
@@ -622,41 +536,41 @@ def read_pids(path: Path) -> list[int]:
 async def test_a_tool_in_a_session_of_its_own_is_killed_before_its_effect(tmp_path: Path) -> None:
     mark, pids = tmp_path / "mark", tmp_path / "pids"
     launch = python(SETSID_TOOL + "sys.stdin.read()", str(mark), str(pids))
-    channel, told = await start(launch)
-    await told.line()
+    channel, receiver = await start(launch)
+    await receiver.line()
 
     channel.kill()
-    await told.end()
+    await receiver.exit()
 
     assert not any(is_alive(pid) for pid in read_pids(pids))
     assert not mark.exists()
 
 
-@pytest.mark.skipif(not IS_LINUX, reason="elsewhere nobody adopts orphans for us")
+@pytest.mark.skipif(not IS_LINUX, reason="only Linux has subreapers")
 @pytest.mark.parametrize("code", ["", "sys.stdin.read()"], ids=["exits", "killed"])
 async def test_a_daemon_ends_with_the_cli(tmp_path: Path, code: str) -> None:
     pids = tmp_path / "pids"
-    channel, told = await start(python(DAEMON + code, str(pids)))
-    await told.line()
+    channel, receiver = await start(python(DAEMON + code, str(pids)))
+    await receiver.line()
 
     if code:
         channel.kill()
-    await told.end()
+    await receiver.exit()
 
     assert not any(is_alive(pid) for pid in read_pids(pids))
 
 
 async def test_orphans_that_keep_the_pipes_do_not_hold_up_the_end() -> None:
-    _, told = await start(shell("sleep 60 & sleep 60 & exit 4"))
+    _, receiver = await start(shell("sleep 60 & sleep 60 & exit 4"))
 
-    assert await told.end() == 4
+    assert await receiver.exit() == 4
 
 
-@pytest.mark.skipif(not IS_LINUX, reason="elsewhere nobody adopts orphans for us")
+@pytest.mark.skipif(not IS_LINUX, reason="only Linux has subreapers")
 async def test_processes_that_keep_forking_are_all_killed() -> None:
     token = os.urandom(8).hex()
-    channel, told = await start(python(FORKER, token))
-    await told.line()
+    channel, receiver = await start(python(FORKER, token))
+    await receiver.line()
 
     def alive() -> int:
         return sum(line.endswith(token.encode() + b"\0") for line in command_lines())
@@ -664,14 +578,14 @@ async def test_processes_that_keep_forking_are_all_killed() -> None:
     await eventually(lambda: alive() > 4)
 
     channel.kill()
-    await told.end()
+    await receiver.exit()
 
     # The guard's own command line holds the token as well.
     await eventually(lambda: not guards())
     assert alive() == 0
 
 
-async def test_suspend_stops_a_tool_in_its_own_session_and_resume_lets_it_run_on(
+async def test_suspend_stops_a_tool_in_its_own_session_and_resume_continues_it(
     tmp_path: Path,
 ) -> None:
     count = tmp_path / "count"
@@ -685,8 +599,8 @@ if not os.fork():
 print(flush=True)
 sys.stdin.read()
 """
-    channel, told = await start(python(code, str(count)))
-    await told.line()
+    channel, receiver = await start(python(code, str(count)))
+    await receiver.line()
 
     def size() -> int:
         return count.stat().st_size if count.exists() else 0
@@ -701,35 +615,25 @@ sys.stdin.read()
     channel.resume()
     await eventually(lambda: size() > stopped)
     channel.kill()
-    await told.end()
+    await receiver.exit()
 
 
 def states(pid: int) -> set[str]:
-    """The states of a CLI and all below it, without the guard's help."""
+    """Return the states of a CLI and its descendants, without asking the guard."""
     rows = [row_of(pid), *below(pid)]
     return {row[3] for row in rows if row is not None} if IS_LINUX else {"T"}
 
 
-async def test_a_suspended_tree_can_be_killed() -> None:
-    channel, told = await start(shell("echo; sleep 60"))
-    await told.line()
-
-    channel.suspend()
-    channel.kill()
-
-    assert await told.end() == -signal.SIGKILL
-
-
-async def test_a_suspended_tree_is_closed_without_running_on(tmp_path: Path) -> None:
+async def test_a_suspended_tree_is_closed_without_being_resumed(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
-    channel, told = await start(shell('echo; read line; touch "$1"', str(mark)))
-    await told.line()
+    channel, receiver = await start(shell('echo; read line; touch "$1"', str(mark)))
+    await receiver.line()
     began = asyncio.get_running_loop().time()
 
     channel.suspend()
     channel.close(30)
 
-    assert await told.end() == -signal.SIGTERM
+    assert await receiver.exit() == -signal.SIGTERM
     assert asyncio.get_running_loop().time() - began < 10
     assert not mark.exists()
 
@@ -737,27 +641,27 @@ async def test_a_suspended_tree_is_closed_without_running_on(tmp_path: Path) -> 
 @pytest.mark.skipif(not IS_LINUX, reason="finds the guard in /proc")
 async def test_a_guard_that_is_killed_takes_the_cli_with_it() -> None:
     launch = shell("echo $1; cat", FileArgument("", "f"))
-    channel, told = await start(Launch(launch.argv, env=ENV, files={"f": b""}))
-    path = Path(await told.line())
+    channel, receiver = await start(Launch(launch.argv, env=ENV, files={"f": b""}))
+    path = Path(await receiver.line())
     (guard,) = guards()
 
     os.kill(guard, signal.SIGKILL)
 
-    assert await told.end() == -signal.SIGKILL
+    assert await receiver.exit() == -signal.SIGKILL
     await eventually(lambda: not is_alive(channel.pid))
     assert not path.parent.exists()
 
 
 @pytest.mark.skipif(not IS_LINUX, reason="finds the guard in /proc")
 async def test_a_guard_that_does_not_answer_is_killed_with_its_tree() -> None:
-    channel, told = await start(shell("sleep 60 & echo $!; cat"))
-    sleeper = int(await told.line())
+    channel, receiver = await start(shell("sleep 60 & echo $!; cat"))
+    sleeper = int(await receiver.line())
     (guard,) = guards()
     os.kill(guard, signal.SIGSTOP)
 
     channel.kill()
 
-    assert await told.end(15) == -signal.SIGKILL
+    assert await receiver.exit(15) == -signal.SIGKILL
     await eventually(lambda: not is_alive(sleeper))
 
 
@@ -770,7 +674,7 @@ async def test_cancelling_open_at_any_point_leaves_nothing(tmp_path: Path) -> No
     opening: list[asyncio.Task[SubprocessChannel]] = []
 
     for step in range(30):
-        task = asyncio.create_task(transport.open(launch, Collector()))
+        task = asyncio.create_task(transport.open(launch, RecordingReceiver()))
         opening.append(task)
         await asyncio.sleep(step * 0.001)
         task.cancel()
@@ -784,23 +688,23 @@ async def test_cancelling_open_at_any_point_leaves_nothing(tmp_path: Path) -> No
     await eventually(lambda: not any(tmp_path.iterdir()))
 
 
-async def test_a_channel_that_nobody_holds_any_more_is_killed() -> None:
-    channel, told = await start(shell("echo; sleep 60"))
-    await told.line()
+async def test_a_channel_without_references_is_killed() -> None:
+    channel, receiver = await start(shell("echo; sleep 60"))
+    await receiver.line()
 
     del channel
     gc.collect()
 
-    assert await told.end() == -signal.SIGKILL
+    assert await receiver.exit() == -signal.SIGKILL
 
 
 @pytest.mark.skipif(not IS_LINUX, reason="/proc")
 async def test_thirty_runs_leave_no_descriptor_open() -> None:
     async def run() -> None:
-        channel, told = await start(shell("cat"))
+        channel, receiver = await start(shell("cat"))
         channel.write(b"x")
         channel.close(5)
-        await told.end()
+        await receiver.exit()
         with pytest.raises(CliNotFound):
             await start(Launch(("/no/such/claude",)))
 
@@ -812,20 +716,20 @@ async def test_thirty_runs_leave_no_descriptor_open() -> None:
         await run()
     gc.collect()
 
-    # Not at once: the test runner has descriptors of its own that come and go.
+    # Wait: the test runner opens and closes descriptors too.
     await eventually(lambda: open_descriptors() <= before)
 
 
 async def test_two_loops_in_two_threads_do_not_disturb_each_other() -> None:
     async def talk() -> list[bytes]:
-        said: list[bytes] = []
+        outputs: list[bytes] = []
         for number in range(5):
-            channel, told = await start(shell("cat"))
+            channel, receiver = await start(shell("cat"))
             channel.write(b"%d" % number)
             channel.close(5)
-            assert await told.end() == 0
-            said.append(bytes(told.out))
-        return said
+            assert await receiver.exit() == 0
+            outputs.append(bytes(receiver.out))
+        return outputs
 
     both = await asyncio.gather(*(asyncio.to_thread(asyncio.run, talk()) for _ in range(2)))
 
@@ -834,10 +738,10 @@ async def test_two_loops_in_two_threads_do_not_disturb_each_other() -> None:
 
 async def test_fifty_at_once() -> None:
     async def talk(number: int) -> bytes:
-        channel, told = await start(shell("cat"))
+        channel, receiver = await start(shell("cat"))
         channel.write(b"%d" % number)
         channel.close(20)
-        assert await told.end(30) == 0
-        return bytes(told.out)
+        assert await receiver.exit(30) == 0
+        return bytes(receiver.out)
 
     assert await asyncio.gather(*map(talk, range(50))) == [b"%d" % number for number in range(50)]

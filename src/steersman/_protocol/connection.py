@@ -57,7 +57,7 @@ from steersman._struct import (
 )
 from steersman.control.verbs import Answer, Verb
 from steersman.errors import RequestLost, RequestRefused, RequestTimeout
-from steersman.hooks.events.event import HookEvent
+from steersman.hooks.events import HookEvent
 from steersman.journal import Kind
 from steersman.messages.parsing import read_assistant
 from steersman.permissions import CanUseTool, Elicitation, UserDialog

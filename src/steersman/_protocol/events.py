@@ -9,7 +9,7 @@ from msgspec import Struct
 from steersman._protocol.framing import Oversize
 from steersman.control.verbs import Answer
 from steersman.errors import RequestError
-from steersman.hooks.events.event import HookEvent
+from steersman.hooks.events import HookEvent
 from steersman.journal import Kind
 from steersman.messages.turns import Assistant
 from steersman.permissions import CanUseTool, Elicitation, UserDialog

@@ -1,6 +1,6 @@
 """Lines to routes, and what we say to lines.
 
-A route is a line read just far enough to know where it goes. Reading never raises.
+A route is a line read just far enough to know where it goes. JournalReader never raises.
 """
 
 from __future__ import annotations

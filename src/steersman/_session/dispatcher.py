@@ -70,7 +70,7 @@ class Dispatcher:
 
     def assistant_arrived(self, entry: Entry, speech: Assistant) -> None:
         """Do what `message_arrived` does for an assistant message, which is most of them."""
-        calls = self._prompts.totals.hear_speech(entry, speech)
+        calls = self._prompts.totals.record_assistant(entry, speech)
         if self._listeners.is_any:
             for call in calls:
                 self._listeners.emit("tool_call" if call.is_running else "tool_result", call)

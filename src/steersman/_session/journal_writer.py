@@ -22,7 +22,7 @@ class JournalWriter:
         self.clock = clock
         self.append = self.journal.append
         """Writes the next entry; readers learn of it with the next `wake`."""
-        self.append_partials = self.journal.append_pieces
+        self.append_partials = self.journal.append_partials
         self._sink: Sink | None = None
         self._unwritten: list[Entry] = []
         self._announced = 0
@@ -42,7 +42,7 @@ class JournalWriter:
     def _append_partials_for_sink(
         self, at: float, lines: Sequence[bytes], turns: tuple[str, ...]
     ) -> list[Entry]:
-        entries = self.journal.append_pieces(at, lines, turns)
+        entries = self.journal.append_partials(at, lines, turns)
         self._unwritten += entries
         return entries
 
@@ -86,7 +86,7 @@ class JournalWriter:
             self._sink.close()
             self._sink = None
             self.append = self.journal.append
-            self.append_partials = self.journal.append_pieces
+            self.append_partials = self.journal.append_partials
         self.signal.end()
 
     def flush(self) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import msgspec
 
+from steersman._launch.plan import LaunchPlan
 from steersman._session.cli import RunningCli
 from steersman._session.dispatcher import Dispatcher
 from steersman._session.gate import with_gate
@@ -19,7 +20,6 @@ from steersman._session.requests.hooks import run_session_end
 from steersman._session.requests.tasks import RequestTasks
 from steersman._session.setup import Resumption
 from steersman._session.startup import start
-from steersman._wire.launch import Plan
 from steersman.control.session import Interrupt
 from steersman.errors import (
     ChannelClosed,
@@ -111,7 +111,7 @@ class Lifecycle:
         parts.status.move(Move.GREET)
         parts.prompts.attach(cli.link)
 
-    async def _launch(self, plan: Plan, handover: Handover | None = None) -> RunningCli:
+    async def _launch(self, plan: LaunchPlan, handover: Handover | None = None) -> RunningCli:
         """Run a CLI and wait for its handshake. On failure its process is gone again."""
         parts = self._parts
         if self._ending is not None:
@@ -250,7 +250,7 @@ class Lifecycle:
         if not parts.gate.is_closed:
             parts.watchdog.start()
 
-    def _next_plan(self, how: Resumption) -> Plan:
+    def _next_plan(self, how: Resumption) -> LaunchPlan:
         """The plan for another CLI, with the tool servers that are attached now."""
         assert self._parts.setup.plan_next is not None
         plan = self._parts.setup.plan_next(how)

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, cast
 
+from steersman._launch.plan import LaunchPlan, hook_id, redacted
 from steersman._protocol.connection import Connection
 from steersman._protocol.events import (
     Answered,
@@ -22,10 +23,9 @@ from steersman._protocol.events import (
 )
 from steersman._session.gate import GATE
 from steersman._session.journal_writer import JournalWriter
-from steersman._wire.launch import Plan, hook_id, redacted
 from steersman.control.verbs import Answer, Verb
 from steersman.errors import ChannelClosed, Evidence, RequestError
-from steersman.hooks.events.tools import PreToolUse
+from steersman.hooks.events import PreToolUse
 from steersman.journal import Entry, Kind
 from steersman.journal.entries import NOTHING
 from steersman.journal.redaction import Redactor, secrets_in
@@ -71,7 +71,7 @@ class CliLink:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: LaunchPlan,
         options: Options,
         listener: LinkListener,
         log: JournalWriter,

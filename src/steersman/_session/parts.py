@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from steersman._launch.plan import hook_id
 from steersman._session.cli import CliSlot
 from steersman._session.flight_recorder import FlightReporter
 from steersman._session.gate import Gate
@@ -24,9 +25,8 @@ from steersman._session.setup import SessionSetup
 from steersman._session.status import Status
 from steersman._session.usage_limits import UsageLimiter
 from steersman._session.watchdog import SilenceWatchdog
-from steersman._wire.launch import hook_id
 from steersman.errors import SteersmanError
-from steersman.hooks.deferring import ask_rules
+from steersman.hooks.deferral import ask_rules
 from steersman.journal import Kind
 from steersman.journal.snapshot import SessionSnapshot, State, StateChanged
 from steersman.options import Options, Revival

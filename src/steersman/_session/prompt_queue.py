@@ -16,10 +16,10 @@ from steersman._session.uuids import new_uuid
 from steersman.control.session import Interrupt
 from steersman.errors import CliExited, NotLoggedIn, Stalled, SteersmanError
 from steersman.journal import Entry, Kind, Outcome, TurnResult
-from steersman.journal.accounts import Accounts
 from steersman.journal.calls import ToolCallRecord
 from steersman.journal.results import outcome_of
 from steersman.journal.text import TextStream
+from steersman.journal.totals import SessionTotals
 from steersman.messages.limits import ApiRetry
 from steersman.messages.parsing import parse_message
 from steersman.messages.turns import Result
@@ -43,7 +43,7 @@ class PromptQueue:
         request_timeout: float,
         transcript: Callable[[], Sequence[bytes]] = tuple,
     ) -> None:
-        self.totals = Accounts()
+        self.totals = SessionTotals()
         """Messages, tool calls and costs, by turn and in total."""
         self.is_held = False
         """Whether prompts wait because the session is paused."""
@@ -171,7 +171,7 @@ class PromptQueue:
 
     def cli_lost(self) -> None:
         """Settle prompts that were being stopped when the CLI exited; keep the others."""
-        self.totals.lose(self._journal.clock())
+        self.totals.cli_lost(self._journal.clock())
         is_stopping = any(prompt.was_interrupted for prompt in self.unsettled)
         for prompt in self.unsettled:
             if prompt.was_interrupted or (is_stopping and prompt.has_begun):
@@ -224,7 +224,7 @@ class PromptQueue:
                 prompt.is_broken = True
         elif name == "api_retry" and isinstance(entry.message, ApiRetry):
             self._stop_login_retries(entry, entry.message)
-        return self.totals.hear(entry, name)
+        return self.totals.record(entry, name)
 
     def settle(self, settled: TurnSettled) -> TurnResult | None:
         """Settle a prompt as the protocol reports, and send the next one."""
@@ -281,7 +281,7 @@ class PromptQueue:
         self._queue.clear()
         for prompt in left:
             self._end(prompt, prompt.cause or cause, cancelled=cause is None)
-        self.totals.lose(self._journal.clock())
+        self.totals.cli_lost(self._journal.clock())
 
     def _end_by(self, prompt: SentPrompt, result: Result) -> TurnResult:
         """Settle a prompt with the result that names it."""

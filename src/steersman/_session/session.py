@@ -408,7 +408,7 @@ class Session:
         if not isinstance(turn, Turn) or turn.session is not self:
             raise UsageError(name, turn, "a Turn of this session")
 
-    # Holding
+    # Pausing
 
     async def pause(self, *, hard: bool = False) -> None:
         """Hold the next tool, and every prompt that the CLI does not have yet.

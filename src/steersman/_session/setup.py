@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from steersman._wire.launch import Plan
+from steersman._launch.plan import LaunchPlan
 from steersman.journal import Entry
 from steersman.options import Options
 from steersman.ports import Clock, Sink, ToolServer, Transport
@@ -57,11 +57,11 @@ class SessionSetup:
     """Where a session runs and how."""
 
     options: Options
-    plan: Plan
+    plan: LaunchPlan
     transport: Transport
     servers: Mapping[str, ToolServer]
     clock: Clock = time.time
-    plan_next: Callable[[Resumption], Plan] | None = None
+    plan_next: Callable[[Resumption], LaunchPlan] | None = None
     """Plans the next CLI; without it there is only one."""
     as_tool_server: Callable[[Any], ToolServer] = _as_it_is
     """Makes a tool server of what is given for one while the session runs."""

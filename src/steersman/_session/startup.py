@@ -7,8 +7,8 @@ import re
 from collections.abc import Awaitable
 from typing import TypeVar, cast
 
+from steersman._launch.plan import MINIMUM_VERSION, LaunchPlan
 from steersman._session.link import CliLink
-from steersman._wire.launch import MINIMUM_VERSION, Plan
 from steersman.control.handshake import Initialized
 from steersman.errors import (
     ChannelClosed,
@@ -40,7 +40,7 @@ REAPING = 10.0
 
 
 async def start(
-    link: CliLink, plan: Plan, transport: Transport, limits: StartupLimits
+    link: CliLink, plan: LaunchPlan, transport: Transport, limits: StartupLimits
 ) -> Initialized:
     """Run the CLI and greet it. On any failure it is gone before the error is raised."""
     try:
@@ -66,7 +66,7 @@ async def _spawn(link: CliLink, transport: Transport, limit: float) -> None:
         ) from error
 
 
-async def _greet(link: CliLink, plan: Plan, limits: StartupLimits) -> Initialized:
+async def _greet(link: CliLink, plan: LaunchPlan, limits: StartupLimits) -> Initialized:
     request_id, answer = link.post(plan.initialize, limits.first_byte + limits.initialize)
     try:
         await _within(link, link.first_byte.wait(), "first byte", limits.first_byte)

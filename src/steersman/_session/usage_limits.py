@@ -201,7 +201,7 @@ class UsageLimiter:
     def _add_up(self, result: Result) -> None:
         self._results += 1
         totals = Spent(result.total_cost_usd or 0.0, _tokens(result.model_usage.values()))
-        told = self._prompts.totals.unbilled
+        told = self._prompts.totals.uncharged
         self._bill.settle(totals, Spent(told.cost_usd, _tokens(told.model_usage.values())))
         self._take_over()
 

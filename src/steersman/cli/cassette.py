@@ -1,33 +1,25 @@
-"""The command that looks after cassettes."""
+"""`steersman cassette`: checks recorded conversations."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Iterable
-from typing import Protocol
 
+from steersman.cli.commands import Commands
 from steersman.errors import UsageError
-from steersman.testing.cassette_lint import lint
+from steersman.testing.cassettes.lint import lint
 
-__all__ = ["Commands", "add_command", "lint_files"]
+__all__ = ["add_command", "lint_files"]
 
 CLEAN, LEAKING, UNREADABLE = 0, 1, 2
 
 
-class Commands(Protocol):
-    """Takes the commands of a parser; argparse has no public name for it."""
-
-    def add_parser(self, name: str, *, help: str) -> argparse.ArgumentParser:  # noqa: A002
-        """Add one."""
-        ...
-
-
 def add_command(commands: Commands) -> None:
-    """Say what may be written after `steersman cassette`."""
-    cassette = commands.add_parser("cassette", help="look after recorded conversations")
-    deeds = cassette.add_subparsers(required=True, metavar="deed")
-    linting = deeds.add_parser("lint", help="find secrets in cassettes; fails if there are any")
+    """Add `steersman cassette` and its actions."""
+    cassette = commands.add_parser("cassette", help="check recorded conversations")
+    actions = cassette.add_subparsers(required=True, metavar="action")
+    linting = actions.add_parser("lint", help="find secrets in cassettes; fails if there are any")
     linting.add_argument("files", nargs="+", metavar="FILE")
     linting.set_defaults(run=_lint)
 
@@ -37,7 +29,7 @@ def _lint(chosen: argparse.Namespace) -> int:
 
 
 def lint_files(paths: Iterable[str]) -> int:
-    """Print what looks like a secret; gives the command's exit status."""
+    """Print what looks like a secret in the files, and return the exit status."""
     status = CLEAN
     for path in paths:
         try:

@@ -1,8 +1,8 @@
-"""Which names a matcher means, exactly as the CLI reads it.
+"""Matchers of hooks, read exactly as the CLI reads them.
 
-Letters, digits, `_`, `-`, spaces, `|` and `,` make a list of whole names; anything else makes a
-pattern that may fit anywhere in the name. The CLI's patterns are JavaScript's; those that Python
-reads otherwise are refused.
+A matcher of letters, digits, `_`, `-`, spaces, `|` and `,` is a list of whole names. Any other
+matcher is a regular expression that may match anywhere in the name. The CLI's expressions are
+JavaScript's; those that Python reads differently are refused.
 """
 
 from __future__ import annotations
@@ -18,21 +18,24 @@ __all__ = ["check_matcher", "matches"]
 LIST = re.compile(r"[A-Za-z0-9_\-|, ]*")
 SEPARATOR = re.compile(r"[|,]")
 ONLY_PYTHON = re.compile(r"\(\?(?![:=!<])|\(\?<(?![=!A-Za-z_$])|\(\?P|\\[AZ]")
-"""Flags, comments, conditions and anchors that JavaScript does not know, or spells otherwise."""
+"""Flags, comments, conditions and anchors that JavaScript does not have or writes differently."""
 
 FORMER_NAMES = {"Agent": "Task"}
-"""A tool that was renamed also answers to its old name."""
+"""Tools that were renamed, with the old name that matchers may still use."""
 
 
 def matches(matcher: str | None, name: str) -> bool:
-    """Whether the CLI calls a hook with this matcher for a tool, a source, a trigger … `name`."""
+    """Return whether the CLI calls a hook with this matcher for `name`, such as a tool."""
     fits = _compiled(matcher)
     former = FORMER_NAMES.get(name)
     return fits(name) or (former is not None and fits(former))
 
 
 def check_matcher(matcher: object) -> None:
-    """Refuse a matcher that could never fit: the CLI takes it and says nothing."""
+    """Refuse a matcher that can never match. The CLI accepts it without an error.
+
+    Raises `UsageError`.
+    """
     if not (matcher is None or isinstance(matcher, str)):
         raise UsageError("matcher", matcher, "a tool name, `A|B`, a pattern, or None for all")
     if matcher is None or LIST.fullmatch(matcher) or matcher == "*":

@@ -1,15 +1,15 @@
-"""What a reply may say about its own event: `Reply.hook_specific_output`, one class per event.
+"""The values of `Reply.hook_specific_output`: one class per event.
 
-A field that is left out is not sent: the CLI takes a null for an invalid answer.
+Fields at their default are not sent, because the CLI rejects a reply with a null in it.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct, field
 
-from steersman._json import is_mapping
+from steersman._json import Json, JsonDict, is_mapping
 from steersman.errors import UsageError
 
 __all__ = [
@@ -55,7 +55,7 @@ class Output(
 
 
 class Context(Struct, frozen=True, omit_defaults=True):
-    """Something the model should know, at whatever event; becomes that event's own output."""
+    """A text for the model, at any event. It is sent as the `additionalContext` of that event."""
 
     additional_context: str
 
@@ -64,11 +64,11 @@ class Context(Struct, frozen=True, omit_defaults=True):
 
 
 class ToolVerdict(Output, frozen=True, kw_only=True, tag="PreToolUse"):
-    """Let the tool run, stop it, ask, or put it off."""
+    """Allow the tool, deny it, ask, or defer it."""
 
     permission_decision: Literal["allow", "deny", "ask", "defer"] | None = None
     permission_decision_reason: str | None = None
-    updated_input: dict[str, Any] | None = None
+    updated_input: JsonDict | None = None
     additional_context: str | None = None
 
     def __post_init__(self) -> None:
@@ -84,54 +84,54 @@ class ToolVerdict(Output, frozen=True, kw_only=True, tag="PreToolUse"):
 
 
 class PostToolUseOutput(Output, frozen=True, kw_only=True, tag="PostToolUse"):
-    """Tell the model more, or show it another result than the tool gave."""
+    """Add context for the model, or replace the result of the tool."""
 
     additional_context: str | None = None
     classifier_context: str | None = None
-    updated_tool_output: Any = None
-    """In the shape of `tool_response`: the CLI ignores another for its own tools."""
-    updated_mcp_tool_output: Any = field(default=None, name="updatedMCPToolOutput")
+    updated_tool_output: Json = None
+    """Must have the shape of `tool_response`: for its own tools the CLI ignores any other."""
+    updated_mcp_tool_output: Json = field(default=None, name="updatedMCPToolOutput")
 
 
 class PostToolUseFailureOutput(Output, frozen=True, kw_only=True, tag="PostToolUseFailure"):
-    """Tell the model more about the failure."""
+    """Add context about the failure for the model."""
 
     additional_context: str | None = None
 
 
 class PostToolBatchOutput(Output, frozen=True, kw_only=True, tag="PostToolBatch"):
-    """Tell the model more about the round of tools."""
+    """Add context about these tool calls for the model."""
 
     additional_context: str | None = None
 
 
 class PermissionVerdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """`allow`, perhaps with other input or new rules; or `deny`, with a message."""
+    """`allow`, optionally with changed input or new rules; or `deny`, with a message."""
 
     behavior: Literal["allow", "deny"]
-    updated_input: dict[str, Any] | None = None
-    updated_permissions: list[dict[str, Any]] | None = None
+    updated_input: JsonDict | None = None
+    updated_permissions: list[JsonDict] | None = None
     message: str | None = None
     interrupt: bool = False
 
 
 class PermissionRequestOutput(Output, frozen=True, kw_only=True, tag="PermissionRequest"):
-    """Decide in place of `can_use_tool`."""
+    """Decide instead of `can_use_tool`."""
 
     decision: PermissionVerdict
 
 
 class PermissionDeniedOutput(Output, frozen=True, kw_only=True, tag="PermissionDenied"):
-    """Whether the model may try again."""
+    """Allow the model to try the tool again, or not."""
 
     retry: bool | None = None
 
 
-# Prompts, and what people see
+# Prompts, messages and elicitations
 
 
 class UserPromptSubmitOutput(Output, frozen=True, kw_only=True, tag="UserPromptSubmit"):
-    """Add to the prompt, name the session, or hide a blocked prompt."""
+    """Add context to the prompt, name the session, or hide a blocked prompt."""
 
     additional_context: str | None = None
     session_title: str | None = None
@@ -139,43 +139,46 @@ class UserPromptSubmitOutput(Output, frozen=True, kw_only=True, tag="UserPromptS
 
 
 class UserPromptExpansionOutput(Output, frozen=True, kw_only=True, tag="UserPromptExpansion"):
-    """Add to what a command becomes, or hide a blocked one."""
+    """Add context to the expanded prompt, or hide a blocked one."""
 
     additional_context: str | None = None
     suppress_original_prompt: bool | None = None
 
 
 class NotificationOutput(Output, frozen=True, kw_only=True, tag="Notification"):
-    """Tell the model more."""
+    """Add context for the model."""
 
     additional_context: str | None = None
 
 
 class MessageDisplayOutput(Output, frozen=True, kw_only=True, tag="MessageDisplay"):
-    """Show another text than the model wrote."""
+    """Display another text instead of the model's."""
 
     display_content: str | None = None
 
 
 class ElicitationOutput(Output, frozen=True, kw_only=True, tag="Elicitation"):
-    """Answer in place of the person. CLI 2.1.325 ignores it; `deny()` does decline."""
+    """Answer instead of the user.
+
+    CLI 2.1.325 ignores these fields. `deny()` does decline the elicitation.
+    """
 
     action: Literal["accept", "decline", "cancel"] | None = None
-    content: dict[str, Any] | None = None
+    content: JsonDict | None = None
 
 
 class ElicitationResultOutput(Output, frozen=True, kw_only=True, tag="ElicitationResult"):
-    """Change what the server gets to hear."""
+    """Change the answer that the MCP server receives."""
 
     action: Literal["accept", "decline", "cancel"] | None = None
-    content: dict[str, Any] | None = None
+    content: JsonDict | None = None
 
 
 # The session
 
 
 class SessionStartOutput(Output, frozen=True, kw_only=True, tag="SessionStart"):
-    """Give the session something to begin with."""
+    """Context, a first prompt, a title and watched files for the session."""
 
     additional_context: str | None = None
     initial_user_message: str | None = None
@@ -185,58 +188,58 @@ class SessionStartOutput(Output, frozen=True, kw_only=True, tag="SessionStart"):
 
 
 class SetupOutput(Output, frozen=True, kw_only=True, tag="Setup"):
-    """Tell the model more."""
+    """Add context for the model."""
 
     additional_context: str | None = None
 
 
 class StopOutput(Output, frozen=True, kw_only=True, tag="Stop"):
-    """Tell the model more."""
+    """Add context for the model."""
 
     additional_context: str | None = None
 
 
 class SubagentStartOutput(Output, frozen=True, kw_only=True, tag="SubagentStart"):
-    """Tell the subagent more."""
+    """Add context for the subagent."""
 
     additional_context: str | None = None
 
 
 class SubagentStopOutput(Output, frozen=True, kw_only=True, tag="SubagentStop"):
-    """Tell the subagent more."""
+    """Add context for the subagent."""
 
     additional_context: str | None = None
 
 
 class ModelSwitchVerdict(Output, frozen=True, kw_only=True, tag="PreModelSwitch"):
-    """Let the model be changed, or not."""
+    """Allow the change of the model, or deny it."""
 
     permission_decision: Literal["allow", "deny"] | None = None
     permission_decision_reason: str | None = None
 
 
 class PostModelSwitchOutput(Output, frozen=True, kw_only=True, tag="PostModelSwitch"):
-    """Tell the new model more."""
+    """Add context for the new model."""
 
     additional_context: str | None = None
 
 
-# Places
+# Files and directories
 
 
 class WorktreeCreateOutput(Output, frozen=True, kw_only=True, tag="WorktreeCreate"):
-    """Where the worktree is that the callback has made."""
+    """The path of the worktree that the callback created."""
 
     worktree_path: str
 
 
 class CwdChangedOutput(Output, frozen=True, kw_only=True, tag="CwdChanged"):
-    """Files to watch from now on."""
+    """The files that the CLI shall watch from now on."""
 
     watch_paths: list[str] | None = None
 
 
 class FileChangedOutput(Output, frozen=True, kw_only=True, tag="FileChanged"):
-    """Files to watch from now on."""
+    """The files that the CLI shall watch from now on."""
 
     watch_paths: list[str] | None = None

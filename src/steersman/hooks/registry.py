@@ -1,19 +1,28 @@
-"""Which callback runs on which event, and what its failure means."""
+"""The registry of hooks: which callback runs at which event, and what its failure causes."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeGuard, TypeVar
+from typing import Literal, TypeGuard, TypeVar
 
+from steersman._json import JsonObject
 from steersman.errors import UsageError
-from steersman.hooks.events.event import HookEvent
-from steersman.hooks.events.places import CwdChanged, WorktreeCreate
-from steersman.hooks.events.prompts import Elicitation, UserPromptExpansion, UserPromptSubmit
-from steersman.hooks.events.sessions import PreModelSwitch, Setup
-from steersman.hooks.events.tools import PermissionRequest, PreToolUse
-from steersman.hooks.events.work import TaskCreated, TeammateIdle
+from steersman.hooks.events import (
+    CwdChanged,
+    Elicitation,
+    HookEvent,
+    PermissionRequest,
+    PreModelSwitch,
+    PreToolUse,
+    Setup,
+    TaskCreated,
+    TeammateIdle,
+    UserPromptExpansion,
+    UserPromptSubmit,
+    WorktreeCreate,
+)
 from steersman.hooks.matchers import check_matcher
 from steersman.hooks.replies import AsyncReply, Reply
 
@@ -21,34 +30,34 @@ __all__ = ["HookAnswer", "HookCallback", "HookKind", "Hooks", "Registered"]
 
 EventT = TypeVar("EventT", bound=HookEvent)
 
-HookAnswer = Reply | AsyncReply | Mapping[str, Any] | None
+HookAnswer = Reply | AsyncReply | JsonObject | None
 HookCallback = Callable[[EventT], HookAnswer | Awaitable[HookAnswer]]
 HookKind = Literal["guard", "advise", "observe"]
-"""`guard`: its failure stops the action. `advise`: its reply counts, its failure does not.
-`observe`: neither does."""
+"""`guard`: a failure of the hook stops the action. `advise`: the reply counts, a failure is only
+reported. `observe`: the reply is ignored, and a failure is only reported."""
 
 GUARDED: tuple[type[HookEvent], ...] = (
     *(PreToolUse, PermissionRequest),
     *(UserPromptSubmit, UserPromptExpansion, Elicitation),
 )
-"""Events with an action to stop: a callback that fails there stops it."""
+"""Events with an action that can be stopped: here a callback is a guard unless `kind` is given."""
 
 GUARDABLE: tuple[type[HookEvent], ...] = (*GUARDED, PreModelSwitch, TaskCreated)
-"""Events whose action a reply was seen to stop."""
+"""Events whose action the CLI was observed to stop when a reply blocks it."""
 
-SILENT: Mapping[type[HookEvent], str] = {
-    Setup: "it runs before callbacks are registered; a command in a settings file can have it",
-    TeammateIdle: "it was never called back for; a command in a settings file can have it",
-    CwdChanged: "it was never called back for; a command in a settings file can have it",
+NEVER_CALLED: Mapping[type[HookEvent], str] = {
+    Setup: "the CLI runs it before callbacks are registered; use a command hook in a settings file",
+    TeammateIdle: "the CLI never calls back for it; use a command hook in a settings file",
+    CwdChanged: "the CLI never calls back for it; use a command hook in a settings file",
 }
-"""Events that the CLI does not call back for, with what there is instead."""
+"""Events that the CLI does not call back for, with the reason and an alternative."""
 
 OFFICIAL_ARGUMENTS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """One callback, when it runs, and what it may do."""
+    """One registered callback."""
 
     event: type[HookEvent]
     callback: Callable[..., HookAnswer | Awaitable[HookAnswer]]
@@ -56,9 +65,9 @@ class Registered:
     timeout: float | None = None
     kind: HookKind = "advise"
     run_async: bool = False
-    """The CLI does not wait for it."""
+    """The CLI does not wait for the callback."""
     is_official: bool = False
-    """It takes `(input, tool_use_id, context)`, as in the official SDKs."""
+    """The callback takes `(input, tool_use_id, context)`, as in the official SDKs."""
 
     @property
     def event_name(self) -> str:
@@ -72,7 +81,7 @@ class Registered:
 
 
 class Hooks:
-    """An ordered list of callbacks; `on` adds to it, `|` joins two."""
+    """An ordered list of callbacks. `on` adds one, `|` joins two lists."""
 
     def __init__(self) -> None:
         self._registered: list[Registered] = []
@@ -86,11 +95,12 @@ class Hooks:
         kind: HookKind | None = None,
         run_async: bool = False,
     ) -> Callable[[HookCallback[EventT]], HookCallback[EventT]]:
-        """Run the decorated callback when `event` happens, for what fits `matcher`.
+        """Register the decorated callback for `event`, if the event matches `matcher`.
 
-        `timeout` is in seconds. Without a `kind` it is a guard where there is an action to stop.
-        With `run_async` the CLI does not wait for it, so it only observes. A callback takes the
-        event, or `(input, tool_use_id, context)` as in the official SDKs.
+        `timeout` is in seconds. Without a `kind` the callback is a guard if the event has an action
+        that can be stopped. With `run_async` the CLI does not wait for the callback, so it only
+        observes. A callback takes the event, or `(input, tool_use_id, context)` as in the official
+        SDKs.
         """
         _check_event(event)
         _check_matcher(event, matcher)
@@ -106,7 +116,7 @@ class Hooks:
     def _add(
         self,
         event: type[HookEvent],
-        callback: Any,
+        callback: object,
         matcher: str | None,
         timeout: float | None,
         kind: HookKind | None,
@@ -114,7 +124,7 @@ class Hooks:
     ) -> None:
         if not _is_callback(callback):
             raise UsageError("callback", callback, "a function of the event")
-        # A ready-made one knows what it is for.
+        # Ready-made hooks such as `log` have their kind as an attribute.
         meant = "observe" if run_async else kind or getattr(callback, "hook_kind", None)
         self._registered.append(
             Registered(
@@ -124,7 +134,7 @@ class Hooks:
                 timeout,
                 meant or ("guard" if event in GUARDED else "advise"),
                 run_async,
-                takes_three(callback),
+                takes_official_arguments(callback),
             )
         )
 
@@ -144,12 +154,12 @@ class Hooks:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Hooks) and self._registered == other._registered
 
-    # It grows, so it cannot be a key.
+    # A registry can change, so it cannot be a key.
     __hash__ = None  # type: ignore[assignment]
 
 
-def takes_three(callback: Callable[..., Any]) -> bool:
-    """Whether a callback wants `(input, tool_use_id, context)` and not an event."""
+def takes_official_arguments(callback: Callable[..., object]) -> bool:
+    """Return whether a callback takes `(input, tool_use_id, context)` instead of an event."""
     try:
         parameters = inspect.signature(callback).parameters.values()
     except (TypeError, ValueError):
@@ -166,9 +176,12 @@ def takes_three(callback: Callable[..., Any]) -> bool:
 def _check_event(event: object) -> None:
     if not _is_event(event):
         raise UsageError("event", event, "a class of steersman.hooks, such as PreToolUse")
-    if event in SILENT:
+    if event in NEVER_CALLED:
         raise UsageError(
-            "event", event.event_name(), "an event that the CLI calls back for", hint=SILENT[event]
+            "event",
+            event.event_name(),
+            "an event that the CLI calls back for",
+            hint=NEVER_CALLED[event],
         )
 
 
@@ -193,12 +206,12 @@ def _check_kind(event: type[HookEvent], kind: object, *, run_async: object) -> N
     if not isinstance(run_async, bool):
         raise UsageError("run_async", run_async, "True or False")
     if run_async and kind in ("guard", "advise"):
-        raise UsageError("run_async", run_async, "False: nobody waits for what an async hook says")
+        raise UsageError("run_async", run_async, "False: the reply of an async hook is ignored")
     if event is WorktreeCreate and (run_async or kind == "observe"):
-        raise UsageError("kind", "observe", "advise: the callback makes the worktree")
+        raise UsageError("kind", "observe", "advise: the callback creates the worktree")
 
 
-def _is_callback(given: object) -> TypeGuard[Callable[..., Any]]:
+def _is_callback(given: object) -> TypeGuard[Callable[..., HookAnswer | Awaitable[HookAnswer]]]:
     return callable(given)
 
 

@@ -1,16 +1,16 @@
-"""What a hook may answer, and the words for it.
+"""Replies of hooks, and functions that make them.
 
-`allow`, `deny`, `ask` and `context` fit every event that knows such a thing: `answers` turns them
-into what that event's reply looks like.
+`allow`, `deny`, `ask` and `context` work at every event that has such a reply: `reply_checks`
+converts them into the form that the event needs.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct, field
 
-from steersman._json import is_mapping
+from steersman._json import JsonDict, is_mapping
 from steersman.errors import UsageError
 from steersman.hooks.outputs import Context, Output, ToolVerdict
 
@@ -29,23 +29,23 @@ __all__ = [
 
 
 class CommonReply(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """What a reply may say at every event."""
+    """The fields that a reply may have at every event."""
 
     continue_: bool = field(default=True, name="continue")
-    """False ends the turn; at `PreToolUse` the tool still runs, so say `deny()` as well."""
+    """False ends the turn. At `PreToolUse` the tool still runs: use `deny()` to stop it."""
     suppress_output: bool = False
     stop_reason: str | None = None
     system_message: str | None = None
-    """Told to the person."""
+    """A message that the CLI shows to the user."""
     terminal_sequence: str | None = None
     decision: Literal["approve", "block"] | None = None
     reason: str | None = None
 
 
 class Reply(CommonReply, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """Carry on, or not; and what to tell the model and the person."""
+    """The reply of a hook: the common fields, and those of its event."""
 
-    hook_specific_output: Output | Context | dict[str, Any] | None = None
+    hook_specific_output: Output | Context | JsonDict | None = None
 
     def __post_init__(self) -> None:
         if self.decision not in (None, "approve", "block"):
@@ -55,15 +55,15 @@ class Reply(CommonReply, frozen=True, kw_only=True, omit_defaults=True, rename="
 
 
 class AsyncReply(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """Do not wait for this hook: it has no say, and works on by itself."""
+    """A reply with which the CLI does not wait for the hook, and ignores what it decides."""
 
     async_: Literal[True] = field(name="async")
     async_timeout: int | None = None
     """In milliseconds, as on the wire."""
 
 
-def allow(*, updated_input: dict[str, Any] | None = None, reason: str | None = None) -> Reply:
-    """Let it happen without asking anyone, perhaps with other input."""
+def allow(*, updated_input: JsonDict | None = None, reason: str | None = None) -> Reply:
+    """Allow the action without a permission request, optionally with changed input."""
     _check_input(updated_input, may_be_none=True)
     _check_reason(reason, may_be_none=True)
     verdict = ToolVerdict(
@@ -74,39 +74,42 @@ def allow(*, updated_input: dict[str, Any] | None = None, reason: str | None = N
     return Reply(hook_specific_output=verdict)
 
 
-def modify(updated_input: dict[str, Any]) -> Reply:
-    """Change the input and leave the decision to others: it is asked about as changed."""
+def modify(updated_input: JsonDict) -> Reply:
+    """Change the input and leave the decision to others, who see the changed input."""
     _check_input(updated_input)
     return Reply(hook_specific_output=ToolVerdict(updated_input=updated_input))
 
 
 def deny(reason: str) -> Reply:
-    """Stop it; whoever wanted it, mostly the model, reads `reason`."""
+    """Stop the action. The model reads `reason`; at a prompt, the user does."""
     return _decided("deny", reason)
 
 
 def ask(reason: str | None = None) -> Reply:
-    """Have the tool of a `PreToolUse` asked about, whatever rules and modes say."""
+    """Make the CLI request a permission, in every mode and against every rule (`PreToolUse`)."""
     return _decided("ask", reason)
 
 
 def defer(reason: str | None = None) -> Reply:
-    """Put the tool of a `PreToolUse` off: the turn ends, and a resumed session asks again.
+    """Defer the tool of a `PreToolUse`: the turn ends, and the resumed session asks again.
 
-    Only where a `permissions.ask` rule for the whole tool stands in `settings=`, and once per
-    turn; else the tool is denied. Without such a rule the CLI may run it on resume, unasked.
+    Works only if `settings=` has a `permissions.ask` rule for the whole tool, and once per turn;
+    otherwise the tool is denied. Without such a rule the CLI may run the tool on resume, unasked.
     """
     return _decided("defer", reason)
 
 
 def block(reason: str) -> Reply:
-    """The CLI's `decision: block`: at `Stop` the turn goes on with `reason` as its next prompt."""
+    """Reply with the CLI's `decision: block`.
+
+    At `Stop` the turn then continues, with `reason` as its next prompt.
+    """
     _check_reason(reason)
     return Reply(decision="block", reason=reason)
 
 
 def context(text: str) -> Reply:
-    """Tell the model something more."""
+    """Add a text for the model."""
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError("text", text, "a text for the model")
     return Reply(hook_specific_output=Context(text))

@@ -1,7 +1,6 @@
-"""Asks that wait for an answer, over all sessions of a process."""
+"""The inbox: asks of all sessions of a process that wait for an answer."""
 
+from steersman.inbox.changes import AskOutcome, Change, Watch
 from steersman.inbox.inbox import Inbox
-from steersman.inbox.outcomes import AskOutcome, Change
-from steersman.inbox.watching import Watch
 
 __all__ = ["AskOutcome", "Change", "Inbox", "Watch"]

@@ -1,7 +1,7 @@
-"""Inbox: every ask of every session in this process, answered by whoever is first.
+"""Inbox: the asks of all sessions in this process; the first answer to each one counts.
 
-Asks are data: an open one costs no thread and no task. Any thread may use an inbox; a session takes
-its answer in its own event loop.
+Asks are data: an open one needs no thread and no task. An inbox may be used from every thread; a
+session receives its answer in its own event loop.
 """
 
 from __future__ import annotations
@@ -13,36 +13,39 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from steersman._json import is_mapping
 from steersman.errors import AskError, AskNotFound, SteersmanError, UsageError
-from steersman.inbox.outcomes import AskOutcome, Change
-from steersman.inbox.watching import Watch
+from steersman.inbox.changes import AskOutcome, Change, Watch
 from steersman.permissions import Ask, AskKind
 from steersman.ports import Clock
 
 __all__ = ["Inbox"]
 
 REMEMBERED = 10_000
-"""Outcomes kept, so that late answers learn who was first."""
+"""How many outcomes are kept, so that late answers raise an error that names the first one."""
 
-EXPIRED = "Denied: nobody answered in time."
+Settle: TypeAlias = Callable[[Any, str], None]
+"""Receives the answer to an ask, and the name of who gave it."""
+
+EXPIRED = "Denied: no answer came in time."
 
 
 @dataclass(slots=True)
 class _Open:
-    """An ask that waits."""
+    """An ask that waits for an answer."""
 
     ask: Ask
-    settle: Callable[[Any, str], None]
+    settle: Settle
     alarm: Callable[[], None] | None = None
 
 
 class Inbox:
-    """Where asks wait. Give it to agents with `inbox=`; the first answer to an ask counts.
+    """Keeps asks until they are answered. Pass it to agents as `inbox=`.
 
-    `expires_after` seconds an ask is denied by itself; by default it waits for ever.
+    The first answer to an ask counts. After `expires_after` seconds an ask is denied; by default it
+    waits without limit.
     """
 
     def __init__(self, *, expires_after: float | None = None, clock: Clock = time.time) -> None:
@@ -58,22 +61,22 @@ class Inbox:
 
     # For sessions: the port `Asks`
 
-    def open(self, ask: Ask, settle: Callable[[Any, str], None]) -> None:
-        """Keep `ask` until somebody answers it."""
+    def open(self, ask: Ask, settle: Settle) -> None:
+        """Keep `ask` until it is answered; then call `settle` with the answer and its author."""
         waiting = _Open(ask, settle)
         if self._expires_after is not None:
             waiting.ask = replace(ask, expires=self._clock() + self._expires_after)
             waiting.alarm = self._set_alarm(ask.id, self._expires_after)
         with self._lock:
             self._open[ask.id] = waiting
-        self._tell(Change("opened", waiting.ask))
+        self._notify(Change("opened", waiting.ask))
 
     def close(self, ask_id: str, reason: str) -> None:
-        """Nobody waits for this answer any more."""
+        """Close an ask whose session no longer waits for the answer."""
         with suppress(AskError):
             self._end(AskOutcome(ask_id, "closed", reason))
 
-    # For people
+    # For the program that shows and answers asks
 
     def list(
         self,
@@ -82,7 +85,7 @@ class Inbox:
         kind: AskKind | None = None,
         assignee: str | None = None,
     ) -> list[Ask]:
-        """The asks that wait, the oldest first."""
+        """Return the open asks, the oldest first."""
         with self._lock:
             asks = [waiting.ask for waiting in self._open.values()]
         return [
@@ -94,16 +97,17 @@ class Inbox:
         ]
 
     def get(self, ask_id: str) -> Ask:
-        """An ask that waits. Raises `AskNotFound`, `AlreadyAnswered` or `AskGone`."""
+        """Return an open ask. Raises `AskNotFound`, `AlreadyAnswered` or `AskGone`."""
         with self._lock:
             return self._waiting(ask_id).ask
 
     async def answer(self, ask_id: str, answer: object, *, by: str = "somebody") -> AskOutcome:
-        """Answer an ask, in the form that its kind needs.
+        """Answer an ask with the type of answer that its kind needs.
 
-        A permission takes `Allow` or `Deny`, a question what `Question.answer()` and `skip()` give,
-        an elicitation `ElicitationAnswer`, a dialog `DialogAnswer`. Raises `AlreadyAnswered` with
-        the name of who was first, `AskGone`, `AskNotFound`, or `UsageError` for another form.
+        A permission needs `Allow` or `Deny`, an AskUserQuestion the result of `Question.answer()`
+        or `skip()`, an elicitation `ElicitationAnswer`, a dialog `DialogAnswer`. Raises
+        `AlreadyAnswered` with the name of who was first, `AskGone`, `AskNotFound`, or `UsageError`
+        for another type.
         """
         _check_name("by", by)
         self.get(ask_id).response(answer)
@@ -112,9 +116,9 @@ class Inbox:
     async def answer_many(
         self, answers: Mapping[str, object] | Iterable[str], answer: object = None, *, by: str
     ) -> dict[str, AskOutcome | SteersmanError]:
-        """Answer several: ids with an answer each, or ids and one answer for all.
+        """Answer several asks: a mapping of ids to answers, or ids and one answer for all.
 
-        Gives what became of each; one that fails does not stop the others.
+        Returns the outcome or the error of each; an error does not stop the others.
         """
         each: Mapping[str, object] = (
             answers if is_mapping(answers) else dict.fromkeys(answers, answer)
@@ -128,21 +132,21 @@ class Inbox:
         return found
 
     async def expire(self, ask_id: str, *, by: str = "expiry") -> AskOutcome:
-        """Let an ask wait no longer: it is denied, declined or cancelled, as its kind needs."""
+        """End an ask without an answer: it is denied, declined or cancelled, as its kind needs."""
         _check_name("by", by)
         return self._expire(ask_id, by)
 
     async def delegate(self, ask_id: str, to: str) -> Ask:
-        """Say who is to answer an ask; anybody still can."""
+        """Assign an ask to `to`; others can still answer it."""
         _check_name("to", to)
         with self._lock:
             waiting = self._waiting(ask_id)
             waiting.ask = replace(waiting.ask, assignee=to)
-        self._tell(Change("delegated", waiting.ask))
+        self._notify(Change("delegated", waiting.ask))
         return waiting.ask
 
     def watch(self) -> Watch:
-        """What happens from now on, for `async for`; begins with the asks that wait already."""
+        """Return an async iterator over the changes from now on; it begins with the open asks."""
         with self._lock:
             begin = [Change("opened", waiting.ask) for waiting in self._open.values()]
             watch = Watch(self._leave, begin)
@@ -156,7 +160,7 @@ class Inbox:
         return self._end(AskOutcome(ask_id, "expired", by, refusal))
 
     def _end(self, outcome: AskOutcome) -> AskOutcome:
-        """Take an ask out; whoever comes second learns who was first."""
+        """Remove an ask and keep its outcome; a later answer gets an error that names the first."""
         with self._lock:
             waiting = self._waiting(outcome.ask_id)
             del self._open[outcome.ask_id]
@@ -167,7 +171,7 @@ class Inbox:
             waiting.alarm()
         if outcome.how != "closed":
             waiting.settle(outcome.answer, outcome.by)
-        self._tell(Change(outcome.how, waiting.ask, outcome))
+        self._notify(Change(outcome.how, waiting.ask, outcome))
         return outcome
 
     def _waiting(self, ask_id: str) -> _Open:
@@ -178,7 +182,10 @@ class Inbox:
         raise AskNotFound(ask_id) if outcome is None else outcome.error()
 
     def _set_alarm(self, ask_id: str, seconds: float) -> Callable[[], None]:
-        """Have the session's own loop end the ask; gives what calls that off, from any thread."""
+        """Start a timer in the session's event loop; return a function that cancels it.
+
+        The function may be called from any thread.
+        """
         loop = asyncio.get_running_loop()
 
         def ring() -> None:
@@ -188,17 +195,17 @@ class Inbox:
         timer = loop.call_later(seconds, ring)
 
         def call_off() -> None:
-            # That loop may be closed by now.
+            # The loop may be closed already.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(timer.cancel)
 
         return call_off
 
-    def _tell(self, change: Change) -> None:
+    def _notify(self, change: Change) -> None:
         with self._lock:
             watchers = tuple(self._watchers)
         for watch in watchers:
-            watch.tell(change)
+            watch.notify(change)
 
     def _leave(self, watch: Watch) -> None:
         with self._lock, suppress(ValueError):
@@ -207,4 +214,4 @@ class Inbox:
 
 def _check_name(argument: Literal["by", "to"], given: object) -> None:
     if not (isinstance(given, str) and given):
-        raise UsageError(argument, given, "somebody's name")
+        raise UsageError(argument, given, "a name that is not empty")

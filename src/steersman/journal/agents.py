@@ -1,6 +1,6 @@
-"""Who is at work: the main agent and its subagents, as a tree.
+"""The tree of agents: the main agent, its subagents, and theirs.
 
-Made of what is known about tasks and tool calls, each time somebody looks.
+Built from the known tasks and tool calls each time it is asked for.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ MAIN = ""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentNode:
-    """One agent, and those that it sent."""
+    """One agent, and the subagents that it started."""
 
     agent_id: str
-    """As in the messages and questions of this agent; empty for the main one."""
+    """The `agent_id` in messages and permission requests of this agent; empty for the main one."""
     state: str
-    """Of the main agent the session's state; of a subagent its task's, such as `completed`."""
+    """The state of the session for the main agent; the state of the task for a subagent."""
     description: str = ""
     subagent_type: str | None = None
     tool_use_id: str = ""
-    """The call that sent it."""
+    """The tool call that started this agent."""
     parent_id: str | None = None
-    """Who sent it; `None` for the main agent."""
+    """The `agent_id` of the agent that started this one; `None` for the main agent."""
     started: float | None = None
     ended: float | None = None
     is_background: bool = False
     usage: TaskUsage | None = None
-    """What it took so far; of a subagent's own subagents the CLI shows little else."""
+    """Tokens, tool uses and time so far. For subagents of subagents the CLI reports little else."""
     tool_calls: tuple[ToolCallRecord, ...] = ()
     children: tuple[AgentNode, ...] = ()
 
     @property
     def is_running(self) -> bool:
-        """Whether it has begun and not ended."""
+        """Whether the agent has started and not ended."""
         return self.started is not None and self.ended is None
 
     def walk(self) -> Iterator[AgentNode]:
-        """Give this agent and everyone below it, parents first."""
+        """Yield this agent and all agents below it, parents first."""
         yield self
         for child in self.children:
             yield from child.walk()
@@ -60,7 +60,7 @@ def agent_tree(
     started: float | None = None,
     ended: float | None = None,
 ) -> AgentNode:
-    """The main agent, in `state`, with all subagents among `tasks` and what each of them called."""
+    """Return the main agent, in `state`, with the subagents in `tasks` and the calls of each."""
     agents = {task.task_id: task for task in tasks if task.is_agent}
     ids = {task.tool_use_id: task.task_id for task in agents.values() if task.tool_use_id}
     calls = list(calls)
@@ -70,7 +70,7 @@ def agent_tree(
     callers = {call.tool_use_id: ids.get(call.parent_tool_use_id or "", MAIN) for call in calls}
     nodes: dict[str, list[AgentNode]] = {}
     places = {task_id: place for place, task_id in enumerate(agents)}
-    # Children stand behind their parents, so a child is made before who holds it.
+    # Parents come before their children, so backwards each child is built before its parent.
     for task in reversed(agents.values()):
         parent = _parent_of(task, places, callers)
         node = _node_of(task, parent, called, nodes)
@@ -86,7 +86,7 @@ def agent_tree(
 
 
 def _parent_of(task: Task, places: dict[str, int], callers: dict[str, str]) -> str:
-    """Who sent it: as the CLI says, else whoever made the call; else the main agent."""
+    """Return the id of the agent that started `task`: as reported, else the caller's, else MAIN."""
     parent = task.parent_task_id or callers.get(task.tool_use_id, MAIN)
     is_before = parent in places and places[parent] < places[task.task_id]
     return parent if is_before else MAIN

@@ -1,16 +1,17 @@
-"""The blocks of one turn as they grow: prose, reasoning, and the input of tools.
+"""The content blocks of one turn while they are streamed: text, thinking, and the input of tools.
 
-Pieces come from stream events; the complete message, which comes before the stream closes the
-block, settles what it is. Only the main agent's blocks: a subagent's are its own affair.
+`stream_event` messages make a block grow. The complete assistant message, which the CLI sends
+before `content_block_stop`, replaces it. Blocks of subagents are ignored.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from steersman import _json
+from steersman._json import Json, JsonDict
 from steersman.journal.entries import Entry, Kind
-from steersman.journal.partial_json import PartialJson
+from steersman.journal.partial_json import GrowingText, PartialJson
 from steersman.messages.content import Block, TextBlock, ThinkingBlock, ToolUseBlock
 from steersman.messages.turns import Assistant, StreamEvent
 
@@ -20,7 +21,7 @@ BlockState = Literal["growing", "complete", "dropped"]
 
 
 class BlockUpdate:
-    """What became of one block: it grew, it is complete, or it does not count after all."""
+    """One change of one block: it grew, it is complete, or it was dropped."""
 
     __slots__ = ("_block", "_growing", "_length", "delta", "number", "state")
 
@@ -34,25 +35,25 @@ class BlockUpdate:
         growing: _Growing | None = None,
     ) -> None:
         self.number = number
-        """Counts the blocks of the turn from 0; all updates of one block have the same."""
+        """The number of the block in its turn, from 0; the same in all updates of one block."""
         self.state = state
-        """`dropped`: the stream broke off, and what was told of this block is to be forgotten."""
+        """`dropped`: the stream broke off. Discard what earlier updates showed of this block."""
         self.delta = delta
-        """What is new: prose, reasoning, or a piece of a tool's input as JSON."""
+        """The new characters: text, thinking, or a part of the JSON of a tool's input."""
         self._block = block
         self._growing = growing
-        self._length = 0 if growing is None else len(growing.pieces)
+        self._length = 0 if growing is None else growing.length
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing of it will change."""
+        """Whether the block is complete and will not change."""
         return self.state == "complete"
 
     @property
     def block(self) -> Block:
-        """The block as far as it has come; a tool's input parsed as far as it can be.
+        """The block as of this update, built when it is first read.
 
-        Put together when you look. Of a tool's input it is what is known by then.
+        The input of a tool is parsed as far as it has arrived by the time of that first reading.
         """
         if self._block is None:
             assert self._growing is not None
@@ -64,16 +65,16 @@ class BlockUpdate:
 
 
 class BlockStream:
-    """Turns a turn's entries into updates of its blocks, each block complete at most once."""
+    """Turns the entries of one turn into block updates; each block completes at most once."""
 
     def __init__(self) -> None:
         self._count = 0
         self._message_id = ""
         self._growing: dict[int, _Growing] = {}
-        """The blocks of the message being written, by the stream's own index."""
+        """The blocks of the current message, by the index that the API gave them."""
 
     def feed(self, entry: Entry) -> list[BlockUpdate]:
-        """What the next entry of the turn changes; often nothing."""
+        """Return the updates that `entry`, the next one of the turn, causes; often none."""
         if entry.kind is Kind.SETTLED:
             return self._drop_from(0)
         if entry.kind not in (Kind.PARTIAL, Kind.MESSAGE):
@@ -100,20 +101,20 @@ class BlockStream:
         return []
 
     def _begin(self, message_id: str) -> list[BlockUpdate]:
-        """Another message: what the last one has not completed never will be."""
+        """Begin another message, and drop the incomplete blocks of the last one."""
         dropped = self._drop_from(0)
         self._message_id = message_id
         self._growing = {}
         return dropped
 
-    def _grow(self, index: int, delta: Any) -> list[BlockUpdate]:
+    def _grow(self, index: int, delta: Json) -> list[BlockUpdate]:
         growing = self._growing.get(index)
         fields = delta if _json.is_object(delta) else {}
-        piece = fields.get(_PIECES.get(str(fields.get("type")), ""))
-        if growing is None or growing.is_settled or not isinstance(piece, str):
+        text = fields.get(_DELTA_FIELDS.get(str(fields.get("type")), ""))
+        if growing is None or growing.is_settled or not isinstance(text, str):
             return []
-        growing.add(piece)
-        return [BlockUpdate(growing.number, "growing", piece, growing=growing)] if piece else []
+        growing.add(text)
+        return [BlockUpdate(growing.number, "growing", text, growing=growing)] if text else []
 
     def _drop_from(self, index: object) -> list[BlockUpdate]:
         first = index if isinstance(index, int) else 0
@@ -121,7 +122,7 @@ class BlockStream:
         for at, growing in self._growing.items():
             if at >= first and not growing.is_settled:
                 growing.is_settled = True
-                if growing.pieces:
+                if growing.length:
                     dropped.append(BlockUpdate(growing.number, "dropped", growing=growing))
         return dropped
 
@@ -134,7 +135,7 @@ class BlockStream:
     def _complete(self, block: Block) -> BlockUpdate:
         growing = next((each for each in self._growing.values() if each.may_be(block)), None)
         if growing is None:
-            return BlockUpdate(self._next_number(), "complete", _words(block), block=block)
+            return BlockUpdate(self._next_number(), "complete", _text_of(block), block=block)
         growing.is_settled = True
         return BlockUpdate(growing.number, "complete", growing.rest_of(block), block=block)
 
@@ -143,35 +144,39 @@ class BlockStream:
         return self._count - 1
 
 
-_PIECES = {
+_DELTA_FIELDS = {
     "text_delta": "text",
     "thinking_delta": "thinking",
     "input_json_delta": "partial_json",
 }
-"""Where the words of a delta stand; those of other deltas show in the complete block."""
+"""The field that holds the text, by type of delta. Other deltas show in the complete block."""
 
 
 class _Growing:
-    """A block that is being written."""
+    """A block that is being streamed."""
 
-    __slots__ = ("_fields", "_input", "_kind", "is_settled", "number", "pieces")
+    __slots__ = ("_fields", "_input", "_kind", "_text", "is_settled", "length", "number")
 
-    def __init__(self, number: int, begun: Any) -> None:
+    def __init__(self, number: int, begun: Json) -> None:
         self.number = number
-        self.pieces: list[str] = []
+        self.length = 0
+        """How many characters were streamed."""
         self.is_settled = False
-        """Whether it is complete or dropped."""
-        self._fields = begun if _json.is_object(begun) else {}
+        """Whether the block is complete or dropped."""
+        self._fields: JsonDict = begun if _json.is_object(begun) else {}
         self._kind = self._fields.get("type")
+        self._text = GrowingText()
         self._input = PartialJson()
 
-    def add(self, piece: str) -> None:
-        self.pieces.append(piece)
+    def add(self, delta: str) -> None:
+        self.length += len(delta)
         if self._kind == "tool_use":
-            self._input.feed(piece)
+            self._input.feed(delta)
+        else:
+            self._text.append(delta)
 
     def block(self, length: int) -> Block:
-        """The block that the first pieces make; of a tool's input always all there is."""
+        """Return the block as of `length` characters; the input of a tool is always the newest."""
         if self._kind == "tool_use":
             value = self._input.value
             return ToolUseBlock(
@@ -179,11 +184,12 @@ class _Growing:
                 name=str(self._fields.get("name", "")),
                 input=value if _json.is_object(value) else {},
             )
-        words = "".join(self.pieces[:length])
-        return ThinkingBlock(thinking=words) if self._kind == "thinking" else TextBlock(text=words)
+        # A slice copies the text; the newest update, which is nearly always read, needs none.
+        text = self._text.text if length == self.length else self._text.text[:length]
+        return ThinkingBlock(thinking=text) if self._kind == "thinking" else TextBlock(text=text)
 
     def may_be(self, block: Block) -> bool:
-        """Whether `block` can be what became of it."""
+        """Whether `block`, a complete one, can be this block."""
         if self.is_settled:
             return False
         if isinstance(block, ToolUseBlock):
@@ -191,15 +197,14 @@ class _Growing:
         return self._kind == block.__struct_config__.tag
 
     def rest_of(self, block: Block) -> str:
-        """The words of `block` that were not streamed; of a tool's input none are needed."""
-        told = "".join(self.pieces)
-        words = _words(block)
+        """Return the text of `block` that was not streamed; empty for a tool input that was."""
+        text = _text_of(block)
         if isinstance(block, ToolUseBlock):
-            return "" if told else words
-        return words[len(told) :] if words.startswith(told) else ""
+            return "" if self.length else text
+        return text[self.length :] if text.startswith(self._text.text) else ""
 
 
-def _words(block: Block) -> str:
+def _text_of(block: Block) -> str:
     if isinstance(block, TextBlock):
         return block.text
     if isinstance(block, ThinkingBlock):

@@ -1,73 +1,73 @@
-"""Tool calls, read off the messages: who asked for what, when, and how long it took.
+"""Tool calls, read from messages: which agent called which tool, when, and for how long.
 
-Messages and their times in, records out. A call is known by its `tool_use_id`, so any number of
-them may be under way at once.
+Messages and their times in, records out. Calls are identified by `tool_use_id`, so any number of
+them may run at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import msgspec
 
 from steersman import _json
+from steersman._json import JsonObject
 from steersman._struct import DECODE_ERRORS
 from steersman.messages.base import line_of
 from steersman.messages.content import Block, ToolResultBlock, ToolUseBlock
 from steersman.messages.parsing import Message, parse_message
 from steersman.messages.turns import Assistant, User
 
-__all__ = ["CallBook", "ToolCallRecord", "ToolEnd", "ends_on", "server_of"]
+__all__ = ["ToolCallRecord", "ToolCallTracker", "ToolEnd", "server_of", "tool_ends_in"]
 
 KEPT = 1000
-"""Finished calls that the book of a session remembers; it may live for months."""
+"""How many finished calls a session remembers; it may run for months."""
 KEPT_BYTES = 4 * 1024 * 1024
-"""What their inputs may weigh together: one of them may be a large file."""
+"""How many bytes their inputs may have together; one input may be a large file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCallRecord:
-    """One tool call of the model's."""
+    """One tool call of the model."""
 
     tool_use_id: str
     name: str
-    """As the CLI calls it: `Bash`, or `mcp__<server>__<tool>`."""
+    """The CLI's name of the tool: `Bash`, or `mcp__<server>__<tool>`."""
     server: str | None = None
-    """The tool server, if it is a tool of one."""
-    input: Mapping[str, Any]
+    """The MCP server of the tool; `None` for the CLI's own tools."""
+    input: JsonObject
     started: float
-    """When the model had asked for it; seconds since the epoch."""
+    """When the assistant message with the call arrived; seconds since the epoch."""
     duration: float | None = None
-    """Seconds until its result, the wait for a permission included; `None` while it runs."""
+    """Seconds until the result, including the wait for a permission; `None` while it runs."""
     is_error: bool | None = None
-    """Whether it failed or was denied; `None` while it runs."""
+    """Whether the call failed or was denied; `None` while it runs."""
     parent_tool_use_id: str | None = None
-    """The call that started the subagent which made this one; `None` for the main agent's."""
+    """The call that started the subagent that made this one; `None` for the main agent."""
     agent_id: str | None = None
-    """That subagent, as far as the CLI told."""
+    """The subagent that made this call, if the CLI has named it."""
 
     @property
     def is_running(self) -> bool:
-        """Whether its result has not come."""
+        """Whether the call has no result yet."""
         return self.duration is None
 
 
 @dataclass(frozen=True, slots=True)
 class ToolEnd:
-    """A tool has answered."""
+    """The result of a tool call, without its content."""
 
     tool_use_id: str
     is_error: bool = False
     agent_id: str | None = None
 
 
-class CallBook:
-    """Follows tool calls from the model's wish to the tool's answer."""
+class ToolCallTracker:
+    """Follows tool calls from the assistant message to the tool result."""
 
     def __init__(self, kept: int | None = KEPT, kept_bytes: int = KEPT_BYTES) -> None:
-        """Remember so many finished calls, the latest ones; `None` is all of them."""
+        """Remember the latest `kept` finished calls, up to `kept_bytes`; `None` keeps all."""
         self._kept = kept
         self._kept_bytes = kept_bytes
         self._running: dict[str, ToolCallRecord] = {}
@@ -78,22 +78,22 @@ class CallBook:
 
     @property
     def count(self) -> int:
-        """How many calls there were, those that are forgotten included."""
+        """How many calls there were, including forgotten ones."""
         return self._count
 
     @property
     def running(self) -> tuple[ToolCallRecord, ...]:
-        """Calls without a result, the oldest first."""
+        """The calls without a result, the oldest first."""
         return tuple(self._running.values())
 
     @property
     def all(self) -> tuple[ToolCallRecord, ...]:
-        """Every call it remembers, in the order they began in."""
+        """All remembered calls, in the order in which they began."""
         found = [*self._finished.values(), *self._running.values()]
         return tuple(sorted(found, key=lambda call: call.started))
 
-    def hear(self, message: Message, at: float) -> list[ToolCallRecord]:
-        """The calls that begin or end with `message`, as they are now."""
+    def record(self, message: Message, at: float) -> list[ToolCallRecord]:
+        """Return the calls that begin or end with `message`."""
         if isinstance(message, Assistant):
             uses = message.tool_uses
             if not uses or message.is_api_error_message:
@@ -103,12 +103,12 @@ class CallBook:
         return self.end(_ends_in(message), at) if isinstance(message, User) else []
 
     def end(self, ends: Iterable[ToolEnd], at: float) -> list[ToolCallRecord]:
-        """The calls that have their answers now; those of unknown calls are passed over."""
+        """Return the calls that `ends` finish; results of unknown calls are ignored."""
         ended = (self._end(each, at) for each in ends)
         return [each for each in ended if each is not None]
 
     def close(self) -> list[ToolCallRecord]:
-        """The CLI is gone: calls under way will have no result, and are forgotten."""
+        """Forget and return the running calls: their CLI has exited, so no result will come."""
         lost = list(self._running.values())
         self._running.clear()
         for each in lost:
@@ -162,14 +162,14 @@ class CallBook:
 
 
 def server_of(name: str) -> str | None:
-    """The tool server in a tool's name; `None` for the CLI's own tools."""
+    """Return the MCP server in the name of a tool; `None` for the CLI's own tools."""
     prefix, _, rest = name.partition("__")
     server, separator, _ = rest.partition("__")
     return server if prefix == "mcp" and separator else None
 
 
-def ends_on(line: bytes) -> list[ToolEnd]:
-    """The tools whose answers a `user` line brings; the answers themselves are not decoded."""
+def tool_ends_in(line: bytes) -> list[ToolEnd]:
+    """Return the tool results on a `user` line, without decoding their content."""
     if b'"tool_result"' not in line:
         return []
     try:

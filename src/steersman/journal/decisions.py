@@ -1,4 +1,4 @@
-"""Tool calls and who decided about them, read off a journal; for a policy's dry run.
+"""Tool calls and who decided about them, read from a journal, for the dry run of a policy.
 
 policy.dry_run(recorded_calls(entries))
 """
@@ -18,45 +18,45 @@ __all__ = ["recorded_calls"]
 
 
 def recorded_calls(entries: Iterable[object]) -> list[RecordedCall]:
-    """Every tool call that ended, in the order that the model made them."""
-    reading = _Reading()
+    """Return every tool call that ended, in the order in which the model made them."""
+    reader = _CallReader()
     for entry in entries:
-        # A journal that lagged also gives marks of what is lost.
+        # `session.journal()` also yields `Lagged` where entries were lost.
         if isinstance(entry, Entry):
-            reading.hear(entry)
-    return [call for call in reading.calls.values() if call.tool_use_id in reading.ended]
+            reader.record(entry)
+    return [call for call in reader.calls.values() if call.tool_use_id in reader.ended]
 
 
-class _Reading:
+class _CallReader:
     def __init__(self) -> None:
         self.calls: dict[str, RecordedCall] = {}
         self.ended: set[str] = set()
         self._mode = "default"
         self._place = Place()
 
-    def hear(self, entry: Entry) -> None:
+    def record(self, entry: Entry) -> None:
         if entry.kind is Kind.DECIDED:
             self._decided(entry)
         elif entry.kind is Kind.MESSAGE:
             match entry.message:
                 case Init() as init:
                     self._mode = init.permission_mode or self._mode
-                    # It moves with `cd`; rules begin where the session did.
+                    # `cwd` changes with `cd`, but rules are relative to where the session started.
                     self._place = self._place if self._place.cwd != "/" else Place(init.cwd or "/")
                 case Status(permission_mode=str() as mode):
                     self._mode = mode
-                case Assistant() as said:
-                    self._called(said)
-                case User() as told:
-                    self._ended(told)
+                case Assistant() as message:
+                    self._called(message)
+                case User() as message:
+                    self._ended(message)
                 case _:
                     pass
 
-    def _called(self, said: Assistant) -> None:
-        for block in said.message.content:
+    def _called(self, message: Assistant) -> None:
+        for block in message.message.content:
             if isinstance(block, ToolUseBlock):
                 call = ToolCall(
-                    block.name, block.input, said.subagent_type, self._mode, self._place
+                    block.name, block.input, message.subagent_type, self._mode, self._place
                 )
                 self.calls[block.id] = RecordedCall(block.id, call, ran=False)
 
@@ -70,8 +70,8 @@ class _Reading:
                 by=str(entry.details.get("by", "")),
             )
 
-    def _ended(self, told: User) -> None:
-        content = told.message.content
+    def _ended(self, message: User) -> None:
+        content = message.message.content
         for block in () if isinstance(content, str) else content:
             if isinstance(block, ToolResultBlock) and block.tool_use_id in self.calls:
                 known = self.calls[block.tool_use_id]

@@ -1,15 +1,14 @@
-"""What stands in a journal: one entry per line, decision and change of state."""
+"""The entries of a journal: one for each line, decision and change of state."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
-from typing import Any
 
 from msgspec import Struct
 
+from steersman._json import JsonObject
 from steersman._struct import source_of
 from steersman.messages.parsing import Message, parse_message, parse_stream_event
 from steersman.messages.turns import set_line
@@ -18,59 +17,59 @@ __all__ = ["Entry", "Kind", "Lagged", "message_of"]
 
 
 class Kind(Enum):
-    """What an entry tells of."""
+    """The kind of an entry."""
 
     MESSAGE = "message"
-    """A line that the CLI means for people."""
+    """A message of the CLI that `session.messages()` yields."""
     PARTIAL = "partial"
-    """A piece of a message still being written."""
+    """A `stream_event`: a part of a message that is still being written."""
     BOOKKEEPING = "bookkeeping"
-    """A line that we switched on to know where we stand: replays, lifecycles, states."""
+    """A line that steersman itself asked for: replayed prompts, lifecycles, session states."""
     CONTROL = "control"
     """A control line from the CLI."""
     SENT = "sent"
-    """A line to the CLI, with secrets left out."""
+    """A line that was sent to the CLI, with known secrets redacted."""
     NOISE = "noise"
     """A line on stdout that is not JSON."""
     OVERSIZE = "oversize"
-    """A line that was too long and is dropped; `details` has its size, `line` its head."""
+    """A line that was too long and was dropped; `details` has its size, `line` its beginning."""
     PHASE = "phase"
-    """The session went into another phase."""
+    """The state of the session changed; `details` has `before` and `after`."""
     SETTLED = "settled"
-    """A turn is over."""
+    """A turn has ended; `details` has the outcome."""
     FAULT = "fault"
-    """A callback of the host failed; `details` says which and how."""
+    """A callback of the host program failed; `details` has `where` and `error`."""
     TOOL_FAILED = "tool_failed"
-    """A tool of the host raised; `details` has its name and the kind of error."""
+    """A tool in this process raised; `details` has its name and the type of the error."""
     SERVER = "server"
-    """A tool server is in another state than before; `details` has name, status and error."""
+    """The state of an MCP server changed; `details` has name, status and error."""
     DECIDED = "decided"
-    """Somebody decided about a tool call; `details` says who, what and why."""
+    """A decision about a tool call was made; `details` has who decided, what and why."""
     UNDECIDED = "undecided"
-    """A tool ran that nobody is on record to have decided about."""
+    """A tool ran although no decision about it was recorded."""
     ASKED = "asked"
-    """Something waits for an answer; `details` is the ask."""
+    """An ask waits for an answer; `details` is the ask."""
     RESTARTED = "restarted"
-    """A new CLI goes on where the last one was lost; `details` has cause and attempt."""
+    """A new CLI has replaced one that was lost; `details` has cause and attempt."""
     STALLED = "stalled"
-    """The watchdog has lost patience; `details` has the phase, since when and what came last."""
+    """The watchdog found the CLI silent; `details` has phase, since when and the last message."""
     LIMIT = "limit"
-    """A limit of ours is near or reached; `details` has its name, the figure and the limit."""
+    """A limit from `Limits` is near or reached; `details` has its name, value and maximum."""
 
-    # An enum's own is written in Python, and every entry is looked up by its kind more than once.
+    # `Enum.__hash__` is written in Python, and each entry's kind is hashed more than once.
     __hash__ = object.__hash__
 
 
-# Python 3.11 looks an enum's members up at thirty times the price of a name.
+# In Python 3.11 looking up a member of an enum takes thirty times as long as a global name.
 PARTIAL = Kind.PARTIAL
 
-NOTHING: Mapping[str, Any] = MappingProxyType({})
-"""Most entries have no details; they share this."""
+NOTHING: JsonObject = MappingProxyType({})
+"""The empty details that most entries share."""
 
 
-# Not looked at by the garbage collector: there are many, and none of them can be part of a loop.
+# gc=False: there are many entries, and none of them can be part of a reference cycle.
 class Entry(Struct, gc=False, eq=False):
-    """One thing that happened, with its place in the order of things."""
+    """One event of a session, numbered in order."""
 
     seq: int
     at: float
@@ -78,26 +77,26 @@ class Entry(Struct, gc=False, eq=False):
     kind: Kind
     line: bytes = b""
     turns: tuple[str, ...] = ()
-    """The uuids of the prompts that it belongs to."""
-    details: Mapping[str, Any] = NOTHING
+    """The uuids of the prompts that this entry belongs to."""
+    details: JsonObject = NOTHING
     decoded: Message | None = None
-    """What `line` says, for as long as somebody may want it.
+    """The decoded `line`, while it is kept. Read `message` instead.
 
-    What was decoded on arrival learns where it stands when somebody looks: ask for `message`.
+    A message that was decoded on arrival has no `raw` until `message` has linked it to its line.
     """
 
     @property
     def message(self) -> Message:
-        """What `line` says, decoded when somebody first looks."""
+        """The message on `line`, decoded at the first reading."""
         return message_of(self)
 
 
 def message_of(entry: Entry) -> Message:
-    """The same as a function, for those who read one entry after the other."""
+    """Return `entry.message`. As a function it is faster in a loop over entries."""
     message = entry.decoded
     if message is None:
         if entry.kind is PARTIAL:
-            # Not kept: there are many, and most have one reader.
+            # Not kept: partial messages are many, and most have one reader.
             return parse_stream_event(entry.line)
         entry.decoded = message = parse_message(entry.line)
     elif source_of(message) is None:
@@ -107,6 +106,6 @@ def message_of(entry: Entry) -> Message:
 
 @dataclass(frozen=True, slots=True)
 class Lagged:
-    """Stands in a reading of the journal where `lost` entries are gone from memory."""
+    """Takes the place of `lost` entries that are no longer in memory."""
 
     lost: int

@@ -1,21 +1,19 @@
 """Journal entries ⇄ lines of a file.
 
-A file has tracks, one for each life of a CLI: a header, then a record per line, each one a JSON
-object. What the wire carried stands inside as it came. Knows bytes; where they are kept is not its
-business.
+A file has tracks, one for each CLI process: a header, then one record per line, each a JSON object.
+The lines of the conversation are embedded unchanged. Works on bytes; `stores` keeps them.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import msgspec
 
 from steersman import _json
+from steersman._json import Json, JsonDict, JsonObject
 from steersman._struct import DECODE_ERRORS
 from steersman.errors import UsageError
 from steersman.journal.entries import Entry, Kind
@@ -38,56 +36,56 @@ __all__ = [
 
 FORMAT = 1
 
-NEWLINE, CLOSES = ord("\n"), ord("}")
+NEWLINE = ord("\n")
 
-# Kinds that only a file knows: what a channel tells beside the lines of the conversation.
+# Kinds that only occur in files: events of the channel that are not lines of the conversation.
 STDERR = "stderr"
-"""A piece of stderr."""
+"""A part of stderr."""
 INPUT_ENDED = "input_ended"
-"""The host closed the CLI's stdin."""
+"""The host program closed the CLI's stdin."""
 EXITED = "exited"
-"""The CLI is gone; `details` has its `status`."""
+"""The CLI exited; `details` has its `status`."""
 TORN = "torn"
-"""A line of the file that cannot be read, such as the last one of a host that was killed."""
+"""A line of the file that cannot be read, such as the last one of a killed host program."""
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What one needs to know before reading on. Holds no secret and no path."""
+    """The first line of a track. Contains no secret and no path."""
 
     steersman: str = ""
-    """The version that wrote it."""
+    """The version of steersman that wrote the track."""
     cli: str = ""
-    """The version of the CLI, where it was told."""
+    """The version of the CLI, if known."""
     options: tuple[str, ...] = ()
-    """Flags that shaped the conversation; a value that may name a path is only a digest."""
+    """Flags that influence the conversation; a value that may contain a path is only a digest."""
     track: int = 0
-    """Which life of a CLI this is; tracks may stand in another order than they began in."""
+    """The number of the CLI process, in order of their starts. A file may have another order."""
     format: int = FORMAT
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One line of a file: an entry of the journal, or what only a file tells of."""
+    """One line of a file: an entry of the journal, or an event that only occurs in files."""
 
     seq: int
     at: float
     kind: str
-    """A value of `Kind`, one of the words above, or one that a later release writes."""
+    """A value of `Kind`, one of the constants above, or one that a later release writes."""
     line: bytes = b""
     turns: tuple[str, ...] = ()
-    details: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    details: JsonObject = field(default_factory=JsonDict)
 
     @classmethod
     def of(cls, entry: Entry) -> Record:
-        """The record of `entry`; its details must be plain values."""
+        """Return the record of `entry`; its details must be plain values."""
         return cls(
             entry.seq, entry.at, entry.kind.value, entry.line, entry.turns, dict(entry.details)
         )
 
     @property
     def entry(self) -> Entry | None:
-        """The entry that it tells of; `None` when its kind has no place in a journal."""
+        """The journal entry of this record; `None` if its kind only occurs in files."""
         if self.kind not in _KINDS:
             return None
         return Entry(self.seq, self.at, Kind(self.kind), self.line, self.turns, self.details)
@@ -98,14 +96,14 @@ _KINDS = frozenset(kind.value for kind in Kind)
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """One life of a CLI."""
+    """The records of one CLI process."""
 
     header: Header
     records: tuple[Record, ...] = ()
 
     @property
     def is_torn(self) -> bool:
-        """Whether the writer was stopped in the middle of a line."""
+        """Whether the writer was killed in the middle of a line."""
         return bool(self.records) and self.records[-1].kind == TORN
 
 
@@ -113,7 +111,7 @@ class Track:
 
 
 def line_of(written: Header | Record) -> bytes:
-    """The line of a file, with its newline."""
+    """Return `written` as a line of a file, with its newline."""
     if isinstance(written, Header):
         fields = {"journal": written.format, "track": written.track, "steersman": written.steersman}
         return _json.dumps({**fields, "cli": written.cli, "options": written.options}) + b"\n"
@@ -124,8 +122,8 @@ def line_of(written: Header | Record) -> bytes:
     return head[:-1] + b',"' + name + b'":' + value + b"}\n"
 
 
-def _fields_of(record: Record) -> dict[str, Any]:
-    fields: dict[str, Any] = {"seq": record.seq, "at": record.at, "kind": record.kind}
+def _fields_of(record: Record) -> JsonDict:
+    fields: JsonDict = {"seq": record.seq, "at": record.at, "kind": record.kind}
     if record.turns:
         fields["turns"] = record.turns
     if record.details:
@@ -134,7 +132,7 @@ def _fields_of(record: Record) -> dict[str, Any]:
 
 
 def _written(line: bytes, *, embeds: bool) -> tuple[bytes, bytes]:
-    """How `line` stands in a record: as it is where it can, else as text, else as base64."""
+    """Return the field and the JSON for `line`: unchanged if possible, else text, else base64."""
     if embeds and line == line.strip() and b"\n" not in line and _is_strict(line):
         return b"frame", line
     try:
@@ -144,12 +142,12 @@ def _written(line: bytes, *, embeds: bool) -> tuple[bytes, bytes]:
 
 
 def is_text(line: bytes) -> bool:
-    """Whether `line` is one line of UTF-8, with nothing around it."""
-    return (line.isascii() or _is_utf8(line)) and line[-1] == CLOSES and NEWLINE not in line
+    """Whether `line` is UTF-8 without a newline and ends like a JSON object."""
+    return (line.isascii() or _is_utf8(line)) and line[-1:] == b"}" and NEWLINE not in line
 
 
 def is_plain(line: bytes) -> bool:
-    """Whether `line` is JSON, and has none of the letters that readers do not agree on."""
+    """Whether `line` is JSON without escaped surrogates, which JSON readers treat differently."""
     try:
         _skip(line)
     except DECODE_ERRORS:
@@ -169,7 +167,7 @@ def _is_utf8(line: bytes) -> bool:
 
 
 def _is_strict(line: bytes) -> bool:
-    """Whether every JSON reader agrees on `line`."""
+    """Whether every JSON reader accepts `line` and reads the same value."""
     try:
         line.decode()
         msgspec.json.decode(line)
@@ -182,10 +180,10 @@ def _is_strict(line: bytes) -> bool:
 
 
 def read_tracks(data: bytes) -> list[Track]:
-    """The tracks of a file, in the order they began in.
+    """Return the tracks of a file, in the order in which their CLIs were started.
 
-    A line that cannot be read becomes a record of kind `torn`. Raises `UsageError` when this is no
-    journal, or one of a later format.
+    A line that cannot be read becomes a record of kind `torn`. Raises `UsageError` if `data` is not
+    a journal, or has a later format.
     """
     tracks: list[tuple[Header, list[Record]]] = []
     for line in data.split(b"\n"):
@@ -205,7 +203,7 @@ def read_tracks(data: bytes) -> list[Track]:
 
 
 def read_line(line: bytes) -> Header | Record:
-    """What one line of a file says."""
+    """Return the header or the record on one line of a file."""
     try:
         found = _decode(line)
     except DECODE_ERRORS:
@@ -229,24 +227,24 @@ def read_line(line: bytes) -> Header | Record:
 
 
 class _Line(msgspec.Struct, kw_only=True):
-    """All fields of this format; those of a later one are passed over."""
+    """All fields of headers and records; fields of later formats are ignored."""
 
     journal: int | None = None
     steersman: str = ""
     cli: str = ""
-    options: list[Any] = []
+    options: list[Json] = []
     track: int = 0
     seq: int = 0
     at: float = 0.0
     kind: str = ""
-    turns: list[Any] = []
-    details: dict[str, Any] = {}
+    turns: list[Json] = []
+    details: JsonDict = {}
     frame: msgspec.Raw = msgspec.Raw()
     text: str = ""
     base64: str = ""
 
     def content(self) -> bytes:
-        """The line of the conversation that it carries."""
+        """Return the embedded line of the conversation."""
         if self.base64:
             return base64.b64decode(self.base64, validate=True)
         return bytes(self.frame) or self.text.encode()
@@ -256,7 +254,7 @@ _decode = msgspec.json.Decoder(_Line).decode
 
 
 def _read_loosely(line: bytes) -> _Line:
-    """For texts with lone surrogates, which msgspec does not read; empty if it is no record."""
+    """Decode a line that msgspec refuses, such as one with lone surrogates; empty if not JSON."""
     try:
         found = _json.loads(line)
     except ValueError:
@@ -275,13 +273,13 @@ def _checked(header: Header) -> Header:
             "journal file",
             f"format {header.format}",
             f"format {FORMAT}",
-            hint="a later steersman wrote it; update this one",
+            hint="a later release of steersman wrote it; update steersman",
         )
     return header
 
 
 def _placed(record: Record, before: list[Record]) -> Record:
-    """A torn line has no number of its own: it gets the next one."""
+    """Return `record`; a torn line, which has no number, gets the next one."""
     if record.kind != TORN or record.seq:
         return record
     return replace(record, seq=before[-1].seq + 1 if before else 1)

@@ -1,8 +1,8 @@
-"""JSON that is still being written, read as far as it has come.
+"""JSON that is still being written, parsed as far as it has arrived.
 
-Pieces of text in, a value out at any time. Each character is looked at once, however small the
-pieces; a library that parses the whole prefix anew for each piece would take minutes for the input
-of a tool that writes a large file. Total: what is no JSON ends the reading, it does not raise.
+Parts of a text in, a value out at any time. Each character is parsed once and each text is joined
+once, so reading the value after every part is linear in the length of the text. (Arrays that are
+still open are copied at each reading.) Text that is not JSON stops the parser and does not raise.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ import json
 import re
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 from steersman import _json
+from steersman._json import Json, JsonDict
 
-__all__ = ["NOTHING", "PartialJson"]
+__all__ = ["NOTHING", "GrowingText", "PartialJson"]
 
 
 class Nothing(Enum):
@@ -25,7 +26,7 @@ class Nothing(Enum):
 
 
 NOTHING: Final = Nothing.NOTHING
-"""The value of a text that has said nothing yet."""
+"""The value before the first character of one has arrived."""
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _PLAIN = re.compile(r'[^"\\]+')
@@ -36,39 +37,75 @@ _HIGH_SURROGATES = range(0xD800, 0xDC00)
 _LOW_SURROGATES = range(0xDC00, 0xE000)
 
 
+class GrowingText:
+    """A text that grows at its end and may be read after every part.
+
+    Each part is joined once. If the caller has kept no earlier reading, the text grows in place;
+    otherwise a reading copies it, since a `str` that is in use cannot change.
+    """
+
+    __slots__ = ("_parts", "_text", "joined")
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._parts: list[str] = []
+        self.joined = 0
+        """How many characters were joined so far. Reading the text again adds nothing."""
+
+    def append(self, part: str) -> None:
+        """Add `part` at the end."""
+        self._parts.append(part)
+
+    @property
+    def text(self) -> str:
+        """The whole text."""
+        if self._parts:
+            new = "".join(self._parts)
+            self._parts.clear()
+            self.joined += len(new)
+            # The local name is the only reference now, so CPython extends the text in place.
+            text, self._text = self._text, ""
+            text += new
+            self._text = text
+        return self._text
+
+
 class _Expects(Enum):
-    """What may come next."""
+    """What the next character may begin."""
 
     VALUE = auto()
     FIRST = auto()
-    """A value, or the end of an array that has none."""
+    """The first value of an array, or its end."""
     KEY = auto()
     FIRST_KEY = auto()
     COLON = auto()
     MORE = auto()
-    """A comma, or the end of what is open."""
+    """A comma, or the end of the innermost open container."""
     STRING = auto()
-    """The rest of a text."""
+    """The rest of a string."""
     SCALAR = auto()
-    """The rest of a number or a word."""
+    """The rest of a number or of `true`, `false` or `null`."""
     END = auto()
+
+
+_Container: TypeAlias = JsonDict | list[Json]
 
 
 @dataclass(slots=True)
 class _Open:
-    """An object or array that is not closed yet."""
+    """An object or array that is not closed yet, and the key of the value being read."""
 
-    value: dict[str, Any] | list[Any]
+    value: _Container
     key: str = ""
 
-    def put(self, value: Any) -> None:
+    def put(self, value: Json) -> None:
         if isinstance(self.value, dict):
             self.value[self.key] = value
         else:
             self.value.append(value)
 
-    def copy_with(self, inner: Any) -> Any:
-        """What it holds so far and `inner`, in a container of its own."""
+    def copy_with(self, inner: Json) -> Json:
+        """Return a copy of the container that also holds `inner`."""
         copied = _Open(self.value.copy(), self.key)
         if inner is not NOTHING:
             copied.put(inner)
@@ -77,42 +114,43 @@ class _Open:
 
 @dataclass(slots=True)
 class PartialJson:
-    """One JSON value that grows with each piece.
+    """One JSON value that grows with each part of its text.
 
-    A text shows as far as it was written, an object with the fields whose value has begun. A number
-    or a word shows once it is whole: half a number is another number.
+    A string shows as far as it has arrived, an object with the fields whose value has begun. A
+    number, `true`, `false` or `null` shows once it is whole: half a number is another number.
     """
 
     is_whole: bool = field(default=False, init=False)
     """Whether the value is complete."""
     is_broken: bool = field(default=False, init=False)
-    """Whether something came that is no JSON; the value is what came before it."""
+    """Whether the text is not JSON; the value is what came before the error."""
     _expects: _Expects = field(default=_Expects.VALUE, init=False)
     _stack: list[_Open] = field(default_factory=list[_Open], init=False)
-    _pieces: list[str] = field(default_factory=list[str], init=False)
+    reading: GrowingText = field(default_factory=GrowingText, init=False)
+    """The string, number or literal that is being read."""
     _is_key: bool = field(default=False, init=False)
     _kept: str = field(default="", init=False)
-    """The beginning of an escape whose end has not come."""
-    _root: Any = field(default=NOTHING, init=False)
+    """The beginning of an escape sequence whose end has not arrived."""
+    _root: Json = field(default=NOTHING, init=False)
 
-    def feed(self, piece: str) -> None:
-        """Read on."""
-        text, self._kept = self._kept + piece, ""
+    def feed(self, part: str) -> None:
+        """Parse the next part of the text."""
+        text, self._kept = self._kept + part, ""
         at = 0
         while at < len(text) and not self.is_broken:
             at = self._step(text, at)
 
     def finish(self) -> None:
-        """Nothing more will come: a number at the very end is whole."""
+        """End the text. A number at the very end is whole now."""
         if self._expects is _Expects.SCALAR:
             self._end_scalar()
 
     @property
-    def value(self) -> Any:
-        """What is known so far; containers that still grow are copied, so it does not change."""
+    def value(self) -> Json:
+        """The value so far. Open containers are copied: a value that was read does not change."""
         found = self._root
         if self._expects is _Expects.STRING and not self._is_key:
-            found = "".join(self._pieces)
+            found = self.reading.text
         for level in reversed(self._stack):
             found = level.copy_with(found)
         return found
@@ -125,7 +163,7 @@ class PartialJson:
         at = _end_of(_SPACE, text, at)
         return self._read_mark(text, at) if at < len(text) else at
 
-    # Marks
+    # Punctuation
 
     def _read_mark(self, text: str, at: int) -> int:
         mark = text[at]
@@ -154,7 +192,7 @@ class PartialJson:
                 self.is_broken = True
         return at + 1
 
-    def _push(self, value: dict[str, Any] | list[Any], expects: _Expects) -> None:
+    def _push(self, value: _Container, expects: _Expects) -> None:
         self._stack.append(_Open(value))
         self._expects = expects
 
@@ -164,8 +202,8 @@ class PartialJson:
             return
         self._put(self._stack.pop().value)
 
-    def _put(self, value: Any) -> None:
-        """A value is whole: it goes into what holds it."""
+    def _put(self, value: Json) -> None:
+        """Put a whole value into the container that holds it."""
         if self._stack:
             self._stack[-1].put(value)
             self._expects = _Expects.MORE
@@ -174,10 +212,10 @@ class PartialJson:
             self.is_whole = True
             self._expects = _Expects.END
 
-    # Texts
+    # Strings
 
     def _begin_string(self, *, is_key: bool) -> None:
-        self._pieces = []
+        self.reading = GrowingText()
         self._is_key = is_key
         self._expects = _Expects.STRING
 
@@ -187,7 +225,7 @@ class PartialJson:
             return at + 1
         if text[at] != "\\":
             end = _end_of(_PLAIN, text, at)
-            self._pieces.append(text[at:end])
+            self.reading.append(text[at:end])
             return end
         return self._read_escape(text, at)
 
@@ -197,20 +235,20 @@ class PartialJson:
             return self._keep(text, at, _LONGEST_ESCAPE)
         end = found.end()
         if _is_surrogate(found.group(), _HIGH_SURROGATES):
-            # Two escapes make one character, if the second one is its other half.
+            # A high surrogate and the low one after it are two escapes that make one character.
             if len(text) < end + _LONGEST_ESCAPE and text[end : end + 2] in ("", "\\", "\\u"):
                 return self._keep(text, at, 2 * _LONGEST_ESCAPE)
             second = _ESCAPE.match(text, end)
             if second is not None and _is_surrogate(second.group(), _LOW_SURROGATES):
                 end = second.end()
         try:
-            self._pieces.append(json.loads(f'"{text[at:end]}"'))
+            self.reading.append(json.loads(f'"{text[at:end]}"'))
         except ValueError:
             self.is_broken = True
         return end
 
     def _keep(self, text: str, at: int, most: int) -> int:
-        """Wait for the rest of an escape, unless it is none."""
+        """Keep the beginning of an escape for the next part, unless it is already too long."""
         if len(text) - at >= most:
             self.is_broken = True
         else:
@@ -218,24 +256,24 @@ class PartialJson:
         return len(text)
 
     def _end_string(self) -> None:
-        found, self._pieces = "".join(self._pieces), []
+        found, self.reading = self.reading.text, GrowingText()
         if self._is_key:
             self._stack[-1].key = found
             self._expects = _Expects.COLON
         else:
             self._put(found)
 
-    # Numbers and words
+    # Numbers and literals
 
     def _read_scalar(self, text: str, at: int) -> int:
         end = _end_of(_SCALAR, text, at)
-        self._pieces.append(text[at:end])
+        self.reading.append(text[at:end])
         if end < len(text):
             self._end_scalar()
         return end
 
     def _end_scalar(self) -> None:
-        found, self._pieces = "".join(self._pieces), []
+        found, self.reading = self.reading.text, GrowingText()
         try:
             value = _json.loads(found.encode())
         except ValueError:

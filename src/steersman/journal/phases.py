@@ -1,7 +1,7 @@
-"""The phases of a session and the only moves between them.
+"""The phases of a session and the allowed moves between them.
 
-Waiting is not a phase: several tools and questions may be open at once, so a session keeps a set of
-them beside its phase, and `waiting_tool_call` and `waiting_permission` are read off that set.
+Waiting is not a phase: several tool calls and permission requests may be open at once. A session
+keeps a set of them, from which the states `waiting_tool_call` and `waiting_permission` follow.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ __all__ = ["TABLE", "Move", "Phase", "step"]
 
 
 class Phase(StrEnum):
-    """Where a session stands."""
+    """The phase of a session."""
 
     IDLE = "idle"
     """Not started yet, or between turns."""
@@ -25,17 +25,17 @@ class Phase(StrEnum):
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing can happen any more."""
+        """Whether the session has ended: no move leads out of this phase."""
         return not TABLE[self]
 
 
 class Move(Enum):
-    """What takes a session from one phase to another."""
+    """An event that moves a session from one phase to another."""
 
     LAUNCH = "launch"
     GREET = "greet"
     TAKE_UP = "take up a turn"
-    """In whose middle another CLI was lost."""
+    """A new CLI continues a turn that a lost CLI had begun."""
     BEGIN = "begin a turn"
     REST = "come to rest"
     PAUSE = "pause"
@@ -80,5 +80,5 @@ TABLE: dict[Phase, dict[Move, Phase]] = {
 
 
 def step(phase: Phase, move: Move) -> Phase:
-    """Where `move` leads; a move that the table does not have leads nowhere."""
+    """Return the phase after `move`; `phase` itself if the table has no such move."""
     return TABLE[phase].get(move, phase)

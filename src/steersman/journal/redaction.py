@@ -1,34 +1,34 @@
-"""Known secrets, taken out of what is written down or shown."""
+"""Removes known secrets from text that is stored or shown."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from steersman import _json
+from steersman._json import Json
 
 __all__ = ["Redactor", "secrets_in"]
 
 MARK = "[redacted]"
 SHORTEST = 6
-"""A shorter value is not replaced: it would take half of the text with it."""
+"""Shorter values are not replaced: they occur in ordinary text."""
 
 _SECRET_NAME = re.compile(
     r"key|token|secret|passw|credential|auth|cookie|signature|private|dsn", re.IGNORECASE
 )
 _HOLDERS = frozenset({"env", "headers"})
-"""Objects in a configuration whose every value may be a secret."""
+"""Fields of a configuration in which every value may be a secret."""
 
 
 class Redactor:
-    """Replaces values that must not be seen, wherever they stand."""
+    """Replaces secret values wherever they occur."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         found = {each for each in secrets if len(each) >= SHORTEST}
         self._texts = sorted(found, key=len, reverse=True)
-        # In a line of JSON a secret stands as one of two writers wrote it.
+        # In JSON a secret is escaped as one of the two encoders does it.
         self._written = [
             spelling
             for each in self._texts
@@ -36,7 +36,7 @@ class Redactor:
         ]
 
     def line(self, line: bytes) -> bytes:
-        """`line` without the secrets; the same object when there is none in it."""
+        """Return `line` without the secrets; the same object if it contains none."""
         for each in self._written:
             if line.find(each) >= 0:
                 return self._without(line)
@@ -46,16 +46,16 @@ class Redactor:
         try:
             return _json.dumps(self._value(_json.loads(line)))
         except ValueError:
-            # What cannot be taken apart is not shown in part.
+            # A line that cannot be decoded may hide a secret, so none of it is shown.
             return MARK.encode()
 
     def text(self, text: str) -> str:
-        """`text` without the secrets."""
+        """Return `text` without the secrets."""
         for secret in self._texts:
             text = text.replace(secret, MARK)
         return text
 
-    def _value(self, value: Any) -> Any:
+    def _value(self, value: Json) -> Json:
         if isinstance(value, str):
             return self.text(value)
         if _json.is_object(value):
@@ -63,14 +63,14 @@ class Redactor:
         return [self._value(each) for each in value] if _json.is_array(value) else value
 
 
-def secrets_in(env: Mapping[str, str], *configurations: Any) -> Iterator[str]:
-    """Values that look secret by their name, or by standing where secrets stand."""
+def secrets_in(env: Mapping[str, str], *configurations: Json) -> Iterator[str]:
+    """Yield values whose name looks secret, or that are in an object such as `env` or `headers`."""
     yield from (value for name, value in env.items() if _SECRET_NAME.search(name))
     for each in configurations:
         yield from _walk(_plain(each), inside=False)
 
 
-def _walk(found: Any, *, inside: bool) -> Iterator[str]:
+def _walk(found: Json, *, inside: bool) -> Iterator[str]:
     if isinstance(found, str) and inside:
         yield found
     elif _json.is_object(found):
@@ -82,8 +82,8 @@ def _walk(found: Any, *, inside: bool) -> Iterator[str]:
             yield from _walk(value, inside=inside)
 
 
-def _plain(found: Any) -> Any:
-    """Mappings and tuples as the objects and arrays they stand for; anything else as it is."""
+def _plain(found: Json) -> Json:
+    """Return mappings as dicts and tuples as lists, at every level; other values unchanged."""
     if _json.is_mapping(found):
         return {str(name): _plain(value) for name, value in found.items()}
     if _json.is_sequence(found):

@@ -1,33 +1,27 @@
-"""A journal read back: the same readings as those of the session that wrote it.
+"""Replays a journal: what the session that wrote it reported, computed from the entries.
 
-Entries in, from a file or from a session that still runs; state, turns, messages, text and the
-last snapshot out. Knows no session and no CLI: what is not in the journal did not happen.
+Entries in, from a file or from a running session; states, turns, messages, text and the last
+snapshot out. Uses the same classes as a live session, and nothing but the entries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 
 import msgspec
 
 from steersman import _json
+from steersman._json import JsonDict, JsonObject
 from steersman._struct import DECODE_ERRORS
 from steersman.errors import SteersmanError
-from steersman.journal.accounts import Accounts
 from steersman.journal.agents import AgentNode
 from steersman.journal.entries import Entry, Kind
 from steersman.journal.results import Outcome, TurnResult
-from steersman.journal.snapshot import (
-    PendingToolCall,
-    Retrying,
-    SessionSnapshot,
-    State,
-    Stats,
-)
-from steersman.journal.standing import Standing, StateChange
+from steersman.journal.snapshot import SessionSnapshot, State
+from steersman.journal.state import StateChange, StateFollower, snapshot_of
 from steersman.journal.text import TextStream
+from steersman.journal.totals import SessionTotals
 from steersman.messages.parsing import Message
 
 __all__ = ["Replayed", "replay", "snapshot_of"]
@@ -35,111 +29,49 @@ __all__ = ["Replayed", "replay", "snapshot_of"]
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What a journal says about its session."""
+    """What a journal contains about its session."""
 
     entries: tuple[Entry, ...]
     states: tuple[StateChange, ...]
     """Every change of state, in order."""
     turns: dict[str, TurnResult]
-    """Every prompt that is done with, by uuid, in the order they settled in."""
+    """The results of all settled prompts, by uuid, in the order in which they settled."""
     snapshot: SessionSnapshot
-    """Where it stood at the end of the journal."""
+    """The session at the end of the journal."""
     agents: AgentNode
 
     @property
     def state(self) -> State:
-        """What the session was doing at the end of the journal."""
+        """The state of the session at the end of the journal."""
         return self.snapshot.state
 
     @property
     def history(self) -> list[State]:
-        """The states it went through, beginning with `idle`."""
+        """All states of the session in order, beginning with `idle`."""
         return ["idle", *(change.after for change in self.states)]
 
     @property
     def messages(self) -> Iterator[Message]:
-        """What the CLI said for people, as `session.messages()` gives it."""
+        """The messages of the CLI, as `session.messages()` yields them."""
         return (entry.message for entry in self.entries if entry.kind is Kind.MESSAGE)
 
     @property
     def text(self) -> str:
-        """All that the main agent wrote, over all turns."""
+        """The text of the main agent in all turns."""
         stream = TextStream()
         return "".join(stream.feed(entry) for entry in self.entries)
 
 
 def replay(entries: Iterable[Entry]) -> Replayed:
-    """Read `entries` from first to last."""
+    """Replay `entries` from first to last."""
     reader = _Reader()
     for entry in entries:
-        reader.hear(entry)
+        reader.record(entry)
     return reader.done()
 
 
-def snapshot_of(
-    standing: Standing,
-    accounts: Accounts,
-    *,
-    session_id: str | None = None,
-    queued: Iterable[str] = (),
-) -> SessionSnapshot:
-    """The snapshot that the books and the standing of a session make."""
-    return SessionSnapshot(
-        state=standing.state,
-        phase=standing.phase,
-        since=standing.since,
-        session_id=session_id,
-        pending_tool_calls=_pending_calls(standing, accounts),
-        pending_permissions=tuple(standing.permissions.values()),
-        open_asks=tuple(standing.asks),
-        tasks=accounts.running_tasks,
-        queued=tuple(queued),
-        retrying=_retrying(accounts),
-        stats=Stats(
-            started=standing.started,
-            completed=standing.completed,
-            tool_calls=accounts.calls.count,
-            messages=accounts.messages,
-            turns=accounts.settled,
-            cost_usd=accounts.cost_usd,
-        ),
-    )
-
-
-def _pending_calls(standing: Standing, accounts: Accounts) -> tuple[PendingToolCall, ...]:
-    """What the model asked for and did not get yet; our own tools as they were called."""
-    ours = {call.tool_use_id: call for call in standing.tool_calls.values()}
-    asked = [
-        PendingToolCall(
-            tool_use_id=call.tool_use_id,
-            name=call.name,
-            server=call.server,
-            arguments=call.input,
-            started=call.started,
-        )
-        for call in accounts.calls.running
-    ]
-    known = {call.tool_use_id for call in asked}
-    return (
-        *(replace(each, is_ours=each.tool_use_id in ours) for each in asked),
-        *(call for call in standing.tool_calls.values() if call.tool_use_id not in known),
-    )
-
-
-def _retrying(accounts: Accounts) -> Retrying | None:
-    if accounts.retry is None:
-        return None
-    said, at = accounts.retry
-    return Retrying(
-        attempt=said.attempt,
-        most=said.max_retries,
-        until=at + said.retry_delay_ms / 1000,
-        error=said.error,
-    )
-
-
 class _Line(msgspec.Struct):
-    """What one must know of a line to file it."""
+    """The fields of a line that decide where it belongs."""
 
     type: str = ""
     subtype: str | None = None
@@ -157,21 +89,21 @@ _decode = msgspec.json.Decoder(_Line).decode
 
 @dataclass(slots=True)
 class _Reader:
-    accounts: Accounts = field(default_factory=Accounts)
-    standing: Standing = field(default_factory=Standing)
+    totals: SessionTotals = field(default_factory=SessionTotals)
+    state: StateFollower = field(default_factory=StateFollower)
     entries: list[Entry] = field(default_factory=list[Entry])
     states: list[StateChange] = field(default_factory=list[StateChange])
     turns: dict[str, TurnResult] = field(default_factory=dict[str, TurnResult])
     session_id: str | None = None
     _begun: dict[str, int] = field(default_factory=dict[str, int])
-    """Where the entries of each open turn begin."""
+    """The index of the first entry of each open turn."""
     _broken: set[str] = field(default_factory=set[str])
     _ended_by: tuple[str, ...] = ()
-    """The prompts that the last result ends."""
+    """The uuids of the prompts that the last result ends."""
 
-    def hear(self, entry: Entry) -> None:
+    def record(self, entry: Entry) -> None:
         self.entries.append(entry)
-        change = self.standing.hear(entry)
+        change = self.state.follow(entry)
         if change is not None:
             self.states.append(change)
         match entry.kind:
@@ -181,28 +113,28 @@ class _Reader:
                 self._broken.update(entry.turns)
             case Kind.SENT:
                 for uuid in entry.turns:
-                    self.accounts.open(uuid, entry.at)
+                    self.totals.open(uuid, entry.at)
                     self._begun.setdefault(uuid, len(self.entries))
             case Kind.SETTLED:
                 for uuid in entry.turns:
                     self._settle(uuid, entry)
             case Kind.RESTARTED:
-                # What was streamed before is told, and cannot be taken back.
+                # Text that the lost CLI streamed was given out, so it is part of the turn's text.
                 self._broken.update(self._begun)
-                self.accounts.lose(entry.at)
-            case Kind.PHASE if self.standing.phase.is_over:
-                self.accounts.lose(entry.at)
+                self.totals.cli_lost(entry.at)
+            case Kind.PHASE if self.state.phase.is_over:
+                self.totals.cli_lost(entry.at)
             case _:
                 pass
 
     def done(self) -> Replayed:
-        standing, accounts = self.standing, self.accounts
+        state, totals = self.state, self.totals
         return Replayed(
             tuple(self.entries),
             tuple(self.states),
             self.turns,
-            snapshot_of(standing, accounts, session_id=self.session_id),
-            accounts.agents(standing.state, standing.started),
+            snapshot_of(state, totals, session_id=self.session_id),
+            totals.agents(state.state, state.started),
         )
 
     def _on_message(self, entry: Entry) -> None:
@@ -211,7 +143,7 @@ class _Reader:
         if line.name == "result":
             named = line.user_message_uuids or [each for each in (line.user_message_uuid,) if each]
             self._ended_by = tuple(named) or entry.turns
-        self.accounts.hear(entry, line.name)
+        self.totals.record(entry, line.name)
 
     def _settle(self, uuid: str, entry: Entry) -> None:
         details = entry.details
@@ -221,7 +153,7 @@ class _Reader:
         begins = self._begun.pop(uuid, len(self.entries))
         is_whole = has_result and uuid not in self._broken
         self._broken.discard(uuid)
-        self.turns[uuid] = self.accounts.settle(
+        self.turns[uuid] = self.totals.settle(
             uuid,
             entry.at,
             outcome,
@@ -230,17 +162,17 @@ class _Reader:
             text=None if is_whole else self._streamed(uuid, begins),
         )
 
-    def _cause(self, details: Mapping[str, Any], *, has_result: bool) -> SteersmanError | None:
-        """Why the turn was not completed, where the result itself does not say so."""
+    def _cause(self, details: JsonObject, *, has_result: bool) -> SteersmanError | None:
+        """Return why the turn was not completed, unless its result contains the reason."""
         code = str(details.get("cause") or "")
         reason = str(details.get("reason") or code)
-        told = self.accounts.last_cause if has_result else None
-        if not code or (told is not None and reason in (code, told.what)):
+        known = self.totals.last_cause if has_result else None
+        if not code or (known is not None and reason in (code, known.what)):
             return None
         return SteersmanError(reason)
 
     def _streamed(self, uuid: str, begins: int) -> str:
-        """What `turn.text()` gave: a stream that broke off is part of it."""
+        """Return what `turn.text()` yielded, including streams that broke off."""
         stream = TextStream()
         ours = (entry for entry in self.entries[begins:] if uuid in entry.turns)
         return "".join(stream.feed(entry) for entry in ours)
@@ -254,15 +186,15 @@ def _read(line: bytes) -> _Line:
 
 
 def _read_loosely(line: bytes) -> _Line:
-    """For what msgspec does not read: each field that fits."""
+    """Decode a line that msgspec refuses: keep each field of the right type."""
     try:
         found = _json.loads(line)
     except ValueError:
         return _Line()
-    words = found if _json.is_object(found) else {}
-    texts: dict[str, Any] = {
+    fields = found if _json.is_object(found) else {}
+    texts: JsonDict = {
         name: value
         for name in ("type", "subtype", "session_id")
-        if isinstance(value := words.get(name), str)
+        if isinstance(value := fields.get(name), str)
     }
     return _Line(**texts)

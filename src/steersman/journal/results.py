@@ -1,60 +1,68 @@
-"""How a turn ended, read off its result and the messages before it."""
+"""The result of a turn, and the builder that makes it from the turn's messages."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
+from steersman._json import Json, JsonDict
 from steersman.errors import NotLoggedIn, SteersmanError
-from steersman.journal.agents import AgentNode
-from steersman.journal.calls import ToolCallRecord
-from steersman.journal.speech import Said
-from steersman.journal.spending import CostMeter
+from steersman.journal.agents import AgentNode, agent_tree
+from steersman.journal.calls import ToolCallRecord, ToolCallTracker
+from steersman.journal.costs import Cost, add_usage
+from steersman.journal.tasks import TaskRegistry
+from steersman.journal.text import AssistantText
 from steersman.messages.content import Block
-from steersman.messages.turns import Result
+from steersman.messages.parsing import Message, to_json
+from steersman.messages.turns import Assistant, Result, User
 from steersman.messages.usage import ModelUsage, Usage
 
-__all__ = ["CostMeter", "Outcome", "TurnResult", "cause_of", "outcome_of"]
+__all__ = ["Outcome", "TurnResult", "TurnResultBuilder", "cause_of", "outcome_of"]
 
 Outcome = Literal["completed", "failed", "interrupted", "cancelled"]
 
-UNREAD: Any = object()
-"""Given as a text: it is put together from what was said, when somebody first looks."""
+
+class _Unread(str):
+    __slots__ = ()
+
+
+UNREAD = _Unread()
+"""Passed as `text`: the text is joined from the messages when it is first read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnResult:
-    """What came of a prompt. Look at `outcome` first; `cause` says why it is not completed."""
+    """The result of a prompt. If `outcome` is not `completed`, see `cause` and `reason`."""
 
     uuid: str
     outcome: Outcome
     text: str = ""
-    """All that the main agent wrote in this turn, as `turn.text()` gives it."""
+    """The text of the main agent in this turn, as `turn.text()` yields it."""
     answer: str = ""
-    """Its last message: what the CLI calls the result."""
+    """The last message of the main agent: `result` in the CLI's result message."""
     cost_usd: float = 0.0
-    """Of this turn alone. Turns that share a result: the first has the cost."""
+    """The cost of this turn alone. If turns share a result, the first one has the cost."""
     usage: Usage = field(default_factory=Usage)
-    """Tokens of the main agent in this turn alone."""
+    """The tokens of the main agent in this turn alone."""
     model_usage: Mapping[str, ModelUsage] = field(default_factory=dict[str, ModelUsage])
-    """Tokens and money of this turn alone, by model, subagents included."""
+    """The tokens and cost of this turn alone, by model, including subagents."""
     duration: float = 0.0
-    """Seconds from the moment that the prompt was written to the end."""
-    said: Said = field(default_factory=Said, repr=False)
-    """Where `blocks` come from, and `text` when somebody looks."""
+    """Seconds from the sending of the prompt to the end of the turn."""
+    said: AssistantText = field(default_factory=AssistantText, repr=False)
+    """The messages from which `blocks` and `text` are read."""
     tool_calls: tuple[ToolCallRecord, ...] = ()
-    """Every tool that was asked for, those of subagents included, with times."""
+    """All tool calls of this turn with their times, including those of subagents."""
     agents: tuple[AgentNode, ...] = ()
-    """The subagents that the main agent sent in this turn, each with those that it sent."""
-    structured_output: Any = None
+    """The subagents that the main agent started in this turn, each with its own subagents."""
+    structured_output: Json = None
     stop_reason: str | None = None
     terminal_reason: str | None = None
-    permission_denials: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    permission_denials: list[JsonDict] = field(default_factory=list[JsonDict])
     api_error: int | None = None
     cause: SteersmanError | None = None
     result: Result | None = None
-    """The CLI's own result, if one named this turn; the last one if there were several."""
+    """The CLI's result message for this turn, if there was one; the last one of several."""
 
     def __post_init__(self) -> None:
         if self.text is UNREAD:
@@ -63,7 +71,7 @@ class TurnResult:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> str:
-            """Give the one field that may be missing; from then on it is not."""
+            """Fill in `text`, the one field that may be missing."""
             if name != "text":
                 raise AttributeError(f"a turn's result has no {name!r}")
             object.__setattr__(self, "text", self.said.text)
@@ -71,20 +79,20 @@ class TurnResult:
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """All that the main agent said: prose, reasoning, the tools it asked for."""
+        """All content blocks of the main agent: text, thinking, tool calls."""
         return self.said.blocks
 
     @property
     def reason(self) -> str:
-        """Why it is not completed, in words; empty if it is."""
+        """Why the turn was not completed, as text; empty if it was."""
         if self.outcome == "completed":
             return ""
         if self.cause is not None:
             return str(self.cause)
-        said = self.result
-        if said is None:
+        result = self.result
+        if result is None:
             return self.outcome
-        return said.result or "; ".join(said.errors) or said.terminal_reason or said.subtype
+        return result.result or "; ".join(result.errors) or result.terminal_reason or result.subtype
 
     @property
     def is_success(self) -> bool:
@@ -92,28 +100,101 @@ class TurnResult:
         return self.outcome == "completed"
 
 
-def outcome_of(result: Result, *, was_interrupted: bool = False) -> Outcome:
-    """Completed, failed or interrupted.
+class TurnResultBuilder:
+    """Collects the complete messages of a turn and builds its `TurnResult`."""
 
-    An interrupt looks like an error on the wire, and an API failure like a success.
+    def __init__(self, uuid: str, started: float) -> None:
+        self.uuid = uuid
+        self.started = started
+        """When the prompt was sent."""
+        # Kept without limit, because the result lists all of them.
+        self.calls = ToolCallTracker(kept=None)
+        self.tasks = TaskRegistry(kept=None)
+        self._lines: list[bytes] = []
+        self._results: list[Result] = []
+        self._spent = Cost()
+
+    def record_assistant(self, message: Assistant, line: bytes) -> None:
+        """Record an assistant message and the line that it came on.
+
+        Messages of subagents and API errors sent as messages are not part of the turn's text.
+        """
+        if message.parent_tool_use_id is None and not message.is_api_error_message:
+            self._lines.append(line)
+
+    def record(self, message: Message, at: float) -> None:
+        """Record a message of this turn or of its subagents."""
+        if isinstance(message, Assistant):
+            self.record_assistant(message, to_json(message))
+            self.calls.record(message, at)
+        elif isinstance(message, User):
+            self.calls.record(message, at)
+        else:
+            self.tasks.record(message, at)
+
+    def add_result(self, result: Result, spent: Cost) -> None:
+        """Record a result message of this turn, and the cost that it added."""
+        self._results.append(result)
+        self._spent += spent
+
+    def build(
+        self,
+        at: float,
+        outcome: Outcome,
+        *,
+        cause: SteersmanError | None = None,
+        text: str | None = None,
+    ) -> TurnResult:
+        """Return the result of the turn.
+
+        Pass `text` if a stream broke off: what was given out then is part of the turn's text.
+        """
+        last = self._results[-1] if self._results else Result()
+        spoken = AssistantText(tuple(self._lines))
+        return TurnResult(
+            uuid=self.uuid,
+            outcome=outcome,
+            text=UNREAD if text is None else text,
+            answer=last.result or spoken.answer,
+            cost_usd=self._spent.cost_usd,
+            usage=add_usage(each.usage for each in self._results) if self._results else Usage(),
+            model_usage=self._spent.model_usage,
+            duration=max(0.0, at - self.started),
+            said=spoken,
+            tool_calls=self.calls.all,
+            agents=agent_tree(self.tasks.all, self.calls.all).children,
+            structured_output=last.structured_output,
+            stop_reason=last.stop_reason,
+            terminal_reason=last.terminal_reason,
+            permission_denials=[each for one in self._results for each in one.permission_denials],
+            api_error=last.api_error_status,
+            cause=cause or cause_of(last),
+            result=self._results[-1] if self._results else None,
+        )
+
+
+def outcome_of(result: Result, *, was_interrupted: bool = False) -> Outcome:
+    """Return whether a turn with this result was completed, has failed or was interrupted.
+
+    The CLI reports an interrupt as an error, and an API failure with subtype `success`.
     """
     if (result.terminal_reason or "").startswith("aborted"):
         return "interrupted"
-    # Older CLIs give no reason: what ends in an error after our own interrupt was interrupted.
+    # Older CLIs send no terminal_reason. An error after an interrupt means: interrupted.
     if was_interrupted and result.terminal_reason is None and result.is_error:
         return "interrupted"
     return "failed" if result.is_error else "completed"
 
 
 def cause_of(result: Result) -> SteersmanError | None:
-    """Why a turn failed, as an error that could be raised."""
+    """Return the error for a failed result, if it is one that the caller can act on."""
     if not result.is_error:
         return None
-    said = result.result or "; ".join(result.errors) or result.subtype
-    if result.api_error_status == 401 or "/login" in said:  # noqa: PLR2004 - HTTP's own number
+    text = result.result or "; ".join(result.errors) or result.subtype
+    if result.api_error_status == 401 or "/login" in text:  # noqa: PLR2004 - HTTP's own number
         return NotLoggedIn(
-            said,
-            hint="log in with `claude`, or set ANTHROPIC_API_KEY; if user settings hold the key"
-            ' helper, pass setting_sources=("user",)',
+            text,
+            hint="log in with `claude`, or set ANTHROPIC_API_KEY; if your user settings have the"
+            ' key helper, pass setting_sources=("user",)',
         )
     return None

@@ -1,11 +1,12 @@
-"""Where a session stands at one moment, as plain values, and the same in one line for people."""
+"""A session at one moment, as plain values, and a description of it in one line."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
+from steersman._json import JsonDict, JsonObject
 from steersman.journal.phases import Phase
 from steersman.journal.tasks import Task
 
@@ -35,99 +36,102 @@ State = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingToolCall:
-    """A tool that runs now."""
+    """A tool call that has no result yet."""
 
     tool_use_id: str
-    """Empty where the CLI does not tell whose call it is."""
+    """The id of the call; empty if the CLI has not sent it."""
     name: str
     server: str | None = None
-    """The tool server that it belongs to; `None` for the CLI's own tools."""
-    arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The MCP server of the tool; `None` for the CLI's own tools."""
+    arguments: JsonObject = field(default_factory=JsonDict)
     started: float = 0.0
-    """Seconds since the epoch, as everywhere here."""
+    """Seconds since the epoch, as all times in this module."""
     is_ours: bool = False
-    """Whether it runs in this process: the session waits for it, not for the CLI."""
+    """Whether the tool runs in this process, so that the CLI waits for the session."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingPermission:
-    """A question that waits for a decision."""
+    """A permission request that waits for a decision."""
 
     request_id: str
     tool_name: str = ""
-    input: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    input: JsonObject = field(default_factory=JsonDict)
     since: float = 0.0
     agent_id: str | None = None
-    """The subagent that wants it; `None` for the main one."""
+    """The subagent that made the tool call; `None` for the main agent."""
     tool_use_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrying:
-    """The API failed, and the CLI waits before it tries again."""
+    """The API failed, and the CLI waits before the next attempt."""
 
     attempt: int
     most: int
     until: float
-    """When it tries again."""
+    """When the next attempt starts."""
     error: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stats:
-    """How much there was so far."""
+    """Counts and times of a session."""
 
     started: float | None = None
-    """When the session was started; `None` before."""
+    """When the session started; `None` before."""
     completed: float | None = None
-    """When it was over; `None` before."""
+    """When the session ended; `None` before."""
     tool_calls: int = 0
     messages: int = 0
     turns: int = 0
-    """Prompts that are done with."""
+    """How many prompts have settled."""
     cost_usd: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSnapshot:
-    """A session at one moment. Holds nothing that changes."""
+    """A session at one moment; immutable."""
 
     state: State = "idle"
     phase: Phase = Phase.IDLE
     since: float = 0.0
-    """When it came into this state."""
+    """When the session entered this state."""
     session_id: str | None = None
     pending_tool_calls: tuple[PendingToolCall, ...] = ()
     pending_permissions: tuple[PendingPermission, ...] = ()
     open_asks: tuple[str, ...] = ()
-    """The ids of everything that waits for an answer of a person: permissions, elicitations, …"""
+    """The ids of all requests that wait for the user: permissions, elicitations, dialogs."""
     tasks: tuple[Task, ...] = ()
-    """Background work and subagents that run now."""
+    """Running background tasks and subagents."""
     queued: tuple[str, ...] = ()
-    """The uuids of prompts that the CLI has not seen."""
+    """The uuids of prompts that were not sent to the CLI yet."""
     retrying: Retrying | None = None
     stats: Stats = field(default_factory=Stats)
 
 
 @dataclass(frozen=True, slots=True)
 class StateChanged:
-    """The session came into another state."""
+    """The session entered another state."""
 
     before: State
     after: State
     snapshot: SessionSnapshot
-    """The session as it was at that moment."""
+    """The session at that moment."""
 
 
-# In words
+# As text
 
 
 def describe(snapshot: SessionSnapshot, now: float) -> str:
-    """One line for people, such as `waiting for you 40 s`; `now` is on the clock of the entries."""
+    """Describe `snapshot` in one line, such as `waiting for you 40 s`.
+
+    `now` is on the clock of the entries: seconds since the epoch.
+    """
     if snapshot.phase is not Phase.RUNNING:
-        words = snapshot.phase.value
-        return _with_background(words, snapshot) if words in ("idle", "paused") else words
-    found = (tell(snapshot, now) for tell in _TELLERS)
+        text = snapshot.phase.value
+        return _with_background(text, snapshot) if text in ("idle", "paused") else text
+    found = (describer(snapshot, now) for describer in _DESCRIBERS)
     return next(filter(None, found), f"working {_for(snapshot.since, now)}")
 
 
@@ -137,7 +141,7 @@ def _asking(snapshot: SessionSnapshot, now: float) -> str:
     if not count:
         return ""
     since = min((each.since for each in asked), default=snapshot.since)
-    also = f" ({count} questions)" if count > 1 else ""
+    also = f" ({count} asks)" if count > 1 else ""
     return f"waiting for you {_for(since, now)}{also}"
 
 
@@ -158,23 +162,23 @@ def _calling(snapshot: SessionSnapshot, now: float) -> str:
     return f"running {oldest.name}{also} {_for(oldest.started, now)}"
 
 
-_TELLERS: tuple[Callable[[SessionSnapshot, float], str], ...] = (_asking, _retrying, _calling)
-"""What is told first: what a person can do something about, then what takes long."""
+_DESCRIBERS: tuple[Callable[[SessionSnapshot, float], str], ...] = (_asking, _retrying, _calling)
+"""In order of priority: first what the user can act on, then what takes long."""
 
 
-def _with_background(words: str, snapshot: SessionSnapshot) -> str:
+def _with_background(text: str, snapshot: SessionSnapshot) -> str:
     background = [task for task in snapshot.tasks if task.is_background]
     if not background:
-        return words
+        return text
     agents = sum(task.is_agent for task in background)
     others = len(background) - agents
     parts = [
-        f"{count} {word}" if count == 1 else f"{count} {word}s"
-        for count, word in ((agents, "agent"), (others, "task"))
+        f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+        for count, noun in ((agents, "agent"), (others, "task"))
         if count
     ]
-    told = f"background: {' and '.join(parts)}"
-    return told if words == "idle" else f"{words}; {told}"
+    also = f"background: {' and '.join(parts)}"
+    return also if text == "idle" else f"{text}; {also}"
 
 
 MINUTE, HOUR = 60, 3600

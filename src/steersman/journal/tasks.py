@@ -1,14 +1,13 @@
-"""Background work and subagents, read off the CLI's task messages.
+"""Background tasks and subagents, read from the CLI's task messages.
 
-Messages and their times in; what runs, what ran, and how it ended out. The CLI tells the end of a
-task in up to three ways, not always in all of them: the first that comes ends it, later ones add
-what they know.
+Messages and their times in; tasks and their ends out. The CLI reports the end of a task with up to
+three messages. The first one ends the task; later ones add their fields.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from steersman.messages.parsing import Message
 from steersman.messages.tasks import (
@@ -24,88 +23,91 @@ __all__ = ["AGENT", "ENDED", "LOST", "RUNNING", "Task", "TaskRegistry"]
 
 RUNNING = "running"
 ENDED = "ended"
-"""It no longer runs, and the CLI did not say how it ended."""
+"""The task no longer runs, and the CLI has not reported how it ended."""
 LOST = "lost"
-"""The CLI went away under it."""
+"""The CLI of the task exited while it ran."""
 
 AGENT = "local_agent"
-"""The type of a task that is a subagent."""
+"""The `task_type` of a subagent."""
 
-UNDER_WAY = frozenset({RUNNING, "pending", "paused", "waiting"})
-"""States in which something can still come; any other word of the CLI's is an end."""
+UNENDED = frozenset({RUNNING, "pending", "paused", "waiting"})
+"""The states of a task that has not ended; any other state is an end."""
+
+_Changes: TypeAlias = dict[str, Any]
+"""New values of fields of a `Task`, by name."""
 
 KEPT = 1000
-"""Tasks that the registry of a session remembers."""
+"""How many tasks the registry of a session remembers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A subagent, a shell, or other work with an id of its own."""
+    """A subagent, a shell, or other work that has an id."""
 
     task_id: str
-    """Of a subagent this is its `agent_id`, too."""
+    """The id of the task; for a subagent also its `agent_id`."""
     started: float
     """Seconds since the epoch."""
     state: str = RUNNING
-    """`running`, or the CLI's word for its end, such as `completed`; or `ended`, or `lost`."""
+    """`running`, or the end as the CLI names it, such as `completed`; or `ended`, or `lost`."""
     ended: float | None = None
     task_type: str = ""
     tool_use_id: str = ""
-    """The tool call that began it."""
+    """The tool call that started the task."""
     description: str = ""
     subagent_type: str | None = None
     parent_task_id: str | None = None
-    """The subagent that began it, where the CLI says so."""
+    """The subagent that started the task, if the CLI has named it."""
     is_background: bool = False
-    """Whether the turn does not wait for it."""
+    """Whether the task runs in the background, so that the turn does not wait for it."""
     run_id: str | None = None
     usage: TaskUsage | None = None
     last_tool_name: str | None = None
     doing: str = ""
-    """What it was last seen to do."""
+    """What the task does, in its last progress message."""
     summary: str = ""
-    """What it said at its end."""
+    """The summary in the last message that had one."""
 
     @property
     def is_running(self) -> bool:
-        """Whether it has not ended."""
+        """Whether the task has not ended."""
         return self.ended is None
 
     @property
     def is_agent(self) -> bool:
-        """Whether it is a subagent."""
+        """Whether the task is a subagent."""
         return self.task_type == AGENT or self.subagent_type is not None
 
 
 class TaskRegistry:
-    """Every task of a session, with a known end for each."""
+    """All tasks of a session, and how each of them ended."""
 
     def __init__(self, kept: int | None = KEPT) -> None:
-        """Remember so many tasks, the latest ones and all that run; `None` is all of them."""
+        """Remember the latest `kept` tasks and all running ones; `None` keeps all."""
         self._kept = kept
         self._tasks: dict[str, Task] = {}
 
     @property
     def all(self) -> tuple[Task, ...]:
-        """Every task it remembers, in the order they began in."""
+        """All remembered tasks, in the order in which they began."""
         return tuple(self._tasks.values())
 
     @property
     def running(self) -> tuple[Task, ...]:
-        """Those that have not ended."""
+        """The tasks that have not ended."""
         return tuple(task for task in self._tasks.values() if task.is_running)
 
     @property
     def background(self) -> tuple[Task, ...]:
-        """Those that go on after their turn."""
+        """The running tasks that continue after their turn."""
         return tuple(task for task in self.running if task.is_background)
 
     def get(self, task_id: str) -> Task | None:
-        """The task of that id."""
+        """Return the task with this id, if it is remembered."""
         return self._tasks.get(task_id)
 
-    def hear(self, message: Message, at: float) -> list[Task]:
-        """The tasks that `message` changes, as they are now."""
+    def record(self, message: Message, at: float) -> list[Task]:
+        """Return the tasks that `message` changes."""
         match message:
             case TaskStarted():
                 return self._change(message.task_id, at, **_facts_of(message))
@@ -120,15 +122,18 @@ class TaskRegistry:
             case _:
                 return []
 
+    hear = record
+    """The earlier name of `record`."""
+
     def lose(self, at: float) -> list[Task]:
-        """The CLI is gone, and every task with it."""
+        """End all running tasks as `lost`, because their CLI has exited; return them."""
         return [
             task for each in self.running for task in self._change(each.task_id, at, state=LOST)
         ]
 
     def _update(self, message: TaskUpdated, at: float) -> list[Task]:
         patch = message.patch
-        facts: dict[str, Any] = {
+        facts: _Changes = {
             name: value
             for name in ("description", "summary")
             if isinstance(value := patch.get(name), str)
@@ -152,7 +157,7 @@ class TaskRegistry:
         return self._change(message.task_id, at, **facts, state=message.status or ENDED)
 
     def _replace_background(self, message: BackgroundTasksChanged, at: float) -> list[Task]:
-        """The whole set of what runs in the background: what is missing there has ended."""
+        """Apply the full list of background tasks: a task that is not in it has ended."""
         listed = {str(each.get("task_id")): each for each in message.tasks if each.get("task_id")}
         changed = [
             task
@@ -171,10 +176,10 @@ class TaskRegistry:
         known = self._tasks.get(task_id)
         before = known or Task(task_id=task_id, started=at)
         after = replace(before, **facts)
-        if after.state not in UNDER_WAY:
+        if after.state not in UNENDED:
             ended = at if before.ended is None else before.ended
             # A stopped shell is `killed` in one message and `stopped` in the next.
-            state = before.state if _is_said(before) else after.state
+            state = before.state if _has_stated_end(before) else after.state
             after = replace(after, state=state, ended=ended)
         elif before.ended is not None:
             # A later run of the same task.
@@ -194,12 +199,12 @@ class TaskRegistry:
 _LISTED = ("task_type", "subagent_type", "description", "run_id", "parent_task_id")
 
 
-def _is_said(task: Task) -> bool:
-    """Whether the CLI has told how it ended."""
+def _has_stated_end(task: Task) -> bool:
+    """Whether the CLI has reported how the task ended."""
     return task.ended is not None and task.state not in (ENDED, LOST)
 
 
-def _facts_of(message: TaskStarted) -> dict[str, Any]:
+def _facts_of(message: TaskStarted) -> _Changes:
     return {
         "state": RUNNING,
         **_known(
@@ -214,7 +219,7 @@ def _facts_of(message: TaskStarted) -> dict[str, Any]:
     }
 
 
-def _progress_of(message: TaskProgress) -> dict[str, Any]:
+def _progress_of(message: TaskProgress) -> _Changes:
     return _known(
         tool_use_id=message.tool_use_id,
         subagent_type=message.subagent_type,
@@ -225,6 +230,6 @@ def _progress_of(message: TaskProgress) -> dict[str, Any]:
     )
 
 
-def _known(**facts: Any) -> dict[str, Any]:
-    """What a message really tells: the rest must not wipe out what an earlier one told."""
+def _known(**facts: Any) -> _Changes:
+    """Return the fields that a message really has: empty ones must not replace known values."""
     return {name: value for name, value in facts.items() if value not in (None, "")}

@@ -1,46 +1,53 @@
-"""The words of one turn as they are written.
+"""The text of one turn, streamed and complete.
 
-Pieces come from stream events; the complete message settles what was said, and fills in what was
-never streamed. A stream that broke off and began anew is not told twice.
+Partial messages give the text while it is written. A complete assistant message is authoritative
+and adds what was never streamed. A message that is streamed again is not given out twice.
 """
 
 from __future__ import annotations
 
+import msgspec
+from msgspec import Struct
+
+from steersman._struct import DECODE_ERRORS
 from steersman.journal.entries import Entry, Kind
-from steersman.journal.speech import PARAGRAPH
-from steersman.messages.content import TextBlock
+from steersman.messages.content import Block, TextBlock
+from steersman.messages.parsing import parse_message
 from steersman.messages.turns import Assistant, StreamEvent
 
-__all__ = ["TextStream"]
+__all__ = ["PARAGRAPH", "AssistantText", "TextStream"]
+
+PARAGRAPH = "\n\n"
+"""Separates the texts of two messages of one turn."""
 
 
 class TextStream:
-    """Turns a turn's entries into chunks of text; joined they are the turn's text."""
+    """Turns the entries of one turn into chunks of text; joined, they are the turn's text."""
 
     def __init__(self) -> None:
-        self._told = ""
-        """What was given out of the message being written now."""
-        self._seen = ""
-        """What the stream has brought of it; less than `_told` while a broken one begins anew."""
-        self._pieces: list[str] = []
-        """What was given out since `_told` was last put together: joining each is quadratic."""
+        self._given = ""
+        """What was given out of the current message, as of the last join."""
+        self._streamed = ""
+        """What was streamed of the current message; less than `_given` while a retry repeats it."""
+        self._parts: list[str] = []
+        """What was given out since the last join. Joining after each delta would be quadratic."""
         self._is_in_step = True
-        """Whether what was seen is what was told, so that the next piece is the next chunk."""
+        """Whether all of the stream was given out, so that the next delta is the next chunk."""
         self._complete = ""
-        """What its complete frames have confirmed."""
+        """The text of the complete assistant messages that have the current message's id."""
         self._message_id = ""
         self._is_abandoned = False
-        self._has_told = False
+        self._has_given = False
 
     def feed(self, entry: Entry) -> str:
-        """The next chunk, which is often empty."""
+        """Return the text that `entry` adds; often empty."""
         if entry.kind is Kind.SETTLED:
-            # It was said to another CLI, and read in what that one had written down.
+            # A lost CLI wrote this answer, and it was found in the transcript.
             return str(entry.details.get("text", ""))
         if entry.kind is Kind.RESTARTED:
-            # A message that was not complete is written anew.
+            # The new CLI writes an incomplete message again, from its beginning.
             self._gather()
-            self._is_abandoned = self._seen != self._complete
+            self._is_abandoned = self._streamed != self._complete
         if entry.kind not in (Kind.PARTIAL, Kind.MESSAGE):
             return ""
         message = entry.message
@@ -60,29 +67,29 @@ class TextStream:
                 "type": "content_block_delta",
                 "delta": {"type": "text_delta", "text": str(text)},
             }:
-                return self._on_piece(text)
+                return self._on_delta(text)
             case {"type": "message_stop"}:
                 self._is_abandoned = "abandoned_blocks" in message.raw
             case _:
                 pass
         return ""
 
-    def _on_piece(self, text: str) -> str:
+    def _on_delta(self, text: str) -> str:
         if not self._is_in_step:
-            self._seen += text
-            return self._tell(self._seen)
+            self._streamed += text
+            return self._rest_of(self._streamed)
         if not text:
             return ""
-        is_new_message = not self._told and not self._pieces and self._has_told
-        self._pieces.append(text)
-        self._has_told = True
+        is_new_message = not self._given and not self._parts and self._has_given
+        self._parts.append(text)
+        self._has_given = True
         return PARAGRAPH + text if is_new_message else text
 
     def _gather(self) -> None:
-        """Put together what was told in pieces."""
-        if self._pieces:
-            self._told = self._seen = self._told + "".join(self._pieces)
-            self._pieces.clear()
+        """Join the deltas that were given out."""
+        if self._parts:
+            self._given = self._streamed = self._given + "".join(self._parts)
+            self._parts.clear()
 
     def _on_message(self, message: Assistant) -> str:
         if message.parent_tool_use_id is not None or message.is_api_error_message:
@@ -92,29 +99,110 @@ class TextStream:
             self._begin(message.message.id)
         self._gather()
         self._complete += text
-        return self._tell(self._complete)
+        return self._rest_of(self._complete)
 
     def _begin(self, message_id: str) -> None:
         self._gather()
-        self._seen = self._complete = ""
+        self._streamed = self._complete = ""
         self._message_id = message_id
         if not self._is_abandoned:
-            self._told = ""
-        self._is_in_step = not self._told
+            self._given = ""
+        self._is_in_step = not self._given
         self._is_abandoned = False
 
-    def _tell(self, text: str) -> str:
-        """What of `text`, the message up to now, was not given out yet."""
-        if self._told.startswith(text):
-            self._is_in_step = self._seen == self._told
+    def _rest_of(self, text: str) -> str:
+        """Return what of `text`, the current message so far, was not given out yet."""
+        if self._given.startswith(text):
+            self._is_in_step = self._streamed == self._given
             return ""
-        if text.startswith(self._told):
-            chunk = text[len(self._told) :]
-            is_new_message = not self._told and self._has_told
+        if text.startswith(self._given):
+            chunk = text[len(self._given) :]
+            is_new_message = not self._given and self._has_given
         else:
-            # The stream began anew and says something else: what was told cannot be taken back.
+            # The retry wrote another text, and what was given out cannot be withdrawn.
             chunk, is_new_message = text, True
-        self._told = text
-        self._is_in_step = self._seen == text
-        self._has_told = True
+        self._given = text
+        self._is_in_step = self._streamed == text
+        self._has_given = True
         return PARAGRAPH + chunk if is_new_message else chunk
+
+
+class AssistantText:  # noqa: PLW1641 - no more hashable than the blocks
+    """The main agent's complete messages of one turn, kept as the lines that they came on.
+
+    Decoded only when they are read: most results are never asked for their text.
+    """
+
+    __slots__ = ("_blocks", "_lines")
+
+    def __init__(self, lines: tuple[bytes, ...] = ()) -> None:
+        self._lines = lines
+        self._blocks: tuple[Block, ...] | None = None
+
+    @property
+    def text(self) -> str:
+        """The text of all messages, with an empty line between two messages."""
+        return PARAGRAPH.join(self._by_message())
+
+    @property
+    def answer(self) -> str:
+        """The text of the last message that has one."""
+        return next(reversed(self._by_message()), "")
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """All content blocks, in order; decoded at the first reading."""
+        if self._blocks is None:
+            messages = map(parse_message, self._lines)
+            spoken = (each for each in messages if isinstance(each, Assistant))
+            self._blocks = tuple(block for each in spoken for block in each.content)
+        return self._blocks
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AssistantText) and self.blocks == other.blocks
+
+    def __repr__(self) -> str:
+        return f"AssistantText({len(self._lines)} lines)"
+
+    def _by_message(self) -> list[str]:
+        """Return the text of each message. The CLI sends its blocks on several lines, same id."""
+        joined: dict[str, list[str]] = {}
+        for line in self._lines:
+            message_id, texts = _prose_on(line)
+            if texts:
+                joined.setdefault(message_id, []).extend(texts)
+        return [text for text in map("".join, joined.values()) if text]
+
+
+# gc=False: there is one of each per message, and none can be part of a reference cycle.
+class _Block(Struct, gc=False):
+    type: str = ""
+    text: str = ""
+
+
+class _Body(Struct, gc=False):
+    id: str = ""
+    content: list[_Block] = []
+
+
+class _Line(Struct, gc=False):
+    message: _Body = msgspec.field(default_factory=_Body)
+
+
+_decode = msgspec.json.Decoder(_Line).decode
+
+
+def _prose_on(line: bytes) -> tuple[str, list[str]]:
+    """Return the message id and the texts on `line`; nothing else is decoded."""
+    try:
+        body = _decode(line).message
+    except DECODE_ERRORS:
+        return _prose_in(parse_message(line))
+    return body.id, [block.text for block in body.content if block.type == "text"]
+
+
+def _prose_in(message: object) -> tuple[str, list[str]]:
+    if not isinstance(message, Assistant):
+        return "", []
+    blocks = message.content
+    return message.message.id, [block.text for block in blocks if isinstance(block, TextBlock)]

@@ -1,4 +1,4 @@
-"""What was seen, for those who look later."""
+"""Files about what happened before an error."""
 
 from steersman.observe.recorder import FlightRecord, record
 

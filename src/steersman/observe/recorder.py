@@ -1,7 +1,7 @@
-"""The flight recorder: when something goes wrong, one file that says what went before.
+"""The flight recorder: one file for each error, with what happened before it.
 
-Plain values in, a file out. Who calls it has taken known secrets out; what still looks like one is
-taken out here, and the file says how often.
+Plain values in, a file out. The caller has removed known secrets. Text that still looks like a
+secret is redacted here, and the file contains how often.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from steersman import _json
+from steersman._json import Json, JsonDict, JsonObject
 from steersman.errors import SteersmanError
 from steersman.journal import Entry, Kind
 from steersman.journal.redaction import MARK
-from steersman.journal.standing import StateChange
+from steersman.journal.state import StateChange
 
 __all__ = ["FlightRecord", "record"]
 
 LAST_FRAMES = 200
-"""How many lines of either direction are kept."""
-LAST_PIECES = 50
-"""How many pieces of messages are kept, when they came and how long they were."""
+"""How many lines of each direction are kept."""
+LAST_PARTIALS = 50
+"""How many partial messages are kept, with their times and sizes only."""
 LONGEST_FRAME = 4000
-"""Of a longer line only its head is kept, and its size told."""
+"""The maximum length of a line. Of a longer one only the beginning and the size are kept."""
 LONGEST_STDERR = 16_000
 KEPT_FILES = 20
-"""A CLI that crashes again and again must not fill the disk: older files go."""
+"""How many files are kept, so that a CLI that crashes repeatedly does not fill the disk."""
 PREFIX = "flight-"
 
 SECRETS = re.compile(
@@ -51,35 +51,35 @@ SECRETS = re.compile(
     """,
     re.VERBOSE,
 )
-"""Keys and tokens of the usual makers, wherever they stand."""
+"""Matches keys and tokens in the formats of well-known services."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlightRecord:
-    """All that one wants to know after a failure. Holds no value of an option, only names."""
+    """The contents of a flight record. Has the names of options, never their values."""
 
     error: BaseException | None = None
-    """Why it is written; `None` if somebody just wanted to look."""
+    """The error that is the reason for the record; `None` if there is none."""
     session_id: str | None = None
     entries: Sequence[Entry] = ()
-    """The end of the journal; the last lines of both directions are taken from it."""
+    """The end of the journal, from which the last lines of both directions are taken."""
     states: Iterable[StateChange] = ()
     stderr_tail: str = ""
     options: Iterable[str] = ()
     """The names of the options that were set."""
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Of steersman and the CLI; Python and the platform are added."""
-    notes: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Whatever else is known, as plain values."""
+    """The versions of steersman and the CLI; those of Python and the platform are added."""
+    notes: JsonObject = field(default_factory=JsonDict)
+    """Additional plain values."""
 
 
 def record(
     directory: str | os.PathLike[str], flight: FlightRecord, *, now: float | None = None
 ) -> Path | None:
-    """Write `flight` to a new file in `directory`, which is made if need be.
+    """Write `flight` to a new file in `directory`, which is created if necessary.
 
-    Only its owner can read it. Gives its path, or `None` where it could not be written: a recorder
-    must not be a second failure. Keeps the newest files and removes older ones of its own.
+    Only the owner can read the file. Returns its path, or `None` if it could not be written: the
+    recorder never raises. Removes older flight records if there are more than 20.
     """
     at = time.time() if now is None else now
     try:
@@ -92,12 +92,12 @@ def record(
         with os.fdopen(number, "wb") as file:
             file.write(data + b"\n")
         _tidy(folder)
-    except Exception:  # noqa: BLE001 - whatever is wrong with the values or the disk, it is the lesser evil
+    except Exception:  # noqa: BLE001 - an error of the values or the disk must not hide the recorded error
         return None
     return path
 
 
-def _bundle(flight: FlightRecord, at: float) -> dict[str, Any]:
+def _bundle(flight: FlightRecord, at: float) -> JsonDict:
     return {
         "flight_record": 1,
         "at": at,
@@ -114,8 +114,8 @@ def _bundle(flight: FlightRecord, at: float) -> dict[str, Any]:
         ],
         "stderr_tail": flight.stderr_tail[-LONGEST_STDERR:],
         "received": _frames(each for each in flight.entries if each.kind in RECEIVED),
-        "pieces": [_piece(each) for each in flight.entries if each.kind is Kind.PARTIAL][
-            -LAST_PIECES:
+        "pieces": [_partial(each) for each in flight.entries if each.kind is Kind.PARTIAL][
+            -LAST_PARTIALS:
         ],
         "sent": _frames(each for each in flight.entries if each.kind is Kind.SENT),
         "events": [_event(each) for each in flight.entries if not each.line][-LAST_FRAMES:],
@@ -124,50 +124,50 @@ def _bundle(flight: FlightRecord, at: float) -> dict[str, Any]:
 
 
 RECEIVED = frozenset({Kind.MESSAGE, Kind.BOOKKEEPING, Kind.CONTROL, Kind.NOISE, Kind.OVERSIZE})
-"""Entries that are whole lines of the CLI's."""
+"""The kinds of entries that are complete lines of the CLI."""
 
 
-def _error(error: BaseException | None) -> dict[str, Any] | None:
+def _error(error: BaseException | None) -> JsonDict | None:
     if error is None:
         return None
-    told: dict[str, Any] = {"type": type(error).__name__, "text": str(error)}
+    fields: JsonDict = {"type": type(error).__name__, "text": str(error)}
     if isinstance(error, SteersmanError):
-        told["code"] = error.code
+        fields["code"] = error.code
     if error.__cause__ is not None:
-        told["cause"] = _error(error.__cause__)
-    return told
+        fields["cause"] = _error(error.__cause__)
+    return fields
 
 
-def _frames(entries: Iterable[Entry]) -> list[dict[str, Any]]:
+def _frames(entries: Iterable[Entry]) -> list[JsonDict]:
     return [_frame(entry) for entry in list(entries)[-LAST_FRAMES:]]
 
 
-def _frame(entry: Entry) -> dict[str, Any]:
-    told: dict[str, Any] = {"seq": entry.seq, "at": entry.at, "kind": entry.kind.value}
+def _frame(entry: Entry) -> JsonDict:
+    fields: JsonDict = {"seq": entry.seq, "at": entry.at, "kind": entry.kind.value}
     if len(entry.line) <= LONGEST_FRAME:
         with suppress(ValueError):
-            return {**told, "frame": _json.loads(entry.line)}
+            return {**fields, "frame": _json.loads(entry.line)}
     head = entry.line[:LONGEST_FRAME].decode("utf-8", "replace")
-    return {**told, "size": len(entry.line), "head": head}
+    return {**fields, "size": len(entry.line), "head": head}
 
 
-def _piece(entry: Entry) -> dict[str, Any]:
-    """Not its words: a key that is cut in two by the way it was streamed looks like nothing."""
+def _partial(entry: Entry) -> JsonDict:
+    """Return time and size only: a key that is split over two deltas cannot be recognised."""
     return {"seq": entry.seq, "at": entry.at, "size": len(entry.line)}
 
 
-def _event(entry: Entry) -> dict[str, Any]:
-    told: dict[str, Any] = {"seq": entry.seq, "at": entry.at, "kind": entry.kind.value}
+def _event(entry: Entry) -> JsonDict:
+    fields: JsonDict = {"seq": entry.seq, "at": entry.at, "kind": entry.kind.value}
     if entry.turns:
-        told["turns"] = entry.turns
-    return {**told, **dict(entry.details)}
+        fields["turns"] = entry.turns
+    return {**fields, **dict(entry.details)}
 
 
 # Secrets
 
 
-def _without_secrets(value: Any) -> tuple[Any, int]:
-    """`value` with everything taken out that looks like a key, and how many there were."""
+def _without_secrets(value: Json) -> tuple[Json, int]:
+    """Return `value` without text that looks like a key, and the number of replacements."""
     if isinstance(value, str):
         return SECRETS.subn(MARK, value)
     if _json.is_object(value):
@@ -179,7 +179,7 @@ def _without_secrets(value: Any) -> tuple[Any, int]:
     return value, 0
 
 
-def _count(cleaned: Iterable[tuple[Any, int]]) -> int:
+def _count(cleaned: Iterable[tuple[Json, int]]) -> int:
     return sum(found for _, found in cleaned)
 
 
@@ -187,7 +187,7 @@ def _count(cleaned: Iterable[tuple[Any, int]]) -> int:
 
 
 def _stamp(at: float) -> str:
-    """A name by which files sort in the order they were written in."""
+    """Return the time as text that sorts in the order of the times."""
     return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(at))
 
 

@@ -1,4 +1,4 @@
-"""What a caller may ask for, before a session starts."""
+"""`Options`: what a caller may set before a session starts, checked and stored. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from steersman._lazy import by_name
 
 if TYPE_CHECKING:
     from steersman.options.agents import AgentDefinition, AgentEffort
-    from steersman.options.contradictions import ShadowedCallbackWarning
+    from steersman.options.conflicts import ShadowedCallbackWarning
     from steersman.options.fields import (
         Effort,
         Options,
@@ -23,7 +23,7 @@ else:
         __name__,
         {
             "agents": ("AgentDefinition", "AgentEffort"),
-            "contradictions": ("ShadowedCallbackWarning",),
+            "conflicts": ("ShadowedCallbackWarning",),
             "fields": ("Effort", "Options", "PermissionMode", "SettingSource", "options_from"),
             "limits": ("Caps", "Limits", "Revival", "StartupLimits", "Watchdog"),
             "plugins": ("Plugin",),

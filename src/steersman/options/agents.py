@@ -1,6 +1,6 @@
-"""Agents that a session may hand work to, described in Python.
+"""`AgentDefinition`: a subagent that a session may start, described in Python.
 
-A definition is checked when it is made; `written` is how the CLI reads it.
+A definition is checked when it is made. `written()` returns the form that the CLI reads.
 """
 
 from __future__ import annotations
@@ -8,57 +8,60 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
-from steersman._json import is_mapping
+from steersman._json import JsonDict, JsonObject, is_mapping
 from steersman.errors import UsageError
 from steersman.options import checks
 
-if TYPE_CHECKING:
-    from steersman.ports import JsonObject
-
 __all__ = ["AgentDefinition", "AgentEffort", "agent_of"]
 
-AgentEffort = Literal["low", "medium", "high", "xhigh", "max"] | int
+AgentEffort = checks.Effort | int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentDefinition:
-    """What an agent is for, what it is told and what it may use.
+    """What a subagent is for, its system prompt, and what it may use.
 
-    What is left `None` comes from the session that starts it.
+    A field that is `None` is not sent: the CLI then uses the value of the session.
     """
 
     description: str
-    """When to use it; the model reads this to decide."""
+    """When to use this agent; the model reads it to decide."""
     prompt: str = field(repr=False)
-    """Its system prompt."""
+    """The agent's system prompt."""
     tools: tuple[str, ...] | None = None
-    """The tools that it has; `None` is those of the session."""
+    """The tools that the agent has; `None` is the tools of the session."""
     disallowed_tools: tuple[str, ...] | None = None
+    """Tools that the agent does not have, although the session has them."""
     model: str | None = None
-    """An alias, a full name, or `inherit`."""
+    """The model's alias or full name, or `inherit` for the model of the session."""
     skills: tuple[str, ...] | None = None
-    """Skills that it has read before it begins."""
+    """Skills that are loaded before the agent starts."""
     mcp_servers: tuple[str | JsonObject, ...] | None = field(default=None, repr=False)
-    """Names of servers of the session, or `{name: configuration}`."""
+    """MCP servers for the agent: keys of the session's servers, or `{name: configuration}`."""
     max_turns: int | None = None
+    """Stop the agent after this many round trips to the model."""
     background: bool | None = None
-    """Whether the session goes on while it works."""
+    """Whether the session continues while the agent works."""
     effort: AgentEffort | None = None
+    """How much effort the model makes: a level, or a whole number."""
     permission_mode: str | None = None
+    """The permission mode in which the agent runs."""
     memory: Literal["user", "project", "local"] | None = None
-    """Where it keeps what it learns."""
+    """The scope of the memory in which the agent keeps what it learns."""
     initial_prompt: str | None = None
-    """Sent first when it is the session's own agent; see the option `agent`."""
+    """The first prompt, if this agent runs as the main one; see the option `agent`."""
     auto_compact_window: int | None = None
-    """Tokens at which its own conversation is compacted."""
+    """The number of tokens at which the agent's conversation is compacted."""
     omit_claude_md: bool | None = None
+    """Whether the agent runs without the instructions of `CLAUDE.md` files."""
     critical_system_reminder: str | None = None
-    """Experimental in the CLI: repeated to it again and again."""
+    """A reminder that the CLI repeats to the agent. Experimental in the CLI."""
     observer: str | None = None
-    """The agent that watches this one."""
+    """The name of the agent that observes this one."""
     observer_message: str | None = None
+    """Sent to the CLI as `observerMessage`."""
 
     def __post_init__(self) -> None:
         for name in ("tools", "disallowed_tools", "skills", "mcp_servers"):
@@ -67,10 +70,10 @@ class AgentDefinition:
         for name, check in _CHECKS.items():
             check(name, getattr(self, name))
 
-    def written(self, place: str = "agent") -> dict[str, Any]:
-        """The definition as the CLI reads it, without what was left open.
+    def written(self, place: str = "agent") -> JsonDict:
+        """Return the definition in the CLI's form, without the fields that are `None`.
 
-        Raises `UsageError`, with the field's name behind `place`, for what JSON cannot carry.
+        Raises `UsageError`, with the field's name after `place`, for a value that is not JSON.
         """
         given = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
         return {
@@ -80,25 +83,25 @@ class AgentDefinition:
         }
 
 
-def agent_of(place: str, given: AgentDefinition | Mapping[str, Any]) -> AgentDefinition:
-    """The definition in `given`, whose fields may be spelled as here or as the CLI does.
+def agent_of(place: str, given: object) -> AgentDefinition:
+    """Return the definition that `given` is or describes.
 
-    Raises `UsageError` with the field's name behind `place`.
+    The keys of a mapping may be the names of the fields, or the CLI's names for them. Raises
+    `UsageError` with the field's name after `place`.
     """
     if isinstance(given, AgentDefinition):
         return given
-    checks.mapping(place, given)
-    fields: dict[str, Any] = {}
-    for key in given:
-        name = _NAMES.get(key) if isinstance(key, str) else None  # pyright: ignore[reportUnnecessaryIsInstance]
+    fields: JsonDict = {}
+    for key, value in checks.as_mapping(place, given).items():
+        name = _NAMES.get(key)
         if name is None:
             raise UsageError(
                 f"{place} key", key, ", ".join(_FIELDS), hint=checks.did_you_mean(key, list(_NAMES))
             )
-        fields[name] = given[key]
+        fields[name] = value
     for name in ("description", "prompt"):
         if name not in fields:
-            raise UsageError(place, f"no {name}", "a description and a prompt, both of them")
+            raise UsageError(place, f"no {name}", "a mapping with a description and a prompt")
     try:
         return AgentDefinition(**fields)
     except UsageError as error:
@@ -108,7 +111,7 @@ def agent_of(place: str, given: AgentDefinition | Mapping[str, Any]) -> AgentDef
 
 
 def wire_name(name: str) -> str:
-    """The CLI's word for a field."""
+    """Return the CLI's name of a field."""
     if name == "critical_system_reminder":
         return "criticalSystemReminder_EXPERIMENTAL"
     first, *rest = name.split("_")
@@ -116,7 +119,7 @@ def wire_name(name: str) -> str:
 
 
 _SERVER_OR_NAME = checks.must_be(
-    "a server's name, or a mapping of one name to its configuration",
+    "a server's name, or {name: configuration}",
     lambda given: (
         given != "" and (isinstance(given, str) or (is_mapping(given) and len(given) > 0))
     ),
@@ -124,7 +127,7 @@ _SERVER_OR_NAME = checks.must_be(
 )
 
 _CHECKS: Mapping[str, checks.Check] = {
-    "description": checks.filled,
+    "description": checks.non_empty,
     "prompt": checks.text,
     "tools": checks.each(checks.rule),
     "disallowed_tools": checks.each(checks.rule),

@@ -1,7 +1,7 @@
 """The fields of `Options`.
 
-To add an option: a field here with a line that says what it does, its check in `values.py`, and a
-row in `_wire/rows/` that says how it reaches the CLI.
+To add an option, add a field here, with a docstring that is also its line in docs/options.md, and a
+row to `table.py`, which holds its check and how it reaches the CLI.
 """
 
 from __future__ import annotations
@@ -9,13 +9,16 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from steersman._json import JsonObject
 from steersman.errors import UsageError
-from steersman.options.checks import did_you_mean
-from steersman.options.contradictions import refuse_contradictions
+from steersman.options import checks
+from steersman.options.checks import Effort, PermissionMode, SettingSource
+from steersman.options.conflicts import check_conflicts
+from steersman.options.forms import empty_hooks
 from steersman.options.limits import Limits, Revival, StartupLimits, Watchdog
-from steersman.options.values import AS_STORED, CHECKS, no_hooks
+from steersman.options.table import TABLE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,263 +33,369 @@ if TYPE_CHECKING:
         Asks,
         DialogHandler,
         ElicitationHandler,
-        JsonObject,
         QuestionHandler,
+        Sink,
         ToolServer,
     )
 
-__all__ = ["Effort", "Options", "PermissionMode", "SettingSource", "options_from"]
+__all__ = ["Effort", "OptionValue", "Options", "PermissionMode", "SettingSource", "options_from"]
 
-PermissionMode = Literal["default", "acceptEdits", "auto", "bypassPermissions", "dontAsk", "plan"]
-SettingSource = Literal["user", "project", "local"]
-Effort = Literal["low", "medium", "high", "xhigh", "max"]
+OptionValue: TypeAlias = Any
+"""The value of any option, passed by keyword; `Options` checks it at run time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Frozen; `dataclasses.replace` makes another. Values are checked before anything runs."""
+    """The options of a session. Frozen: `dataclasses.replace` makes another one.
+
+    Every value is checked when it is passed, before anything is started.
+    """
 
     # The model
     model: str | None = None
     """The main model, by alias or full name; `None` is the CLI's default."""
     fallback_model: str | tuple[str, ...] | None = None
-    """Models to try, in order, when the main one is overloaded or gone."""
-    system_prompt: str | tuple[str, ...] | Mapping[str, Any] | None = None
-    """`None` is the CLI's own prompt, `""` is none; or the official SDKs' forms.
+    """Models to use, in this order, if the main one is overloaded or not available."""
+    system_prompt: str | tuple[str, ...] | JsonObject | None = None
+    """The system prompt. `None` is the CLI's own prompt; `""` is no prompt at all.
 
-    These are `{"type": "preset", "preset": "claude_code"}` with `append`,
-    `exclude_dynamic_sections` and `snapshot`, `{"type": "custom", "prompt": ...}` with
-    `snapshot`, `{"type": "file", "path": ...}`, and a list of texts.
+    A string, a list of strings, or one of the official SDKs' forms: `{"type": "preset", "preset":
+    "claude_code"}` with `append`, `exclude_dynamic_sections` and `snapshot`; `{"type": "custom",
+    "prompt": ...}` with `snapshot`; `{"type": "file", "path": ...}`.
     """
     append_system_prompt: str | None = None
-    """Added behind the CLI's own prompt."""
+    """Text that is added at the end of the CLI's own system prompt."""
     exclude_dynamic_sections: bool = False
-    """Put directory, date and git status into the first message instead of the system prompt.
+    """Move directory, date and git status from the system prompt to the first message.
 
-    The prompt is then the same for everyone, and cached for everyone.
+    The system prompt is then the same in every session, so that the API can cache it.
     """
-    thinking: Mapping[str, Any] | None = None
-    """`{"type": "adaptive"}`, `{"type": "enabled", "budget_tokens": N}` or `{"type": "disabled"}`.
+    thinking: JsonObject | None = None
+    """Whether and how much the model thinks before it answers.
 
-    The first two may have a `display`: `summarized`, `omitted` or `highlights`.
+    `{"type": "adaptive"}`, `{"type": "enabled", "budget_tokens": N}` or `{"type": "disabled"}`. The
+    first two may have a `display`: `summarized`, `omitted` or `highlights`.
     """
     max_thinking_tokens: int | None = None
-    """The older spelling of `thinking`: a budget, or 0 for none."""
+    """The older form of `thinking`: a budget in tokens; 0 disables thinking."""
     effort: Effort | None = None
-    """How hard the model tries."""
+    """How much effort the model makes: `low`, `medium`, `high`, `xhigh` or `max`."""
     betas: tuple[str, ...] = ()
-    """Names of API betas, for those who pay by key."""
+    """Names of beta features of the API; they work with an API key only."""
     max_turns: int | None = None
-    """End a turn after so many round trips to the model."""
+    """End a turn after this many round trips to the model."""
     max_budget_usd: float | None = None
-    """End a turn when it has cost this much."""
+    """End a turn when it has cost this many US dollars."""
     task_budget: Mapping[str, int] | None = None
-    """`{"total": N}`: the tokens that the model is told to make do with."""
-    output_format: Mapping[str, Any] | None = None
-    """`{"type": "json_schema", "schema": {...}}`; `run(output=...)` sets it for you."""
+    """`{"total": N}`: a budget in tokens that the model knows and plans with."""
+    output_format: JsonObject | None = None
+    """`{"type": "json_schema", "schema": {...}}`: the form of the structured output.
 
-    # Tools and who decides about them
-    tools: tuple[str, ...] | Mapping[str, Any] | None = None
-    """The built-in tools that exist at all; `None` is all of them, `()` is none.
+    `run(output=...)` sets it from a Python type.
+    """
 
-    `{"type": "preset", "preset": "claude_code"}` is the CLI's usual set.
+    # Tools and permissions
+    tools: tuple[str, ...] | JsonObject | None = None
+    """The built-in tools that exist in this session; `None` is all of them, `()` is none.
+
+    `{"type": "preset", "preset": "claude_code"}` is the CLI's default set.
     """
     allowed_tools: tuple[str, ...] = ()
-    """Rules for what runs without asking; to take tools away, see `tools` and the next."""
-    disallowed_tools: tuple[str, ...] = ()
-    """Rules for what never runs; a bare name takes the tool away."""
-    tool_aliases: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Which tool runs when the model calls one by this name: `{"Bash": "mcp__box__run"}`."""
-    tool_config: Mapping[str, Any] | None = None
-    """`{"askUserQuestion": {"previewFormat": "markdown"}}`, or `"html"`."""
-    functions: tuple[Any, ...] = ()
-    """Python functions as tools, approved by being given: `mcp__functions__<name>`."""
-    mcp_servers: Mapping[str, ToolServer | McpServer | JsonObject] | str | Path = field(
-        default_factory=dict[str, Any], repr=False
-    )
-    """Tool servers by name: here, elsewhere, or in a configuration file given by its path."""
-    require: bool | tuple[str, ...] = ()
-    """Names of tool servers without which there is no session; `True` is all of them.
+    """Rules for tool calls that run without a permission request: `Read`, `Bash(git log:*)`.
 
-    One that is not connected at the start raises `McpNotReady`.
+    Other tools still exist. To remove tools, use `tools` or `disallowed_tools`.
+    """
+    disallowed_tools: tuple[str, ...] = ()
+    """Rules for tool calls that never run; a name without brackets removes the tool."""
+    tool_aliases: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Tools that run in place of others: `{"Bash": "mcp__box__run"}`."""
+    tool_config: JsonObject | None = None
+    """Settings of built-in tools.
+
+    `{"askUserQuestion": {...}}`, with `previewFormat` (`markdown` or `html`), `extendedQuestions`
+    and `optionalDescriptions` (`True` or `False`).
+    """
+    functions: tuple[Callable[..., object], ...] = ()
+    """Python functions that the model can call as tools, named `mcp__functions__<name>`.
+
+    They run without a permission request.
+    """
+    mcp_servers: Mapping[str, ToolServer | McpServer | JsonObject] | str | Path = field(
+        default_factory=dict[str, JsonObject], repr=False
+    )
+    """MCP servers by key; the tools of a server are named `mcp__<key>__<tool>`.
+
+    Each is a `Toolbox` or another server in this process, or the configuration of a server that the
+    CLI connects to. Or the path of a configuration file.
+    """
+    require: bool | tuple[str, ...] = ()
+    """Keys of MCP servers that must be connected at the start; `True` is all of them.
+
+    If one is not connected in time, the start raises `McpNotReady`.
     """
     strict_mcp_config: bool = True
-    """Only the servers named here, none from configuration files."""
+    """Use only the servers in `mcp_servers`, and none from the CLI's configuration files."""
     permission_mode: PermissionMode | None = None
-    """How much is asked at the start; `session.set_permission_mode` changes it."""
-    allow_dangerously_skip_permissions: bool = False
-    """Let the session be switched to `bypassPermissions` later."""
-    permission_prompt_tool_name: str | None = None
-    """The MCP tool that decides in place of `can_use_tool`."""
-    permission_prompts: Literal["host", "none"] | None = None
-    """`none`: whatever would be asked is denied at once."""
-    deps: Any = None
-    """Whatever your tools need of your program; they find it as `ToolContext.deps`."""
-    policy: Policy | None = None
-    """Ordered rules that decide about tool calls before anyone is asked."""
-    can_use_tool: Approver | None = None
-    """Decides what no rule decides; without one, and without an inbox, that is denied."""
-    ask_every_call: bool = False
-    """Ask `can_use_tool` about every call that no rule allows, also where the CLI would not ask."""
-    on_question: QuestionHandler | None = None
-    """Answers what the model asks the person; without anyone who can, it has no tool to ask."""
-    inbox: Asks | None = None
-    """Where questions wait that no callback answers: an `Inbox`, perhaps of many sessions."""
-    plan_mode_instructions: str | None = None
-    """What to do in plan mode, in place of the CLI's own instructions."""
-    hooks: Hooks = field(default_factory=no_hooks)
-    """Callbacks at the CLI's events: a `Hooks`, or a mapping as in the official SDKs."""
-    on_elicitation: ElicitationHandler | None = None
-    """Answers questions of tool servers to the person; without one they are declined."""
-    on_user_dialog: DialogHandler | None = None
-    """Shows dialogs of the kinds in `supported_dialog_kinds`."""
-    supported_dialog_kinds: tuple[str, ...] = ()
-    """Dialogs that `on_user_dialog` can show; the CLI sends no others."""
-    agents: Mapping[str, AgentDefinition | Mapping[str, Any]] = field(
-        default_factory=dict[str, Any]
-    )
-    """Agents by name that the session may hand work to."""
-    agent: str | None = None
-    """The agent that leads the conversation itself."""
-    skills: tuple[str, ...] | Literal["all"] | None = None
-    """Skills that the model may use, approved by being named; `None` leaves it to the CLI.
+    """The permission mode at the start: which tool calls need a permission.
 
-    Those of the user and the project are found only with their `setting_sources`.
+    `session.set_permission_mode` changes it later.
+    """
+    allow_dangerously_skip_permissions: bool = False
+    """Allow a change to the mode `bypassPermissions` while the session runs."""
+    permission_prompt_tool_name: str | None = None
+    """The MCP tool that decides about tool calls, in place of `can_use_tool`."""
+    permission_prompts: Literal["host", "none"] | None = None
+    """`none`: the CLI denies every tool call for which it would request a permission."""
+    deps: Any = None
+    """Any object that your tools need; they find it as `ToolContext.deps`."""
+    policy: Policy | None = None
+    """Ordered rules that decide about tool calls, before `can_use_tool` or an inbox is asked."""
+    can_use_tool: Approver | None = None
+    """A callback that decides about tool calls that no rule decides.
+
+    Without a callback and without `inbox`, such calls are denied.
+    """
+    ask_every_call: bool = False
+    """Call `can_use_tool`, or ask the inbox, for every tool call that no rule allows.
+
+    Without it, only those calls are asked about for which the CLI requests a permission.
+    """
+    on_question: QuestionHandler | None = None
+    """A callback that answers the model's questions to the user (the tool `AskUserQuestion`).
+
+    Without anything that can answer (`on_question`, `inbox`, `can_use_tool`) the tool is removed.
+    """
+    inbox: Asks | None = None
+    """An `Inbox`: it keeps what no callback answers until the user answers.
+
+    These are permission requests, `AskUserQuestion`, elicitations and dialogs. Several sessions can
+    share one inbox.
+    """
+    plan_mode_instructions: str | None = None
+    """Instructions for plan mode, in place of the CLI's own."""
+    hooks: Hooks = field(default_factory=empty_hooks)
+    """Callbacks for hook events: a `Hooks`, or a mapping in the official SDKs' form."""
+    on_elicitation: ElicitationHandler | None = None
+    """A callback that answers elicitations: requests of MCP servers for input of the user.
+
+    Without a callback and without `inbox`, elicitations are declined.
+    """
+    on_user_dialog: DialogHandler | None = None
+    """A callback that shows the CLI's dialogs of the kinds in `supported_dialog_kinds`."""
+    supported_dialog_kinds: tuple[str, ...] = ()
+    """The kinds of dialogs that `on_user_dialog` can show; the CLI sends no others."""
+    agents: Mapping[str, AgentDefinition | JsonObject] = field(
+        default_factory=dict[str, JsonObject]
+    )
+    """Subagents by name that the session may start; each is an `AgentDefinition` or a mapping."""
+    agent: str | None = None
+    """The name of the agent that runs as the main one."""
+    skills: tuple[str, ...] | Literal["all"] | None = None
+    """Skills that the model may use, and that run without a permission request.
+
+    A list of names, or `"all"`. `None` leaves the choice to the CLI. Skills of the user and of the
+    project are found only if `setting_sources` names these sources.
     """
     plugins: tuple[PluginLike, ...] = ()
-    """Plugin directories: paths, `Plugin` values, or the official SDKs' mappings."""
+    """Directories of plugins: paths, `Plugin` values, or mappings in the official SDKs' form."""
     plugin_delivery: Literal["argv", "initialize"] = "argv"
-    """`initialize` keeps the list of plugins off the command line."""
-    sandbox: Mapping[str, Any] | None = None
-    """The CLI's sandbox for commands; where it cannot be had, the start fails by default."""
+    """How the list of plugins is passed: `argv`, or `initialize`.
 
-    # Where it runs
+    `initialize` keeps it off the command line.
+    """
+    sandbox: JsonObject | None = None
+    """Settings of the sandbox in which the CLI runs commands.
+
+    If an enabled sandbox is not available, the start fails; `{"failIfUnavailable": False}` changes
+    that.
+    """
+
+    # Where the CLI runs
     cwd: str | Path | None = None
-    """The working directory; `None` is that of this process."""
+    """The working directory of the CLI; `None` is the directory of this process."""
     add_dirs: tuple[str | Path, ...] = ()
-    """More directories that the tools may touch."""
+    """More directories, beside `cwd`, in which the CLI's tools may work."""
     project_config_root: str | Path | None = None
-    """Where project settings, skills and servers are read, if not in `cwd`, such as a worktree."""
-    cli_path: str | Path | None = None
-    """The CLI to run; `None` looks in the usual places."""
-    user: str | None = None
-    """The OS user to run it as."""
-    env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    """Variables for the CLI, on top of what it inherits."""
-    inherit_env: bool | tuple[str, ...] | None = None
-    """`None` is a short list of harmless names and logins; names or patterns add to it.
+    """The directory with the project's settings, skills and servers, if it is not `cwd`.
 
-    `True` is everything, `False` nothing.
+    For example the main checkout, if the CLI works in a git worktree.
+    """
+    cli_path: str | Path | None = None
+    """The program of the CLI; `None` looks in the usual places."""
+    user: str | None = None
+    """The operating system user that runs the CLI."""
+    env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """Environment variables for the CLI, added to those that it inherits."""
+    inherit_env: bool | tuple[str, ...] | None = None
+    """Which variables the CLI inherits from this process.
+
+    `None` is a fixed list of harmless names and logins; a list of names or patterns adds to it.
+    `True` is every variable, `False` none.
     """
     client_app: str | None = None
-    """What your program is called in the CLI's requests to the API, such as `my-app/1.0`."""
+    """The name of your program in the CLI's requests to the API, such as `my-app/1.0`."""
     setting_sources: tuple[SettingSource, ...] = ()
-    """Which settings files, memories and skills are read: of the user, project, local."""
-    settings: str | Path | Mapping[str, Any] | None = field(default=None, repr=False)
-    """Settings for this session, above all files but managed ones."""
-    managed_settings: Mapping[str, Any] | None = field(default=None, repr=False)
-    """Settings as an administrator gives them: they only restrict, and nothing overrides them."""
+    """Which settings files, memories and skills the CLI reads: `user`, `project`, `local`.
+
+    By default none.
+    """
+    settings: str | Path | JsonObject | None = field(default=None, repr=False)
+    """Settings for this session: a mapping, a JSON string, or the path of a file.
+
+    They override all settings files, except managed settings.
+    """
+    managed_settings: JsonObject | None = field(default=None, repr=False)
+    """Settings as an administrator sets them, for this session.
+
+    They can only restrict, and no other settings override them.
+    """
     extra_args: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
-    """Flags that have no option here. They are public: anyone on the machine can read them."""
+    """Command-line flags that have no option here: `{"flag": "value"}`, or `None` as the value.
+
+    Every user of the machine can read them in the list of processes.
+    """
 
     # Which conversation
     session_id: str | None = None
-    """The id of a new or forked conversation; `None` makes one."""
+    """The UUID of a new or forked conversation; `None` makes one."""
     resume: str | None = None
-    """The id of the conversation to go on with."""
+    """The id of the conversation to resume."""
     continue_conversation: bool = False
-    """Go on with the latest conversation of this directory."""
+    """Resume the latest conversation of the working directory."""
     fork_session: bool = False
-    """Go on under another id, and leave the old one as it is."""
+    """Resume under a new id, and leave the original conversation unchanged.
+
+    Use it with `resume` or `continue_conversation`.
+    """
     resume_session_at: str | None = None
-    """Forget what came after the message with this uuid."""
+    """Resume up to the message with this UUID, and drop what came after it."""
     resume_drops_turn: str | None = None
-    """Refuse to forget anything but the turn of this prompt uuid."""
+    """The UUID of the only prompt that `resume_session_at` may drop.
+
+    The CLI refuses to start if more than the turn of this prompt would be dropped.
+    """
     persist_session: bool = True
-    """Whether the CLI writes the conversation to disk."""
+    """Whether the CLI saves the conversation to disk, so that it can be resumed."""
     title: str | None = None
-    """What a new conversation is called."""
+    """The title of a new conversation."""
     enable_file_checkpointing: bool = False
-    """Keep copies of files, so that `session.rewind_files` can bring them back."""
+    """Keep copies of changed files, so that `session.rewind_files` can restore them."""
 
-    # What it tells
+    # What the CLI reports
     include_partial_messages: bool = False
-    """Give `StreamEvent` messages too; `turn.text()` works without."""
-    include_hook_events: bool = False
-    """Tell of hooks that begin, go on and end, those of settings files too."""
-    forward_subagent_text: bool = False
-    """Give what agents say and think, not only what they do."""
-    agent_progress_summaries: bool = False
-    """Have the progress of agents summed up by a model."""
-    prompt_suggestions: bool = False
-    """Give a guess of the next prompt after each turn."""
-    per_task_stop_affordance: bool = False
-    """Promise that each background task can be stopped alone: an interrupt then spares them."""
-    verbatim_prompts: bool = True
-    """Take prompts word by word; with `False` the CLI runs `/commands` and reads `@files` in them.
+    """Include `StreamEvent` messages when messages are read.
 
-    Word by word, it also leaves out what it attaches to a prompt, such as the list of skills.
+    `turn.text()` streams without it.
+    """
+    include_hook_events: bool = False
+    """Report when hooks start, make progress and end, also those of settings files."""
+    forward_subagent_text: bool = False
+    """Report the text and the thinking of subagents, and not only their tool calls."""
+    agent_progress_summaries: bool = False
+    """Report summaries of the progress of subagents, which a model writes."""
+    prompt_suggestions: bool = False
+    """Report a suggestion for the next prompt after each turn."""
+    per_task_stop_affordance: bool = False
+    """Declare that your program can stop each background task by itself.
+
+    An interrupt then leaves background tasks running.
+    """
+    verbatim_prompts: bool = True
+    """Pass prompts to the model unchanged.
+
+    With `False` the CLI runs `/commands` in prompts and reads files named with `@`. With `True` it
+    also adds nothing to a prompt, such as the list of skills.
     """
     debug: bool | str = False
-    """Write the CLI's debug log, all of it or these categories: `hooks,mcp`."""
+    """Write the CLI's debug log: `True` is all of it, `"hooks,mcp"` is these categories."""
     debug_file: str | Path | None = None
-    """Where to write it."""
+    """The file for the CLI's debug log; setting it switches the log on."""
 
-    # What we do with it on our side
+    # What steersman does
     stderr: Callable[[str], None] | None = None
-    """Called with each chunk of the CLI's stderr, as it comes."""
+    """A callback that gets each chunk of the CLI's stderr as it arrives."""
     startup: StartupLimits = field(default_factory=StartupLimits)
-    """How long each phase of the start may take."""
+    """Time limits for the phases of the start: a `StartupLimits`."""
     request_timeout: float = 60.0
-    """Seconds that a control request may take."""
+    """How many seconds the CLI may take to answer a control request."""
     close_grace: float = 5.0
-    """Seconds between the end of input, SIGTERM and SIGKILL when a session closes."""
+    """How many seconds a closing session waits for the CLI to exit.
+
+    First after the end of its input, then once more after SIGTERM; then the CLI gets SIGKILL.
+    """
     watchdog: Watchdog | None = field(default_factory=Watchdog)
-    """How much silence is borne before the CLI is interrupted, killed and brought back."""
+    """How much silence of the CLI is normal: a `Watchdog`, or `None` for no limit.
+
+    A CLI that is silent for longer is interrupted; if that does not help, it is killed and
+    restarted.
+    """
     limits: Limits = field(default_factory=Limits)
-    """How much a turn, and the whole session, may use."""
+    """Limits on cost, tokens, calls and time, for each turn and for the session: a `Limits`."""
     revive: Revival | bool = True
-    """Bring a lost CLI back, and let it go on; `False` ends the session with it."""
-    journal: str | Path | None = None
-    """A file to write the journal to, as it happens; one that is there is added to."""
+    """Restart the CLI if it is lost, and resume the conversation.
+
+    `True`, a `Revival` with the number of attempts, or `False`: the session then ends with its CLI.
+    """
+    journal: str | Path | Sink | None = None
+    """The path of a file, or a `Sink`, that gets every journal entry as it is recorded.
+
+    Entries are appended to a file that exists. A `Sink` that you pass is yours to close.
+    """
+    sinks: tuple[Sink, ...] = ()
+    """More sinks that get every journal entry, beside `journal`; they are yours to close.
+
+    If one of them raises, it gets no more entries, and the journal records a fault. The session and
+    the other sinks are not affected.
+    """
     journal_memory: int = 64 * 1024 * 1024
-    """Bytes of the journal that are kept in memory."""
+    """How many bytes of the journal are kept in memory; older entries are dropped."""
     flight_recorder: str | Path | None = None
-    """A directory that gets a bundle of the last frames, states and stderr on every error."""
+    """A directory that gets one file after every error of a session.
+
+    The file holds the last journal entries, the states and the end of stderr, without known
+    secrets.
+    """
     max_buffer_size: int = 256 * 1024 * 1024
-    """The longest line we read from the CLI; a longer one is dropped, and nothing else."""
+    """The longest line, in bytes, that is read from the CLI.
+
+    A longer line is dropped and recorded; the session continues.
+    """
 
     @property
     def goes_on(self) -> bool:
-        """Whether a conversation is taken up that was there before."""
+        """Whether these options resume a conversation that exists already."""
         return self.resume is not None or self.continue_conversation
 
     def __post_init__(self) -> None:
-        # A default needs no look: most fields hold theirs, in every session.
-        given = {name for name in CHECKS if getattr(self, name) is not _DEFAULTS[name]}
-        for name, store in AS_STORED.items():
-            if name in given:
-                object.__setattr__(self, name, store(name, getattr(self, name)))
-        for name, check in CHECKS.items():
-            if name in given:
-                check(name, getattr(self, name))
-        refuse_contradictions(self)
+        # Most fields of most sessions hold their default, which needs no check.
+        given = [name for name in _DEFAULTS if getattr(self, name) is not _DEFAULTS[name]]
+        for name in given:
+            normalize = TABLE[name].normalize
+            if normalize is not None:
+                object.__setattr__(self, name, normalize(name, getattr(self, name)))
+        for name in given:
+            TABLE[name].check(name, getattr(self, name))
+        check_conflicts(self)
 
 
-def options_from(base: Options | None, overrides: Mapping[str, Any]) -> Options:
-    """`base` with some fields replaced. Raises `UsageError` for a name that is no option."""
-    if not (base is None or isinstance(base, Options)):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise UsageError("options", base, "an Options value")
+def options_from(base: Options | None, overrides: Mapping[str, OptionValue]) -> Options:
+    """Return `base` with some fields replaced.
+
+    Raises `UsageError` for a name that is not an option, and for a value that is not allowed.
+    """
+    checks.optional(_is_options)("options", base)
     for name in overrides:
-        if name not in _NAMES:
+        if name not in _DEFAULTS:
             raise UsageError(
-                name, "an unknown option", "the name of an option", hint=did_you_mean(name, _NAMES)
+                name,
+                "an unknown option",
+                "the name of an option",
+                hint=checks.did_you_mean(name, tuple(_DEFAULTS)),
             )
     if base is None:
         return Options(**overrides)
-    # It is frozen and has been checked.
     return dataclasses.replace(base, **overrides) if overrides else base
 
 
-_DEFAULTS = {each.name: each.default for each in dataclasses.fields(Options)}
-_NAMES = tuple(_DEFAULTS)
+_is_options = checks.instance_of(Options, "an Options value")
+_DEFAULTS: Mapping[str, object] = {each.name: each.default for each in dataclasses.fields(Options)}

@@ -1,4 +1,4 @@
-"""How long things may take, how much they may use, and how often a CLI is brought back."""
+"""Limits on time and use, and how often a lost CLI is restarted."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class StartupLimits:
     spawn: float = 20.0
     """Until the process runs."""
     first_byte: float = 60.0
-    """From there until it says anything."""
+    """From then until the CLI has written its first byte."""
     initialize: float = 60.0
-    """From there until it has answered the handshake."""
+    """From then until the CLI has answered the initialize request."""
     servers: float = 90.0
-    """From there until every tool server in `require` is connected."""
+    """From then until every MCP server in `require` is connected."""
 
     def __post_init__(self) -> None:
         _check_each("startup", self, checks.positive)
@@ -30,22 +30,23 @@ class StartupLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watchdog:
-    """Seconds of silence that are borne in each phase of a turn; `None` is for ever.
+    """How many seconds the CLI may be silent in each phase of a turn; `None` is no limit.
 
-    Nothing is timed while the CLI waits for us: for a person, a hook or a tool of ours. A CLI whose
-    own tool runs gives a sign of life every half minute, so silence is a fault there too.
+    The time in which the CLI waits for an answer of this program is not counted: for a permission,
+    a hook or an in-process tool. While a tool of its own runs, the CLI sends a message every half
+    minute, so silence is a fault then too.
     """
 
     first_token: float | None = 600.0
-    """Until the model says something."""
+    """Until the first token of the model."""
     between_events: float | None = 300.0
-    """Within what it says."""
+    """Between two events of a message that the model is writing."""
     tool: float | None = 300.0
-    """While a tool of the CLI's runs."""
+    """While the CLI runs a tool of its own."""
     retry: float | None = 120.0
-    """Beyond the wait that the CLI announced before it tries the API again."""
+    """After the delay that the CLI announced before it calls the API again."""
     interrupt: float = 10.0
-    """How long the CLI may take to obey an interrupt, before it is killed."""
+    """How long the CLI may take to react to an interrupt; after that it is killed."""
 
     def __post_init__(self) -> None:
         _check_each("watchdog", self, checks.optional(checks.positive))
@@ -54,60 +55,66 @@ class Watchdog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caps:
-    """How much may be used; `None` is without limit."""
+    """Limits on what a turn or a session may use; `None` is no limit."""
 
     usd: float | None = None
+    """Cost in US dollars."""
     tokens: int | None = None
-    """Tokens in and out, those read from the cache not counted."""
+    """Input and output tokens, without those that were read from the cache."""
     turns: int | None = None
     """Round trips to the model."""
     tool_calls: int | None = None
+    """Calls of tools."""
     seconds: float | None = None
-    """Of work; pauses do not count."""
+    """Time in which turns run; pauses are not counted."""
 
     def __post_init__(self) -> None:
         _check_each("limits", self, checks.optional(checks.positive))
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is limited."""
+        """Whether there is no limit at all."""
         return all(getattr(self, each.name) is None for each in dataclasses.fields(self))
+
+
+_is_caps = checks.instance_of(Caps, "a Caps value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits of our own, beside the CLI's. A turn that reaches one is stopped, and says so."""
+    """Limits that steersman enforces, beside the CLI's own.
+
+    A turn that reaches one is interrupted, and its result has the outcome and the reason.
+    """
 
     turn: Caps = field(default_factory=Caps)
-    """For each turn."""
+    """Limits for each turn."""
     session: Caps = field(default_factory=Caps)
-    """For all of them together; once reached, no more prompts are taken."""
+    """Limits for all turns together; after one is reached, prompts are refused."""
     warn_at: float = 0.8
-    """The part of a limit at which the journal gets a warning."""
+    """The fraction of a limit at which the journal gets a warning."""
     is_hard: bool = False
-    """Kill the CLI at once instead of interrupting the turn; that ends the session."""
+    """Whether a limit kills the CLI, which ends the session, instead of interrupting the turn."""
 
     def __post_init__(self) -> None:
         for name in ("turn", "session"):
-            if not isinstance(getattr(self, name), Caps):
-                raise UsageError(f"limits.{name}", getattr(self, name), "a Caps value")
+            _is_caps(f"limits.{name}", getattr(self, name))
         checks.positive("limits.warn_at", self.warn_at)
         if self.warn_at > 1:
-            raise UsageError("limits.warn_at", self.warn_at, "a part, above 0 and up to 1")
-        if not isinstance(self.is_hard, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError("limits.is_hard", self.is_hard, "True or False")
+            raise UsageError("limits.warn_at", self.warn_at, "a fraction, above 0 and at most 1")
+        checks.flag("limits.is_hard", self.is_hard)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revival:
-    """How often, and how patiently, a lost CLI is replaced."""
+    """How often a lost CLI is restarted, and after which delays."""
 
     most: int = 3
-    """New CLIs in a row, without a turn that completed, or a while that went well, between them."""
+    """The most restarts in a row. A completed turn, or `well_after` seconds, start a new row."""
     backoff: float = 0.5
-    """Seconds before the second attempt; doubled for each one after it."""
+    """Seconds before the second restart in a row; doubled before each further one."""
     well_after: float = 60.0
-    """Seconds after which a CLI that lived so long counts as well: the row begins anew."""
+    """A CLI that has run for this many seconds is healthy: the restarts before it do not count."""
 
     def __post_init__(self) -> None:
         checks.count("revive.most", self.most)

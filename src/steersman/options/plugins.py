@@ -1,16 +1,14 @@
-"""Plugins: directories with commands, agents, skills and hooks of their own.
+"""`Plugin`: a directory with commands, agents, skills and hooks.
 
-Knows how they are named, not whether they are there; that is looked up by `steersman.skills`.
+Checks how plugins are given. `steersman.skills` checks that the directories exist.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from steersman._json import is_mapping
+from steersman._json import JsonObject, is_mapping
 from steersman.errors import UsageError
 from steersman.options import checks
 
@@ -19,22 +17,25 @@ __all__ = ["Plugin", "plugin_of"]
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """A directory on the machine where the CLI runs."""
+    """A plugin: a directory on the machine where the CLI runs."""
 
     path: str | Path
     skip_mcp_discovery: bool = False
-    """Leave the plugin's own tool servers out."""
+    """Whether the plugin's own MCP servers are ignored."""
 
     def __post_init__(self) -> None:
         checks.path("path", self.path)
         checks.flag("skip_mcp_discovery", self.skip_mcp_discovery)
 
 
-PluginLike = Plugin | str | Path | Mapping[str, Any]
+PluginLike = Plugin | str | Path | JsonObject
 
 
 def plugin_of(place: str, given: object) -> Plugin:
-    """The plugin meant by a `Plugin`, a path, or the official SDKs' `{"type": "local", ...}`."""
+    """Return the plugin that `given` is or describes.
+
+    `given` is a `Plugin`, a path, or a mapping in the official SDKs' form `{"type": "local", ...}`.
+    """
     if isinstance(given, Plugin):
         return given
     if is_mapping(given):
@@ -43,7 +44,7 @@ def plugin_of(place: str, given: object) -> Plugin:
     return Plugin(given)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
-def _from_mapping(place: str, given: Mapping[str, Any]) -> Plugin:
+def _from_mapping(place: str, given: JsonObject) -> Plugin:
     kind = given.get("type", "local")
     if kind != "local" or "path" not in given:
         raise UsageError(place, dict(given), '{"type": "local", "path": ...}')

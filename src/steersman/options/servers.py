@@ -1,4 +1,7 @@
-"""What a tool server may be, told by its shape, so that the `mcp` package need not be there."""
+"""Servers of the `mcp` package, recognized by their attributes.
+
+The package itself is not imported, because it need not be installed.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Any, Protocol
 __all__ = ["McpServer", "lowlevel_server"]
 
 INNER = ("_mcp_server", "_lowlevel_server")
-"""Where FastMCP, MCPServer and their kin keep the low-level server that they dress up."""
+"""Attributes in which `FastMCP`, `MCPServer` and similar classes keep their low-level server."""
 
 
 class McpServer(Protocol):
@@ -15,16 +18,16 @@ class McpServer(Protocol):
 
     @property
     def name(self) -> str:
-        """What it calls itself."""
+        """The server's name."""
         ...
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
-        """Serve; we do so over streams of our own."""
+        """Serve over streams that the caller passes."""
         ...
 
 
 def lowlevel_server(given: object) -> Any | None:
-    """The low-level server that `given` is or holds; `None` if it is no server of the package."""
+    """Return the low-level server that `given` is or holds, or `None` if there is none."""
     for each in (given, *(getattr(given, name, None) for name in INNER)):
         if callable(getattr(each, "create_initialization_options", None)):
             return each

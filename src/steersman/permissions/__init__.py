@@ -1,4 +1,7 @@
-"""What the CLI asks a person or a policy, and the answers."""
+"""Permission requests, decisions about them, rules and policies.
+
+Names are loaded on first use: only a session with a policy loads the policy and its rules.
+"""
 
 from __future__ import annotations
 
@@ -7,149 +10,33 @@ from typing import TYPE_CHECKING
 from steersman._lazy import by_name
 
 if TYPE_CHECKING:
-    from steersman.permissions.asks import Ask, AskKind, Payload
-    from steersman.permissions.decisions import (
-        Allow,
-        Classification,
-        Decision,
-        Deny,
-        DialogAnswer,
-        ElicitationAnswer,
-    )
-    from steersman.permissions.paths import Place
-    from steersman.permissions.policy import (
-        MAIN,
-        Explanation,
-        Policy,
-        PolicyRule,
-        Verdict,
-        allow,
-        ask,
-        deny,
-    )
-    from steersman.permissions.questions import (
-        CanUseTool,
-        Elicitation,
-        PermissionContext,
-        Scope,
-        UserDialog,
-    )
-    from steersman.permissions.recorded import RecordedCall, WouldBe
-    from steersman.permissions.rules import Match, Rule, ToolCall, parse_rule
-    from steersman.permissions.updates import (
-        AddDirectories,
-        AddRules,
-        Behavior,
-        Destination,
-        PermissionUpdate,
-        RemoveDirectories,
-        RemoveRules,
-        ReplaceRules,
-        SetMode,
-        ToolRule,
-        where_it_counts,
-    )
-    from steersman.permissions.user_questions import (
-        ASK_USER_QUESTION,
-        Choice,
-        Question,
-        QuestionAnswer,
-        QuestionAsk,
-    )
-else:
-    __getattr__, __dir__ = by_name(
-        __name__,
-        {
-            "asks": ("Ask", "AskKind", "Payload"),
-            "decisions": (
-                "Allow",
-                "Classification",
-                "Decision",
-                "Deny",
-                "DialogAnswer",
-                "ElicitationAnswer",
-            ),
-            "paths": ("Place",),
-            "policy": (
-                "MAIN",
-                "Explanation",
-                "Policy",
-                "PolicyRule",
-                "Verdict",
-                "allow",
-                "ask",
-                "deny",
-            ),
-            "questions": ("CanUseTool", "Elicitation", "PermissionContext", "Scope", "UserDialog"),
-            "recorded": ("RecordedCall", "WouldBe"),
-            "rules": ("Match", "Rule", "ToolCall", "parse_rule"),
-            "updates": (
-                "AddDirectories",
-                "AddRules",
-                "Behavior",
-                "Destination",
-                "PermissionUpdate",
-                "RemoveDirectories",
-                "RemoveRules",
-                "ReplaceRules",
-                "SetMode",
-                "ToolRule",
-                "where_it_counts",
-            ),
-            "user_questions": (
-                "ASK_USER_QUESTION",
-                "Choice",
-                "Question",
-                "QuestionAnswer",
-                "QuestionAsk",
-            ),
-        },
-    )
+    from steersman.permissions.asks import *
+    from steersman.permissions.decisions import *
+    from steersman.permissions.paths import Place as Place
+    from steersman.permissions.policy import *
+    from steersman.permissions.questions import *
+    from steersman.permissions.rules import *
+    from steersman.permissions.updates import *
+    from steersman.permissions.user_questions import *
 
-__all__ = [
-    "ASK_USER_QUESTION",
-    "MAIN",
-    "AddDirectories",
-    "AddRules",
-    "Allow",
-    "Ask",
-    "AskKind",
-    "Behavior",
-    "CanUseTool",
-    "Choice",
-    "Classification",
-    "Decision",
-    "Deny",
-    "Destination",
-    "DialogAnswer",
-    "Elicitation",
-    "ElicitationAnswer",
-    "Explanation",
-    "Match",
-    "Payload",
-    "PermissionContext",
-    "PermissionUpdate",
-    "Place",
-    "Policy",
-    "PolicyRule",
-    "Question",
-    "QuestionAnswer",
-    "QuestionAsk",
-    "RecordedCall",
-    "RemoveDirectories",
-    "RemoveRules",
-    "ReplaceRules",
-    "Rule",
-    "Scope",
-    "SetMode",
-    "ToolCall",
-    "ToolRule",
-    "UserDialog",
-    "Verdict",
-    "WouldBe",
-    "allow",
-    "ask",
-    "deny",
-    "parse_rule",
-    "where_it_counts",
-]
+    __all__: list[str]
+else:
+    # Each entry equals the `__all__` of its file, except `paths`, which exports only `Place`.
+    _HOMES = {
+        "asks": "Ask AskKind Payload",
+        "decisions": "Allow Classification Decision Deny DialogAnswer ElicitationAnswer",
+        "paths": "Place",
+        "policy": (
+            "MAIN Explanation Policy PolicyRule RecordedCall Verdict WouldBe allow ask deny"
+        ),
+        "questions": "CanUseTool Elicitation PermissionContext Scope UserDialog",
+        "rules": "Match Rule ToolCall parse_rule",
+        "updates": (
+            "AddDirectories AddRules Behavior Destination PermissionUpdate RemoveDirectories"
+            " RemoveRules ReplaceRules SetMode ToolRule where_it_counts"
+        ),
+        "user_questions": "ASK_USER_QUESTION Choice Question QuestionAnswer QuestionAsk",
+    }
+    _NAMES = {home: tuple(names.split()) for home, names in _HOMES.items()}
+    __getattr__, __dir__ = by_name(__name__, _NAMES)
+    __all__ = [name for names in _NAMES.values() for name in names]

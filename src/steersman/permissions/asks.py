@@ -1,10 +1,11 @@
-"""Ask: something that waits for an answer. Data with an id, not a suspended coroutine."""
+"""Ask: a request of the CLI that waits for an answer, as data with an id."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from steersman._json import JsonDict
 from steersman.errors import UsageError
 from steersman.permissions.decisions import Allow, Deny, DialogAnswer, ElicitationAnswer
 from steersman.permissions.questions import (
@@ -25,25 +26,25 @@ Payload = CanUseTool | Elicitation | UserDialog
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """One thing that the CLI waits for, whoever may answer it."""
+    """One request that the CLI waits for; any part of the host program may answer it."""
 
     id: str
-    """The CLI's own id of its request; it goes to browsers and back unchanged."""
+    """The CLI's own `request_id`, unchanged, so that it can be sent to a browser and returned."""
     session: str
     payload: Payload
-    """The question as it stands on the wire."""
+    """The control request as the CLI sent it."""
     created: float
     """Seconds since the epoch."""
     turn: str | None = None
-    """The uuid of the prompt at work."""
+    """The uuid of the prompt in progress."""
     expires: float | None = None
-    """When it is denied by itself; `None` is never."""
+    """When the ask is denied automatically, in seconds since the epoch; None for never."""
     assignee: str | None = None
-    """Who is to answer it, where it was handed to somebody."""
+    """Who shall answer the ask, if it was delegated."""
 
     @property
     def kind(self) -> AskKind:
-        """What sort of answer it needs."""
+        """The kind of answer that the ask needs."""
         if isinstance(self.payload, Elicitation):
             return "elicitation"
         if isinstance(self.payload, UserDialog):
@@ -52,22 +53,22 @@ class Ask:
 
     @property
     def agent(self) -> str | None:
-        """The id of the subagent that it is for; `None` for the main one."""
+        """The id of the subagent that made the request; None for the main agent."""
         return self.payload.agent_id if isinstance(self.payload, CanUseTool) else None
 
     @property
     def tool_name(self) -> str | None:
-        """The tool that wants to run."""
+        """The name of the tool, if the ask is about a tool."""
         return self.payload.tool_name if isinstance(self.payload, CanUseTool) else None
 
     @property
-    def tool_input(self) -> dict[str, Any]:
-        """What the tool is to be given."""
+    def tool_input(self) -> JsonDict:
+        """The input of the tool; empty if the ask is not about a tool."""
         return self.payload.input if isinstance(self.payload, CanUseTool) else {}
 
     @property
     def suggestions(self) -> list[PermissionUpdate]:
-        """Changes that the CLI offers, so as not to ask again."""
+        """Permission updates that the CLI suggests, so that it does not ask again."""
         return self._context().suggestions if isinstance(self.payload, CanUseTool) else []
 
     @property
@@ -78,11 +79,11 @@ class Ask:
         return question_ask(self.payload, self.id, self.session)
 
     def always(self, scope: Scope = "session") -> Allow:
-        """An answer after which its like is not asked again."""
+        """Return an answer that allows this call and similar calls in the future."""
         return self._context().always(scope)
 
     def response(self, answer: object) -> Any:
-        """What `answer` is on the wire. Raises `UsageError` for an answer of another kind."""
+        """Return `answer` as it is sent. Raises `UsageError` for an answer of another kind."""
         match self.kind:
             case "permission" if isinstance(answer, Allow | Deny):
                 return answer
@@ -96,7 +97,7 @@ class Ask:
                 raise UsageError("answer", answer, _ALLOWED[self.kind])
 
     def refusal(self, reason: str) -> Any:
-        """The answer that lets nothing through."""
+        """Return the answer that refuses: deny, decline or cancel."""
         match self.kind:
             case "elicitation":
                 return ElicitationAnswer("decline")

@@ -1,13 +1,13 @@
-"""The answers to what the CLI asks, in the shape it reads."""
+"""Answers to permission requests, elicitations and dialogs, in the form that the CLI reads."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, get_args
+from collections.abc import Sequence
+from typing import Literal, get_args
 
 from msgspec import Struct
 
-from steersman._json import is_mapping, is_sequence
+from steersman._json import Json, JsonDict, JsonObject, is_mapping, is_sequence
 from steersman.errors import UsageError
 from steersman.permissions.updates import PermissionUpdate
 
@@ -25,13 +25,13 @@ class Allow(
     rename="camel",
     omit_defaults=True,
 ):
-    """Let it run, perhaps with other input; perhaps not ask again."""
+    """Allow the tool, optionally with changed input and permission updates."""
 
-    # The CLI takes a null here for an invalid answer and refuses the tool: absent means unchanged.
-    updated_input: dict[str, Any] | None = None
-    updated_permissions: Sequence[PermissionUpdate | Mapping[str, Any]] | None = None
+    # The CLI rejects an answer with a null here and denies the tool, so None is not sent.
+    updated_input: JsonDict | None = None
+    updated_permissions: Sequence[PermissionUpdate | JsonObject] | None = None
     decision_classification: Classification | None = None
-    """For the CLI's statistics: what a person meant by it."""
+    """What the user chose, for the CLI's statistics."""
 
     def __post_init__(self) -> None:
         _check_classification(self.decision_classification)
@@ -51,18 +51,18 @@ class Allow(
 class Deny(
     Struct, frozen=True, tag_field="behavior", tag="deny", rename="camel", omit_defaults=True
 ):
-    """Refuse, tell the model why, and perhaps end the turn."""
+    """Deny the tool, give the model a reason, and optionally end the turn."""
 
-    # The CLI takes a denial without a message for an invalid answer, so there is always one.
+    # The CLI rejects a denial without a message, so the message is required.
     message: str
     interrupt: bool = False
     decision_classification: Classification | None = None
-    """For the CLI's statistics: what a person meant by it."""
+    """What the user chose, for the CLI's statistics."""
 
     def __post_init__(self) -> None:
         _check_classification(self.decision_classification)
         if not isinstance(self.message, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError("message", self.message, "a text that tells the model why")
+            raise UsageError("message", self.message, "a text with the reason for the model")
         if not isinstance(self.interrupt, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("interrupt", self.interrupt, "True or False")
 
@@ -77,10 +77,10 @@ def _check_classification(given: object) -> None:
 
 
 class ElicitationAnswer(Struct, frozen=True, omit_defaults=True):
-    """What the person said to a server: `accept` with content, `decline`, or `cancel`."""
+    """The user's answer to an MCP server: `accept` with content, `decline`, or `cancel`."""
 
     action: Literal["accept", "decline", "cancel"]
-    content: dict[str, Any] | None = None
+    content: JsonDict | None = None
 
     def __post_init__(self) -> None:
         if self.action not in ("accept", "decline", "cancel"):
@@ -90,7 +90,7 @@ class ElicitationAnswer(Struct, frozen=True, omit_defaults=True):
 
 
 class DialogAnswer(Struct, frozen=True, omit_defaults=True):
-    """What the person did with a dialog."""
+    """The user's answer to a dialog of the CLI."""
 
     behavior: str
-    result: Any = None
+    result: Json = None

@@ -1,8 +1,8 @@
 """Path patterns of rules, read as the CLI reads them: like lines of a .gitignore.
 
-`src/**` and `/src/**` begin at the session's directory, `//tmp/**` at the root, `~/notes/**` at
-home; a pattern without a slash fits at any depth. Case does not count. Links are not followed here:
-that needs the file system, which the CLI has and this room has not.
+`src/**` and `/src/**` begin at the session's directory, `//tmp/**` at the root, `~/notes/**` at the
+home directory. A pattern without a slash matches at any depth. Case is ignored. Links are not
+followed, because this module does not access the file system; the CLI follows them.
 """
 
 from __future__ import annotations
@@ -12,27 +12,28 @@ import posixpath
 import re
 from dataclasses import dataclass
 
-__all__ = ["Place", "fits_path", "is_protected"]
+__all__ = ["Place", "is_protected", "matches_path"]
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where relative paths and patterns begin."""
+    """The directories at which relative paths and patterns begin."""
 
     cwd: str = "/"
     home: str = ""
 
 
 def is_protected(path: str) -> bool:
-    """Whether the CLI may have a mind of its own about writing there, whatever a rule allows.
+    """Return whether the CLI may restrict writing to a path although a rule allows it.
 
-    It guards `.git`, `.claude`, `.bashrc` and others; any name that begins with a dot counts here.
+    The CLI guards `.git`, `.claude`, `.bashrc` and others. Here every name that begins with a dot
+    counts as protected.
     """
     return any(part.startswith(".") and part not in (".", "..") for part in path.split("/"))
 
 
-def fits_path(pattern: str, path: str, place: Place) -> bool:
-    """Whether a rule's pattern covers the file, or a directory that it lies in."""
+def matches_path(pattern: str, path: str, place: Place) -> bool:
+    """Return whether a rule's pattern covers the file, or a directory that contains it."""
     base, rest = _based(pattern, place)
     full = posixpath.normpath(posixpath.join(place.cwd, _at_home(path, place)))
     root = posixpath.normpath(base) if base else ""
@@ -43,7 +44,10 @@ def fits_path(pattern: str, path: str, place: Place) -> bool:
 
 
 def _based(pattern: str, place: Place) -> tuple[str, str]:
-    """Where a pattern begins, and the rest of it; a slash in front anchors it there."""
+    """Return the directory at which a pattern begins, and the rest of the pattern.
+
+    A leading slash in the rest anchors the pattern at that directory.
+    """
     if pattern.startswith("//"):
         return "/", pattern[1:]
     if pattern.startswith("~/"):
@@ -62,13 +66,13 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     is_anchored = pattern.startswith("/") or "/" in body
     start = "" if is_anchored else "(?:.*/)?"
     end = "/.+" if is_folder else "(?:/.*)?"
-    return re.compile(start + _translated(body) + end, re.IGNORECASE | re.DOTALL)
+    return re.compile(start + _body_pattern(body) + end, re.IGNORECASE | re.DOTALL)
 
 
-_PIECE = re.compile(
+_TOKEN = re.compile(
     r"^\*\*/|/\*\*/|/\*\*$|^\*\*$|\*+|\?|\[[^\]/]+\]|\\.|[^*?\[\\/]+|/|.", re.DOTALL
 )
-_MEANS = {
+_PATTERNS = {
     "**/": "(?:.*/)?",
     "/**/": "/(?:.*/)?",
     "/**": "/.+",
@@ -77,16 +81,16 @@ _MEANS = {
 }
 
 
-def _translated(body: str) -> str:
-    return "".join(_piece(each) for each in _PIECE.findall(body))
+def _body_pattern(body: str) -> str:
+    return "".join(_token_pattern(each) for each in _TOKEN.findall(body))
 
 
-def _piece(piece: str) -> str:
-    if piece in _MEANS:
-        return _MEANS[piece]
-    if piece.startswith("*"):
+def _token_pattern(token: str) -> str:
+    if token in _PATTERNS:
+        return _PATTERNS[token]
+    if token.startswith("*"):
         return "[^/]*"
-    if piece.startswith("[") and piece.endswith("]"):
-        inside = piece[1:-1].replace("\\", "\\\\")
+    if token.startswith("[") and token.endswith("]"):
+        inside = token[1:-1].replace("\\", "\\\\")
         return f"[^{inside[1:]}]" if inside[0] in "!^" else f"[{inside}]"
-    return re.escape(piece[1:] if len(piece) > 1 and piece.startswith("\\") else piece)
+    return re.escape(token[1:] if len(token) > 1 and token.startswith("\\") else token)

@@ -1,30 +1,40 @@
-"""Policy: ordered rules that decide about tool calls, and can say why.
+"""Policy: ordered rules that decide about tool calls, and explain the decision.
 
-Rules are read from the top; the first that covers a call decides. `forbid` and `available` come
-before them, `auto_approve` after. What nothing decides is left to the CLI, unless `otherwise` says
-more. Pure: what a session does with the verdict is the session's business.
+The first rule that covers a call decides. `forbid` and `available` come before the rules,
+`auto_approve` after them. A call that nothing covers is left to the CLI, unless `otherwise` is set.
+Pure: a session applies the verdict.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
-from steersman._json import is_sequence
+from steersman._json import JsonObject, is_sequence
 from steersman.errors import UsageError
 from steersman.permissions.paths import Place, is_protected
 from steersman.permissions.policy_file import PolicyTable, read_table
-from steersman.permissions.recorded import RecordedCall, WouldBe, compared
 from steersman.permissions.rules import EDITING, READING, Match, Rule, ToolCall, parse_rule
 from steersman.permissions.shell import commands_in
 from steersman.permissions.updates import Behavior
 
-__all__ = ["MAIN", "Explanation", "Policy", "PolicyRule", "Verdict", "allow", "ask", "deny"]
+__all__ = [
+    "MAIN",
+    "Explanation",
+    "Policy",
+    "PolicyRule",
+    "RecordedCall",
+    "Verdict",
+    "WouldBe",
+    "allow",
+    "ask",
+    "deny",
+]
 
 Verdict = Literal["allow", "deny", "ask", "cli"]
-"""`cli`: nothing here decides, the CLI does by its own rules and mode."""
+"""`cli`: the policy does not decide; the CLI does, by its own rules and mode."""
 
 MAIN = "main"
 """The name of the main agent in `agents=`."""
@@ -34,7 +44,7 @@ Predicate = Callable[[ToolCall], bool]
 
 @dataclass(frozen=True, slots=True)
 class PolicyRule:
-    """One rule: what it says, about which calls, of which agents."""
+    """One rule of a policy: its behavior, and the calls and agents that it covers."""
 
     behavior: Behavior
     rule: Rule
@@ -48,11 +58,11 @@ class PolicyRule:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the CLI could read it: no predicate, no agents."""
+        """True if the CLI can read the rule too: it has no predicate and no agents."""
         return self.when is None and self.agents is None
 
     def match(self, call: ToolCall) -> Match:
-        """Whether it covers the call; a predicate that fails counts against the call."""
+        """Return whether the rule covers the call; a predicate that raises counts against it."""
         if self.agents is not None and (call.agent or MAIN) not in self.agents:
             return Match.NO
         found = self.rule.match(call, self.behavior)
@@ -66,36 +76,61 @@ class PolicyRule:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What becomes of a call, and which rule says so."""
+    """The decision about a call, and the rule that made it."""
 
     verdict: Verdict
     rule: str
-    """The deciding rule, or the word that stands for it; empty where nothing decides."""
+    """The deciding rule, or the argument of `Policy` that decided; empty if nothing decided."""
     reason: str = ""
     is_final: bool = True
-    """Whether the CLI cannot be stricter: it guards some paths and, in plan mode, every change."""
+    """False if the CLI may be stricter: it guards some paths and, in plan mode, every change."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCall:
+    """A tool call as it was recorded in a journal."""
+
+    tool_use_id: str
+    call: ToolCall
+    ran: bool
+    """True if the tool ran."""
+    source: str = ""
+    """What decided: `rule`, `callback`, `hook`, `cli` or `person`; empty if not recorded."""
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WouldBe:
+    """The decision that a policy would have made about a recorded call."""
+
+    recorded: RecordedCall
+    verdict: Verdict
+    rule: str
+    changes: bool
+    """True if the outcome would differ; `ask` differs if no permission was requested then."""
 
 
 def allow(*rules: str, **fields: Any) -> tuple[PolicyRule, ...]:
-    """Let calls that these rules cover run; `when=`, `agents=` and `because=` as in `deny`."""
-    return _made("allow", rules, **fields)
+    """Allow calls that these rules cover; `when=`, `agents=` and `because=` as in `deny`."""
+    return _make_rules("allow", rules, **fields)
 
 
 def deny(*rules: str, **fields: Any) -> tuple[PolicyRule, ...]:
-    """Stop calls that these rules cover.
+    """Deny calls that these rules cover.
 
-    `when` takes a `ToolCall` and says whether the rule counts; `agents` are the kinds of subagents
-    that it counts for, `main` among them; `because` is told to the model.
+    `when` takes a `ToolCall` and returns whether the rule applies. `agents` are the types of
+    subagents to which the rule applies; `main` is the main agent. `because` is the reason that the
+    model reads.
     """
-    return _made("deny", rules, **fields)
+    return _make_rules("deny", rules, **fields)
 
 
 def ask(*rules: str, **fields: Any) -> tuple[PolicyRule, ...]:
-    """Put calls that these rules cover to `can_use_tool` or the inbox, in every mode."""
-    return _made("ask", rules, **fields)
+    """Send calls that these rules cover to `can_use_tool` or the inbox, in every mode."""
+    return _make_rules("ask", rules, **fields)
 
 
-def _made(
+def _make_rules(
     behavior: Behavior,
     rules: Iterable[str],
     *,
@@ -117,7 +152,7 @@ def _made(
 
 @dataclass(frozen=True, slots=True, init=False)
 class Policy:
-    """Who may do what. Frozen; give it to an agent with `policy=`."""
+    """An immutable set of rules about tool calls; pass it to an agent with `policy=`."""
 
     rules: tuple[PolicyRule, ...]
     available: tuple[str, ...] | None
@@ -135,17 +170,17 @@ class Policy:
         otherwise: Literal["cli", "ask", "deny"] = "cli",
         remember: Literal["session", "keep"] | None = None,
     ) -> None:
-        """Make one of `allow(...)`, `ask(...)` and `deny(...)`, in the order that they count.
+        """Make a policy of `allow(...)`, `ask(...)` and `deny(...)`, in order of precedence.
 
-        `available`: the built-in tools that exist at all. `auto_approve`: rules for what runs
-        unasked. `forbid`: rules for what never runs, first of all. `remember`: what a person allows
-        is not asked again, in this `session` or for good (`keep`).
+        `available`: the built-in tools that exist. `auto_approve`: rules for calls that run without
+        a permission request. `forbid`: rules for calls that never run; they come first. `remember`:
+        what the user allows is not requested again, in this `session` or permanently (`keep`).
         """
         fields = {
-            "rules": _flat(rules),
-            "available": None if available is None else _texts("available", available),
-            "auto_approve": _texts("auto_approve", auto_approve),
-            "forbid": _texts("forbid", forbid),
+            "rules": _flatten(rules),
+            "available": None if available is None else _rule_texts("available", available),
+            "auto_approve": _rule_texts("auto_approve", auto_approve),
+            "forbid": _rule_texts("forbid", forbid),
             "otherwise": otherwise,
             "remember": remember,
         }
@@ -155,63 +190,59 @@ class Policy:
             raise UsageError("remember", remember, "session, keep or None")
         for name, value in fields.items():
             object.__setattr__(self, name, value)
-        self._check_words()
+        self._check_lists()
 
     @classmethod
     def from_toml(cls, text: str) -> Self:
-        """Read one from a text; see docs/permissions.md for its shape. Raises `UsageError`."""
+        """Read a policy from TOML; docs/permissions.md describes it. Raises `UsageError`."""
         table: PolicyTable = read_table(text)
         made = [
-            _made(each.behavior, each.rules, because=each.because, agents=each.agents)
+            _make_rules(each.behavior, each.rules, because=each.because, agents=each.agents)
             for each in table.rules
         ]
-        return cls(*made, **table.words)
+        return cls(*made, **table.fields)
 
     def explain(
         self,
         tool: str,
-        input: Mapping[str, Any] | None = None,  # noqa: A002 - the CLI's own word for it
+        input: JsonObject | None = None,  # noqa: A002 - the CLI's own name for it
         *,
         agent: str | None = None,
         mode: str = "default",
         cwd: str = "/",
         home: str = "",
     ) -> Explanation:
-        """What becomes of a call, and which rule says so."""
+        """Return the decision about a call, and the rule that made it."""
         call = ToolCall(tool, input or {}, agent, mode, Place(cwd, home))
         return self.decide(call)
 
     def decide(self, call: ToolCall) -> Explanation:
-        """The same, for a call that is already put together."""
-        found = self._found(call)
+        """Return the decision about a `ToolCall`, and the rule that made it."""
+        found = self._decide_by_rules(call)
         if found.verdict == "ask" and call.mode == "bypassPermissions" and _may_be_guarded(call):
-            # The CLI does not ask there in this mode, even if a hook says so: it just runs it.
-            return Explanation("deny", found.rule, "nobody can be asked about this path here")
+            # In this mode the CLI runs the call unasked, even if a hook replies `ask`.
+            return Explanation("deny", found.rule, "the CLI does not ask about this path here")
         if found.verdict in ("allow", "ask"):
             return replace(found, is_final=_is_final(found.verdict, call))
         return found
 
     def dry_run(self, calls: Iterable[RecordedCall]) -> list[WouldBe]:
-        """What this policy would have decided about recorded calls, and what would change.
+        """Return what this policy would have decided about recorded calls, and what would change.
 
-        `steersman.journal.decisions.recorded_calls(entries)` finds them in a journal.
+        `steersman.journal.decisions.recorded_calls(entries)` reads the calls of a journal.
         """
-        return [compared(each, self._explain_recorded(each)) for each in calls]
+        return [compare(each, self.decide(each.call)) for each in calls]
 
-    def _explain_recorded(self, recorded: RecordedCall) -> tuple[Verdict, str]:
-        found = self.decide(recorded.call)
-        return found.verdict, found.rule
-
-    def _found(self, call: ToolCall) -> Explanation:
-        word = self._by_word(call)
-        if word is not None:
-            return word
+    def _decide_by_rules(self, call: ToolCall) -> Explanation:
+        listed = self._by_lists(call)
+        if listed is not None:
+            return listed
         for each in self.rules:
             match = each.match(call)
             if match is Match.NO or (match is Match.MAYBE and each.behavior == "allow"):
                 continue
             if match is Match.MAYBE and each.behavior == "deny":
-                return Explanation("ask", str(each), "it cannot be told whether the rule is meant")
+                return Explanation("ask", str(each), "the rule may cover this command")
             return Explanation(each.behavior, str(each), each.because)
         for text in self.auto_approve:
             if parse_rule(text).match(call, "allow") is Match.YES:
@@ -220,27 +251,27 @@ class Policy:
             return Explanation(self.otherwise, f"otherwise {self.otherwise}")
         return Explanation("cli", "", is_final=False)
 
-    def _by_word(self, call: ToolCall) -> Explanation | None:
+    def _by_lists(self, call: ToolCall) -> Explanation | None:
         for text in self.forbid:
             match = parse_rule(text).match(call, "deny")
             if match is Match.YES:
                 return Explanation("deny", f"forbid {text}")
             if match is Match.MAYBE:
-                return Explanation("ask", f"forbid {text}", "it may be what is forbidden")
+                return Explanation("ask", f"forbid {text}", "this call may be forbidden")
         is_own = call.tool.startswith("mcp__")
         if self.available is not None and not is_own and call.tool not in self.available:
             return Explanation("deny", "available", f"{call.tool} is not available")
         return None
 
-    # What the CLI itself can hold, as rules for its settings
+    # Rules that the CLI applies too
 
     def settings_rules(self) -> tuple[list[str], list[str]]:
-        """Denials and approvals that the CLI may hold too, without deciding otherwise than here.
+        """Return the deny and allow rules that the CLI can apply too, with the same decisions.
 
-        For the CLI a denial beats all else, whatever the order, so it gets those before which
-        nothing else stands. Approvals are safe anywhere: they count only where no rule here
-        decides. Questions it does not get: in `dontAsk` it would deny them, and it would ask again
-        about what a person has allowed for good.
+        For the CLI a denial beats all other rules in any order, so it only gets the denials at the
+        top of the policy. Allow rules are safe anywhere: they count only if no rule of the policy
+        decides. `ask` rules are not passed on: in the mode `dontAsk` the CLI would deny such calls,
+        and it would ask again about calls that the user has allowed permanently.
         """
         first = itertools.takewhile(lambda each: each.behavior == "deny", self.rules)
         denials = [str(each.rule) for each in first if each.is_plain]
@@ -249,7 +280,7 @@ class Policy:
         ]
         return denials, approvals
 
-    def _check_words(self) -> None:
+    def _check_lists(self) -> None:
         for text in (*self.auto_approve, *self.forbid):
             parse_rule(text)
         for name in self.available or ():
@@ -260,15 +291,27 @@ class Policy:
             raise UsageError("forbid", sorted(both), "rules that auto_approve does not have")
 
 
-def _flat(groups: Iterable[object]) -> tuple[PolicyRule, ...]:
+def compare(recorded: RecordedCall, found: Explanation) -> WouldBe:
+    """Compare what happened to a recorded call with what a policy decides about it."""
+    was_asked = recorded.source in ("callback", "person")
+    changes = {
+        "allow": not recorded.ran or was_asked,
+        "deny": recorded.ran,
+        "ask": not was_asked,
+        "cli": False,
+    }[found.verdict]
+    return WouldBe(recorded, found.verdict, found.rule, changes)
+
+
+def _flatten(groups: Iterable[object]) -> tuple[PolicyRule, ...]:
     members = [each for group in groups for each in (group if is_sequence(group) else (group,))]
     rules = tuple(each for each in members if isinstance(each, PolicyRule))
     if len(rules) < len(members):
-        raise UsageError("rules", members, "what allow(...), ask(...) and deny(...) give")
+        raise UsageError("rules", members, "what allow(...), ask(...) and deny(...) return")
     return rules
 
 
-def _texts(name: str, given: Iterable[str]) -> tuple[str, ...]:
+def _rule_texts(name: str, given: Iterable[str]) -> tuple[str, ...]:
     if isinstance(given, str) or not isinstance(given, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError(name, given, "a list of rules")
     return tuple(given)
@@ -281,7 +324,7 @@ def _is_final(verdict: Verdict, call: ToolCall) -> bool:
 
 
 def _may_be_guarded(call: ToolCall) -> bool:
-    """Whether the CLI may have its own word: on dotted paths, and on removing."""
+    """Return whether the CLI may decide differently: about dotted paths and removals."""
     if call.tool in EDITING:
         path = call.input.get("file_path") or call.input.get("notebook_path") or ""
         return is_protected(str(path))

@@ -1,4 +1,4 @@
-"""A policy as a text of TOML: its shape, and what is wrong with it.
+"""A policy written in TOML.
 
 available = ["Bash", "Edit", "Read"]
 forbid = ["WebFetch"]
@@ -15,11 +15,9 @@ agents = ["writer"]
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from steersman._json import is_array, is_mapping
+from steersman._json import JsonObject, is_array, is_mapping
 from steersman.errors import UsageError
 from steersman.permissions.updates import Behavior
 
@@ -27,7 +25,7 @@ __all__ = ["PolicyTable", "TableRule", "read_table"]
 
 BEHAVIORS: tuple[Behavior, ...] = ("allow", "deny", "ask")
 LISTS = ("available", "auto_approve", "forbid")
-WORDS = ("otherwise", "remember")
+CHOICES = ("otherwise", "remember")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,36 +40,36 @@ class TableRule:
 
 @dataclass(frozen=True, slots=True)
 class PolicyTable:
-    """What stands in the text."""
+    """The contents of the text: its rules, and the keyword arguments of `Policy`."""
 
     rules: tuple[TableRule, ...]
-    words: Mapping[str, Any]
+    fields: JsonObject
 
 
 def read_table(text: str) -> PolicyTable:
-    """Read it. Raises `UsageError` for what is no TOML, or no policy."""
+    """Read a policy from TOML. Raises `UsageError` if the text is not TOML or not a policy."""
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError("text", text, "a text of TOML")
     try:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise UsageError("text", f"no TOML: {error}", "a text of TOML") from None
+        raise UsageError("text", f"not TOML: {error}", "a text of TOML") from None
     for name in found:
-        if name not in ("rules", *LISTS, *WORDS):
-            raise UsageError("policy key", name, ", ".join(("rules", *LISTS, *WORDS)))
+        if name not in ("rules", *LISTS, *CHOICES):
+            raise UsageError("policy key", name, ", ".join(("rules", *LISTS, *CHOICES)))
     entries = found.get("rules", [])
     if not is_array(entries):
         raise UsageError("rules", entries, "tables: [[rules]]")
     rules = tuple(_rule(f"rules[{n}]", each) for n, each in enumerate(entries))
     lists = {name: _texts(name, found[name]) for name in LISTS if name in found}
-    return PolicyTable(rules, {**lists, **{name: found[name] for name in WORDS if name in found}})
+    return PolicyTable(rules, {**lists, **{name: found[name] for name in CHOICES if name in found}})
 
 
-def _rule(place: str, entry: Any) -> TableRule:
+def _rule(place: str, entry: object) -> TableRule:
     if not is_mapping(entry):
         raise UsageError(place, entry, "a table")
-    said: list[Behavior] = [each for each in BEHAVIORS if each in entry]
-    if len(said) != 1:
+    behaviors: list[Behavior] = [each for each in BEHAVIORS if each in entry]
+    if len(behaviors) != 1:
         raise UsageError(place, sorted(entry), "exactly one of allow, deny, ask")
     for name in entry:
         if name not in (*BEHAVIORS, "because", "agents"):
@@ -80,10 +78,12 @@ def _rule(place: str, entry: Any) -> TableRule:
     if not isinstance(because, str):
         raise UsageError(f"{place}.because", because, "a text")
     agents = _texts(f"{place}.agents", entry["agents"]) if "agents" in entry else None
-    return TableRule(said[0], _texts(f"{place}.{said[0]}", entry[said[0]]), because, agents)
+    return TableRule(
+        behaviors[0], _texts(f"{place}.{behaviors[0]}", entry[behaviors[0]]), because, agents
+    )
 
 
-def _texts(place: str, given: Any) -> tuple[str, ...]:
+def _texts(place: str, given: object) -> tuple[str, ...]:
     listed = [given] if isinstance(given, str) else given
     if not (is_array(listed) and all(isinstance(each, str) for each in listed)):
         raise UsageError(place, given, "a text, or a list of texts")

@@ -1,12 +1,13 @@
-"""What the CLI asks: may a tool run, what does a person say to a server or to a dialog."""
+"""Control requests that need an answer: permissions, elicitations and dialogs."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
+from steersman._json import Json, JsonDict
 from steersman._struct import WireStruct
 from steersman.errors import UsageError
 from steersman.permissions.decisions import Allow
@@ -25,20 +26,20 @@ Scope = Literal["session", "keep"]
 
 
 class CanUseTool(WireStruct, frozen=True, kw_only=True, tag_field="subtype", tag="can_use_tool"):
-    """The question as it stands on the wire; `raw` has what is not named here."""
+    """A permission request for a tool; `raw` also has the fields that are not named here."""
 
     tool_name: str
-    input: dict[str, Any]
+    input: JsonDict
     tool_use_id: str = ""
     title: str = ""
     display_name: str = ""
     description: str = ""
-    mcp_server: dict[str, Any] | None = None
-    permission_suggestions: list[dict[str, Any]] = []
+    mcp_server: JsonDict | None = None
+    permission_suggestions: list[JsonDict] = []
     blocked_path: str | None = None
     decision_reason: str | None = None
     decision_reason_type: str | None = None
-    matched_ask_rule: Any = None
+    matched_ask_rule: Json = None
     suppress_always_allow_rule: bool = False
     default_to_no: bool = False
     classifier_approvable: bool | None = None
@@ -47,12 +48,12 @@ class CanUseTool(WireStruct, frozen=True, kw_only=True, tag_field="subtype", tag
 
 
 class Elicitation(WireStruct, frozen=True, kw_only=True, tag_field="subtype", tag="elicitation"):
-    """An MCP server wants something of the person: a form filled in, or a page opened."""
+    """An MCP server asks the user to fill in a form or to open a page."""
 
     mcp_server_name: str
     message: str = ""
     mode: str = "form"
-    requested_schema: dict[str, Any] | None = None
+    requested_schema: JsonDict | None = None
     property_order: list[str] = []
     url: str | None = None
     elicitation_id: str | None = None
@@ -61,17 +62,17 @@ class Elicitation(WireStruct, frozen=True, kw_only=True, tag_field="subtype", ta
 class UserDialog(
     WireStruct, frozen=True, kw_only=True, tag_field="subtype", tag="request_user_dialog"
 ):
-    """The CLI wants a dialog shown, of a kind that `supported_dialog_kinds` promised."""
+    """The CLI asks for a dialog of a kind that the option `supported_dialog_kinds` names."""
 
     dialog_kind: str
-    payload: Any = None
+    payload: Json = None
     tool_use_id: str | None = None
 
 
 class PermissionContext(Struct, frozen=True):
-    """What an approver is told beside the tool's name and input.
+    """What an approver receives beside the tool's name and input.
 
-    When the CLI takes the question back, an async approver is cancelled.
+    If the CLI cancels the request, an async approver is cancelled.
     """
 
     request_id: str
@@ -80,49 +81,50 @@ class PermissionContext(Struct, frozen=True):
 
     @property
     def tool_use_id(self) -> str:
-        """The id of the tool call, as it stands in the model's message."""
+        """The id of the tool call in the assistant message."""
         return self.question.tool_use_id
 
     @property
     def suggestions(self) -> list[PermissionUpdate]:
-        """Changes that the CLI offers; give them back in `Allow(updated_permissions=...)`.
+        """Permission updates that the CLI suggests, for `Allow(updated_permissions=...)`.
 
-        `question.permission_suggestions` has them as they came, with kinds unknown to us.
+        `question.permission_suggestions` has them unparsed, unknown kinds included.
         """
         return read_updates(self.question.permission_suggestions)
 
     @property
     def blocked_path(self) -> str | None:
-        """The path that made the CLI ask."""
+        """The path that caused the request."""
         return self.question.blocked_path
 
     @property
     def decision_reason(self) -> str | None:
-        """Why the CLI asks, in words; `question.decision_reason_type` in one word."""
+        """Why the CLI asks, as a text; `question.decision_reason_type` is the kind of reason."""
         return self.question.decision_reason
 
     @property
     def agent_id(self) -> str | None:
-        """The subagent that wants to run the tool; `None` for the main one."""
+        """The id of the subagent that called the tool; None for the main agent."""
         return self.question.agent_id
 
     def always(self, scope: Scope = "session") -> Allow:
-        """Let it run, and do not ask about its like again: in this session, or for good.
+        """Allow the call, and similar calls in this session or permanently, without a request.
 
-        What the CLI offers is taken at its word: rules where it has some, else all that it offers.
-        Where it offers nothing, as after a hook's `ask`, it is a rule for this very input. `keep`
-        writes the settings file that the CLI names, if the session reads it.
+        The updates are those that the CLI suggests: its rules if it suggests any, otherwise all of
+        its suggestions. If it suggests nothing, as after a hook's `ask`, the update is a rule for
+        exactly this input. `keep` writes the settings file that the CLI names, if the session reads
+        that file.
         """
         if scope not in ("session", "keep"):
             raise UsageError("scope", scope, "session or keep")
-        return Allow(updated_permissions=lasting(self.question, scope) or None)
+        return Allow(updated_permissions=remembering_updates(self.question, scope) or None)
 
 
-def lasting(question: CanUseTool, scope: Scope) -> list[PermissionUpdate]:
-    """The changes after which the CLI would not ask this question again."""
-    if question.suppress_always_allow_rule or question.requires_user_interaction:
+def remembering_updates(request: CanUseTool, scope: Scope) -> list[PermissionUpdate]:
+    """Return the permission updates after which the CLI does not repeat this request."""
+    if request.suppress_always_allow_rule or request.requires_user_interaction:
         return []
-    offered = read_updates(question.permission_suggestions)
+    offered = read_updates(request.permission_suggestions)
     rules: list[PermissionUpdate] = [
         each for each in offered if isinstance(each, AddRules | AddDirectories)
     ]
@@ -130,7 +132,7 @@ def lasting(question: CanUseTool, scope: Scope) -> list[PermissionUpdate]:
     chosen = rules if has_rules else offered
     if not chosen:
         where: Destination = "session" if scope == "session" else "localSettings"
-        return [AddRules(rules=[rule], destination=where) for rule in _narrowest(question)]
+        return [AddRules(rules=[rule], destination=where) for rule in _rules_for_input(request)]
     if scope == "keep":
         return chosen
     return [msgspec.structs.replace(each, destination="session") for each in chosen]
@@ -143,18 +145,18 @@ _INPUTS = {
     "Read": ("Read", "file_path", "/"),
     "Write": ("Edit", "file_path", "/"),
 }
-"""Tools with rules for their input: the rule's name, the field, and what stands before it."""
+"""Tools with rules for their input: the rule's tool, the input field, and a prefix."""
 
 _WILD = frozenset("*?[]\\\n")
 
 
-def _narrowest(question: CanUseTool) -> list[ToolRule]:
-    """A rule for this input and no other; none where the input would read as a pattern."""
-    name = question.tool_name
+def _rules_for_input(request: CanUseTool) -> list[ToolRule]:
+    """Return a rule for exactly this input; nothing if the input contains wildcards."""
+    name = request.tool_name
     if name not in _INPUTS:
         return [ToolRule(name)] if name.startswith("mcp__") else []
     tool, field, before = _INPUTS[name]
-    given = question.input.get(field)
+    given = request.input.get(field)
     if not (isinstance(given, str) and given) or _WILD & set(given):
         return []
     if before and not given.startswith("/"):

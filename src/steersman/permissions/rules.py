@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import urlsplit
 
+from steersman._json import Json, JsonObject
 from steersman.errors import UsageError
-from steersman.permissions.paths import Place, fits_path
+from steersman.permissions.paths import Place, matches_path
 from steersman.permissions.shell import Match, commands_in, grants_command, stops_command
 from steersman.permissions.updates import Behavior
 
@@ -18,32 +17,32 @@ __all__ = ["Match", "Rule", "ToolCall", "parse_rule"]
 EDITING = frozenset({"Edit", "MultiEdit", "NotebookEdit", "Write"})
 READING = frozenset({"Glob", "Grep", "LS", "NotebookRead", "Read"})
 AGENTS = frozenset({"Agent", "Task"})
-"""The tool that starts a subagent is `Agent` in calls and `Task` in lists."""
+"""The tool that starts a subagent: `Agent` in calls, `Task` in lists of tools."""
 READERS = frozenset(
     {"cat", "diff", "echo", "file", "grep", "head", "less", "ls", "stat", "tail", "wc"}
 )
-"""Commands that write nothing unless their output is sent somewhere."""
+"""Commands that write no file unless their output is redirected."""
 WRITERS = frozenset({"cp", "mkdir", "mv", "rm", "rmdir", "sed", "tee", "touch"})
-"""Commands whose arguments the CLI takes for files that are written; others may write too."""
+"""Commands whose arguments the CLI treats as written files. Other commands may write too."""
 
 _RULE = re.compile(r"(?P<tool>[A-Za-z][\w-]*\*?|mcp__[\w*-]+)(?:\((?P<content>.*)\))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """What a tool is asked to do, by whom and where."""
+    """A call of a tool: its input, its agent, the permission mode and the directories."""
 
     tool: str
-    input: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    input: JsonObject = field(default_factory=dict[str, Json])
     agent: str | None = None
-    """The kind of subagent; `None` for the main one."""
+    """The type of the subagent; None for the main agent."""
     mode: str = "default"
     place: Place = field(default_factory=Place)
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A tool's name, and perhaps what it may be given."""
+    """A tool's name, and optionally a pattern for its input."""
 
     tool: str
     content: str | None = None
@@ -52,7 +51,7 @@ class Rule:
         return self.tool if self.content is None else f"{self.tool}({self.content})"
 
     def match(self, call: ToolCall, behavior: Behavior) -> Match:
-        """Whether the rule covers the call."""
+        """Return whether the rule covers the call."""
         if self.content is None:
             return _yes(self._names(call.tool, behavior))
         if self.tool == "Bash":
@@ -69,7 +68,7 @@ class Rule:
             return _yes(call.input.get("subagent_type") == content)
         if self.tool == "Skill":
             return _yes(_fits_skill(content, str(call.input.get("skill", ""))))
-        # A kind of content that only the CLI knows how to read.
+        # Only the CLI can interpret the content of rules for other tools.
         return Match.MAYBE
 
     def _names(self, tool: str, behavior: Behavior) -> bool:
@@ -80,7 +79,7 @@ class Rule:
         server, _, rest = self.tool[5:].partition("__")
         if "*" not in self.tool:
             return not rest and tool.startswith(f"mcp__{server}__")
-        # The CLI grants nothing to servers that are not named in full.
+        # The CLI ignores approvals with a wildcard in the name of the MCP server.
         if behavior == "allow" and "*" in server:
             return False
         return re.fullmatch(re.escape(self.tool).replace(r"\*", ".*"), tool) is not None
@@ -92,7 +91,7 @@ class Rule:
         return compare(self.content or "", str(call.input.get("command", "")))
 
     def _match_file(self, call: ToolCall, behavior: Behavior) -> Match:
-        # Whatever must not be read must not be written over either.
+        # A file that must not be read must not be overwritten either.
         covered = EDITING if self.tool == "Edit" else READING
         if self.tool == "Read" and behavior == "deny":
             covered = READING | EDITING
@@ -116,11 +115,11 @@ class Rule:
         return Match.NO if READERS.issuperset(named) else Match.MAYBE
 
     def _fits(self, path: str, place: Place) -> bool:
-        return bool(path) and fits_path(self.content or "", path, place)
+        return bool(path) and matches_path(self.content or "", path, place)
 
 
 def parse_rule(text: object) -> Rule:
-    """A rule from its text. Raises `UsageError` for one that would silently do nothing."""
+    """Parse a rule. Raises `UsageError` for a rule that the CLI would accept and never apply."""
     found = _RULE.fullmatch(text) if isinstance(text, str) else None
     if found is None:
         raise UsageError("rule", text, "a tool's name, or `Tool(content)`, such as Bash(git *)")
@@ -129,12 +128,12 @@ def parse_rule(text: object) -> Rule:
         return Rule(tool)
     if tool in EDITING - {"Edit"}:
         hint = f"Edit({content}) covers every tool that changes files, {tool} too"
-        raise UsageError("rule", text, "Edit(...) for paths: the CLI reads no other", hint=hint)
+        raise UsageError("rule", text, "Edit(...) for paths: the CLI ignores others", hint=hint)
     if tool in READING - {"Read"}:
         hint = f"Read({content}) covers every tool that reads files, {tool} too"
         raise UsageError("rule", text, "Read(...) for paths", hint=hint)
     if tool.startswith("mcp__"):
-        raise UsageError("rule", text, "the name alone: tools of servers take no content")
+        raise UsageError("rule", text, "the name alone: rules for MCP tools have no content")
     if tool == "WebFetch" and not content.startswith("domain:"):
         raise UsageError("rule", text, "WebFetch(domain:example.com)")
     return Rule(tool, content)

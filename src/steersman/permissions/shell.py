@@ -1,8 +1,9 @@
-"""Commands of `Bash` against the rules for them.
+"""Bash commands compared with rules.
 
-An allowing rule covers a line only if it surely covers every command in it; a denying one covers it
-if any command in it might be meant, behind `sudo`, `env` or a substitution too. What cannot be told
-from the text is `MAYBE`: the CLI, which parses the shell's whole grammar, or a person decides.
+An allow rule covers a line only if it certainly covers every command in it. A deny rule covers a
+line if it may cover any command in it, also behind `sudo`, `env` or a substitution. The result is
+`MAYBE` if the text does not decide it: then the CLI, which parses the whole grammar of the shell,
+or the user decides.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ __all__ = ["Match", "commands_in", "grants_command", "stops_command"]
 
 
 class Match(Enum):
-    """Whether a rule covers a call."""
+    """The result of comparing a rule with a call."""
 
     NO = 0
     MAYBE = 1
@@ -28,14 +29,14 @@ WRAPPERS = frozenset(
     {"builtin", "command", "doas", "env", "exec", "ionice", "nice", "nohup", "setsid", "stdbuf"}
     | {"sudo", "time", "timeout", "xargs"}
 )
-"""Commands that run the command behind them."""
+"""Commands that run the command in their arguments."""
 KEYWORDS = frozenset(
     {"!", "do", "done", "elif", "else", "esac", "fi", "for", "if", "in", "then", "until", "while"}
     | {"{", "}"}
 )
 SHELLS = frozenset({"bash", "dash", "fish", "ksh", "sh", "zsh"})
 OPAQUE = frozenset({"-c", "-exec", "-execdir", "-ok", "-delete"})
-"""Words behind which a command, or its like, hides in an argument."""
+"""Arguments that are followed by a command, or that act like one."""
 
 _HARMLESS_REDIRECT = re.compile(r"\s*(?:\d?>&\d|[&\d]?>>?\s*/dev/null|<\s*/dev/null)(?=\s|$|[;|&])")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=.*", re.DOTALL)
@@ -43,10 +44,10 @@ _NUMBER = re.compile(r"[\d.]+[smhd]?")
 
 
 def grants_command(rule: str, line: str) -> Match:
-    """Whether an allowing rule covers every command of `line`."""
+    """Return whether an allow rule covers every command of `line`."""
     parsed = _parsed(line)
     pattern = _pattern(rule)
-    # The CLI compares an approval with the command as it is written, quotes and all.
+    # The CLI compares an approval with the command as it is written, including quotes.
     fits = [pattern.fullmatch(written) is not None for written in parsed.written]
     if parsed.is_plain and fits and all(fits):
         return Match.YES
@@ -55,7 +56,7 @@ def grants_command(rule: str, line: str) -> Match:
 
 
 def stops_command(rule: str, line: str) -> Match:
-    """Whether a denying or asking rule covers any command of `line`."""
+    """Return whether a deny or ask rule covers any command of `line`."""
     parsed = _parsed(line)
     pattern = _pattern(rule, is_lenient=True)
     if any(pattern.fullmatch(" ".join(form)) for each in parsed.commands for form in _forms(each)):
@@ -64,18 +65,18 @@ def stops_command(rule: str, line: str) -> Match:
 
 
 def commands_in(line: str) -> tuple[tuple[str, ...], ...]:
-    """Every command of a line, in words without quotes, for rules about files."""
+    """Return every command of a line as words without quotes, for rules about files."""
     return _parsed(line).commands
 
 
 @functools.lru_cache(maxsize=1024)
 def _pattern(rule: str, *, is_lenient: bool = False) -> re.Pattern[str]:
-    """A rule's content as an expression: `a:*` is a prefix of words, `*` stands for anything."""
+    """Compile a rule's content: `a:*` is a prefix of whole words, `*` matches any text."""
     if rule.endswith(":*"):
         return re.compile(re.escape(_spaced(rule[:-2])) + r"(?: .*)?", re.DOTALL)
     spaced = _spaced(rule)
     body = ".*".join(map(re.escape, spaced.split("*")))
-    # `git *` covers `git` alone too; the CLI grants that only where it is the one wildcard.
+    # `git *` also covers `git` alone; the CLI grants that only if it is the only wildcard.
     if spaced.endswith(" *") and (is_lenient or spaced.count("*") == 1):
         body = re.escape(spaced[:-2]) if spaced.count("*") == 1 else body.removesuffix(r"\ .*")
         body += r"(?: .*)?"
@@ -92,7 +93,7 @@ class _Parsed:
     written: tuple[str, ...]
     """The commands with their quotes, one space between words."""
     is_plain: bool
-    """Nothing but words, quotes, `&&`, `||`, `;` and `|`."""
+    """True if the line has only words, quotes, `&&`, `||`, `;` and `|`."""
 
 
 @functools.lru_cache(maxsize=256)
@@ -113,7 +114,7 @@ _TOKEN = re.compile(
 
 
 class _Reader:
-    """Splits a line into commands, rather into too many than too few."""
+    """Splits a line into commands; in doubt into too many rather than too few."""
 
     def __init__(self, line: str) -> None:
         self.commands: list[list[str]] = [[]]
@@ -146,7 +147,7 @@ class _Reader:
         self._end_word(ends_command=True)
 
     def _odd(self, text: str) -> None:
-        # In double quotes only substitutions count, and those are commands of their own.
+        # Inside double quotes only substitutions are special. They contain commands.
         if self._is_quoted and text not in ("$(", "`"):
             self._add(text, text)
             return
@@ -171,7 +172,7 @@ class _Reader:
 
 
 def _forms(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """A command as it stands, and every command that it runs in turn."""
+    """Yield a command as written, and every command that it wraps."""
     while words:
         yield words
         head = words[0].rpartition("/")[2]

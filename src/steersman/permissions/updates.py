@@ -1,13 +1,14 @@
-"""Changes of what may run unasked: the CLI offers them, and an answer may ask for them."""
+"""Permission updates: the CLI suggests them, and an `Allow` may apply them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from collections.abc import Iterable
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
+from steersman._json import JsonObject
 from steersman._struct import CONVERT_ERRORS
 
 __all__ = [
@@ -28,11 +29,11 @@ Behavior = Literal["allow", "deny", "ask"]
 Destination = Literal["session", "localSettings", "projectSettings", "userSettings", "cliArg"]
 
 _SOURCES = {"localSettings": "local", "projectSettings": "project", "userSettings": "user"}
-"""Which of `setting_sources` reads back what is written to a destination."""
+"""The entry of `setting_sources` with which the CLI reads each destination."""
 
 
 class ToolRule(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """A rule in its two parts; `str` gives it as one."""
+    """A rule as the CLI sends it, in two parts; `str(rule)` joins them."""
 
     tool_name: str
     rule_content: str | None = None
@@ -46,46 +47,46 @@ class ToolRule(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 class PermissionUpdate(Struct, frozen=True, kw_only=True, rename="camel", tag_field="type"):
-    """What all changes have: where they are kept."""
+    """The common field of all updates: where the CLI stores them."""
 
     destination: Destination = "session"
 
 
 class AddRules(PermissionUpdate, frozen=True, kw_only=True, tag="addRules"):
-    """Have these rules too."""
+    """Add rules."""
 
     rules: list[ToolRule]
     behavior: Behavior = "allow"
 
 
 class ReplaceRules(PermissionUpdate, frozen=True, kw_only=True, tag="replaceRules"):
-    """Have these rules in place of all others of their behaviour there."""
+    """Replace all rules of this behavior at the destination."""
 
     rules: list[ToolRule]
     behavior: Behavior = "allow"
 
 
 class RemoveRules(PermissionUpdate, frozen=True, kw_only=True, tag="removeRules"):
-    """Have these rules no more."""
+    """Remove rules."""
 
     rules: list[ToolRule]
     behavior: Behavior = "allow"
 
 
 class SetMode(PermissionUpdate, frozen=True, kw_only=True, tag="setMode"):
-    """Go into another permission mode."""
+    """Change the permission mode."""
 
     mode: str
 
 
 class AddDirectories(PermissionUpdate, frozen=True, kw_only=True, tag="addDirectories"):
-    """Let tools work in these directories too."""
+    """Add working directories for tools."""
 
     directories: list[str]
 
 
 class RemoveDirectories(PermissionUpdate, frozen=True, kw_only=True, tag="removeDirectories"):
-    """Let tools work in these directories no more."""
+    """Remove working directories of tools."""
 
     directories: list[str]
 
@@ -93,8 +94,8 @@ class RemoveDirectories(PermissionUpdate, frozen=True, kw_only=True, tag="remove
 Known = AddRules | ReplaceRules | RemoveRules | SetMode | AddDirectories | RemoveDirectories
 
 
-def read_updates(found: Iterable[Any]) -> list[PermissionUpdate]:
-    """The changes among `found` that this release knows."""
+def read_updates(found: Iterable[object]) -> list[PermissionUpdate]:
+    """Return the updates in `found` that this release knows."""
     known: list[PermissionUpdate] = []
     for each in found:
         try:
@@ -105,12 +106,12 @@ def read_updates(found: Iterable[Any]) -> list[PermissionUpdate]:
 
 
 def where_it_counts(
-    update: PermissionUpdate | Mapping[str, Any], setting_sources: Iterable[str]
-) -> PermissionUpdate | Mapping[str, Any]:
-    """The change as it has an effect in this session.
+    update: PermissionUpdate | JsonObject, setting_sources: Iterable[str]
+) -> PermissionUpdate | JsonObject:
+    """Return the update with a destination that has an effect in this session.
 
-    The CLI writes a settings file that it does not read, and the session never hears of it: such a
-    change is made to the session instead.
+    The CLI also writes settings files that it does not read, and then an update has no effect. Such
+    an update gets the destination `session` instead.
     """
     if isinstance(update, PermissionUpdate):
         if _is_read(update.destination, setting_sources):

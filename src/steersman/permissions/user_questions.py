@@ -1,14 +1,14 @@
-"""What the model asks the person with `AskUserQuestion`, and what the person says.
+"""Questions that the model asks the user with `AskUserQuestion`, and their answers.
 
-An unanswered question never becomes an empty answer: a call in which nothing is answered is denied.
+An unanswered question never becomes an empty answer: a call without any answer is denied.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from steersman._json import is_array, is_object, is_sequence
+from steersman._json import JsonDict, is_array, is_object, is_sequence
 from steersman.errors import UsageError
 from steersman.permissions.decisions import Allow, Decision, Deny
 from steersman.permissions.questions import CanUseTool
@@ -16,12 +16,12 @@ from steersman.permissions.questions import CanUseTool
 __all__ = ["ASK_USER_QUESTION", "Choice", "Question", "QuestionAnswer", "QuestionAsk"]
 
 ASK_USER_QUESTION = "AskUserQuestion"
-UNANSWERED = "The person did not answer."
+UNANSWERED = "The user did not answer."
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """An answer that can be picked."""
+    """An answer that the user can choose."""
 
     label: str
     description: str = ""
@@ -30,7 +30,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class QuestionAnswer:
-    """What the person said to one question; `None` if they would not say."""
+    """The user's answer to one question; `text` is None if the user did not answer."""
 
     question: str
     text: str | None
@@ -46,28 +46,28 @@ class Question:
     multi_select: bool = False
 
     def answer(self, *said: str) -> QuestionAnswer:
-        """Pick the labels of choices, or say something else."""
+        """Answer with labels of choices, or with a text of the user's own."""
         if not said or not all(isinstance(each, str) and each for each in said):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError("answer", said, "the label of a choice, or words of one's own")
+            raise UsageError("answer", said, "the label of a choice, or another text")
         if len(said) > 1 and not self.multi_select:
             raise UsageError("answer", said, "one answer: this question is not multi_select")
         return QuestionAnswer(self.question, ", ".join(said))
 
     def skip(self) -> QuestionAnswer:
-        """Do not answer this one."""
+        """Leave this question unanswered."""
         return QuestionAnswer(self.question, None)
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionAsk:
-    """A call of `AskUserQuestion`: one or more questions that stand together."""
+    """A call of `AskUserQuestion`, with one or more questions."""
 
     UNANSWERED: ClassVar[str] = UNANSWERED
 
     request_id: str
     session_id: str
     questions: tuple[Question, ...]
-    tool_input: dict[str, Any]
+    tool_input: JsonDict
     agent_id: str | None = None
 
     def answer(self, *said: str) -> list[QuestionAnswer]:
@@ -77,18 +77,18 @@ class QuestionAsk:
         return [self.questions[0].answer(*said)]
 
     def skip(self) -> list[QuestionAnswer]:
-        """Answer none of the questions; the model is told so."""
+        """Answer none of the questions; the model reads `UNANSWERED`."""
         return [each.skip() for each in self.questions]
 
     def decision(self, answers: object) -> Decision:
-        """What `answers` mean to the CLI. Raises `UsageError` for what is no answer."""
+        """Return the decision for `answers`. Raises `UsageError` if they are not answers."""
         if isinstance(answers, Allow | Deny):
             return self._as_given(answers)
-        said = {each.question: each.text for each in _listed(answers) if each.text is not None}
-        return Allow({**self.tool_input, "answers": said}) if said else Deny(UNANSWERED)
+        given = {each.question: each.text for each in _listed(answers) if each.text is not None}
+        return Allow({**self.tool_input, "answers": given}) if given else Deny(UNANSWERED)
 
     def _as_given(self, decision: Decision) -> Decision:
-        """The official SDKs' way: the answers stand in the updated input."""
+        """Check a decision in the official SDKs' form: the answers are in the updated input."""
         if isinstance(decision, Allow) and not (decision.updated_input or {}).get("answers"):
             return Deny(UNANSWERED)
         return decision
@@ -100,17 +100,17 @@ def _listed(answers: object) -> list[QuestionAnswer]:
         answered = [each for each in given if isinstance(each, QuestionAnswer)]
         if len(answered) == len(given):
             return answered
-    raise UsageError("answer", answers, "what Question.answer() or Question.skip() gives")
+    raise UsageError("answer", answers, "what Question.answer() or Question.skip() returns")
 
 
 def question_ask(asked: CanUseTool, request_id: str, session_id: str) -> QuestionAsk:
-    """The questions in a call of `AskUserQuestion`; whatever is strange in it is left out."""
+    """Return the questions of an `AskUserQuestion` call, without parts that are malformed."""
     given = asked.input.get("questions")
     questions = tuple(_question(each) for each in (given if is_array(given) else ()))
     return QuestionAsk(request_id, session_id, questions, asked.input, asked.agent_id)
 
 
-def _question(found: Any) -> Question:
+def _question(found: object) -> Question:
     fields = found if is_object(found) else {}
     options = fields.get("options")
     return Question(
@@ -121,7 +121,7 @@ def _question(found: Any) -> Question:
     )
 
 
-def _choice(found: Any) -> Choice:
+def _choice(found: object) -> Choice:
     fields = found if is_object(found) else {"label": found}
     preview = fields.get("preview")
     return Choice(

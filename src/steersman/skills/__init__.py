@@ -1,4 +1,4 @@
-"""Skills and plugins as they lie on this machine, read before a CLI does.
+"""Reads the skills and plugins on this machine before a CLI does.
 
 for skill in discover(project="."):
     print(skill.name, skill.description)

@@ -1,4 +1,4 @@
-"""Skills in their directories: `<root>/skills/<name>/SKILL.md`, of a project and of the user."""
+"""Reads skills from their directories: `<root>/skills/<name>/SKILL.md`, of a project or a user."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from steersman._json import is_sequence
+from steersman._json import Json, JsonDict, JsonObject, is_sequence
 from steersman.errors import UsageError
 from steersman.options import checks
 from steersman.skills.front_matter import FrontMatterError, split_front_matter
@@ -24,26 +24,26 @@ LONGEST_FILE = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skill:
-    """What a `SKILL.md` says of itself; `name` is what the option `skills` takes."""
+    """The front matter and the body of a `SKILL.md`. The option `skills` takes the `name`."""
 
     name: str
     description: str
     path: Path
-    """The file itself."""
+    """The path of the file."""
     source: Source = "elsewhere"
     when_to_use: str | None = None
     argument_hint: str | None = None
     allowed_tools: tuple[str, ...] = ()
-    """Rules for what runs without asking while it is at work."""
+    """Permission rules for tools that run without asking while the skill is used."""
     model: str | None = None
     is_for_model: bool = True
-    """Whether the model may use it by itself."""
+    """Whether the model may use the skill by itself."""
     is_for_people: bool = True
-    """Whether it is a slash command too."""
-    fields: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
-    """The whole front matter, with what is not known here."""
+    """Whether the skill is also a slash command."""
+    fields: JsonObject = field(default_factory=dict[str, Json], repr=False)
+    """The whole front matter, with fields that are not known here."""
     body: str = field(default="", repr=False)
-    """What the model reads when it uses the skill."""
+    """The text that the model reads when it uses the skill."""
 
 
 def discover(
@@ -52,11 +52,12 @@ def discover(
     user: str | Path | None = None,
     on_error: Callable[[UsageError], None] | None = None,
 ) -> list[Skill]:
-    """The skills of a project directory and of a user's configuration directory, by name.
+    """Return the skills of a project directory and of a user's configuration directory, by name.
 
-    The CLI sees them with `setting_sources=("project", "user")`. `user_directory()` is where the
-    user's usually are. Raises `UsageError`, naming file and field, for the first skill that cannot
-    be read; with `on_error` that is told of each, and the others are given.
+    The CLI loads them with `setting_sources=("project", "user")`. `user_directory()` returns the
+    usual directory of the user. Raises `UsageError`, which names file and field, for the first
+    skill that cannot be read. With `on_error`, that is called for each such skill instead, and the
+    others are returned.
     """
     roots: list[tuple[Path, Source]] = []
     if project is not None:
@@ -76,13 +77,13 @@ def discover(
 
 
 def user_directory() -> Path:
-    """The user's configuration directory: `CLAUDE_CONFIG_DIR`, or `.claude` at home."""
+    """Return the user's configuration directory: `CLAUDE_CONFIG_DIR`, or `.claude` at home."""
     given = os.environ.get("CLAUDE_CONFIG_DIR")
     return Path(given) if given else Path.home() / ".claude"
 
 
 def read_skill(path: str | Path, source: Source = "elsewhere") -> Skill:
-    """One skill, from its file or its directory. Raises `UsageError` naming file and field."""
+    """Read one skill from its file or directory. Raises `UsageError` that names file and field."""
     given = Path(path)
     file = given / FILE if given.is_dir() else given
     fields, body = _read(file)
@@ -93,11 +94,11 @@ def read_skill(path: str | Path, source: Source = "elsewhere") -> Skill:
     _check_name(f"{file}: name", name)
     return Skill(
         name=name,
-        description=fields.get("description") or _first_paragraph(file, body),
+        description=_stripped(fields.get("description")) or _first_paragraph(file, body),
         path=file,
         source=source,
-        when_to_use=fields.get("when_to_use"),
-        argument_hint=_as_text(fields.get("argument-hint")),
+        when_to_use=_stripped(fields.get("when_to_use")),
+        argument_hint=_stripped(_as_text(fields.get("argument-hint"))),
         allowed_tools=_rules(file, fields.get("allowed-tools")),
         model=fields.get("model"),
         is_for_model=fields.get("disable-model-invocation") is not True,
@@ -112,7 +113,7 @@ def _files(root: Path) -> Iterator[Path]:
         yield from sorted(each / FILE for each in root.iterdir() if (each / FILE).is_file())
 
 
-def _read(file: Path) -> tuple[dict[str, Any], str]:
+def _read(file: Path) -> tuple[JsonDict, str]:
     try:
         if file.stat().st_size > LONGEST_FILE:
             raise UsageError(str(file), "a larger file", f"at most {LONGEST_FILE} bytes")
@@ -124,7 +125,8 @@ def _read(file: Path) -> tuple[dict[str, Any], str]:
     try:
         return split_front_matter(text)
     except FrontMatterError as error:
-        raise UsageError(f"{file}: line {error.line}", error.problem, "front matter") from None
+        place = f"{file}: line {error.line}"
+        raise UsageError(place, error.problem, "front matter", hint=error.hint) from None
 
 
 def _are_texts(given: object) -> bool:
@@ -135,7 +137,7 @@ def _are_texts(given: object) -> bool:
 _TEXT_OR_LIST = checks.must_be("a text, or a list of texts", _are_texts)
 _CHECKS: Mapping[str, checks.Check] = {
     "name": checks.skill_name,
-    "description": checks.filled,
+    "description": checks.non_empty,
     "when_to_use": checks.text,
     "argument-hint": _TEXT_OR_LIST,
     "allowed-tools": _TEXT_OR_LIST,
@@ -157,7 +159,7 @@ def _check_name(place: str, name: str) -> None:
 
 
 def _first_paragraph(file: Path, body: str) -> str:
-    """What the CLI takes where there is no description."""
+    """Return the first paragraph, which the CLI uses if there is no description."""
     for paragraph in body.split("\n\n"):
         text = " ".join(line for line in paragraph.split("\n") if not line.startswith("#")).strip()
         if text:
@@ -172,7 +174,7 @@ def _rules(file: Path, given: str | list[str] | None) -> tuple[str, ...]:
 
 
 def _split_rules(text: str) -> list[str]:
-    """Rules in one text, parted by commas or spaces outside brackets."""
+    """Split a text into rules, at commas and spaces outside brackets."""
     found, rule, depth = list[str](), "", 0
     for character in text:
         depth += (character == "(") - (character == ")")
@@ -185,5 +187,10 @@ def _split_rules(text: str) -> list[str]:
 
 
 def _as_text(given: str | list[str] | None) -> str | None:
-    # `argument-hint: [file]` is a list to YAML, and a hint to whoever wrote it.
+    # YAML reads `argument-hint: [file]` as a list; its author meant a text.
     return f"[{', '.join(given)}]" if isinstance(given, list) else given
+
+
+def _stripped(text: str | None) -> str | None:
+    """Return a text without the line break that ends a block scalar."""
+    return None if text is None else text.strip()

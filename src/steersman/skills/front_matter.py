@@ -1,37 +1,56 @@
-"""The head of a Markdown file, between two lines of `---`: the part of YAML that skills use.
+"""Front matter: the YAML between two lines of `---` at the head of a Markdown file.
 
-Understood: `key: value` with nested keys, block and `[flow, lists]`, quoted and plain texts also
-over several lines, `|` and `>` blocks, `true` and `false`, and comments. Numbers stay texts.
-Anchors, tags, `{flow: mappings}` and keys in quotes are refused with their line.
+A head in which every line is `key: value`, with a value that is plain or in quotes, is read here.
+Any other head needs PyYAML, which the extra `steersman[skills]` installs. Only `true`, `false` and
+`null` have types; numbers and dates stay texts. Tags are refused, and sizes are limited.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Protocol
+
+from steersman._json import Json, JsonDict
 
 __all__ = ["FrontMatterError", "split_front_matter"]
 
 FENCE = "---"
-KEY = re.compile(r"(?P<key>[A-Za-z_][\w.$-]*)\s*:(?:\s+(?P<rest>.*))?$")
-BLOCK = re.compile(r"[|>][+-]?")
-COMMENT = re.compile(r"(?:^|\s)#.*$")
-WORDS: dict[str, Any] = {"true": True, "false": False, "null": None, "~": None, "": None}
+LONGEST_HEAD = 128 * 1024
+MOST_VALUES = 10_000
+"""Values in one head, counting those that an alias repeats."""
+DEEPEST = 50
+
+NO_YAML = "a form of YAML for which PyYAML is needed"
+INSTALL = 'pip install "steersman[skills]"'
+
+SIMPLE = re.compile(
+    r"(?P<key>[A-Za-z_][\w.$-]*):"
+    r"(?: +(?:'(?P<single>[^']*)'|\"(?P<double>[^\"\\]*)\""
+    r"|(?P<plain>[^\s\-?:,\[\]{}#&*!|>'\"%@`].*)))?"
+)
+TYPED: JsonDict = {"true": True, "false": False, "null": None, "~": None, "": None}
+
+UNQUOTED = re.compile(
+    r"(?P<key>[A-Za-z_][\w.$-]*): +"
+    r"(?P<value>[^\s\[\]{}#&*!|>'\"%@`].*:(?: .*|$)|\[[^\]]*\] *[^\s#].*)"
+)
+"""A value that YAML refuses: it contains `: `, or it has text after a list in brackets."""
 
 
 class FrontMatterError(ValueError):
     """The head of a file cannot be read; the text names the line."""
 
-    def __init__(self, line: int, problem: str) -> None:
-        super().__init__(f"line {line}: {problem}")
+    def __init__(self, line: int, problem: str, hint: str = "") -> None:
+        super().__init__(f"line {line}: {problem}" + (f"; {hint}" if hint else ""))
         self.line = line
         self.problem = problem
+        self.hint = hint
 
 
-def split_front_matter(text: str) -> tuple[dict[str, Any], str]:
-    """The fields in the head of `text`, and what comes after it.
+def split_front_matter(text: str) -> tuple[JsonDict, str]:
+    """Return the fields in the head of `text`, and the text after the head.
 
     Without a head there are no fields. Raises `FrontMatterError`.
     """
@@ -41,157 +60,192 @@ def split_front_matter(text: str) -> tuple[dict[str, Any], str]:
     ends = [n for n, line in enumerate(lines) if n > 0 and line.rstrip() == FENCE]
     if not ends:
         raise FrontMatterError(1, "the front matter is not closed by a line of ---")
-    reader = _Reader([_Line.of(n + 1, line) for n, line in enumerate(lines[: ends[0]]) if n > 0])
-    return reader.mapping(0), "\n".join(lines[ends[0] + 1 :])
+    head = [line.rstrip() for line in lines[1 : ends[0]]]
+    if sum(map(len, head)) > LONGEST_HEAD:
+        raise FrontMatterError(1, f"the front matter is longer than {LONGEST_HEAD} characters")
+    return _read_head(head), "\n".join(lines[ends[0] + 1 :])
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    number: int
-    indent: int
-    text: str
-
-    @classmethod
-    def of(cls, number: int, line: str) -> _Line:
-        text = line.rstrip()
-        if "\t" in text[: len(text) - len(text.lstrip())]:
-            raise FrontMatterError(number, "indented with a tab; use spaces")
-        return cls(number, len(text) - len(text.lstrip()), text.strip())
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.text or self.text.startswith("#")
-
-
-class _Reader:
-    """Reads lines top down; what stands deeper belongs to what stands above it."""
-
-    def __init__(self, lines: list[_Line]) -> None:
-        self._lines = lines
-        self._at = 0
-
-    def mapping(self, indent: int) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        while (line := self._next_of(indent)) is not None:
-            match = KEY.fullmatch(line.text)
-            if match is None:
-                raise FrontMatterError(line.number, "not `key: value`")
-            if match["key"] in found:
-                raise FrontMatterError(line.number, f"{match['key']} is there twice")
-            self._at += 1
-            found[match["key"]] = self._value(line, match["rest"] or "")
-        return found
-
-    def _value(self, line: _Line, rest: str) -> Any:
-        if BLOCK.fullmatch(_uncommented(rest)):
-            return self._block(line, rest)
-        if _uncommented(rest):
-            return _scalar(line.number, " ".join([rest, *self._continued(line)]))
-        below = self._peek()
-        if below is None or below.indent < line.indent:
-            return None
-        if below.text.startswith("- ") or below.text == "-":
-            return self._list(below.indent)
-        return self.mapping(below.indent) if below.indent > line.indent else None
-
-    def _list(self, indent: int) -> list[Any]:
-        found: list[Any] = []
-        while (line := self._peek()) is not None and line.indent == indent:
-            if not (line.text.startswith("- ") or line.text == "-"):
-                break
-            self._at += 1
-            item = line.text[1:].strip()
-            inner = _Line(line.number, indent + 2, item)
-            if KEY.fullmatch(item) and not item.startswith(("'", '"')):
-                self._at -= 1
-                self._lines[self._at] = inner
-                found.append(self.mapping(inner.indent))
-            else:
-                found.append(_scalar(line.number, " ".join([item, *self._continued(line)])))
-        return found
-
-    def _block(self, line: _Line, mark: str) -> str:
-        """A text of several lines, kept as they are by `|` and joined by `>`."""
-        taken: list[_Line] = []
-        while self._at < len(self._lines):
-            below = self._lines[self._at]
-            if below.text and below.indent <= line.indent:
-                break
-            taken.append(below)
-            self._at += 1
-        base = min((each.indent for each in taken if each.text), default=0)
-        texts = [" " * (each.indent - base) + each.text if each.text else "" for each in taken]
-        if mark.startswith("|"):
-            return "\n".join(texts).strip("\n")
-        paragraphs = "\n".join(texts).strip("\n").split("\n\n")
-        return "\n".join(" ".join(each.split("\n")) for each in paragraphs)
-
-    def _continued(self, line: _Line) -> list[str]:
-        """The deeper lines of a plain or quoted text."""
-        found: list[str] = []
-        while (below := self._peek()) is not None and below.indent > line.indent:
-            found.append(below.text)
-            self._at += 1
-        return found
-
-    def _next_of(self, indent: int) -> _Line | None:
-        line = self._peek()
-        if line is None or line.indent < indent:
-            return None
-        if line.indent > indent:
-            raise FrontMatterError(line.number, "indented further than its neighbours")
-        return line
-
-    def _peek(self) -> _Line | None:
-        while self._at < len(self._lines) and self._lines[self._at].is_empty:
-            self._at += 1
-        return self._lines[self._at] if self._at < len(self._lines) else None
-
-
-def _uncommented(text: str) -> str:
-    return text if text.startswith(("'", '"')) else COMMENT.sub("", text).strip()
-
-
-def _scalar(number: int, text: str) -> Any:
-    text = text.strip()
-    if text.startswith(("'", '"')):
-        return _quoted(number, text)
-    text = _uncommented(text)
-    if text.startswith("["):
-        if not text.endswith("]"):
-            raise FrontMatterError(number, "a list that is not closed by ]")
-        return [_scalar(number, each) for each in _split(text[1:-1]) if each.strip()]
-    if text.startswith(("{", "&", "!", "%", "@", "`")):
-        raise FrontMatterError(number, f"{text[0]} is not understood here; put it in quotes")
-    return WORDS.get(text.lower(), text)
-
-
-def _quoted(number: int, text: str) -> str:
-    quote = text[0]
-    pattern = r"'((?:[^']|'')*)'" if quote == "'" else r'("(?:[^"\\]|\\.)*")'
-    match = re.fullmatch(pattern + r"(?:\s+#.*)?", text)
-    if match is None:
-        raise FrontMatterError(number, f"a text that is not closed by {quote}")
-    if quote == "'":
-        return match[1].replace("''", "'")
+def _read_head(lines: list[str]) -> JsonDict:
     try:
-        return str(json.loads(match[1], strict=False))
-    except ValueError:
-        raise FrontMatterError(number, "an escape that is not understood") from None
+        return _read_lines(lines)
+    except FrontMatterError as error:
+        # The CLI accepts values that YAML requires in quotes, such as `description: Use it: often`.
+        quoted = [_quote_value(line) for line in lines]
+        if quoted == lines:
+            raise
+        try:
+            return _read_lines(quoted)
+        except FrontMatterError:
+            raise error from None
 
 
-def _split(text: str) -> list[str]:
-    """The items of a flow list; commas in quotes and brackets do not separate."""
-    found, item, depth, quote = list[str](), "", 0, ""
-    for character in text:
-        if quote:
-            quote = "" if character == quote else quote
-        elif character in "'\"" and not item.strip():
-            quote = character
-        depth += (character in "([") - (character in ")]")
-        if character == "," and depth == 0 and not quote:
-            found.append(item)
-            item = ""
-        else:
-            item += character
-    return [*found, item]
+def _read_lines(lines: list[str]) -> JsonDict:
+    simple = _read_simple(lines)
+    return _read_yaml(lines) if simple is None else simple
+
+
+# --- Without PyYAML --------------------------------------------------------------------------
+
+
+def _read_simple(lines: list[str]) -> JsonDict | None:
+    """Read a head of `key: value` lines; `None` if a line is anything else."""
+    if not all(map(_is_simple, lines)):
+        return None
+    found: JsonDict = {}
+    for number, line in enumerate(lines, start=2):
+        match = SIMPLE.fullmatch(line)
+        if match is None:
+            continue
+        if match["key"] in found:
+            raise FrontMatterError(number, f"{match['key']} is there twice")
+        plain = match["plain"] or ""
+        quoted = match["single"] if match["double"] is None else match["double"]
+        found[match["key"]] = TYPED.get(plain.lower(), plain) if quoted is None else quoted
+    return found
+
+
+def _is_simple(line: str) -> bool:
+    if not line or line.startswith("#"):
+        return True
+    match = SIMPLE.fullmatch(line)
+    return match is not None and " #" not in (match["plain"] or "") and line.isprintable()
+
+
+def _quote_value(line: str) -> str:
+    match = UNQUOTED.fullmatch(line)
+    if match is None:
+        return line
+    value = match["value"].replace("'", "''")
+    return f"{match['key']}: '{value}'"
+
+
+# --- With PyYAML -----------------------------------------------------------------------------
+
+
+def _read_yaml(lines: list[str]) -> JsonDict:
+    try:
+        yaml = import_module("yaml")
+    except ImportError:
+        line = [_is_simple(line) for line in lines].index(False) + 2
+        raise FrontMatterError(line, NO_YAML, INSTALL) from None
+    text = "".join(f"{line}\n" for line in lines)
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        return _EventReader(yaml.parse(text, Loader=loader)).document()
+    except yaml.MarkedYAMLError as error:
+        line = _line_of(error, len(lines))
+        raise FrontMatterError(line, _problem_of(error)) from None
+    except (yaml.YAMLError, UnicodeEncodeError):
+        raise FrontMatterError(1, "a character that YAML does not allow") from None
+
+
+class _Mark(Protocol):
+    line: int
+
+
+class _MarkedError(Protocol):
+    context: str | None
+    context_mark: _Mark | None
+    problem: str | None
+    problem_mark: _Mark | None
+
+
+class _Event(Protocol):
+    """An event of PyYAML; each kind has only some of these attributes."""
+
+    anchor: str | None
+    tag: str | None
+    value: str
+    implicit: tuple[bool, bool]
+    start_mark: _Mark
+
+
+def _line_of(error: _MarkedError, end: int) -> int:
+    """Return the line of an error; for a text or list that never ends, the line of its start."""
+    mark = error.problem_mark
+    if mark is None or mark.line >= end:
+        mark = error.context_mark or mark
+    return 1 if mark is None else mark.line + 2
+
+
+def _problem_of(error: _MarkedError) -> str:
+    return ": ".join(filter(None, (error.context, error.problem))) or "no YAML"
+
+
+class _EventReader:
+    """Builds values from PyYAML's events, which neither run tags nor expand aliases."""
+
+    def __init__(self, events: Iterator[_Event]) -> None:
+        self._events = events
+        self._anchors: dict[str, tuple[Json, int]] = {}
+        self._values = 0
+
+    def document(self) -> JsonDict:
+        if [self._next_kind(), self._next_kind()] == ["StreamStart", "StreamEnd"]:
+            return {}
+        top = next(self._events)
+        if _kind(top) != "MappingStart":
+            raise FrontMatterError(_line(top), "not `key: value`")
+        found: JsonDict = self._value(top, 0)
+        if [self._next_kind(), self._next_kind()] != ["DocumentEnd", "StreamEnd"]:
+            raise FrontMatterError(1, "more than one YAML document")
+        return found
+
+    def _value(self, event: _Event, depth: int) -> Json:
+        if _kind(event) == "Alias":
+            return self._alias(event)
+        before = self._values
+        self._count(event, 1)
+        if event.tag is not None:
+            raise FrontMatterError(_line(event), f"the tag {event.tag} is not allowed")
+        if depth > DEEPEST:
+            raise FrontMatterError(_line(event), f"nested more than {DEEPEST} levels deep")
+        value = self._content(event, depth)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = (value, self._values - before)
+        return value
+
+    def _content(self, event: _Event, depth: int) -> Json:
+        if _kind(event) == "Scalar":
+            is_plain = event.implicit[0]
+            return TYPED.get(event.value.lower(), event.value) if is_plain else event.value
+        if _kind(event) == "SequenceStart":
+            return [self._value(each, depth + 1) for each in self._until("SequenceEnd")]
+        found: JsonDict = {}
+        for key in self._until("MappingEnd"):
+            if _kind(key) != "Scalar":
+                raise FrontMatterError(_line(key), "a key that is no text")
+            if key.value in found:
+                raise FrontMatterError(_line(key), f"{key.value} is there twice")
+            found[key.value] = self._value(next(self._events), depth + 1)
+        return found
+
+    def _alias(self, event: _Event) -> Json:
+        if event.anchor not in self._anchors:
+            raise FrontMatterError(_line(event), f"the alias *{event.anchor} has no anchor")
+        value, size = self._anchors[event.anchor]
+        self._count(event, size)
+        return value
+
+    def _count(self, event: _Event, size: int) -> None:
+        self._values += size
+        if self._values > MOST_VALUES:
+            raise FrontMatterError(_line(event), f"more than {MOST_VALUES} values")
+
+    def _until(self, end: str) -> Iterator[_Event]:
+        for event in self._events:
+            if _kind(event) == end:
+                return
+            yield event
+
+    def _next_kind(self) -> str:
+        return _kind(next(self._events))
+
+
+def _kind(event: _Event) -> str:
+    return type(event).__name__.removesuffix("Event")
+
+
+def _line(event: _Event) -> int:
+    return event.start_mark.line + 2

@@ -1,13 +1,11 @@
-"""Plugin directories, looked at before a CLI is started with them."""
+"""Checks plugin directories before a CLI is started with them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from steersman import _json
+from steersman._json import Json, JsonDict, JsonObject, is_object, loads
 from steersman.errors import UsageError
 from steersman.options import Options, checks
 from steersman.options.plugins import plugin_of
@@ -20,21 +18,21 @@ PARTS = ("commands", "agents", "skills", "hooks", "output-styles", ".mcp.json", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginManifest:
-    """What a plugin says of itself; its commands and skills are called `name:...`."""
+    """The manifest of a plugin. Its commands and skills are called `name:...`."""
 
     name: str
     path: Path
-    """Its directory."""
+    """The plugin's directory."""
     description: str = ""
     version: str = ""
-    fields: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
-    """The whole manifest; empty where there is none."""
+    fields: JsonObject = field(default_factory=dict[str, Json], repr=False)
+    """The whole manifest; empty if the plugin has none."""
 
 
 def check_plugins(options: Options) -> None:
-    """See that the plugins of `options` are on this machine.
+    """Check that the plugins of `options` are on this machine. Raises `UsageError`.
 
-    The CLI itself would start without them, and tell only in `system/init`. Raises `UsageError`.
+    The CLI itself starts without a missing plugin, and reports that only in `system/init`.
     """
     for position, given in enumerate(options.plugins):
         place = f"plugins[{position}]"
@@ -47,7 +45,7 @@ def check_plugins(options: Options) -> None:
 
 
 def read_plugin(path: str | Path, place: str = "plugin") -> PluginManifest:
-    """The manifest of a plugin directory. Raises `UsageError` naming file and field."""
+    """Read the manifest of a plugin directory. Raises `UsageError` that names file and field."""
     root = Path(path)
     if not root.is_dir():
         raise UsageError(place, str(path), "a directory that exists, with a plugin in it")
@@ -76,17 +74,17 @@ def _is_plugin(root: Path) -> bool:
 
 
 def _children(root: Path) -> list[Path]:
-    """The plugins in a folder of plugins."""
+    """Return the plugins in a folder of plugins."""
     return [each for each in root.iterdir() if each.is_dir() and _is_plugin(each)]
 
 
-def _manifest(place: str, file: Path) -> dict[str, Any]:
+def _manifest(place: str, file: Path) -> JsonDict:
     try:
-        found = _json.loads(file.read_bytes())
+        found = loads(file.read_bytes())
     except OSError as error:
         raise UsageError(f"{place}: {file}", error.strerror or "no file", "readable") from None
     except ValueError as error:
         raise UsageError(f"{place}: {file}", f"no JSON: {error}", "a JSON object") from None
-    if not _json.is_object(found):
+    if not is_object(found):
         raise UsageError(f"{place}: {file}", "other JSON", "a JSON object")
     return found

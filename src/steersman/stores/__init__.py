@@ -1,4 +1,4 @@
-"""Where things are kept beyond their process. One file per place."""
+"""Files in which journals and transcripts are stored."""
 
 from steersman.stores.journal_file import JournalFile, read_journal
 from steersman.stores.transcript_files import read_transcript

@@ -1,7 +1,7 @@
-"""A journal in a file: every entry is on its way to the disk before the session goes on.
+"""A journal in a file: a `Sink` that passes each entry to the operating system at once.
 
-A `Sink`. The file is readable by its owner only; its format is that of `journal.files`. Each batch
-of entries is one write, so a host that is killed loses what it was just writing and nothing else.
+Only the owner can read the file; its format is that of `journal.files`. Each batch of entries is
+one write, so a host program that is killed loses at most the batch that it was writing.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO
 
 from steersman import _json
+from steersman._json import JsonObject
 from steersman.errors import UsageError
 from steersman.journal import Entry, Kind
 from steersman.journal.files import (
@@ -39,20 +40,21 @@ Redact = Callable[[bytes], bytes]
 
 OWNER_ONLY = 0o600
 
-# Python 3.11 looks an enum's members up at thirty times the price of a name.
+# In Python 3.11 looking up a member of an enum takes thirty times as long as a global name.
 PARTIAL, RESTARTED = Kind.PARTIAL, Kind.RESTARTED
 HEADER_BEGINS = b'{"journal":'
 
 
 def _silent(_report: str) -> None:
-    """What is done about a report that nobody wants."""
+    """Ignore a report."""
 
 
 class JournalFile:
-    """Writes the journal of one session at a time to `path`, behind what stands there already.
+    """Appends the journal of one session at a time to the file at `path`.
 
-    Each life of a CLI is a track of its own: a new one begins with the file, when it is opened
-    again, and after each revival. When the disk is full, or gone, it reports so once and stops.
+    Each CLI process has a track of its own: a new track begins when the file is opened and after
+    each restart of the CLI. If a write fails, as on a full disk, it is reported once and no more
+    entries are written.
     """
 
     def __init__(
@@ -63,26 +65,27 @@ class JournalFile:
         report: Callable[[str], None] = _silent,
         header: Header | None = None,
     ) -> None:
-        """Open the file, or make it.
+        """Open the file, or create it.
 
-        `redact` takes out of a line of JSON what must not be written down. `report` hears, once,
-        why nothing is written any more. Raises `UsageError` where no journal can be written.
+        `redact` removes secrets from a line of JSON. `report` is called once, with the reason, when
+        nothing can be written any more. Raises `UsageError` if the file cannot be opened, is locked
+        by another session, or is not a journal.
         """
         self.path = Path(path)
         self.failure = ""
-        """Why it writes nothing any more; empty as long as it does."""
+        """Why nothing is written any more; empty while writing works."""
         self._redact = redact
         self._report = report
         self._header = header or Header()
         self._unwritten = b""
-        self._middle: tuple[Any, bytes] = (None, b"")
+        self._middle: tuple[tuple[float, Kind, tuple[str, ...]] | None, bytes] = (None, b"")
         self._file = _open(self.path)
         try:
             self._size, track, is_torn = _examine(self.path, self._file)
         except BaseException:
             os.close(self._file)
             raise
-        # What a killed writer left half written stays, as a line that cannot be read.
+        # A line that a killed writer has cut off stays in the file, as one that cannot be read.
         self._begin_track(track, after=b"\n" if is_torn else b"")
 
     def write(self, entries: Sequence[Entry]) -> None:
@@ -100,14 +103,14 @@ class JournalFile:
         self._append(b"".join(lines))
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file; may be called again."""
         number, self._file = self._file, -1
         if number >= 0:
             with suppress(OSError):
                 os.close(number)
 
     def _begin_track(self, track: int, after: bytes = b"") -> None:
-        """The header goes out with the first entry: a session that never began leaves none."""
+        """Begin a track. The header is written with the first entry, so an unused one has none."""
         self._header = replace(self._header, track=track)
         self._unwritten += after + line_of(self._header)
 
@@ -123,35 +126,36 @@ class JournalFile:
 
     def _give_up(self, error: OSError, written: bytes) -> None:
         with suppress(OSError):
-            # Half a line would be there for ever; the whole ones before it are good.
+            # Remove a line that was written in part; the complete lines before it stay.
             os.ftruncate(self._file, self._size + written.rfind(b"\n") + 1)
         self.close()
         self.failure = f"the journal {self.path} is no longer written: {error.strerror or error}"
         with suppress(Exception):
-            # It is the caller's own code, and must not hurt the session.
+            # A failure of the caller's function must not end the session.
             self._report(self.failure)
 
     def _line(self, entry: Entry) -> bytes:
         line = entry.line
         is_usual = entry.decoded is not None or entry.kind is PARTIAL
-        if is_usual and not entry.details and self._is_as_it_came(line):
-            return b'{"seq":%d%b%b}\n' % (entry.seq, self._middle_of(entry), line)
-        record = Record.of(entry)
         try:
-            return line_of(self._redacted(record))
-        except Exception as error:  # noqa: BLE001 - details or a rule of the caller's; must not hurt
-            # What cannot be redacted, or told, is not told in part.
+            if is_usual and not entry.details and self._is_as_it_came(line):
+                return b'{"seq":%d%b%b}\n' % (entry.seq, self._middle_of(entry), line)
+            return line_of(self._redacted(Record.of(entry)))
+        except Exception as error:  # noqa: BLE001 - from the caller's details or redact; a sink never raises
+            # An entry that cannot be redacted or encoded is not written in part.
             unwritable = {"unwritable": type(error).__name__}
-            line = MARK.encode() if record.line else b""
-            return line_of(replace(record, line=line, details=unwritable))
+            shown = MARK.encode() if line else b""
+            return line_of(
+                Record(entry.seq, entry.at, entry.kind.value, shown, entry.turns, unwritable)
+            )
 
     def _is_as_it_came(self, line: bytes) -> bool:
-        """Whether `line` may stand in a record as it is."""
+        """Whether `line` may be embedded in a record unchanged."""
         is_clean = self._redact is None or self._redact(line) is line
         return is_clean and is_text(line) and is_plain(line)
 
     def _middle_of(self, entry: Entry) -> bytes:
-        """What stands between the number and the line: the same for all that came together."""
+        """Return the bytes between number and line, which are equal for entries of one batch."""
         key = (entry.at, entry.kind, entry.turns)
         if key != self._middle[0]:
             head = line_of(Record(0, entry.at, entry.kind.value, b"", entry.turns))
@@ -163,19 +167,19 @@ class JournalFile:
             return record
         line, details = self._redact(record.line), record.details
         if details:
-            known: Any = _json.loads(self._redact(_json.dumps(details)))
+            known: JsonObject = _json.loads(self._redact(_json.dumps(details)))
             return replace(record, line=line, details=known)
         return record if line is record.line else replace(record, line=line)
 
 
 def read_journal(path: str | os.PathLike[str]) -> Iterator[Entry]:
-    """The entries of a file, one by one, for `replay` or for whoever looks.
+    """Yield the entries of a journal file, for example for `replay`.
 
-    A line that cannot be read, such as the last one of a host that was killed, is an entry of kind
-    `NOISE` with `details["torn"]`. Raises `UsageError` where there is no journal.
+    A line that cannot be read, such as the last one of a killed host program, is an entry of kind
+    `NOISE` with `details["torn"]`. Raises `UsageError` if the file is not a journal.
     """
     try:
-        file = Path(path).open("rb")  # noqa: SIM115 - closed by the generator that reads on
+        file = Path(path).open("rb")  # noqa: SIM115 - closed by the generator that reads the rest
     except OSError as error:
         raise UsageError("path", str(path), f"a file that can be read ({error.strerror})") from None
     header = read_line(file.readline())
@@ -185,7 +189,7 @@ def read_journal(path: str | os.PathLike[str]) -> Iterator[Entry]:
     return _entries_in(file)
 
 
-def _entries_in(file: Any) -> Iterator[Entry]:
+def _entries_in(file: BinaryIO) -> Iterator[Entry]:
     seq = 0
     with file:
         for line in file:
@@ -211,16 +215,16 @@ def _open(path: Path) -> int:
             fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(number)
-            hint = "give each session a file of its own, or close the other one first"
-            raise UsageError("journal", str(path), "a file no one writes", hint=hint) from None
+            hint = "give each session its own file, or close the other session first"
+            raise UsageError("journal", str(path), "a file that is not in use", hint=hint) from None
     return number
 
 
 def _examine(path: Path, number: int) -> tuple[int, int, bool]:
-    """The size of the file, the number of its next track, and whether its last line is cut off."""
+    """Return the size of the file, the number of its next track, and whether its end is cut off."""
     size = os.fstat(number).st_size
     if not size:
-        # It may be older than this session, and open to others.
+        # An existing empty file may be readable by other users.
         path.chmod(OWNER_ONLY)
         return 0, 0, False
     with mmap.mmap(number, size, access=mmap.ACCESS_READ) as data:
@@ -231,7 +235,7 @@ def _examine(path: Path, number: int) -> tuple[int, int, bool]:
         header = read_line(data[begins : size if ends < 0 else ends])
         is_torn = data[-1:] != b"\n"
     if isinstance(header, Header) and header.format > FORMAT:
-        hint = "a later steersman wrote it; update this one"
+        hint = "a later release of steersman wrote it; update steersman"
         raise UsageError("journal", str(path), f"a journal of format {FORMAT}", hint=hint)
-    # The header itself may be what is cut off.
+    # The line that is cut off may be the header itself.
     return size, header.track + 1 if isinstance(header, Header) else 1, is_torn

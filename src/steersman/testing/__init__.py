@@ -1,7 +1,7 @@
-"""What a test needs: one script, and three stages that play it.
+"""The test kit: a script for the model, and three ways to play it.
 
-`script` says what the model does. `ScriptedCLI` plays it in memory, `executable` in a process of
-its own, `ScriptedModel` under the stock CLI. The names are loaded when they are first used.
+A `Script` describes what the model does. `ScriptedCLI` plays it in memory, `executable` in a
+separate process, `ScriptedModel` under the stock CLI. Names are loaded when they are first used.
 """
 
 from __future__ import annotations

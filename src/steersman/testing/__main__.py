@@ -1,6 +1,6 @@
-"""`python -m steersman.testing --script module:name`: a scripted CLI that speaks on stdio.
+"""`python -m steersman.testing --script module:name`: a scripted CLI on stdin and stdout.
 
-What follows `--` are the flags of the CLI, as a host gives them.
+The arguments after `--` are the flags that a host gives to the CLI.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from pathlib import Path
 
 from steersman.errors import UsageError
 from steersman.testing.scripted.control import VERSION
-from steersman.testing.scripted.minutes import Minutes
+from steersman.testing.scripted.shared_log import SharedLog
 from steersman.testing.scripted.source import load
 from steersman.testing.scripted.stdio import SharedStage, launch_of, serve
 
-USAGE = "usage: python -m steersman.testing --script PLACE [--minutes FILE] [-- FLAGS OF THE CLI]"
+USAGE = "usage: python -m steersman.testing --script PLACE [--log FILE] [-- FLAGS OF THE CLI]"
 MISUSED = 2
 
 
-def main(words: list[str]) -> int:
-    """Play the CLI; gives its exit status."""
+def main(arguments: list[str]) -> int:
+    """Run the scripted CLI and return its exit status."""
     own: dict[str, str] = {}
-    while len(words) > 1 and words[0] in ("--script", "--minutes"):
-        name, value, *words = words
+    while len(arguments) > 1 and arguments[0] in ("--script", "--log"):
+        name, value, *arguments = arguments
         own[name] = value
-    flags = words[1:] if words[:1] == ["--"] else words
+    flags = arguments[1:] if arguments[:1] == ["--"] else arguments
     if flags in (["--version"], ["-v"]):
         sys.stdout.write(f"{VERSION} (Claude Code)\n")
         return 0
     if "--script" not in own:
         sys.stderr.write(f"{USAGE}\n")
         return MISUSED
-    # The terminal's Ctrl-C ends it as it would end any program, without a trace of Python.
+    # Ctrl-C in a terminal ends the process like any other program, without a Python traceback.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         cli = load(own["--script"])
@@ -42,8 +42,8 @@ def main(words: list[str]) -> int:
         sys.stderr.write(f"{error}\n")
         return MISUSED
     stage = cli.stage  # pyright: ignore[reportPrivateUsage] - a friend in the same room
-    if "--minutes" in own:
-        stage = SharedStage(stage, Minutes(Path(own["--minutes"])))
+    if "--log" in own:
+        stage = SharedStage(stage, SharedLog(Path(own["--log"])))
     return asyncio.run(serve(stage, launch_of(flags, os.environ)))
 
 

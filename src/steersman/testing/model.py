@@ -1,7 +1,7 @@
 """A Messages API on loopback that plays a script.
 
-Takes HTTP requests of the stock CLI, gives what `script` says, and remembers what was asked.
-Knows nothing of the CLI but its address: point `ANTHROPIC_BASE_URL` at `url`.
+Answers HTTP requests with the steps of a `Script` and records them. The stock CLI, or any other
+client, uses it if `ANTHROPIC_BASE_URL` is `ScriptedModel.url`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 from urllib.parse import urlsplit
 
-from steersman.testing.request import Kind, ModelRequest, kind_of
-from steersman.testing.script import Cut, Fail, Script, Stall, Step
-from steersman.testing.stream import (
+from steersman._json import Json, JsonObject, is_object
+from steersman.testing.api_stream import (
     Event,
     error_body,
     estimated_tokens,
@@ -33,6 +32,8 @@ from steersman.testing.stream import (
     whole_message,
     with_ids,
 )
+from steersman.testing.request import Kind, ModelRequest, kind_of
+from steersman.testing.script import Cut, Fail, Script, Stall, Step
 
 __all__ = ["RecordedRequest", "ScriptedModel"]
 
@@ -50,44 +51,44 @@ STATUS_PHRASES = {status.value: status.phrase for status in HTTPStatus}
 SECRET_HEADERS = frozenset({"x-api-key", "authorization", "proxy-authorization", "cookie"})
 
 POLL = 0.02
-"""How often a wait looks whether the client has left, and the server whether it may stop."""
+"""Seconds between two checks whether the client has disconnected or the server must stop."""
 
 CLOSING_TIMEOUT = 5.0
-"""How long `close` waits for its threads; they need milliseconds."""
+"""Seconds that `close` waits for each thread; threads need milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedRequest:
-    """One HTTP request as it came, keys redacted."""
+    """One HTTP request as it arrived, with keys redacted."""
 
     method: str
     path: str
-    """Without the query."""
+    """The path without the query."""
     headers: Mapping[str, str]
-    """Names in lower case."""
-    body: Any
-    """Decoded JSON; None where there was none."""
+    """The headers, with names in lower case."""
+    body: Json
+    """The decoded JSON body; None if the request had none."""
     at: float
     """Seconds since the model was opened."""
 
     @property
     def model_request(self) -> ModelRequest | None:
-        """The request as a script sees it; None if it did not ask for an answer."""
+        """The request as a script gets it; None if it was not a request for a message."""
         asks = self.method == "POST" and self.path == MESSAGES and is_object(self.body)
         return ModelRequest(self.body) if asks else None
 
     @property
     def kind(self) -> Kind | None:
-        """Who asked: the conversation, a subagent, or the CLI on its own account."""
+        """The sender: the conversation, a subagent, or the CLI for its own purposes."""
         request = self.model_request
         return kind_of(request) if request else None
 
 
 class ScriptedModel:
-    """Serves a script as a Messages API, on a free port of 127.0.0.1, in threads of its own.
+    """Serves a script as a Messages API on a free port of 127.0.0.1, in its own threads.
 
-    Serves inside `with`; leaving it ends every stall, connection and thread at once. Without a
-    script the model echoes.
+    The server runs inside `with`; leaving the block ends all stalls, connections and threads.
+    Without a script the model echoes the prompt.
     """
 
     def __init__(self, script: Script | None = None) -> None:
@@ -109,42 +110,42 @@ class ScriptedModel:
         self.close()
 
     def close(self) -> None:
-        """Stop serving; may be called twice."""
+        """Stop the server; may be called twice."""
         self._stage.gate.close()
         if self._server is not None:
             self._server.stop()
 
     @property
     def url(self) -> str:
-        """Where to find it, for `ANTHROPIC_BASE_URL`."""
+        """The address of the server, for `ANTHROPIC_BASE_URL`."""
         if self._server is None:
             raise RuntimeError("the model has an address only inside `with ScriptedModel(...)`")
         return f"http://127.0.0.1:{self._server.server_port}"
 
     @property
     def requests(self) -> list[RecordedRequest]:
-        """Every HTTP request so far, token counts and all."""
+        """Every HTTP request so far, including token counts."""
         return self._stage.requests
 
     @property
     def asked(self) -> list[ModelRequest]:
-        """The requests of the conversation and its subagents, not the auxiliary ones."""
+        """The requests of the conversation and its subagents, without the auxiliary ones."""
         return self._stage.asked
 
     def wait_for_request(self, count: int = 1, timeout: float = 10.0) -> ModelRequest:
-        """Wait until `asked` holds `count` requests, and give the last of those.
+        """Wait until `asked` holds `count` requests, and return the last of them.
 
-        Blocks: from a coroutine use `asyncio.to_thread`. Raises `TimeoutError`.
+        This blocks; in a coroutine use `asyncio.to_thread`. Raises `TimeoutError`.
         """
         return self._stage.wait_for_request(count, timeout)
 
     def release(self, timeout: float = 10.0) -> None:
-        """Wait until something stalls, then let all that stalls go on. Raises `TimeoutError`."""
+        """Wait until the model stalls, then end all stalls. Raises `TimeoutError`."""
         self._stage.gate.release(timeout)
 
 
 class _Stage:
-    """What the connections share: the script, the memory of requests, the gate."""
+    """What the connections share: the script, the recorded requests, the stalls."""
 
     def __init__(self, script: Script) -> None:
         self.gate = _Gate()
@@ -167,7 +168,7 @@ class _Stage:
             if request.model_request and request.kind != "auxiliary"
         ]
 
-    def record(self, method: str, path: str, headers: Mapping[str, str], body: Any) -> None:
+    def record(self, method: str, path: str, headers: Mapping[str, str], body: Json) -> None:
         at = time.monotonic() - self._opened
         with self._arrived:
             self._requests.append(RecordedRequest(method, path, headers, body, at))
@@ -185,7 +186,7 @@ class _Stage:
 
 
 class _Gate:
-    """Where stalls wait: for time to pass, for a release, for the client to leave."""
+    """Where stalls wait for their time, for a release, or for the client to disconnect."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -220,7 +221,7 @@ class _Gate:
 
 
 class _Server(ThreadingHTTPServer):
-    """One thread that accepts and one per connection, all of them known, to be ended."""
+    """An HTTP server that keeps track of its threads, so that all of them can be ended."""
 
     request_queue_size = 128
 
@@ -248,11 +249,11 @@ class _Server(ThreadingHTTPServer):
             thread.join(CLOSING_TIMEOUT)
 
     def server_bind(self) -> None:
-        # HTTPServer would look up its own host name, which may ask the network.
+        # HTTPServer would look up its own host name, which may use the network.
         TCPServer.server_bind(self)
         self.server_name, self.server_port = "127.0.0.1", self.socket.getsockname()[1]
 
-    def process_request(self, request: Any, client_address: Any) -> None:
+    def process_request(self, request: Json, client_address: Json) -> None:
         thread = threading.Thread(
             target=self.process_request_thread, args=(request, client_address), daemon=True
         )
@@ -260,21 +261,21 @@ class _Server(ThreadingHTTPServer):
             self._connections[thread] = request
         thread.start()
 
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
+    def process_request_thread(self, request: Json, client_address: Json) -> None:
         try:
             super().process_request_thread(request, client_address)
         finally:
             with self._lock:
                 self._connections.pop(threading.current_thread(), None)
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        # A client that goes away in the middle is a thing that tests do.
+    def handle_error(self, request: Json, client_address: Json) -> None:
+        # Tests disconnect clients on purpose.
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """One connection: routes its requests and plays the steps."""
+    """One connection: routes the requests and plays the steps."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -285,13 +286,13 @@ class _Handler(BaseHTTPRequestHandler):
         return self.server.stage
 
     def do_POST(self) -> None:
-        """Serve any request; the other methods are the same one."""
+        """Serve a request of any method."""
         path = urlsplit(self.path).path
         body = decoded(self.rfile.read(int(self.headers.get("content-length") or 0)))
         self._stage.record(self.command, path, redacted(self.headers.items()), body)
-        routes: dict[tuple[str, str], Callable[[Any], None]] = {
-            ("HEAD", "/"): self._greet,
-            ("GET", "/"): self._greet,
+        routes: dict[tuple[str, str], Callable[[Json], None]] = {
+            ("HEAD", "/"): self._send_root,
+            ("GET", "/"): self._send_root,
             ("GET", MODELS): self._list_models,
             ("POST", COUNT_TOKENS): self._count_tokens,
             ("POST", MESSAGES): self._answer,
@@ -300,19 +301,19 @@ class _Handler(BaseHTTPRequestHandler):
 
     do_GET = do_HEAD = do_PUT = do_PATCH = do_DELETE = do_POST  # noqa: N815 - http.server's names
 
-    def _greet(self, _body: Any) -> None:
+    def _send_root(self, _body: Json) -> None:
         self._send(200, {"status": "scripted"})
 
-    def _list_models(self, _body: Any) -> None:
+    def _list_models(self, _body: Json) -> None:
         self._send(200, {"data": [MODEL], "has_more": False})
 
-    def _count_tokens(self, body: Any) -> None:
+    def _count_tokens(self, body: Json) -> None:
         self._send(200, {"input_tokens": estimated_tokens(json.dumps(body))})
 
-    def _not_found(self, _body: Any) -> None:
+    def _not_found(self, _body: Json) -> None:
         self._fail(Fail(404, f"no such path: {self.path}"))
 
-    def _answer(self, body: Any) -> None:
+    def _answer(self, body: Json) -> None:
         if not is_object(body):
             self._fail(Fail(400, "the body is not a JSON object"))
             return
@@ -352,7 +353,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send_head(200, STREAM_HEADERS)
                 is_open = True
             self._send_event(error_body(happening) if isinstance(happening, Fail) else happening)
-        # Also after a cut: of a body that breaks off the CLI forgets what it has not yet read.
+        # Also after a cut: the CLI discards unread data of a body that has no final chunk.
         if is_open:
             self._send_chunk(b"")
 
@@ -368,7 +369,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(failure.status, error_body(failure), headers)
 
     def _send(
-        self, status: int, body: Mapping[str, Any], headers: Mapping[str, str] | None = None
+        self, status: int, body: JsonObject, headers: Mapping[str, str] | None = None
     ) -> None:
         data = json.dumps(body).encode()
         own = {"content-type": "application/json", "content-length": str(len(data))}
@@ -382,11 +383,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the parent's name
-        """Say nothing: `requests` is the log."""
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the parent's name
+        """Log nothing; `requests` has every request."""
 
 
-def decoded(data: bytes) -> Any:
+def decoded(data: bytes) -> Json:
     try:
         return json.loads(data) if data else None
     except ValueError:
@@ -396,10 +397,6 @@ def decoded(data: bytes) -> Any:
 def redacted(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
     lowered = ((name.lower(), value) for name, value in headers)
     return {name: REDACTED if name in SECRET_HEADERS else value for name, value in lowered}
-
-
-def is_object(body: Any) -> bool:
-    return isinstance(body, dict)
 
 
 def has_left(client: socket.socket) -> bool:

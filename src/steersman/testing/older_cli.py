@@ -1,7 +1,7 @@
-"""An older stock CLI, to see that what it lacks is handled.
+"""Fetches an older stock CLI, to test what happens with the features that it lacks.
 
-Each release of the official wheel bundles its CLI. `python -m steersman.testing.older_cli` has
-pip fetch an older wheel and keeps its binary in the virtual environment, once.
+Each release of the official wheel bundles its CLI. `python -m steersman.testing.older_cli`
+downloads an older wheel with pip and keeps its binary in the virtual environment.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from steersman.errors import CliNotFound
 __all__ = ["OLDER_VERSION", "fetch_older_cli", "find_older_cli", "main"]
 
 OLDER_VERSION = "2.1.191"
-"""It speaks the protocol, but has no lifecycle, receipts, capabilities, on-failure and more."""
+"""A version without `command_lifecycle`, interrupt receipts, capabilities and `onFailure`."""
 
 OLDER_WHEEL = "claude-agent-sdk==0.2.110"
-"""The release that bundles it."""
+"""The release of the official wheel that bundles `OLDER_VERSION`."""
 
 BINARY = "claude_agent_sdk/_bundled/claude"
 PATIENCE = 600
@@ -33,7 +33,7 @@ Download = Callable[[Path], None]
 
 
 def find_older_cli(prefix: str = sys.prefix) -> Path:
-    """The older CLI, if it was fetched. Raises `CliNotFound`."""
+    """Return the path of the older CLI. Raises `CliNotFound` if it was not fetched."""
     path = _place(prefix)
     if not os.access(path, os.X_OK):
         raise CliNotFound([f"{path} (run: python -m steersman.testing.older_cli)"])
@@ -41,7 +41,7 @@ def find_older_cli(prefix: str = sys.prefix) -> Path:
 
 
 def fetch_older_cli(prefix: str = sys.prefix, download: Download | None = None) -> Path:
-    """Put the older CLI into the virtual environment, unless it is there. Raises `OSError`."""
+    """Put the older CLI into the virtual environment if it is not there. Raises `OSError`."""
     path = _place(prefix)
     if os.access(path, os.X_OK):
         return path
@@ -50,13 +50,13 @@ def fetch_older_cli(prefix: str = sys.prefix, download: Download | None = None) 
         (download or _download)(Path(folder))
         unpacked = _unpack(Path(folder))
         unpacked.chmod(0o755)
-        # At once, so that nobody ever runs half of it.
+        # A rename, so that no process ever runs a half-written file.
         unpacked.replace(path)
     return path
 
 
 def main() -> int:
-    """Fetch it; gives the exit status."""
+    """Fetch the older CLI and return the exit status."""
     try:
         fetch_older_cli()
     except OSError as error:
@@ -73,7 +73,7 @@ def _download(folder: Path) -> None:
     quiet = ("--quiet", "--disable-pip-version-check", "--retries", "2")
     command = (sys.executable, "-m", "pip", "download", *quiet, "--no-deps", "--dest", str(folder))
     try:
-        subprocess.run(  # noqa: S603 - our own interpreter and fixed words
+        subprocess.run(  # noqa: S603 - our own interpreter and fixed arguments
             (*command, OLDER_WHEEL), check=True, capture_output=True, text=True, timeout=PATIENCE
         )
     except subprocess.CalledProcessError as error:

@@ -1,8 +1,8 @@
-"""The pytest plugin: agents on a script, the stock CLI offline, and a guard against the real one.
+"""The pytest plugin: scripted agents, the stock CLI offline, and a guard against real CLIs.
 
-Loaded by pytest itself wherever steersman is installed, so it imports nothing of steersman until a
-test asks for it. Its fixtures are synchronous and give factories: they work with plain pytest,
-pytest-asyncio and anyio alike.
+pytest loads it wherever steersman is installed, so it imports no other module of steersman before a
+test uses a fixture. The fixtures are synchronous and return factories, so they work with plain
+pytest, pytest-asyncio and anyio.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ MARKERS = (
     "real_cli: let this test run a real CLI where steersman_no_real_cli is on",
 )
 REFUSED = (
-    "this test tried to run {}, and no real CLI may be run here: use the fixture scripted_agent,"
+    "this test tried to run {}, but no real CLI may be run here: use the fixture scripted_agent or"
     " a transport of steersman.testing, or mark the test with real_cli"
 )
 
 
 class MakeAgent(Protocol):
-    """Makes an agent whose model follows a script; keywords are the fields of `Options`."""
+    """Creates an agent whose model follows a script; keywords are the fields of `Options`."""
 
     def __call__(
         self, *steps: Answer | Scene | Script, complete: bool = True, **options: Any
     ) -> StagedAgent:
-        """Make it. At the end of the test its script must be complete, unless told otherwise.
+        """Return the agent. With `complete`, all steps must be used when the test ends.
 
-        Steps make a strict script: a request that no step is left for is a failure.
+        Steps make a strict script: a request without a step fails.
         """
         ...
 
 
 class MakeModel(Protocol):
-    """Makes a model on loopback that follows a script."""
+    """Creates a model on loopback that follows a script."""
 
     def __call__(self, *steps: Answer | Scene | Script, complete: bool = True) -> ScriptedModel:
-        """Make it; it serves until the test ends, when its script must be complete."""
+        """Return the model, which runs until the test ends. `complete`: all steps must be used."""
         ...
 
 
@@ -61,9 +61,9 @@ class MakeModel(Protocol):
 
 @pytest.fixture
 def scripted_agent() -> Iterator[MakeAgent]:
-    """A factory of agents on a scripted CLI in memory: no process, no key, milliseconds.
+    """Return a factory of agents on a scripted CLI in memory: no process, no key, milliseconds.
 
-    `tools` plays built-in tools, `faults` breaks the CLI; see `ScriptedCLI`.
+    `tools` replaces built-in tools, `faults` makes the CLI misbehave; see `ScriptedCLI`.
     """
     from steersman.testing.scripted.cli import ScriptedCLI  # noqa: PLC0415
     from steersman.testing.stages import MemoryStage  # noqa: PLC0415
@@ -87,7 +87,7 @@ def scripted_agent() -> Iterator[MakeAgent]:
 
 @pytest.fixture
 def scripted_model() -> Iterator[MakeModel]:
-    """A factory of Messages APIs on loopback, for the stock CLI or any other client."""
+    """Return a factory of Messages APIs on loopback, for the stock CLI or any other client."""
     from steersman.testing.model import ScriptedModel  # noqa: PLC0415
 
     with _Scripts() as scripts, ExitStack() as models:
@@ -100,11 +100,11 @@ def scripted_model() -> Iterator[MakeModel]:
 
 @pytest.fixture
 def live_cli(request: pytest.FixtureRequest) -> Iterator[MakeAgent]:
-    """A factory of agents on the stock CLI, in a sandbox, with a scripted model: offline.
+    """Return a factory of agents on the stock CLI, in a sandbox, offline, with a scripted model.
 
     The test runs once for each CLI that is found: that of the official wheel, the one that
-    `STEERSMAN_CLI` names, and those in `older-cli/*/claude` of the virtual environment. Where there
-    is none it is skipped; where `CI` is set it fails.
+    `STEERSMAN_CLI` names, and those in `older-cli/*/claude` of the virtual environment. Without a
+    CLI the test is skipped; if the variable `CI` is set, it fails.
     """
     from steersman.testing.stages import StockStage  # noqa: PLC0415
 
@@ -125,8 +125,8 @@ def live_cli(request: pytest.FixtureRequest) -> Iterator[MakeAgent]:
 
 @pytest.fixture
 def no_real_cli(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Let no process be started but scripted CLIs; a test that tries fails, and says so."""
-    from steersman.testing.guard import refusing_real_clis  # noqa: PLC0415
+    """Fail the test if it starts a CLI that is not scripted."""
+    from steersman.testing.no_real_cli import refusing_real_clis  # noqa: PLC0415
 
     attempts = request.node.stash.setdefault(ATTEMPTS, [])
 
@@ -151,18 +151,18 @@ def _guard_where_it_is_wanted(request: pytest.FixtureRequest) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the switch of the guard."""
+    """Add the ini option of the guard."""
     parser.addini(GUARD_INI, "fail every test that runs a CLI that is not scripted", type="bool")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Name our markers, for `--strict-markers`."""
+    """Register our markers, for `--strict-markers`."""
     for marker in MARKERS:
         config.addinivalue_line("markers", marker)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run each test that wants `live_cli` once for each CLI."""
+    """Run each test that uses `live_cli` once for each CLI."""
     if "live_cli" in metafunc.fixturenames:
         found = _clis() or {"none": None}
         metafunc.parametrize("live_cli", list(found.values()), ids=list(found), indirect=True)
@@ -170,7 +170,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """Fail a test whose code has swallowed the guard's refusal."""
+    """Fail a test whose code has caught the guard's exception."""
     yield
     for program in item.stash.get(ATTEMPTS, list[str]()):
         pytest.fail(REFUSED.format(program))
@@ -180,7 +180,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 
 class _Scripts:
-    """The scripts of one test; at its end they must be complete."""
+    """The scripts of one test; they must be complete when the test ends."""
 
     def __init__(self) -> None:
         self._scripts: list[tuple[Script, bool]] = []
@@ -208,12 +208,12 @@ class _Scripts:
 
 
 def _names_built_in(tools: Any) -> bool:
-    """Whether `tools` is the option of that name, a list, and no table of fakes."""
+    """Return whether `tools` is the option of that name, a list, and not a table of fake tools."""
     return tools is not None and not hasattr(tools, "items")
 
 
 def _clis() -> dict[str, Path | None]:
-    """The CLIs of this machine that tests may run, by a short name; each of them once."""
+    """Return the CLIs of this machine that tests may run, by a short name, each one once."""
     from steersman.errors import CliNotFound  # noqa: PLC0415
     from steersman.testing.sandbox import find_stock_cli  # noqa: PLC0415
 
@@ -229,7 +229,7 @@ def _clis() -> dict[str, Path | None]:
 
 
 def _without_a_cli() -> None:
-    reason = "no stock CLI: install steersman[cli], or name one in STEERSMAN_CLI"
+    reason = "no stock CLI: install steersman[cli], or set STEERSMAN_CLI to the path of one"
     if os.environ.get("CI"):
         pytest.fail(reason)
     pytest.skip(reason)

@@ -1,43 +1,45 @@
-"""What the CLI asks of the model.
+"""A request of the CLI to the model, as a script gets it.
 
-Takes the body of a request to the Messages API, gives the parts that a script looks at, and
-tells who asks: the conversation, a subagent, or the CLI for needs of its own.
+Reads the body of a request to the Messages API, and finds out who sent it: the conversation, a
+subagent, or the CLI for its own purposes.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
+
+from steersman._json import Json, JsonDict, JsonObject
 
 __all__ = ["Kind", "ModelRequest", "Purpose", "auxiliary_purpose", "kind_of"]
 
 Kind = Literal["main", "subagent", "auxiliary"]
 
-Purpose = Literal["json", "classifier", "side question", "summary", "probe"]
-"""Why the CLI asks on its own account; see `auxiliary_purpose`."""
+Purpose = Literal["json", "classifier", "side_question", "summary", "probe"]
+"""Why the CLI sends an auxiliary request; see `auxiliary_purpose`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
     """One request to the Messages API."""
 
-    body: Mapping[str, Any]
+    body: JsonObject
 
     @classmethod
     def of_prompt(cls, text: str) -> ModelRequest:
-        """Make the smallest request that asks `text`, for scripts played without HTTP."""
+        """Return the smallest request with the prompt `text`, for scripts played without HTTP."""
         return cls({"model": "scripted", "messages": [{"role": "user", "content": text}]})
 
     @property
     def model(self) -> str:
-        """The model that should answer."""
+        """The name of the requested model."""
         return str(self.body.get("model", "scripted"))
 
     @property
     def is_streaming(self) -> bool:
-        """Whether the answer should come as events."""
+        """True if the answer is to be streamed as events."""
         return bool(self.body.get("stream"))
 
     @property
@@ -52,21 +54,21 @@ class ModelRequest:
 
     @property
     def first_text(self) -> str:
-        """What the person, or the parent agent, wrote first."""
+        """The first prompt of the user or the parent agent."""
         return next(self._written(), "")
 
     @property
     def last_text(self) -> str:
-        """What the person wrote last, also in the middle of a turn; tool results do not count.
+        """The last prompt of the user, also one that joined a running turn; not a tool result.
 
-        One text block: the CLI puts a prompt into one message with those before it that got
-        no answer.
+        This is one text block: the CLI sends a prompt in one message with earlier prompts that
+        got no answer.
         """
         return ["", *self._written()][-1]
 
     @property
     def latest(self) -> str:
-        """All texts of the last user message, with what the CLI put there."""
+        """All texts of the last user message, including those that the CLI added."""
         return "\n".join(texts_of(self._last_user_content()))
 
     @property
@@ -80,14 +82,14 @@ class ModelRequest:
 
     @property
     def position(self) -> tuple[str, int, str]:
-        """Where in which conversation it asks: the same for every repetition of a request."""
+        """The conversation and the position in it; equal for every repetition of a request."""
         spoken = [each for each in self._messages() if each.get("role") != "system"]
         return str(self.body.get("metadata")), len(spoken), self.latest
 
-    def _messages(self) -> list[dict[str, Any]]:
+    def _messages(self) -> list[JsonDict]:
         return list(self.body.get("messages") or ())
 
-    def _last_user_content(self) -> Any:
+    def _last_user_content(self) -> Json:
         contents = [each["content"] for each in self._messages() if each.get("role") == "user"]
         return contents[-1] if contents else None
 
@@ -101,31 +103,31 @@ class ModelRequest:
 
 
 def kind_of(request: ModelRequest) -> Kind:
-    """Tell who asks. Only `main` requests take the plain steps of a script."""
+    """Return who sent the request. Only `main` requests use the plain steps of a script."""
     if auxiliary_purpose(request):
         return "auxiliary"
     return "subagent" if SUBAGENT_MARK in request.system else "main"
 
 
 def auxiliary_purpose(request: ModelRequest) -> Purpose | None:
-    """Tell why the CLI asks on its own account; None if it asks for the conversation.
+    """Return the purpose of an auxiliary request; None for a request of a conversation.
 
-    Everything that CLI 2.1.325 was seen to ask besides its conversations:
+    CLI 2.1.325 sends these requests besides its conversations:
 
-    - `json`: no tools and an output schema: a session title (only where nonessential traffic is
-      on), a hook of type `prompt`. The conversation's own schema is a tool instead.
-    - `classifier`: the judge of permission mode `auto`, not streamed (where telemetry is on).
-    - `side question`: the control request `side_question`, on top of the whole conversation.
-    - `summary`: a compaction, on top of the whole conversation.
-    - `probe`: one token is wanted, to see whether the key works; older CLIs did.
+    - `json`: no tools and an output schema, for a session title (only if nonessential traffic is
+      on) or a hook of type `prompt`. The conversation's own schema is a tool instead.
+    - `classifier`: the judge of permission mode `auto`, not streamed (if telemetry is on).
+    - `side_question`: the control request of that name, appended to the whole conversation.
+    - `summary`: a compaction, appended to the whole conversation.
+    - `probe`: a request for one token that tests the key; only older CLIs send it.
 
-    Token counts have a path of their own and never come here.
+    Token counts use another path and are never passed to this function.
     """
     wants_json = "format" in (request.body.get("output_config") or {})
     marks: tuple[tuple[bool, Purpose], ...] = (
         (wants_json and not request.tools, "json"),
         (CLASSIFIER_MARK in request.system, "classifier"),
-        (SIDE_QUESTION_MARK in request.latest, "side question"),
+        (SIDE_REQUEST_MARK in request.latest, "side_question"),
         (SUMMARY_MARK in request.latest, "summary"),
         (request.body.get("max_tokens") == 1, "probe"),
     )
@@ -133,10 +135,10 @@ def auxiliary_purpose(request: ModelRequest) -> Purpose | None:
 
 
 SUBAGENT_MARK = "cc_is_subagent=true"
-"""In the billing line that opens every system prompt, whatever prompt the caller gave."""
+"""Part of the billing line at the start of every system prompt, also of a caller's own."""
 
 CLASSIFIER_MARK = "You are a security monitor for autonomous AI coding agents"
-SIDE_QUESTION_MARK = "<system-reminder>This is a side question from the user."
+SIDE_REQUEST_MARK = "<system-reminder>This is a side question from the user."
 SUMMARY_MARK = "Your task is to create a detailed summary of "
 
 REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
@@ -147,29 +149,29 @@ SYNTHETIC_PROMPTS = (
     "[Your previous response had no visible output.",
     "[Request interrupted by user",
 )
-"""How the texts begin that the CLI writes in the person's place, to have an answer go on."""
+"""The beginnings of user texts that the CLI itself writes, to continue an answer."""
 
 FOLDED_PROMPT = re.compile(
     r"The user sent a new message while you were working:\n(.*?)(?:\n\nThis is how |\Z)", re.DOTALL
 )
 
 
-def blocks_of(content: Any) -> list[dict[str, Any]]:
-    """Give the blocks of a content, which is a string or a list of them."""
+def blocks_of(content: Json) -> list[JsonDict]:
+    """Return the blocks of a content, which is a string or a list of blocks."""
     return [{"type": "text", "text": content}] if isinstance(content, str) else list(content or ())
 
 
-def texts_of(content: Any) -> list[str]:
-    """Give the texts among the blocks of a content."""
+def texts_of(content: Json) -> list[str]:
+    """Return the texts among the blocks of a content."""
     return [str(block["text"]) for block in blocks_of(content) if block.get("type") == "text"]
 
 
 def written_in(texts: Iterable[str]) -> Iterator[str]:
-    """Give what is left of the texts without what the CLI put there."""
+    """Yield the user's own texts, without those that the CLI added."""
     stripped = (REMINDER.sub("", text).strip() for text in texts)
     return (text for text in stripped if text and not text.startswith(SYNTHETIC_PROMPTS))
 
 
 def folded_into(texts: Iterable[str]) -> Iterator[str]:
-    """Give the prompts that came while a turn was running, which the CLI folds into it."""
+    """Yield the prompts that the CLI folded into a running turn."""
     return (prompt for text in texts for prompt in FOLDED_PROMPT.findall(text))

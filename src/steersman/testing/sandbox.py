@@ -1,7 +1,7 @@
-"""A safe home for the stock CLI.
+"""A sandbox for the stock CLI.
 
-A temporary directory, and an environment made from nothing: no login, no settings, no network
-but loopback. Nothing of the caller's environment reaches the CLI.
+A temporary directory and an environment that is built from nothing: no login, no settings, no
+network except loopback. No variable of the caller's environment reaches the CLI.
 """
 
 from __future__ import annotations
@@ -16,28 +16,29 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from steersman.errors import CliNotFound
+from steersman.transports.locate import locate
 
-__all__ = ["SCRIPTED_API_KEY", "CliSandbox", "find_stock_cli"]
+__all__ = ["SCRIPTED_API_KEY", "CliSandbox", "find_any_cli", "find_stock_cli"]
 
 SCRIPTED_API_KEY = "sk-ant-scripted-0000"
-"""A key that opens nothing; the scripted model takes any."""
+"""A key without access to anything; the scripted model accepts any key."""
 
 NOWHERE = "http://127.0.0.1:9"
-"""A proxy that refuses: the discard port of loopback, where nobody listens."""
+"""A proxy that refuses every connection: the discard port of loopback, which is closed."""
 
 FIXED_ENVIRONMENT: Mapping[str, str] = {
-    # Bash and the tools it runs; nothing that the user installed.
+    # Bash and the system's tools; nothing that the user installed.
     "PATH": "/usr/bin:/bin",
     "SHELL": "/bin/bash",
     "LANG": "C.UTF-8",
     "TZ": "UTC",
     "ANTHROPIC_API_KEY": SCRIPTED_API_KEY,
-    # What the CLI would say to others than the model.
+    # Traffic of the CLI to other hosts than the model.
     "DISABLE_TELEMETRY": "1",
     "DISABLE_ERROR_REPORTING": "1",
     "DISABLE_AUTOUPDATER": "1",
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-    # And if it or one of its tools should speak to someone after all, nobody answers.
+    # Any remaining connection of the CLI or its tools goes to a closed port.
     **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), NOWHERE),
     **dict.fromkeys(("http_proxy", "https_proxy", "all_proxy"), NOWHERE),
     **dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost"),
@@ -51,7 +52,7 @@ FOLDERS = ("home", "config", "project", "tmp")
 
 
 class CliSandbox:
-    """Four empty folders and an environment, for one CLI or several; gone after `with`."""
+    """Four empty folders and an environment for CLIs; removed when `with` ends."""
 
     def __init__(self) -> None:
         self._root: Path | None = None
@@ -69,14 +70,14 @@ class CliSandbox:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # A CLI that is just ending may still write; the second try tells if something stays.
+        # A CLI that is exiting may still write, so the first attempt may fail; the second raises.
         shutil.rmtree(self.root, ignore_errors=True)
         if self.root.exists():
             shutil.rmtree(self.root)
 
     @property
     def root(self) -> Path:
-        """The directory that holds everything and is removed at the end."""
+        """The directory that contains all folders and is removed at the end."""
         if self._root is None:
             raise RuntimeError("a sandbox has folders only inside `with CliSandbox()`")
         return self._root
@@ -88,23 +89,23 @@ class CliSandbox:
 
     @property
     def config(self) -> Path:
-        """The CLI's `CLAUDE_CONFIG_DIR`, with its transcripts."""
+        """The CLI's `CLAUDE_CONFIG_DIR`, which contains its transcripts."""
         return self.root / "config"
 
     @property
     def project(self) -> Path:
-        """Where the CLI should work."""
+        """The working directory for the CLI."""
         return self.root / "project"
 
     @property
     def tmp(self) -> Path:
-        """Where the CLI and its tools put what is temporary."""
+        """The directory for temporary files of the CLI and its tools."""
         return self.root / "tmp"
 
     def env(self, model_url: str, extra: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Build the whole environment of a CLI that asks the model at `model_url`.
+        """Return the whole environment of a CLI that uses the model at `model_url`.
 
-        Raises `ValueError` for a model that is not on this machine.
+        Raises `ValueError` if the model is not on loopback.
         """
         if urlsplit(model_url).hostname not in LOOPBACK:
             raise ValueError(f"not on loopback: {model_url}")
@@ -120,7 +121,7 @@ class CliSandbox:
 
 
 def find_stock_cli(wheel: str = OFFICIAL_WHEEL) -> Path:
-    """Find the CLI binary inside the installed official wheel, without importing the wheel.
+    """Return the CLI binary of the installed official wheel, without importing the wheel.
 
     Raises `CliNotFound`.
     """
@@ -131,3 +132,14 @@ def find_stock_cli(wheel: str = OFFICIAL_WHEEL) -> Path:
         if binary.is_file():
             return binary
     raise CliNotFound([str(binary) for binary in binaries] or [f"the package {wheel}"])
+
+
+def find_any_cli() -> str:
+    """Return the CLI of the official wheel, or else the one that a session would run.
+
+    Raises `CliNotFound`.
+    """
+    try:
+        return str(find_stock_cli())
+    except CliNotFound:
+        return locate()

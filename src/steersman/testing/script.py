@@ -1,7 +1,8 @@
 """What the model does, as data.
 
-A `Script` is asked with a `ModelRequest` and answers with a `Step`: text, thinking, tool calls,
-a failure, a wait, a broken stream. Knows no server and no CLI: `model` plays it over HTTP.
+A `Script` answers a `ModelRequest` with a `Step`: text, thinking, tool calls, a failure, a wait or
+a broken stream. It knows neither servers nor CLIs: `model` plays it over HTTP, `scripted` in
+memory.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any
 
+from steersman._json import Json, JsonDict, JsonObject
 from steersman.testing.request import Kind, ModelRequest, Purpose, auxiliary_purpose, kind_of
 
 __all__ = [
@@ -41,10 +42,10 @@ __all__ = [
 ]
 
 REFUSED = 400
-"""How a script fails a request that it cannot answer: the CLI does not wait and retry."""
+"""The status of a request that a script cannot answer; the CLI does not retry it."""
 
 FINAL_STATUSES = frozenset({400, 403, 404, 413, 422})
-"""Failures that say that the request is wrong; it stays so when it is sent again."""
+"""Statuses of requests that are wrong, and fail again when they are repeated."""
 
 
 # --- What the model does -----------------------------------------------------------------
@@ -52,13 +53,13 @@ FINAL_STATUSES = frozenset({400, 403, 404, 413, 422})
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Text, in the pieces in which it is streamed."""
+    """Text, in the chunks in which it is streamed."""
 
     chunks: tuple[str, ...]
 
     @property
     def text(self) -> str:
-        """The pieces together."""
+        """The whole text."""
         return "".join(self.chunks)
 
     def __str__(self) -> str:
@@ -67,7 +68,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """Thinking, with the signature that the API puts under it."""
+    """Thinking, with the signature that the API adds."""
 
     text: str
     signature: str = "scripted-signature"
@@ -78,12 +79,12 @@ class Thinking:
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """A tool call; a `str` as input is sent as it is, to be broken on purpose."""
+    """A tool call; an input of type `str` is sent as it is, even if it is not JSON."""
 
     name: str
-    input: Mapping[str, Any] | str = field(default_factory=dict[str, Any])
+    input: JsonObject | str = field(default_factory=JsonDict)
     id: str | None = None
-    """None: whoever plays the step makes one."""
+    """The id of the call; if it is None, the player of the step creates one."""
 
     def __str__(self) -> str:
         if isinstance(self.input, str):
@@ -94,13 +95,13 @@ class ToolUse:
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """An error: an HTTP status if nothing was sent before it, else an event in the stream."""
+    """An error: an HTTP status if nothing was sent before, otherwise an event of the stream."""
 
     status: int
     message: str
     retry_after: float | None = None
     once: bool = True
-    """Whether the same request succeeds when it is sent again."""
+    """If true, a repetition of the request gets the next step; otherwise it fails again."""
 
     def __str__(self) -> str:
         return f"fail({self.status}, {self.message!r})"
@@ -108,7 +109,7 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """Silence: for some seconds, or until released."""
+    """A pause of some seconds, or until it is released."""
 
     seconds: float | None = None
 
@@ -118,7 +119,7 @@ class Stall:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The connection breaks."""
+    """The end of the connection without a complete answer."""
 
     def __str__(self) -> str:
         return "cut()"
@@ -129,7 +130,7 @@ Part = Text | Thinking | ToolUse | Fail | Stall | Cut
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a step is said to have used; output is estimated when it is not given."""
+    """The token usage that a step reports; output tokens are estimated if they are None."""
 
     input_tokens: int = 100
     output_tokens: int | None = None
@@ -139,16 +140,16 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The answer to one request: parts in the order in which they happen.
+    """The answer to one request: its parts in order.
 
-    `say("half") + stall() + say("rest")` is one step. A block stays open until another begins,
-    so what stalls or cuts after a text does so in the middle of it.
+    `say("half") + stall() + say("rest")` is one step. A text block stays open until another block
+    begins, so a stall or cut after a text happens in the middle of the block.
     """
 
     parts: tuple[Part, ...]
     usage: Usage | None = None
     stop_reason: str | None = None
-    """None: `tool_use` when a tool is called, else `end_turn`."""
+    """The stop reason; if it is None, `tool_use` after a tool call, otherwise `end_turn`."""
 
     def __add__(self, other: Step) -> Step:
         return Step(
@@ -158,21 +159,21 @@ class Step:
         )
 
     def using(self, usage: Usage) -> Step:
-        """The same step with other numbers."""
+        """Return the step with another token usage."""
         return replace(self, usage=usage)
 
     def stopping(self, stop_reason: str) -> Step:
-        """The same step, ended for another reason, such as `max_tokens` or `refusal`."""
+        """Return the step with another stop reason, such as `max_tokens` or `refusal`."""
         return replace(self, stop_reason=stop_reason)
 
     @property
     def only_waits(self) -> bool:
-        """Whether the step says nothing at all, not even an error."""
+        """True if the step consists of stalls only."""
         return bool(self.parts) and all(isinstance(part, Stall) for part in self.parts)
 
     @property
     def is_final_failure(self) -> bool:
-        """Whether it fails in a way that the same request would meet again."""
+        """True if the step is a failure that a repeated request gets again."""
         return bool(self.parts) and isinstance(self.parts[0], Fail) and not self.parts[0].once
 
     def __str__(self) -> str:
@@ -180,7 +181,7 @@ class Step:
 
 
 Answer = Step | Callable[[ModelRequest], Step]
-"""A step, or a function that looks at the request and gives one."""
+"""A step, or a function from the request to a step."""
 
 
 def say(
@@ -190,24 +191,24 @@ def say(
     usage: Usage | None = None,
     stop_reason: str | None = None,
 ) -> Step:
-    """Say `text`: in one piece, in a number of pieces, or in exactly these pieces."""
+    """Send `text` as one chunk, in `chunks` equal chunks, or in exactly these chunks."""
     return Step((Text(chunked(text, chunks)),), usage, stop_reason)
 
 
 def think(text: str, signature: str = "scripted-signature") -> Step:
-    """Think `text`."""
+    """Send `text` as thinking."""
     return Step((Thinking(text, signature),))
 
 
 def call(
     name: str,
-    input_: Mapping[str, Any] | str | None = None,
+    input_: JsonObject | str | None = None,
     /,
     *,
     id_: str | None = None,
-    **arguments: Any,
+    **arguments: Json,
 ) -> Step:
-    """Call the tool `name`; arguments that are no Python names go in a mapping."""
+    """Call the tool `name`; pass arguments that are not Python names in a mapping."""
     if isinstance(input_, str):
         return Step((ToolUse(name, input_, id_),))
     return Step((ToolUse(name, {**(input_ or {}), **arguments}, id_),))
@@ -227,38 +228,38 @@ def fail(
 ) -> Step:
     """Fail with an HTTP status; after some text, with an error in the stream.
 
-    The CLI varies a request refused with 400 and sends it again, up to six times, and tells
-    nobody. So a failure that is final, unless `once`, answers every repetition of its request.
+    The CLI silently repeats a request that was refused with 400, with changes, up to six times.
+    A failure with a final status therefore answers every repetition, unless `once` is set.
     """
     fails_once = status not in FINAL_STATUSES if once is None else once
     return Step((Fail(status, message, retry_after, fails_once),))
 
 
 def stall(seconds: float | None = None) -> Step:
-    """Say nothing for some seconds, or until the model is released or the client leaves."""
+    """Pause for some seconds, or until the model is released or the client disconnects."""
     return Step((Stall(seconds),))
 
 
 def cut() -> Step:
-    """Break off: alone, the connection without an answer; after some text, the stream."""
+    """Close the connection without an answer; after some text, in the middle of the stream."""
     return Step((Cut(),))
 
 
-def step(*pieces: Step | Part, usage: Usage | None = None, stop_reason: str | None = None) -> Step:
-    """Make one step of several pieces: what `+` does, as a function."""
+def step(*parts: Step | Part, usage: Usage | None = None, stop_reason: str | None = None) -> Step:
+    """Return one step made of several steps or parts, as `+` does."""
     whole = Step((), usage, stop_reason)
-    for piece in pieces:
-        whole = whole + (piece if isinstance(piece, Step) else Step((piece,)))
+    for part in parts:
+        whole = whole + (part if isinstance(part, Step) else Step((part,)))
     return replace(whole, usage=usage or whole.usage, stop_reason=stop_reason or whole.stop_reason)
 
 
 def echo(request: ModelRequest) -> Step:
-    """The answer of a model that has no script."""
+    """Return the answer of a model without a script: the prompt."""
     return say(f"Echo: {request.last_text}")
 
 
 def chunked(text: str, chunks: int | Sequence[str] | None) -> tuple[str, ...]:
-    """Split `text` as `say` was asked to."""
+    """Split `text` into chunks as `say` describes."""
     if chunks is None:
         return (text,)
     if isinstance(chunks, int):
@@ -276,24 +277,23 @@ Match = str | Callable[[ModelRequest], bool]
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Steps that answer one prompt only; made by `when`."""
+    """Steps for the prompts that match; made by `when`."""
 
     match: Match
     steps: tuple[Answer, ...]
 
 
 def when(match: Match, *steps: Answer) -> Scene:
-    """Answer with `steps` while the last prompt contains `match` (or satisfies it)."""
+    """Use `steps` while the last prompt contains the text `match`, or the function is true."""
     return Scene(match, steps)
 
 
 class Script:
-    """The steps of a model, one per request of the main conversation, in order.
+    """The steps of a model: one for each request of the main conversation, in order.
 
-    Scenes made by `when` answer the prompts they match, in any order; the plain steps answer
-    the others. Branches answer subagents. Where no step is left the model echoes the prompt; a
-    strict script fails the request instead and remembers it. What the CLI asks on its own
-    account takes no step.
+    Scenes made by `when` answer the prompts that they match, in any order; plain steps answer the
+    others; branches answer subagents. If no step is left, the model echoes the prompt; a strict
+    script fails the request instead and records that. Auxiliary requests of the CLI use no step.
     """
 
     def __init__(self, *steps: Answer | Scene, strict: bool = False) -> None:
@@ -301,10 +301,10 @@ class Script:
         self.steps = steps
         self.branches: list[Scene] = []
         self.surprises: list[str] = []
-        """What went wrong in the script itself: steps that raised, requests with no step."""
+        """Failures of the script itself: steps that raised, requests without a step."""
         self._main = _Track("step", [each for each in steps if not isinstance(each, Scene)])
         self._scenes = [
-            _Track(f"when({label(each.match)}) step", list(each.steps), said_last(each.match))
+            _Track(f"when({label(each.match)}) step", list(each.steps), in_last_text(each.match))
             for each in steps
             if isinstance(each, Scene)
         ]
@@ -314,16 +314,16 @@ class Script:
     def branch(self, match: Match, *steps: Answer) -> Script:
         """Answer the subagents whose first prompt or system prompt contains `match`.
 
-        A function as `match` is also shown what the CLI asks on its own account. Gives the
-        script back, to be chained.
+        A function as `match` is also called for auxiliary requests of the CLI. Returns the script,
+        so that calls can be chained.
         """
         name = f"branch({label(match)}) step"
         self.branches.append(Scene(match, steps))
-        self._branches.append(_Track(name, list(steps), asked_first(match)))
+        self._branches.append(_Track(name, list(steps), in_first_text(match)))
         return self
 
     def answer(self, request: ModelRequest) -> Step:
-        """Take the step for `request`. One at a time: the player holds the lock."""
+        """Return the step for `request` and count it as used; not safe to call from two threads."""
         if refusal := self._refused.get(request.position):
             return refusal
         answer = self._next(request, kind_of(request))
@@ -333,7 +333,7 @@ class Script:
         return taken + echo(request) if taken.only_waits else taken
 
     def pass_over(self, request: ModelRequest) -> None:
-        """Count the step for `request` as taken: somebody else has answered it."""
+        """Count the step for `request` as used: another process has answered the request."""
         if request.position in self._refused:
             return
         answer = self._next(request, kind_of(request))
@@ -342,12 +342,12 @@ class Script:
 
     @property
     def not_reached(self) -> list[str]:
-        """The steps that wait, one for each order of steps that was not played to its end."""
+        """The next unused step of each sequence that was not played to its end."""
         tracks = [self._main, *self._scenes, *self._branches]
         return [track.not_reached for track in tracks if track.has_more]
 
     def assert_complete(self) -> None:
-        """Raise `AssertionError` naming the steps not reached and what went wrong."""
+        """Raise `AssertionError` if steps were not reached or the script itself failed."""
         if complaints := [*self.surprises, *self.not_reached]:
             raise AssertionError("; ".join(complaints))
 
@@ -369,7 +369,7 @@ class Script:
     def _ask(self, answer: Callable[[ModelRequest], Step], request: ModelRequest) -> Step:
         try:
             return answer(request)
-        except Exception as error:  # noqa: BLE001 - the test's own code; it is told at the end
+        except Exception as error:  # noqa: BLE001 - the test's own code; `assert_complete` reports it
             return self._surprise(f"{describe(answer)} raised {error!r}")
 
     def _surprise(self, complaint: str) -> Step:
@@ -378,24 +378,24 @@ class Script:
 
 
 def answer_auxiliary(request: ModelRequest) -> Step:
-    """Answer what the CLI asks on its own account: harmlessly, and in the form it wants."""
+    """Return a harmless answer to an auxiliary request, in the format that the CLI expects."""
     purpose = auxiliary_purpose(request)
     return AUXILIARY_ANSWERS[purpose](request) if purpose else echo(request)
 
 
 def example_of(request: ModelRequest) -> Step:
-    """Make the JSON that the request's schema wants: yes, and a word."""
-    properties: dict[str, Any] = request.body["output_config"]["format"]["schema"]["properties"]
+    """Return a step with an example value for the request's output schema."""
+    properties: JsonDict = request.body["output_config"]["format"]["schema"]["properties"]
     example = {name: EXAMPLES.get(each["type"], "scripted") for name, each in properties.items()}
     return say(json.dumps(example))
 
 
-EXAMPLES: Mapping[str, Any] = {"boolean": True, "integer": 0, "number": 0, "array": []}
+EXAMPLES: JsonObject = {"boolean": True, "integer": 0, "number": 0, "array": []}
 
 AUXILIARY_ANSWERS: Mapping[Purpose, Callable[[ModelRequest], Step]] = {
     "json": example_of,
     "classifier": lambda _: say("<block>no</block>"),
-    "side question": echo,
+    "side_question": echo,
     "summary": lambda _: say("<analysis>-</analysis>\n<summary>A scripted summary.</summary>"),
     "probe": lambda _: say("."),
 }
@@ -426,13 +426,13 @@ def matching(tracks: Iterable[_Track], request: ModelRequest) -> list[_Track]:
     return [track for track in tracks if track.matches(request)]
 
 
-def said_last(match: Match) -> Callable[[ModelRequest], bool]:
+def in_last_text(match: Match) -> Callable[[ModelRequest], bool]:
     if isinstance(match, str):
         return lambda request: match in request.last_text
     return match
 
 
-def asked_first(match: Match) -> Callable[[ModelRequest], bool]:
+def in_first_text(match: Match) -> Callable[[ModelRequest], bool]:
     if isinstance(match, str):
         return lambda request: (
             kind_of(request) == "subagent"
@@ -445,5 +445,5 @@ def label(match: Match) -> str:
     return repr(match) if isinstance(match, str) else describe(match)
 
 
-def describe(thing: Step | Callable[..., Any]) -> str:
+def describe(thing: Step | Callable[..., object]) -> str:
     return str(thing) if isinstance(thing, Step) else getattr(thing, "__name__", repr(thing))

@@ -1,7 +1,7 @@
-"""One script, three stages: a CLI in memory, one that is a process, and the stock one.
+"""One interface to three ways to play a script: in memory, in a process, on the stock CLI.
 
-Each gives agents that are wired to it, and answers the same questions about the model. What a
-script does on one of them it does on the others.
+A stage creates agents whose CLI plays the script, and gives access to the requests to the model.
+A script behaves the same on all stages.
 """
 # ruff: noqa: D102 - the port's docstring is the contract
 
@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from steersman._json import JsonDict
 from steersman.agent import Agent
 from steersman.ports import Transport
 from steersman.testing.executable import executable
@@ -26,41 +27,41 @@ from steersman.testing.scripted.cli import ScriptedCLI
 __all__ = ["ExecutableStage", "MemoryStage", "Stage", "StagedAgent", "StockStage"]
 
 PATIENCE = 10.0
-"""How long the waits last, unless told otherwise."""
+"""Default timeout of the waits, in seconds."""
 
 
 class Stage(Protocol):
-    """Where a script is played."""
+    """A place where a script is played."""
 
     @property
     def project(self) -> Path:
-        """The folder that the agents work in."""
+        """The working directory of the agents."""
         ...
 
     @property
     def asked(self) -> list[ModelRequest]:
-        """The requests of the conversation and its subagents, so far."""
+        """The requests of the conversation and its subagents so far."""
         ...
 
     def agent(self, *, env: Mapping[str, str] | None = None, **options: Any) -> StagedAgent:
-        """An agent whose CLI plays here; `options` are the fields of `Options`."""
+        """Return an agent whose CLI plays the script; `options` are the fields of `Options`."""
         ...
 
     async def wait_for_request(self, count: int = 1, timeout: float = PATIENCE) -> ModelRequest:
-        """Wait for the request number `count` to the model. Raises `TimeoutError`."""
+        """Wait for request number `count` to the model and return it. Raises `TimeoutError`."""
         ...
 
     async def release(self, timeout: float = PATIENCE) -> None:
-        """Wait until the model stalls, then let all that stalls go on. Raises `TimeoutError`."""
+        """Wait until the model stalls, then end all stalls. Raises `TimeoutError`."""
         ...
 
     def assert_complete(self) -> None:
-        """Raise `AssertionError` naming the steps not reached and what went wrong."""
+        """Raise `AssertionError` if steps were not reached or the script itself failed."""
         ...
 
 
 class StagedAgent(Agent):
-    """An agent that knows its stage, and what the model was asked there."""
+    """An agent with a reference to its stage."""
 
     def __init__(self, stage: Stage, *, transport: Transport | None = None, **options: Any) -> None:
         super().__init__(transport=transport, **options)
@@ -68,12 +69,12 @@ class StagedAgent(Agent):
 
     @property
     def asked(self) -> list[ModelRequest]:
-        """The requests of the conversation and its subagents, so far."""
+        """The requests of the conversation and its subagents so far."""
         return self.stage.asked
 
 
 class MemoryStage:
-    """Plays in this process: milliseconds, and nothing is run."""
+    """Plays the script in this process, without starting another one."""
 
     def __init__(self, cli: ScriptedCLI, project: str | Path = ".") -> None:
         self.cli = cli
@@ -98,7 +99,7 @@ class MemoryStage:
 
 
 class ExecutableStage:
-    """Plays in a process of its own: the whole way through pipes, without the stock CLI."""
+    """Plays the script in a separate process, through pipes, without the stock CLI."""
 
     def __init__(self, script: str | Script, directory: str | Path) -> None:
         self.program = executable(script, directory)
@@ -109,7 +110,7 @@ class ExecutableStage:
         return self.program.asked
 
     def agent(self, *, env: Mapping[str, str] | None = None, **options: Any) -> StagedAgent:
-        usual: dict[str, Any] = {"cwd": self.project, "inherit_env": False, "env": dict(env or {})}
+        usual: JsonDict = {"cwd": self.project, "inherit_env": False, "env": dict(env or {})}
         usual["cli_path"] = self.program
         return StagedAgent(self, **{**usual, **options})
 
@@ -124,9 +125,9 @@ class ExecutableStage:
 
 
 class StockStage:
-    """Plays on the stock CLI, in a sandbox, with a scripted model on loopback.
+    """Plays the script on the stock CLI, in a sandbox, with a scripted model on loopback.
 
-    Inside `with` only; leaving it ends the model and removes the sandbox.
+    Usable inside `with` only; leaving the block ends the model and removes the sandbox.
     """
 
     def __init__(self, script: Script | None, cli: str | Path) -> None:
@@ -159,7 +160,7 @@ class StockStage:
         return self.model.asked
 
     def agent(self, *, env: Mapping[str, str] | None = None, **options: Any) -> StagedAgent:
-        safe: dict[str, Any] = {
+        safe: JsonDict = {
             "inherit_env": False,
             "cwd": self.project,
             "cli_path": self._cli,

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 from steersman._lazy import by_name
 
 if TYPE_CHECKING:
+    from steersman.tools._schema.output import Shape, shape_of
     from steersman.tools.context import ToolContext
-    from steersman.tools.definition import Tool, tool
-    from steersman.tools.hints import ToolHints
+    from steersman.tools.definition import Tool, ToolHints, tool
     from steersman.tools.mcp_remote import RemoteCall, RemoteLimits, RemoteTools
-    from steersman.tools.output import Shape, shape_of
     from steersman.tools.prompts import Prompt, prompt
     from steersman.tools.resources import Resource, resource
     from steersman.tools.results import (
@@ -27,10 +26,9 @@ else:
         __name__,
         {
             "context": ("ToolContext",),
-            "definition": ("Tool", "tool"),
-            "hints": ("ToolHints",),
+            "definition": ("Tool", "ToolHints", "tool"),
             "mcp_remote": ("RemoteCall", "RemoteLimits", "RemoteTools"),
-            "output": ("Shape", "shape_of"),
+            "_schema.output": ("Shape", "shape_of"),
             "prompts": ("Prompt", "prompt"),
             "resources": ("Resource", "resource"),
             "results": ("ToolError", "ToolResult", "error_result", "image_result", "text_result"),

@@ -1,61 +1,92 @@
-"""A tool server elsewhere, dialled from this process and shown to sessions as one that lives here.
+"""`RemoteTools`: an MCP server elsewhere, served to sessions from this process.
 
 One connection serves every session. The CLI learns neither the address nor the credentials.
 """
 
 from __future__ import annotations
 
+import inspect
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self, cast
 
-from steersman import _json
+from steersman._json import Json, is_object
 from steersman.errors import McpNotReady, UsageError
 from steersman.journal.redaction import Redactor
 from steersman.options import checks
 from steersman.ports import Caller, JsonObject
-from steersman.tools.mcp_calls import OnCall, Onlookers, OnResult, RemoteCall, describe
-from steersman.tools.mcp_dialling import NotTaken, Remote, RemoteLimits, dial, secrets_of
-from steersman.tools.mcp_line import Line
-from steersman.tools.mcp_package import need_mcp
-from steersman.tools.mcp_peer import (
-    INTERNAL_ERROR,
-    METHOD_NOT_FOUND,
-    ConnectionLost,
-    notification,
-    rpc_error,
-    rpc_result,
+from steersman.tools._mcp.connect import (
+    NotProcessed,
+    RemoteConnection,
+    RemoteLimits,
+    SharedConnection,
+    connect,
+    secrets_of,
 )
-from steersman.tools.mcp_questions import answer_server
-from steersman.tools.mcp_shown import Names, Shown, show
+from steersman.tools._mcp.jsonrpc import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    LIST_CHANGED,
+    METHOD_NOT_FOUND,
+    PROGRESS,
+    TOOL_USE_ID_META,
+    JsonRpcError,
+    jsonrpc_error,
+    jsonrpc_request,
+    jsonrpc_result,
+    meta_of,
+    notification,
+)
+from steersman.tools._mcp.package import require_mcp
+from steersman.tools._mcp.peer import ConnectionLost
+from steersman.tools._mcp.server_requests import answer_server
+from steersman.tools._mcp.tool_names import ExposedTools, ToolFilter, expose
+from steersman.tools.results import ToolError, error_result, wire_result
 
-__all__ = ["RemoteCall", "RemoteLimits", "RemoteTools"]
+__all__ = ["OnCall", "OnResult", "RemoteCall", "RemoteLimits", "RemoteTools"]
 
-PASSED = ("resources/", "prompts/", "completion/", "logging/")
-"""What the remote answers itself, beside the calls of its tools."""
-BAD_PARAMS = -32602
-LIST_CHANGED = "notifications/tools/list_changed"
-PROGRESS = "notifications/progress"
+FORWARDED = ("resources/", "prompts/", "completion/", "logging/")
+"""Prefixes of the methods that are forwarded to the remote, beside `tools/call`."""
 
 logger = logging.getLogger("steersman.tools")
 
 
 @dataclass(frozen=True, slots=True)
-class _Open:
-    """A request that the remote has not answered: whose it is, and the CLI's progress token."""
+class RemoteCall:
+    """A call that is about to be sent to the remote."""
+
+    tool: str
+    """The name that the model uses."""
+    remote_tool: str
+    """The remote's own name."""
+    arguments: JsonObject
+    server: str
+    """The key in `mcp_servers`."""
+    session_id: str
+    tool_use_id: str
+
+
+OnCall = Callable[[RemoteCall], Awaitable[None] | None]
+OnResult = Callable[[RemoteCall, JsonObject], Awaitable[None] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenRequest:
+    """A request that the remote has not answered."""
 
     caller: Caller
-    token: Any
+    progress_token: Json
+    """The CLI's own token; the remote was sent another one."""
 
 
 class RemoteTools:
     """The tools of a server that this process connects to, for one session or for many.
 
     `config` is the CLI's own form: `{"command": ..., "args": [...], "env": {...}}`, or
-    `{"type": "http" or "sse", "url": ..., "headers": {...}}`. It connects when the first session
-    needs it and lets go with the last; `async with` holds it open in between. A remote that dies is
-    dialled again at the next call.
+    `{"type": "http" or "sse", "url": ..., "headers": {...}}`. The connection is opened for the
+    first session and closed after the last; `async with` keeps it open in between. If the remote
+    exits, the next call connects again.
     """
 
     def __init__(
@@ -68,204 +99,270 @@ class RemoteTools:
         on_result: OnResult | None = None,
         limits: RemoteLimits = RemoteLimits(),  # noqa: B008 - it is frozen
     ) -> None:
-        """Nothing is connected yet.
+        """Check the arguments. Nothing is connected yet.
 
-        `tools` are the only ones shown, by the remote's names; `rename` gives them others.
-        `on_call` sees each call before it is sent and refuses it by raising `ToolError`;
-        `on_result` sees what came back.
+        `tools` selects the tools to expose, by the remote's names; `rename` gives them other names.
+        `on_call` gets each call before it is sent and refuses it by raising `ToolError`;
+        `on_result` gets the result.
         """
         checks.server("config", config)
-        if not isinstance(config, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(cast("object", config), Mapping):
             raise UsageError("config", f"a {type(config).__name__}", "a configuration")
-        need_mcp("config")
-        if not isinstance(limits, RemoteLimits):  # pyright: ignore[reportUnnecessaryIsInstance]
+        require_mcp("config")
+        if not isinstance(cast("object", limits), RemoteLimits):
             raise UsageError("limits", limits, "a RemoteLimits value")
         self._config = checks.plain("config", config)
-        self._names = Names(tools, rename)
-        self._onlookers = Onlookers(on_call, on_result)
+        self._names = ToolFilter(tools, rename)
+        self._observers = CallObservers(on_call, on_result)
         self._limits = limits
         self._redact = Redactor(secrets_of(self._config)).text
-        self._line = Line(self._dial, limits.retry_pause)
-        self._shown: Shown | None = None
+        self._shared = SharedConnection(self._connect, limits.retry_pause)
+        self._exposed: ExposedTools | None = None
         self._callers: list[Caller] = []
-        self._open: dict[int, _Open] = {}
+        self._open: dict[int, _OpenRequest] = {}
 
     def __repr__(self) -> str:
         return f"RemoteTools({self._label!r}, sessions={len(self._callers)})"
 
     @property
     def tool_names(self) -> tuple[str, ...]:
-        return self._names.promised if self._shown is None else tuple(self._shown.tools)
+        if self._exposed is None:
+            return self._names.names_before_connecting
+        return tuple(self._exposed.tools)
 
     @property
     def is_connected(self) -> bool:
-        """Whether there is a connection now."""
-        return self._line.remote is not None
+        """Whether there is an open connection."""
+        return self._shared.remote is not None
 
     async def __aenter__(self) -> Self:
-        self._line.join()
+        self._shared.join()
         try:
-            await self._line.now(self._label)
+            await self._shared.require(self._label)
         except BaseException:
-            await self._line.leave()
+            await self._shared.leave()
             raise
         return self
 
     async def __aexit__(self, *_error: object) -> None:
-        await self._line.leave()
+        await self._shared.leave()
 
     async def attach(self, caller: Caller) -> None:
-        self._line.join()
+        self._shared.join()
         self._callers.append(caller)
-        await self._line.now(caller.server)
+        await self._shared.require(caller.server)
 
     async def detach(self, caller: Caller) -> None:
         if caller in self._callers:
             self._callers.remove(caller)
-            await self._line.leave()
+            await self._shared.leave()
 
     async def handle(self, message: JsonObject, caller: Caller) -> JsonObject | None:
-        number, method = message.get("id"), message.get("method")
-        if number is None or not isinstance(method, str):
-            # The remote was greeted by us, and a call that is taken back is cancelled here.
+        request_id, method = message.get("id"), message.get("method")
+        if request_id is None or not isinstance(method, str):
+            # `initialized` was sent when we connected; a cancelled call is cancelled as a task.
             return None
         if method == "ping":
-            return rpc_result(number, {})
-        params: Any = message.get("params") or {}
-        if not _json.is_object(params):
-            return rpc_error(number, BAD_PARAMS, "params: an object is needed")
+            return jsonrpc_result(request_id, {})
+        params: Json = message.get("params") or {}
+        if not is_object(params):
+            return jsonrpc_error(request_id, INVALID_PARAMS, "params: an object is needed")
         try:
-            answer = await self._answer(method, params, caller)
+            response = await self._respond(method, params, caller)
+        except JsonRpcError as error:
+            return jsonrpc_error(request_id, error.code, str(error))
         except (ConnectionLost, McpNotReady) as error:
-            return rpc_error(number, INTERNAL_ERROR, self._why(error, caller))
-        return {**answer, "id": number}
+            return jsonrpc_error(request_id, INTERNAL_ERROR, self._explain(error, caller))
+        return {**response, "id": request_id}
 
-    # Answers
+    # --- Requests of the CLI
 
-    async def _answer(self, method: str, params: JsonObject, caller: Caller) -> JsonObject:
+    async def _respond(self, method: str, params: JsonObject, caller: Caller) -> JsonObject:
         if method == "initialize":
-            return rpc_result(
-                0, _offered((await self._line.unless_just_failed(caller.server)).hello)
-            )
+            remote = await self._shared.require_unless_just_failed(caller.server)
+            return jsonrpc_result(0, _with_list_changed(remote.initialize_result))
         if method == "tools/list":
-            await self._line.unless_just_failed(caller.server)
-            return rpc_result(0, {"tools": [*self._known().tools.values()]})
+            await self._shared.require_unless_just_failed(caller.server)
+            return jsonrpc_result(0, {"tools": [*self._known().tools.values()]})
         if method == "tools/call":
             return await self._call(params, caller)
-        if method.startswith(PASSED):
-            return await self._ask(method, params, caller)
-        return rpc_error(0, METHOD_NOT_FOUND, f"method not found: {method}")
+        if method.startswith(FORWARDED):
+            return await self._forward(method, params, caller)
+        raise JsonRpcError(METHOD_NOT_FOUND, f"method not found: {method}")
 
     async def _call(self, params: JsonObject, caller: Caller) -> JsonObject:
         name = params.get("name")
         remote_name = self._known().remote_names.get(name) if isinstance(name, str) else None
         if remote_name is None:
-            return rpc_error(0, BAD_PARAMS, f"name: there is no tool {name!r}")
-        call = describe(params, remote_name, caller)
-        refusal = await self._onlookers.refusal(call, caller)
+            raise JsonRpcError(INVALID_PARAMS, f"name: there is no tool {name!r}")
+        call = _describe(params, remote_name, caller)
+        refusal = await self._observers.refusal(call, caller)
         if refusal is not None:
-            return rpc_result(0, refusal)
+            return jsonrpc_result(0, refusal)
         try:
-            answer = await self._ask("tools/call", {**params, "name": remote_name}, caller)
+            response = await self._forward("tools/call", {**params, "name": remote_name}, caller)
         except (ConnectionLost, McpNotReady) as error:
             caller.report(call.tool, error)
             raise
-        await self._onlookers.saw(call, answer, caller)
-        return answer
+        await self._observers.on_response(call, response, caller)
+        return response
 
-    async def _ask(self, method: str, params: JsonObject, caller: Caller) -> JsonObject:
-        remote = await self._line.unless_just_failed(caller.server)
+    async def _forward(self, method: str, params: JsonObject, caller: Caller) -> JsonObject:
+        remote = await self._shared.require_unless_just_failed(caller.server)
         try:
-            return await self._put(remote, method, params, caller)
-        except NotTaken:
-            # It came back as another process.
-            remote = await self._line.now(caller.server)
-            return await self._put(remote, method, params, caller)
+            return await self._send(remote, method, params, caller)
+        except NotProcessed:
+            # The remote was restarted and does not know our session: connect and send again.
+            remote = await self._shared.require(caller.server)
+            return await self._send(remote, method, params, caller)
 
-    async def _put(
-        self, remote: Remote, method: str, params: JsonObject, caller: Caller
+    async def _send(
+        self, remote: RemoteConnection, method: str, params: JsonObject, caller: Caller
     ) -> JsonObject:
-        """The remote's answer. On a shared connection ids and progress tokens must be ours."""
-        number = remote.next_number()
-        meta = params.get("_meta")
-        token = meta.get("progressToken") if _json.is_object(meta) else None
-        if _json.is_object(meta) and token is not None:
-            params = {**params, "_meta": {**meta, "progressToken": number}}
-        self._open[number] = _Open(caller, token)
+        """Send a request with an id and a progress token that are unique on this connection."""
+        request_id = remote.next_id()
+        meta = meta_of(params)
+        token = meta.get("progressToken")
+        if token is not None:
+            params = {**params, "_meta": {**meta, "progressToken": request_id}}
+        self._open[request_id] = _OpenRequest(caller, token)
         try:
-            return await remote.ask(
-                {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
-            )
+            return await remote.request(jsonrpc_request(request_id, method, params))
         finally:
-            del self._open[number]
+            del self._open[request_id]
 
-    # The connection
+    # --- The connection
 
-    async def _dial(self, name: str) -> Remote:
-        remote = await dial(name, self._config, self._heard, self._asked, self._limits)
+    async def _connect(self, name: str) -> RemoteConnection:
+        remote = await connect(
+            name, self._config, self._on_notification, self._on_request, self._limits
+        )
         try:
-            self._show(remote, name)
+            self._expose(remote, name)
         except BaseException:
             await remote.aclose()
             raise
         return remote
 
-    def _show(self, remote: Remote, name: str) -> None:
-        before, self._shown = self._shown, show(remote.tools, self._names, name)
-        if before is not None and before != self._shown:
-            self._tell_all(notification(LIST_CHANGED))
+    def _expose(self, remote: RemoteConnection, name: str) -> None:
+        before, self._exposed = self._exposed, expose(remote.tools, self._names, name)
+        if before is not None and before != self._exposed:
+            self._notify_all(notification(LIST_CHANGED))
 
-    def _known(self) -> Shown:
-        assert self._shown is not None
-        return self._shown
+    def _known(self) -> ExposedTools:
+        assert self._exposed is not None
+        return self._exposed
 
-    # What the remote says by itself
+    # --- Messages that the remote sends by itself
 
-    def _heard(self, message: JsonObject) -> None:
+    def _on_notification(self, message: JsonObject) -> None:
         method, params = message["method"], message.get("params")
-        if method == PROGRESS and _json.is_object(params):
-            call = self._open.get(params.get("progressToken", 0))
-            if call is not None and call.token is not None:
-                call.caller.notify({**message, "params": {**params, "progressToken": call.token}})
-        elif method == LIST_CHANGED and self._line.remote is not None:
-            self._line.remote.peer.run(self._list_again(self._line.remote))
+        if method == PROGRESS and is_object(params):
+            request = self._open.get(params.get("progressToken", 0))
+            if request is not None and request.progress_token is not None:
+                translated = {**params, "progressToken": request.progress_token}
+                request.caller.notify({**message, "params": translated})
+        elif method == LIST_CHANGED and self._shared.remote is not None:
+            self._shared.remote.peer.run_in_background(self._list_again(self._shared.remote))
         else:
-            self._tell_all(message)
+            self._notify_all(message)
 
-    async def _list_again(self, remote: Remote) -> None:
+    async def _list_again(self, remote: RemoteConnection) -> None:
         try:
             remote.tools = await remote.list_tools()
-            self._show(remote, self._label)
+            self._expose(remote, self._label)
         except (ConnectionLost, ValueError, McpNotReady) as error:
             logger.warning("the tools of %r could not be listed again: %s", self, error)
 
-    def _tell_all(self, message: JsonObject) -> None:
+    def _notify_all(self, message: JsonObject) -> None:
         for caller in self._callers:
             caller.notify(message)
 
-    async def _asked(self, request: JsonObject) -> JsonObject:
-        """Whom a question is for is not said: it must be plain from who is calling."""
-        asking = {id(each.caller): each.caller for each in self._open.values()}
-        callers = [*asking.values()] or self._callers
+    async def _on_request(self, request: JsonObject) -> JsonObject:
+        """Answer a request of the remote, which does not name the session that it is for.
+
+        If requests of exactly one session are open, or there is only one session, that one is
+        asked. Otherwise the request is declined.
+        """
+        with_requests = {id(each.caller): each.caller for each in self._open.values()}
+        callers = [*with_requests.values()] or self._callers
         return await answer_server(request, callers[0] if len(callers) == 1 else None)
 
-    # Words
+    # --- Texts
 
     @property
     def _label(self) -> str:
         return self._redact(str(self._config.get("url") or self._config.get("command")))
 
-    def _why(self, error: ConnectionLost | McpNotReady, caller: Caller) -> str:
+    def _explain(self, error: ConnectionLost | McpNotReady, caller: Caller) -> str:
         if isinstance(error, McpNotReady):
             return error.what
-        lost = f"the tool server {caller.server!r} was lost during the call: {error}"
-        return self._redact(f"{lost}; whether it ran is not known")
+        lost = f"the MCP server {caller.server!r} was lost during the call: {error}"
+        return self._redact(f"{lost}; whether the call ran is not known")
 
 
-def _offered(hello: JsonObject) -> JsonObject:
-    """What the remote said of itself; changes of its tools are told in any case."""
-    offers = hello.get("capabilities")
-    if not (_json.is_object(offers) and _json.is_object(offers.get("tools"))):
-        return hello
-    tools = {**offers["tools"], "listChanged": True}
-    return {**hello, "capabilities": {**offers, "tools": tools}}
+class CallObservers:
+    """The program's callbacks `on_call` and `on_result`."""
+
+    def __init__(self, on_call: OnCall | None, on_result: OnResult | None) -> None:
+        checks.optional(checks.callable_)("on_call", on_call)
+        checks.optional(checks.callable_)("on_result", on_result)
+        self._on_call = on_call
+        self._on_result = on_result
+
+    async def refusal(self, call: RemoteCall, caller: Caller) -> JsonObject | None:
+        """Return the result for the model if the call must not be sent, else `None`.
+
+        A callback that fails refuses the call too.
+        """
+        if self._on_call is None:
+            return None
+        try:
+            returned = self._on_call(call)
+            if inspect.isawaitable(returned):
+                await returned
+        except ToolError as refused:
+            return wire_result(error_result(str(refused)))
+        except Exception as error:
+            logger.exception("on_call failed for %r", call.tool)
+            caller.report(call.tool, error)
+            return wire_result(error_result(f"not run: on_call raised {type(error).__name__}"))
+        return None
+
+    async def on_response(self, call: RemoteCall, response: JsonObject, caller: Caller) -> None:
+        """Pass the result, or the JSON-RPC error, to `on_result`."""
+        if self._on_result is None:
+            return
+        try:
+            found: JsonObject = response.get("result") or response.get("error") or {}
+            returned = self._on_result(call, found)
+            if inspect.isawaitable(returned):
+                await returned
+        except Exception as error:
+            logger.exception("on_result failed for %r", call.tool)
+            caller.report(call.tool, error)
+
+
+def _describe(params: JsonObject, remote_name: str, caller: Caller) -> RemoteCall:
+    """Return the call in the params of a `tools/call`."""
+    arguments = params.get("arguments")
+    return RemoteCall(
+        tool=params["name"],
+        remote_tool=remote_name,
+        arguments=arguments if is_object(arguments) else {},
+        server=caller.server,
+        session_id=caller.session_id,
+        tool_use_id=meta_of(params).get(TOOL_USE_ID_META, ""),
+    )
+
+
+def _with_list_changed(result: JsonObject) -> JsonObject:
+    """Return an `initialize` result that announces changes of the tools, if there are tools.
+
+    After a reconnect the tools may differ, also if the remote itself never announces changes.
+    """
+    capabilities = result.get("capabilities")
+    if not (is_object(capabilities) and is_object(capabilities.get("tools"))):
+        return result
+    tools = {**capabilities["tools"], "listChanged": True}
+    return {**result, "capabilities": {**capabilities, "tools": tools}}

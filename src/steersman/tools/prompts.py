@@ -1,40 +1,45 @@
-"""Prompts: messages that a toolbox has ready, by name.
+"""MCP prompts: messages that a toolbox provides by name.
 
-A function gives them: a text is one message of the user's. The stock CLI does not ask a server in
-this process for prompts; other MCP clients do.
+A function returns the messages; a text is one user message. The stock CLI does not request prompts
+from in-process MCP servers; other MCP clients do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast, overload
+from typing import cast, overload
 
 import msgspec
 
-from steersman._json import is_object
+from steersman._json import Json, JsonDict, is_object
 from steersman.errors import UsageError
 from steersman.ports import JsonObject
-from steersman.tools.docstrings import read_docstring
-from steersman.tools.functions import Handler, handler_of, run_handler
+from steersman.tools._mcp.jsonrpc import (
+    INVALID_PARAMS,
+    JsonRpcError,
+    Method,
+    check_no_cursor,
+    required_text,
+)
+from steersman.tools._run.threads import Function, Handler, handler_of, run_handler
+from steersman.tools._schema.docstrings import read_docstring
+from steersman.tools._schema.signatures import Arguments, arguments_of
 from steersman.tools.results import text_block
-from steersman.tools.rpc import INVALID_PARAMS, Answers, Refused, refuse_cursor, text_of
-from steersman.tools.shelves import Shelf
-from steersman.tools.signatures import Arguments, arguments_of
 
-__all__ = ["Prompt", "prompt", "prompt_answers"]
+__all__ = ["Prompt", "prompt", "prompt_methods"]
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Messages that a function makes of its arguments.
+    """A prompt: a function whose return value becomes messages.
 
-    It gives a text, a message `{"role": ..., "content": ...}`, or several of these.
+    The function returns a text, a message `{"role": ..., "content": ...}`, or a list of these.
     """
 
     name: str
     description: str
-    function: Callable[..., Any] = field(repr=False)
+    function: Function = field(repr=False)
     title: str | None = None
     _arguments: Arguments = field(init=False, repr=False, compare=False)
     _handler: Handler = field(init=False, repr=False, compare=False)
@@ -53,10 +58,10 @@ class Prompt:
         object.__setattr__(self, "_handler", handler_of(self.function))
 
     def listed(self) -> JsonObject:
-        """Describe it for `prompts/list`."""
+        """Return the entry for `prompts/list`."""
         schema = self._arguments.schema
         required = schema.get("required", ())
-        listed: dict[str, Any] = {"name": self.name, "description": self.description}
+        listed: JsonDict = {"name": self.name, "description": self.description}
         if self.title is not None:
             listed["title"] = self.title
         listed["arguments"] = [
@@ -66,43 +71,43 @@ class Prompt:
         ]
         return listed
 
-    async def get(self, given: Mapping[str, Any]) -> JsonObject:
-        """Make the messages. Raises `Refused` naming the argument that does not fit."""
+    async def get(self, given: JsonObject) -> JsonObject:
+        """Return the result of `prompts/get`. Raises `JsonRpcError` for invalid arguments."""
         try:
             values = self._arguments.read(self._typed(given))
-        except ValueError as misfit:
-            raise Refused(INVALID_PARAMS, f"arguments: {misfit}") from misfit
+        except ValueError as invalid:
+            raise JsonRpcError(INVALID_PARAMS, f"arguments: {invalid}") from invalid
         made = await run_handler(self._handler, values)
-        several = cast("list[Any]", made) if isinstance(made, list | tuple) else [made]
+        several = cast("Sequence[object]", made) if isinstance(made, list | tuple) else [made]
         return {"description": self.description, "messages": [_message(each) for each in several]}
 
-    def _typed(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Arguments of prompts are texts on the wire; what is no text is spelled as JSON."""
+    def _typed(self, given: JsonObject) -> JsonDict:
+        """Decode the arguments, which MCP sends as texts: all but text parameters are JSON."""
         properties = self._arguments.schema["properties"]
         return {name: _typed(value, properties.get(name, {})) for name, value in given.items()}
 
 
 @overload
-def prompt(function: Callable[..., Any], /) -> Prompt: ...
+def prompt(function: Function, /) -> Prompt: ...
 
 
 @overload
 def prompt(
     *, name: str | None = None, description: str | None = None, title: str | None = None
-) -> Callable[[Callable[..., Any]], Prompt]: ...
+) -> Callable[[Function], Prompt]: ...
 
 
 def prompt(
-    function: Callable[..., Any] | None = None,
+    function: Function | None = None,
     /,
     *,
     name: str | None = None,
     description: str | None = None,
     title: str | None = None,
-) -> Prompt | Callable[[Callable[..., Any]], Prompt]:
-    """Make a prompt of a function: its name, its docstring, its parameters."""
+) -> Prompt | Callable[[Function], Prompt]:
+    """Make a prompt from a function, by its name, docstring and parameters."""
 
-    def decorate(function: Callable[..., Any]) -> Prompt:
+    def decorate(function: Function) -> Prompt:
         called = getattr(function, "__name__", "") if name is None else name
         about = read_docstring(function.__doc__).description if description is None else description
         return Prompt(called, about, function, title)
@@ -110,26 +115,26 @@ def prompt(
     return decorate if function is None else decorate(function)
 
 
-def prompt_answers(shelf: Shelf[Prompt]) -> Answers:
-    """Answer for the prompts of a toolbox."""
+def prompt_methods(prompts: Iterable[Prompt]) -> dict[str, Method]:
+    """Return the MCP methods that serve `prompts`, which are read anew at each request."""
 
-    def listed(params: Mapping[str, Any]) -> JsonObject:
-        refuse_cursor(params)
-        return {"prompts": [each.listed() for each in shelf]}
+    def listed(params: JsonObject) -> JsonObject:
+        check_no_cursor(params)
+        return {"prompts": [each.listed() for each in prompts]}
 
-    async def get(params: Mapping[str, Any]) -> JsonObject:
-        name, given = text_of(params, "name"), params.get("arguments")
-        found = shelf.get(name)
+    async def get(params: JsonObject) -> JsonObject:
+        name, given = required_text(params, "name"), params.get("arguments")
+        found = next((each for each in prompts if each.name == name), None)
         if found is None:
-            raise Refused(INVALID_PARAMS, f"name: there is no prompt {name!r}")
+            raise JsonRpcError(INVALID_PARAMS, f"name: there is no prompt {name!r}")
         if given is not None and not is_object(given):
-            raise Refused(INVALID_PARAMS, "arguments: an object is needed")
+            raise JsonRpcError(INVALID_PARAMS, "arguments: an object is needed")
         return await found.get(given or {})
 
     return {"prompts/list": listed, "prompts/get": get}
 
 
-def _typed(value: Any, schema: Mapping[str, Any]) -> Any:
+def _typed(value: Json, schema: JsonObject) -> Json:
     if not isinstance(value, str) or schema.get("type") == "string":
         return value
     try:
@@ -138,7 +143,7 @@ def _typed(value: Any, schema: Mapping[str, Any]) -> Any:
         return value
 
 
-def _message(made: Any) -> JsonObject:
+def _message(made: object) -> JsonObject:
     if is_object(made) and "role" in made and "content" in made:
         content = made["content"]
         return {**made, "content": text_block(content) if isinstance(content, str) else content}

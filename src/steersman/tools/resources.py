@@ -1,29 +1,34 @@
-"""Resources: what the model may read without calling a tool.
+"""MCP resources: texts and bytes that the model may read without calling a tool.
 
-A text, bytes, or a function that gives them, under an address; an address with `{names}` is a
-template, and its function takes what stands in their place.
+A resource is a text, bytes, or a function that returns them, under a URI. A URI with `{names}` is
+a template, and its function takes one argument for each name.
 """
 
 from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 from urllib.parse import unquote
 
 from steersman.errors import UsageError
 from steersman.ports import JsonObject
-from steersman.tools.docstrings import read_docstring
-from steersman.tools.functions import Handler, handler_of, parameter_names, run_handler
+from steersman.tools._mcp.jsonrpc import (
+    RESOURCE_NOT_FOUND,
+    JsonRpcError,
+    Method,
+    check_no_cursor,
+    required_text,
+)
+from steersman.tools._run.threads import Function, Handler, handler_of, parameter_names, run_handler
+from steersman.tools._schema.docstrings import read_docstring
 from steersman.tools.results import is_bytes, plain_text
-from steersman.tools.rpc import RESOURCE_NOT_FOUND, Answers, Refused, refuse_cursor, text_of
-from steersman.tools.shelves import Shelf
 
-__all__ = ["Resource", "resource", "resource_answers"]
+__all__ = ["Resource", "resource", "resource_methods"]
 
-Content = str | bytes | Callable[..., Any]
+Content: TypeAlias = str | bytes | Callable[..., Any]
 
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:.+", re.DOTALL)
 PLACE = re.compile(r"\{(\+?)(\w+)\}")
@@ -31,24 +36,24 @@ PLACE = re.compile(r"\{(\+?)(\w+)\}")
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """Something to read. `{name}` in the address stands for one step of a path, `{+name}` for any.
+    """A resource. `{name}` in the URI matches one segment of a path, `{+name}` any text.
 
-    A function that gives neither text nor bytes gives a value, which is read as JSON.
+    If a function returns neither text nor bytes, the value is sent as JSON.
     """
 
     uri: str
     content: Content = field(repr=False)
     name: str = ""
-    """Shown to the model; the address if left empty."""
+    """Shown to the model; if empty, the URI is shown."""
     description: str = ""
     mime_type: str | None = None
-    """`None`: text/plain, application/octet-stream or application/json, by what it is."""
+    """`None`: text/plain, application/octet-stream or application/json, by the type of content."""
     _pattern: re.Pattern[str] = field(init=False, repr=False, compare=False)
     _handler: Handler | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(cast("object", self.uri), str) or not SCHEME.fullmatch(self.uri):
-            raise UsageError("uri", self.uri, "an address with a scheme, such as note://today")
+            raise UsageError("uri", self.uri, "a URI with a scheme, such as note://today")
         for about in ("name", "description"):
             if not isinstance(getattr(self, about), str):
                 raise UsageError(about, getattr(self, about), "text")
@@ -57,11 +62,11 @@ class Resource:
 
     @property
     def is_template(self) -> bool:
-        """Whether the address stands for many."""
+        """Whether the URI has `{names}`."""
         return bool(self._pattern.groups)
 
     def listed(self) -> JsonObject:
-        """Describe it for `resources/list` or `resources/templates/list`."""
+        """Return the entry for `resources/list` or `resources/templates/list`."""
         listed = {"uriTemplate" if self.is_template else "uri": self.uri}
         listed["name"] = self.name or self.uri
         if self.description:
@@ -71,15 +76,15 @@ class Resource:
         return listed
 
     def match(self, uri: str) -> Mapping[str, str] | None:
-        """What stands in the places of the address; `None` if it is another address."""
+        """Return the values of the `{names}` in `uri`; `None` if it does not match."""
         found = self._pattern.fullmatch(uri)
         if found is None:
             return None
         return {name: unquote(text) for name, text in found.groupdict().items()}
 
     async def read(self, uri: str, places: Mapping[str, str]) -> JsonObject:
-        """Give one entry of `contents`."""
-        content = self.content
+        """Return the entry of `contents` for `resources/read`."""
+        content: object = self.content
         if self._handler is not None:
             content = await run_handler(self._handler, places)
         if is_bytes(content):
@@ -110,10 +115,10 @@ def resource(
     name: str | None = None,
     description: str | None = None,
     mime_type: str | None = None,
-) -> Callable[[Callable[..., Any]], Resource]:
-    """Make a resource of a function: its name and its docstring, under this address."""
+) -> Callable[[Function], Resource]:
+    """Make a resource from a function, by its name and docstring, under this URI."""
 
-    def decorate(function: Callable[..., Any]) -> Resource:
+    def decorate(function: Function) -> Resource:
         called = getattr(function, "__name__", "") if name is None else name
         about = read_docstring(function.__doc__).description if description is None else description
         return Resource(uri, function, called, about, mime_type)
@@ -121,25 +126,25 @@ def resource(
     return decorate
 
 
-def resource_answers(shelf: Shelf[Resource]) -> Answers:
-    """Answer for the resources of a toolbox."""
+def resource_methods(resources: Iterable[Resource]) -> dict[str, Method]:
+    """Return the MCP methods that serve `resources`, which are read anew at each request."""
 
-    def listed(params: Mapping[str, Any]) -> JsonObject:
-        refuse_cursor(params)
-        return {"resources": [each.listed() for each in shelf if not each.is_template]}
+    def listed(params: JsonObject) -> JsonObject:
+        check_no_cursor(params)
+        return {"resources": [each.listed() for each in resources if not each.is_template]}
 
-    def listed_templates(params: Mapping[str, Any]) -> JsonObject:
-        refuse_cursor(params)
-        return {"resourceTemplates": [each.listed() for each in shelf if each.is_template]}
+    def listed_templates(params: JsonObject) -> JsonObject:
+        check_no_cursor(params)
+        return {"resourceTemplates": [each.listed() for each in resources if each.is_template]}
 
-    async def read(params: Mapping[str, Any]) -> JsonObject:
-        uri = text_of(params, "uri")
-        # A plain address goes before a template that it also fits.
-        for each in sorted(shelf, key=lambda each: each.is_template):
+    async def read(params: JsonObject) -> JsonObject:
+        uri = required_text(params, "uri")
+        # A plain URI is preferred to a template that matches it too.
+        for each in sorted(resources, key=lambda each: each.is_template):
             places = each.match(uri)
             if places is not None:
                 return {"contents": [await each.read(uri, places)]}
-        raise Refused(RESOURCE_NOT_FOUND, f"uri: there is no resource {uri!r}")
+        raise JsonRpcError(RESOURCE_NOT_FOUND, f"uri: there is no resource {uri!r}")
 
     return {
         "resources/list": listed,
@@ -157,4 +162,4 @@ def _pattern_of(uri: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern + re.escape(uri[end:]), re.DOTALL)
     except re.error as error:
-        raise UsageError("uri", uri, "an address whose {names} differ", hint=str(error)) from error
+        raise UsageError("uri", uri, "a URI whose {names} differ", hint=str(error)) from error

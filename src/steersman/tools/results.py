@@ -1,6 +1,6 @@
-"""What a tool returned, as the result that goes on the wire.
+"""A tool's return value → the result of `tools/call`.
 
-Takes any Python value; gives MCP's `content`, `structuredContent` and `isError`.
+Takes any Python value and returns MCP's `content`, `structuredContent` and `isError`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeGuard, cast
 
 import msgspec
 
-from steersman._json import is_array, is_object
+from steersman._json import Json, JsonDict, is_array, is_object
 from steersman.ports import JsonObject
 
 __all__ = [
@@ -39,7 +39,7 @@ BLOCK_KEYS = {
     "resource": "resource",
     "resource_link": "uri",
 }
-"""The types of content block, each with the key that it cannot be without."""
+"""The types of content blocks, each with its required key."""
 
 IMAGE_HEADS = {
     b"\x89PNG\r\n\x1a\n": "image/png",
@@ -47,13 +47,13 @@ IMAGE_HEADS = {
     b"GIF8": "image/gif",
     b"RIFF": "image/webp",
 }
-"""How the files begin that the API takes for images."""
+"""The first bytes of the image formats that the API accepts."""
 
 NUMBERS = frozenset({int, float})
 
 RESULT_KEYS = frozenset({"content", "isError", "is_error", "structuredContent", "_meta"})
 
-# What msgspec does not take for its base: subclasses, other mappings, paths.
+# Types that msgspec does not convert by itself: subclasses, other mappings, paths.
 PLAIN_TYPES: dict[type[Any], Callable[[Any], Any]] = {
     str: str.__str__,
     int: int,
@@ -64,44 +64,44 @@ PLAIN_TYPES: dict[type[Any], Callable[[Any], Any]] = {
 
 
 class ToolError(Exception):
-    """Raise it in a tool: the model reads its text as it is, and nothing is logged as a failure."""
+    """Raise this in a tool: the model reads the text as it is, and no failure is logged."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool gives back, when a plain value does not say enough."""
+    """The result of a tool, for results that a plain return value cannot express."""
 
     content: Sequence[JsonObject] = ()
     """MCP content blocks."""
     structured: JsonObject | None = None
-    """The same as an object; the CLI shows the model this in place of the content."""
+    """The result as an object; the CLI shows this to the model in place of `content`."""
     is_error: bool = False
     meta: JsonObject | None = None
-    """Passed on in `tool_use_result._meta`; the model does not see it."""
+    """Arrives in `tool_use_result._meta`; the model does not see it."""
 
 
 class Picture(Protocol):
-    """An image as Pillow has them, and others that can be saved likewise."""
+    """An image of Pillow, or of another package, that can be saved in the same way."""
 
-    def save(self, fp: Any, /, format: str) -> Any:  # noqa: A002 - Pillow's own word
-        """Write it into an open file."""
+    def save(self, fp: Any, /, format: str) -> Any:  # noqa: A002 - Pillow's own name
+        """Write the image into an open file."""
         ...
 
 
 def text_result(text: str) -> ToolResult:
-    """Give text back."""
+    """Return a result that is a text."""
     return ToolResult((text_block(text),))
 
 
 def error_result(text: str) -> ToolResult:
-    """Tell the model that it did not work, and why."""
+    """Return a result that is an error, with a text for the model."""
     return ToolResult((text_block(text),), is_error=True)
 
 
 def image_result(image: bytes | Picture, media_type: str | None = None) -> ToolResult:
-    """Show the model an image: the bytes of a file, or a picture such as Pillow's.
+    """Return a result that is an image: the bytes of a file, or an image of Pillow.
 
-    The type of bytes is read from their beginning unless it is given.
+    Without `media_type`, the type of the file is detected from its first bytes.
     """
     if is_bytes(image):
         return ToolResult((_image_block(image, media_type or _media_type(image) or "image/png"),))
@@ -109,7 +109,7 @@ def image_result(image: bytes | Picture, media_type: str | None = None) -> ToolR
 
 
 def wire_result(value: object) -> JsonObject:
-    """Spell what a tool returned as the wire does; raises `TypeError` if JSON cannot carry it."""
+    """Convert a return value to the result of `tools/call`. Raises `TypeError` if JSON cannot."""
     if type(value) is str:
         return {"content": [text_block(value)]}
     if type(value) in NUMBERS:
@@ -117,13 +117,13 @@ def wire_result(value: object) -> JsonObject:
     if value is None:
         return {"content": []}
     if isinstance(value, ToolResult):
-        return _spell(value)
+        return _encode(value)
     if is_bytes(value):
-        return {"content": [_shown(value)]}
+        return {"content": [_image_of(value)]}
     return _result_of_plain(_to_plain(value))
 
 
-def _result_of_plain(plain: Any) -> JsonObject:
+def _result_of_plain(plain: Json) -> JsonObject:
     if isinstance(plain, str):
         return {"content": [text_block(plain)]}
     if is_object(plain):
@@ -133,7 +133,7 @@ def _result_of_plain(plain: Any) -> JsonObject:
     return {"content": [text_block(_json_text(plain))]}
 
 
-def _result_of_object(plain: dict[str, Any]) -> JsonObject:
+def _result_of_object(plain: JsonDict) -> JsonObject:
     if plain.keys() <= RESULT_KEYS and _are_blocks(plain.get("content")):
         is_error = plain.pop("is_error", False) or plain.get("isError", False)
         return {**plain, "isError": True} if is_error else plain
@@ -142,67 +142,67 @@ def _result_of_object(plain: dict[str, Any]) -> JsonObject:
     return {"content": [text_block(_json_text(plain))], "structuredContent": plain}
 
 
-def _are_blocks(plain: Any) -> bool:
+def _are_blocks(plain: Json) -> bool:
     return is_array(plain) and all(map(_is_block, plain))
 
 
-def _is_block(plain: Any) -> bool:
+def _is_block(plain: Json) -> bool:
     if not is_object(plain):
         return False
     kind = plain.get("type")
     return isinstance(kind, str) and BLOCK_KEYS.get(kind) in plain
 
 
-def _as_block(plain: Any) -> dict[str, Any]:
-    """Text and values beside blocks are blocks of text."""
+def _as_block(plain: Json) -> JsonDict:
+    """Return a block as it is, and any other value as a text block."""
     return plain if _is_block(plain) else text_block(plain_text(plain))
 
 
-def _spell(result: ToolResult) -> JsonObject:
-    spelled: dict[str, Any] = {"content": [_to_plain(block) for block in result.content]}
+def _encode(result: ToolResult) -> JsonObject:
+    encoded: JsonDict = {"content": [_to_plain(block) for block in result.content]}
     if result.structured is not None:
-        spelled["structuredContent"] = _to_plain(result.structured)
+        encoded["structuredContent"] = _to_plain(result.structured)
     if result.is_error:
-        spelled["isError"] = True
+        encoded["isError"] = True
     if result.meta is not None:
-        spelled["_meta"] = _to_plain(result.meta)
-    return spelled
+        encoded["_meta"] = _to_plain(result.meta)
+    return encoded
 
 
-def text_block(text: str) -> dict[str, Any]:
-    """One block of content that is text."""
+def text_block(text: str) -> JsonDict:
+    """Return a text block."""
     return {"type": "text", "text": text}
 
 
 def is_bytes(value: object) -> TypeGuard[bytes]:
-    """Tell bytes, in whatever buffer, from everything else."""
+    """Return whether `value` is bytes or another buffer of bytes."""
     return isinstance(value, (bytes, bytearray, memoryview))
 
 
 def plain_text(value: object) -> str:
-    """Spell any value as text: as it is, or as JSON."""
+    """Return a text as it is, and any other value as JSON."""
     plain = _to_plain(value)
     return plain if isinstance(plain, str) else _json_text(plain)
 
 
-def _json_text(plain: Any) -> str:
-    # msgspec writes null for numbers that JSON does not have; the model should see which.
+def _json_text(plain: Json) -> str:
+    # msgspec writes null for inf and nan; the model should see which it is.
     if isinstance(plain, float):
         return repr(plain)
     return msgspec.json.encode(plain).decode()
 
 
-def _to_plain(value: object) -> Any:
-    return msgspec.to_builtins(value, str_keys=True, enc_hook=_foreign_to_plain)
+def _to_plain(value: object) -> Json:
+    return msgspec.to_builtins(value, str_keys=True, enc_hook=_unknown_to_plain)
 
 
-def _foreign_to_plain(value: Any) -> Any:
+def _unknown_to_plain(value: Any) -> Json:
     for kind, make_plain in PLAIN_TYPES.items():
         if isinstance(value, kind):
             return make_plain(value)
     pydantic = sys.modules.get("pydantic")
     if pydantic is not None and isinstance(value, pydantic.BaseModel):
-        # The blocks of the `mcp` package: MCP has no word for what is left out.
+        # Content blocks of the `mcp` package: their optional fields must be absent, not null.
         is_block = getattr(value, "type", None) in BLOCK_KEYS
         return value.model_dump(mode="json", by_alias=is_block, exclude_none=is_block)
     if _is_picture(value):
@@ -210,8 +210,8 @@ def _foreign_to_plain(value: Any) -> Any:
     raise TypeError(f"a {type(value).__name__} is not a result that JSON can carry")
 
 
-def _is_picture(value: Any) -> TypeGuard[Picture]:
-    """Tell a picture from things that save themselves elsewhere: it takes a format."""
+def _is_picture(value: object) -> TypeGuard[Picture]:
+    """Return whether `value` has a `save` method that takes a format."""
     save = getattr(value.__class__, "save", None)
     try:
         return callable(save) and "format" in inspect.signature(save).parameters
@@ -219,20 +219,20 @@ def _is_picture(value: Any) -> TypeGuard[Picture]:
         return False
 
 
-def _saved(picture: Picture) -> dict[str, Any]:
+def _saved(picture: Picture) -> JsonDict:
     file = io.BytesIO()
     picture.save(file, format="PNG")
     return _image_block(file.getvalue(), "image/png")
 
 
-def _shown(data: bytes) -> dict[str, Any]:
+def _image_of(data: bytes) -> JsonDict:
     media_type = _media_type(data)
     if media_type is None:
         raise TypeError("bytes are not a result; return image_result(data, media_type) or text")
     return _image_block(data, media_type)
 
 
-def _image_block(data: bytes, media_type: str) -> dict[str, Any]:
+def _image_block(data: bytes, media_type: str) -> JsonDict:
     return {"type": "image", "data": base64.b64encode(data).decode(), "mimeType": media_type}
 
 

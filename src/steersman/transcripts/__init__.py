@@ -1,5 +1,5 @@
-"""The CLI's own session files: what it wrote down about a conversation. Pure."""
+"""The CLI's own session files: what they contain about a prompt. Pure."""
 
-from steersman.transcripts.answers import answer_to, has_prompt, is_unfinished, was_folded
+from steersman.transcripts.lookup import answer_to, has_prompt, is_unfinished, was_folded
 
 __all__ = ["answer_to", "has_prompt", "is_unfinished", "was_folded"]

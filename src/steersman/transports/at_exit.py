@@ -1,7 +1,7 @@
-"""What is done at the end of the process, after the program's own goodbyes.
+"""Functions that run at interpreter exit, after the program's own exit handlers.
 
-`atexit` goes backwards: this is loaded with the first name that a program uses, long before there
-is anything to end, so that whatever the program registers later comes first.
+`atexit` calls handlers in reverse order. This module is loaded with the first name that a program
+uses, before any CLI is started, so handlers that the program registers later run first.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 __all__ = ["AT_EXIT"]
 
 AT_EXIT: list[Callable[[], None]] = []
-"""Called in order; whoever has something to end adds to it."""
+"""Called in order. A module that owns processes appends the function that ends them."""
 
 
 @atexit.register

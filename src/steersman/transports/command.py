@@ -1,11 +1,12 @@
 """A CLI behind another command: `ssh host`, `docker exec -i box`, `kubectl exec -i pod --`.
 
-The far side runs `sh`, a word that means the same however often a shell re-reads it. What it is
-to do comes over stdin, ahead of the conversation, so that neither environment nor files ever
-stand on a command line. It says a secret word when it starts the CLI; only then the conversation
-begins, so it does not matter how far ahead the far shell reads, or what a login script prints.
+The far side runs `sh`, which needs no quoting however many shells interpret the command. Its
+script comes over stdin, ahead of the conversation, so that neither environment nor files appear on
+a command line. The script prints a random marker when it starts the CLI. The conversation begins
+only after that, so it does not matter how far ahead the far shell reads, or what a login script
+prints.
 
-`preamble` is a pure function; the rest waits for the word.
+`preamble` is a pure function that builds the script; the rest waits for the marker.
 """
 
 from __future__ import annotations
@@ -38,38 +39,42 @@ MACHINE_LOCAL = (
     "SSL_CERT_DIR",
     "SSL_CERT_FILE",
 )
-"""What only means something on the machine it comes from, and so stays behind."""
+"""Variables that are only valid on the machine they come from, and so are not sent."""
 
 CLOSE_GRACE = 0.5
+"""Seconds that the far shell gets, after a failed start, to remove its files."""
 STDERR_TAIL = 4096
-PIECE = 8192
-"""Bytes of a file per `printf`, for shells in which that is a program."""
+PRINTF_SIZE = 8192
+"""Bytes of a file per `printf`: in some shells it is a program, with a limited command line."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandTransport:
-    """Runs the CLI behind `prefix`, which must hand stdin, stdout and stderr through.
+    """Runs the CLI behind `prefix`, which must pass stdin, stdout and stderr through.
 
-    The far side keeps its own environment, with the launch's on top save what is machine-local.
-    It removes the launch's files when the CLI ends or the connection is lost. `suspend` reaches
-    only what runs here.
+    The far side keeps its own environment; the launch's variables are added, except those in
+    `MACHINE_LOCAL`. It removes the launch's files when the CLI exits or the connection is lost.
+    `suspend` stops only the processes on this machine.
     """
 
     prefix: tuple[str, ...]
     inner: Transport = field(default_factory=SubprocessTransport)
     program: str = "claude"
-    """The CLI on the far side: a name for its `PATH`, or a path, which may begin with `~/`."""
+    """The CLI on the far side: a name to look up in its `PATH`, or a path, also with `~/`."""
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    """Set on the far side, whatever its name."""
+    """Variables for the far side. `MACHINE_LOCAL` does not apply to them."""
     local: bool = False
-    """The prefix runs the CLI here, as this user (`nice`, `strace`): put it in front, no more."""
+    """Whether the prefix runs the CLI on this machine, as this user (`nice`, `strace`).
+
+    If so, the prefix is only put before the command line; there is no far shell.
+    """
     timeout: float = 60.0
-    """How long the far side may take to come up."""
+    """Seconds that the far side may take to start the CLI."""
 
     def __post_init__(self) -> None:
-        words = self.prefix
-        if isinstance(words, str) or not words or not all(isinstance(each, str) for each in words):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError("prefix", words, 'a command as words, such as ("ssh", "host")')
+        given = self.prefix
+        if isinstance(given, str) or not given or not all(isinstance(each, str) for each in given):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError("prefix", given, 'a tuple of strings, such as ("ssh", "host")')
 
     async def open(self, launch: Launch, receiver: Receiver) -> Channel:
         if self.local:
@@ -78,53 +83,53 @@ class CommandTransport:
             )
         if launch.user is not None:
             raise UsageError("user", launch.user, "None: let the prefix change it (`sudo -u ...`)")
-        word = os.urandom(12).hex()
-        script = preamble(launch, self.program, self.env, word)
-        door = _Door(receiver, word.encode())
-        # The prefix is the user's own command: it may need an agent's socket, a proxy, a context.
+        marker = os.urandom(12).hex()
+        script = preamble(launch, self.program, self.env, marker)
+        buffered = _BufferedReceiver(receiver, marker.encode())
+        # The prefix is the caller's own command: it may need an ssh agent, a proxy, a context.
         command = Launch((*self.prefix, "sh"), env=dict(os.environ))
-        channel = await self.inner.open(command, door)
+        channel = await self.inner.open(command, buffered)
         try:
             channel.write(script)
-            await self._knock(door, launch)
+            await self._wait_until_ready(buffered, launch)
         except BaseException:
-            # Time for the far shell to remove what it has written.
+            # The grace lets the far shell remove its files.
             channel.close(CLOSE_GRACE)
             raise
-        asyncio.get_running_loop().call_soon(door.open)
-        return _FarChannel(channel)
+        asyncio.get_running_loop().call_soon(buffered.release)
+        return _RemoteChannel(channel)
 
-    async def _knock(self, door: _Door, launch: Launch) -> None:
+    async def _wait_until_ready(self, buffered: _BufferedReceiver, launch: Launch) -> None:
         place = shlex.join(self.prefix)
         try:
             async with asyncio.timeout(self.timeout):
-                said = await door.said
+                report = await buffered.report
         except TimeoutError:
-            said = f"not ready in {self.timeout:g} s"
-        if said == "cwd":
-            raise WorkingDirectoryMissing(launch.cwd or "", f"not there, behind `{place}`")
-        if said == "program":
+            report = f"not ready in {self.timeout:g} s"
+        if report == "cwd":
+            raise WorkingDirectoryMissing(launch.cwd or "", f"it does not exist, behind `{place}`")
+        if report == "program":
             raise CliNotFound((f"{self.program}, behind `{place}`",))
-        if said != "ready":
+        if report != "ready":
             raise LaunchError(
-                f"`{place}` did not bring up the far side: {said}",
-                hint="run it by hand with `sh` behind it; it must need no password or terminal",
-                evidence=door.evidence((*self.prefix, "sh")),
+                f"`{place}` did not start the far side: {report}",
+                hint="run it by hand, followed by `sh`; it must work without password and terminal",
+                evidence=buffered.evidence((*self.prefix, "sh")),
             )
 
 
 def preamble(launch: Launch, program: str, env: Mapping[str, str], word: str) -> bytes:
-    """What the far shell reads first: variables, files, directory, then the CLI.
+    """Return the script for the far shell: variables, files, directory, then the CLI.
 
-    On stdout it says `word` and one of `ready`, `cwd`, `program`.
+    The script prints `word` and one of `ready`, `cwd`, `program` to stdout.
     """
-    names = {name: value for name, value in launch.env.items() if not _stays(name)}
+    names = {name: value for name, value in launch.env.items() if not _is_machine_local(name)}
     lines = [
         "{",
         f"steersman_word={word}",
         *_exports({**names, **env}),
         *_files(launch.files),
-        *_entry(launch.cwd),
+        *_change_directory(launch.cwd),
         f"steersman_program={_program(program)}",
         f"set -- {' '.join(_argument(part) for part in launch.argv[1:])}",
         RUN,
@@ -177,30 +182,30 @@ done
 steersman_unwatch
 exit "$steersman_status"\
 """
-"""Waits for the CLI, hands signals on to it, and ends it when our parent, the connection, is gone.
+"""Starts the CLI, forwards signals to it, and ends it when the parent (the connection) has exited.
 
-In the background, because a shell takes no signal while it waits for a foreground command. A CLI
-in the background starts with SIGINT ignored; it installs a handler of its own.
-A signal ends `wait` with a status of its own, also when the CLI has just been reaped: so it is
-asked again, and 127 says that it was told before. Some bash has lost it then, says 255 and first
-waits for whoever else is there, so the watch goes before.
+The CLI runs in the background, because a shell handles no signal while it waits for a foreground
+command. A background command starts with SIGINT ignored; the CLI installs its own handler.
+A signal ends `wait` with a status of its own, even if the CLI has just been reaped. So the script
+waits again, and status 127 means that the first status was right. Some versions of bash lose the
+status then: they return 255, after waiting for all other children. So the watcher is ended first.
 """
 
 
-class _Door:
-    """Keeps what comes in until the far side has said the word, and the session has its channel."""
+class _BufferedReceiver:
+    """Holds back output until the far side has reported and the session has its channel."""
 
-    def __init__(self, receiver: Receiver, word: bytes) -> None:
-        self.said: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    def __init__(self, receiver: Receiver, marker: bytes) -> None:
+        self.report: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._receiver = receiver
-        self._pattern = re.compile(re.escape(word) + rb" (\w+)\n")
-        self._is_open = False
+        self._pattern = re.compile(re.escape(marker) + rb" (\w+)\n")
+        self._is_released = False
         self._out = b""
         self._err = b""
         self._status: int | None = None
 
-    def open(self) -> None:
-        self._is_open = True
+    def release(self) -> None:
+        self._is_released = True
         if self._err:
             self._receiver.stderr_received(self._err)
         if self._out:
@@ -213,33 +218,33 @@ class _Door:
         return Evidence("launch", self._status, tail, argv)
 
     def data_received(self, data: bytes) -> None:
-        if self._is_open:
+        if self._is_released:
             self._receiver.data_received(data)
             return
         self._out += data
-        if not self.said.done() and (found := self._pattern.search(self._out)):
-            # What a login script printed is no part of the conversation, but is not lost either.
+        if not self.report.done() and (found := self._pattern.search(self._out)):
+            # The output of a login script is not part of the conversation; pass it on as stderr.
             self._err += self._out[: found.start()]
             self._out = self._out[found.end() :]
-            self.said.set_result(found[1].decode())
+            self.report.set_result(found[1].decode())
 
     def stderr_received(self, data: bytes) -> None:
-        if self._is_open:
+        if self._is_released:
             self._receiver.stderr_received(data)
         else:
             self._err += data
 
     def exited(self, status: int) -> None:
         self._status = status
-        if self._is_open:
+        if self._is_released:
             self._receiver.exited(status)
-        elif not self.said.done():
-            self.said.set_result("it ended")
+        elif not self.report.done():
+            self.report.set_result("it exited")
 
 
 @dataclass(frozen=True, slots=True)
-class _FarChannel:
-    """The inner channel, whose process is not the CLI."""
+class _RemoteChannel:
+    """The inner channel without a pid, because its process is not the CLI."""
 
     inner: Channel
 
@@ -266,7 +271,7 @@ class _FarChannel:
         self.inner.kill()
 
 
-def _stays(name: str) -> bool:
+def _is_machine_local(name: str) -> bool:
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in MACHINE_LOCAL)
 
 
@@ -284,13 +289,13 @@ def _files(files: Mapping[str, bytes]) -> Iterator[str]:
     yield 'steersman_files=$(mktemp -d "${TMPDIR:-/tmp}/steersman-XXXXXXXXXX") || exit 125'
     yield """trap 'rm -rf "$steersman_files"' EXIT"""
     for name, content in files.items():
-        pieces = [content[at : at + PIECE] for at in range(0, len(content), PIECE)]
-        printed = "\n".join(f"printf %b '{_octal(piece)}'" for piece in pieces)
+        chunks = [content[at : at + PRINTF_SIZE] for at in range(0, len(content), PRINTF_SIZE)]
+        printed = "\n".join(f"printf %b '{_octal(chunk)}'" for chunk in chunks)
         yield f'{{ :\n{printed}\n}} >"$steersman_files"/{shlex.quote(name)} || exit 125'
     yield 'umask "$steersman_mask"'
 
 
-def _entry(cwd: str | None) -> Iterator[str]:
+def _change_directory(cwd: str | None) -> Iterator[str]:
     if cwd is not None:
         yield f"CDPATH= cd -- {shlex.quote(cwd)} || {{ echo $steersman_word cwd; exit 126; }}"
 

@@ -1,21 +1,21 @@
-"""Stands between the host and one CLI, and answers for the CLI's whole tree.
+"""The guard: a small process between the host and one CLI that ends the CLI's whole process tree.
 
-A script of its own: `python -I -S guard.py HOST DIRECTORY CWD USER ARGV...`. It inherits the CLI's
-stdin, stdout and stderr as 0, 1 and 2 and hands them on untouched; 3 brings commands, 4 takes
-reports. The CLI's environment comes in its own, each name behind `ENV_PREFIX`.
+A script of its own: `python -I -S guard.py HOST DIRECTORY CWD USER ARGV...`. Descriptors 0, 1 and
+2 are the CLI's stdin, stdout and stderr, which it passes on; it reads commands from 3 and writes
+reports to 4. Variables for the CLI are in its own environment, each name prefixed `ENV_PREFIX`.
 
     command            what it does                   report
-    g  go              starts the CLI                 ready                the directory is there
-    s  suspend         stops the tree                 started PID          the CLI runs
-    r  resume          lets it run on                 failed STAGE ERRNO   it does not
-    t  terminate       SIGTERM                        exited STATUS        the tree is gone
-    k  kill, or EOF    SIGKILL until nobody is left   broken WHY           a bug in here
+    g  go              starts the CLI                 ready                the directory exists
+    s  suspend         SIGSTOP to the tree            started PID          the CLI runs
+    r  resume          SIGCONT to the tree            failed STAGE ERRNO   the CLI does not run
+    t  terminate       SIGTERM to the tree            exited STATUS        the tree has ended
+    k  kill, or EOF    SIGKILL until none is left     broken WHY           a bug in this script
 
-Knows processes and nothing of what they say. Starts in a few milliseconds because it imports
-next to nothing; keep it so.
+Knows processes, not what they read or write. Starts in a few milliseconds because it imports next
+to nothing; keep it that way.
 """
 
-# pathlib and contextlib would double the time of our start.
+# Importing pathlib and contextlib would double the startup time.
 # ruff: noqa: PTH102, PTH106, PTH110, PTH112, PTH114, PTH123, PTH208, SIM105
 
 from __future__ import annotations
@@ -31,37 +31,38 @@ if TYPE_CHECKING:
     import signal
     from collections.abc import Collection, Iterable
 else:
-    # `signal` itself imports `enum`: a third of our start.
+    # `signal` imports `enum`, which takes a third of the startup time.
     import _signal as signal
 
 __all__ = ["ENV_PREFIX", "Row", "descendants", "kill_below", "remove_directory"]
 
 Row = tuple[int, int, int, str]
-"""One process: pid, parent's pid, process group, state letter."""
+"""One process: pid, pid of its parent, process group, state letter."""
 
 ENV_PREFIX = "STEERSMAN_CHILD_"
 CONTROL = 3
 STATUS = 4
 
 KILL_PATIENCE = 5.0
-"""How long to hunt for processes that will not die before giving up on them."""
+"""Seconds to keep killing processes that do not end before giving up."""
 SUSPEND_ROUNDS = 200
 ROUND = 0.001
+"""Seconds between two looks at the tree."""
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 HOST_DIED = signal.SIGUSR1
-"""Nobody else sends it to us, so SIGTERM can be left to the CLI."""
+"""Sent by the kernel when the host dies. Not SIGTERM, which the guard leaves to the CLI."""
 
 
 def main() -> None:
-    """Run one CLI; never returns."""
+    """Run one CLI. Never returns."""
     host, directory, cwd, user, *argv = sys.argv[1:]
     guard = Guard(int(host), directory, cwd, user, argv)
     try:
         guard.prepare()
         guard.serve()
-    except BaseException as error:  # noqa: BLE001 - whatever it is, the tree must not outlive us
+    except BaseException as error:  # noqa: BLE001 - the tree must not outlive the guard
         guard.report(f"broken {type(error).__name__}: {error}")
     finally:
         guard.finish()
@@ -69,14 +70,14 @@ def main() -> None:
 
 
 class Guard:
-    """One CLI and everything below it."""
+    """One CLI and its process tree."""
 
     def __init__(self, host: int, directory: str, cwd: str, user: str, argv: list[str]) -> None:
         self.host = host
         self.directory = directory
         self.cwd = cwd
         self.user = [int(number) for number in user.split()]
-        """Whom the CLI runs as: the numbers of the user, the group, and the further groups."""
+        """Ids to run the CLI as: user, group, supplementary groups. Empty for the current user."""
         self.argv = argv
         self.cli = 0
         self.status: int | None = None
@@ -85,12 +86,12 @@ class Guard:
         self.wake = -1
 
     def prepare(self) -> None:
-        """Become a session leader that hears of every death, also the host's."""
-        close_strangers()
+        """Become a session leader that is notified when a child or the host dies."""
+        close_inherited()
         os.setsid()
-        os.set_inheritable(CONTROL, False)  # noqa: FBT003 - the signature is not ours
+        os.set_inheritable(CONTROL, False)  # noqa: FBT003 - the signature of os
         os.set_inheritable(STATUS, False)  # noqa: FBT003
-        self.wake = listen_to_signals()
+        self.wake = wake_on_signals()
         prctl(PR_SET_PDEATHSIG, HOST_DIED)
         self.is_subreaper = prctl(PR_SET_CHILD_SUBREAPER, 1)
         if self.directory:
@@ -100,19 +101,19 @@ class Guard:
         self.report("ready")
 
     def serve(self) -> None:
-        """Do as the host says until there is no reason to go on."""
-        # The parent-death signal misses a host that died before we asked for it.
+        """Run the host's commands until the CLI exits, or the host dies or sends `k`."""
+        # The kernel sends no signal for a host that died before `prctl` was called.
         while os.getppid() == self.host:
             waiting = [fd for fd in (CONTROL, self.wake, self.started) if fd >= 0]
             readable, _, _ = select.select(waiting, [], [])
-            if self.started in readable and not self.note_start():
+            if self.started in readable and not self.report_start():
                 return
-            if self.wake in readable and self.note_signals():
+            if self.wake in readable and self.handle_signals():
                 return
-            if CONTROL in readable and not self.obey(os.read(CONTROL, 64)):
+            if CONTROL in readable and not self.run_commands(os.read(CONTROL, 64)):
                 return
 
-    def obey(self, commands: bytes) -> bool:
+    def run_commands(self, commands: bytes) -> bool:
         if not commands or b"k" in commands:
             return False
         for command in commands:
@@ -133,29 +134,29 @@ class Guard:
         if not self.cli:
             become_cli(self.cwd, self.user, self.argv, failure)
         os.close(failure)
-        # Ours would keep the CLI's pipes open after its end, and its directory in use.
+        # The guard's copies would keep the CLI's pipes open, and its working directory in use.
         nowhere = os.open(os.devnull, os.O_RDWR)
         for fd in (0, 1, 2):
             os.dup2(nowhere, fd)
         os.close(nowhere)
         os.chdir("/")
 
-    def note_start(self) -> bool:
-        """Tell how the start went; the far end closes by itself when exec succeeds."""
+    def report_start(self) -> bool:
+        """Report and return whether the CLI started. A successful exec closes the pipe."""
         failure = os.read(self.started, 64)
         os.close(self.started)
         self.started = -1
         self.report(f"failed {failure.decode()}" if failure else f"started {self.cli}")
         return not failure
 
-    def note_signals(self) -> bool:
-        """Take in what the signals said, and whether it means the end."""
+    def handle_signals(self) -> bool:
+        """Reap children. Return whether the CLI has exited or the host has died."""
         signals = os.read(self.wake, 512)
         reap(self)
         return HOST_DIED in signals or self.status is not None
 
     def suspend(self) -> None:
-        """Stop everybody; a process can fork while its stop is under way, so look again."""
+        """Stop the tree. A process may fork before its stop takes effect, so look repeatedly."""
         quiet = 0
         for _ in range(SUSPEND_ROUNDS):
             running = [pid for pid, _, _, state in self.tree() if state not in "TtZX"]
@@ -174,10 +175,10 @@ class Guard:
         return below(os.getpid(), {self.cli} if self.cli else set())
 
     def finish(self) -> None:
-        """End the tree, remove what was private, and say so."""
+        """Kill the tree, remove the private directory, and report the exit."""
         self.kill_tree()
         if self.started >= 0:
-            self.note_start()
+            self.report_start()
         if self.directory:
             remove_directory(self.directory)
         self.report(f"exited {-9 if self.status is None else self.status}")
@@ -189,7 +190,7 @@ class Guard:
                 send_signal(self.cli, signal.SIGKILL)
             left = kill_below(os.getpid(), {self.cli} if self.cli else set())
             has_children = reap(self)
-            # Below a subreaper every orphan becomes a child, so no child means nobody at all.
+            # Orphans below a subreaper become its children, so no child means an empty tree.
             if not has_children and (self.is_subreaper or not left):
                 return
             if select.select([self.wake], [], [], ROUND)[0]:
@@ -199,12 +200,12 @@ class Guard:
         try:
             os.write(STATUS, f"{line}\n".encode())
         except OSError:
-            # The host is gone, and with it whoever wanted to know.
+            # The host has exited, so there is no reader.
             pass
 
 
 def become_cli(cwd: str, user: list[int], argv: list[str], failure: int) -> None:
-    """In the forked child: turn into the CLI, or say why not; never returns."""
+    """Execute the CLI in the forked child, or write to `failure` why not. Never returns."""
     stage = "exec"
     try:
         guard = os.getppid()
@@ -218,7 +219,7 @@ def become_cli(cwd: str, user: list[int], argv: list[str], failure: int) -> None
             os.setgroups(user[1:])
             os.setgid(user[1])
             os.setuid(user[0])
-            # The kernel forgets it when the user changes.
+            # The kernel clears the parent-death signal when the user changes.
             prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         stage = "cwd"
         if cwd:
@@ -244,8 +245,11 @@ def restore_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
 
 
-def listen_to_signals() -> int:
-    """Leave the usual goodbyes to the host and the CLI; hear of deaths through a pipe."""
+def wake_on_signals() -> int:
+    """Return a pipe that becomes readable on SIGCHLD and on the host's death.
+
+    Signals that ask a program to exit are ignored: the host and the CLI handle them.
+    """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
     reader, writer = os.pipe()
@@ -257,11 +261,11 @@ def listen_to_signals() -> int:
 
 
 def ignore(_number: int, _frame: object) -> None:
-    """Have a handler, so that the signal is written to the pipe."""
+    """Do nothing. A signal is written to the pipe only if it has a handler."""
 
 
-def close_strangers() -> None:
-    """Close what the host's other libraries let us inherit."""
+def close_inherited() -> None:
+    """Close the descriptors that other libraries of the host left inheritable."""
     try:
         inherited = [int(name) for name in os.listdir("/dev/fd")]
     except OSError:
@@ -271,15 +275,15 @@ def close_strangers() -> None:
             try:
                 os.close(fd)
             except OSError:
-                # The listing's own descriptor is gone already.
+                # The descriptor of the listing itself is already closed.
                 continue
 
 
 def prctl(option: int, value: int) -> bool:
-    """Ask the Linux kernel; elsewhere, or without ctypes, the answer is no."""
+    """Call Linux's `prctl`. Return False if that fails, or on another system."""
     if sys.platform != "linux":
         return False
-    for call in (call_quickly, call_by_ctypes):
+    for call in (call_by_dlsym, call_by_ctypes):
         try:
             return call("prctl", (option, value, 0, 0, 0)) == 0
         except (ImportError, OSError, AttributeError):
@@ -287,23 +291,23 @@ def prctl(option: int, value: int) -> bool:
     return False
 
 
-def call_quickly(name: str, arguments: tuple[int, ...]) -> int:
-    """Call a function of the C library by what `ctypes` stands on: that alone is a fifth of it."""
-    import _ctypes  # noqa: PLC0415 - only where it is of use
+def call_by_dlsym(name: str, arguments: tuple[int, ...]) -> int:
+    """Call a C function through `_ctypes`, which takes a fifth of the import time of `ctypes`."""
+    import _ctypes  # noqa: PLC0415 - only on Linux
 
     library = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     return int(_ctypes.call_cdeclfunction(_ctypes.dlsym(library, name), arguments))
 
 
 def call_by_ctypes(name: str, arguments: tuple[int, ...]) -> int:
-    """The same for an interpreter that has other foundations."""
+    """Call a C function through `ctypes`, for interpreters without `_ctypes.dlsym`."""
     import ctypes  # noqa: PLC0415 - as above
 
     return int(getattr(ctypes.CDLL(None), name)(*arguments))
 
 
 def reap(guard: Guard) -> bool:
-    """Bury the dead, keep the CLI's status, and say whether children are left."""
+    """Wait for all exited children, keep the CLI's status, and return whether children are left."""
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -319,14 +323,14 @@ def send_signal(pid: int, number: int) -> None:
     try:
         os.kill(pid, number)
     except (ProcessLookupError, PermissionError):
-        # It is gone, or it is somebody else's now.
+        # The process has exited, or the pid belongs to another user now.
         pass
 
 
 def kill_below(root: int, groups: Collection[int] = ()) -> list[Row]:
-    """SIGKILL once to everyone below `root`; those who were still there."""
+    """Send SIGKILL once to every process below `root`. Return those that were still running."""
     left = below(root, groups)
-    # A group dies in one stroke, so that forking inside it cannot outrun us.
+    # A group is killed in one call, so that processes that keep forking cannot escape.
     for group in {row[2] for row in left} - {0, 1, root, os.getpgid(0)}:
         try:
             os.killpg(group, signal.SIGKILL)
@@ -338,7 +342,7 @@ def kill_below(root: int, groups: Collection[int] = ()) -> list[Row]:
 
 
 def below(root: int, groups: Collection[int] = ()) -> list[Row]:
-    """Everyone below `root`, by the best means this system has."""
+    """Return the processes below `root`, by the fastest means this system has."""
     rows = rows_by_children(root)
     if rows is None:
         rows = rows_by_proc()
@@ -348,9 +352,9 @@ def below(root: int, groups: Collection[int] = ()) -> list[Row]:
 
 
 def descendants(rows: Iterable[Row], root: int, groups: Collection[int] = ()) -> list[Row]:
-    """The rows below `root`, and those that share a process group with one of them.
+    """Return the rows below `root`, and those that share a process group with one of them.
 
-    `groups` are known from before: an orphan is no longer below anyone, but stays in its group.
+    `groups` holds further groups: an orphan is no longer below `root`, but stays in its group.
     """
     rest = list(rows)
     family: dict[int, Row] = {}
@@ -367,7 +371,7 @@ def descendants(rows: Iterable[Row], root: int, groups: Collection[int] = ()) ->
 
 
 def rows_by_children(root: int) -> list[Row] | None:
-    """Walk down Linux's lists of children: costs as much as the tree is large."""
+    """Return the tree from Linux's lists of children. Costs as much as the tree is large."""
     if not os.path.exists(f"/proc/{root}/task/{root}/children"):
         return None
     rows: list[Row] = []
@@ -388,13 +392,13 @@ def children_of(pid: int) -> list[int]:
             with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
                 children += [int(child) for child in file.read().split()]
     except OSError:
-        # Gone while we looked; its children are someone else's now and are found there.
+        # The process exited meanwhile. Its children have a new parent and are found there.
         pass
     return children
 
 
 def rows_by_proc() -> list[Row] | None:
-    """Every process of a Linux whose kernel keeps no lists of children."""
+    """Return every process, for a Linux kernel that keeps no lists of children."""
     try:
         pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
     except OSError:
@@ -406,7 +410,7 @@ def rows_by_proc() -> list[Row] | None:
 def row_of(pid: int) -> Row | None:
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            # The second field is the program's name, in parentheses, and may hold anything.
+            # The second field is the program's name in parentheses, and may hold any character.
             state, parent, group = file.read().rpartition(b")")[2].split()[:3]
     except (OSError, ValueError):
         return None
@@ -414,7 +418,7 @@ def row_of(pid: int) -> Row | None:
 
 
 def rows_by_ps() -> list[Row]:
-    """Every process, as POSIX tells it: macOS and the BSDs."""
+    """Return every process, as POSIX `ps` lists it: for macOS and the BSDs."""
     reader, writer = os.pipe()
     try:
         pid = os.posix_spawnp(
@@ -424,7 +428,7 @@ def rows_by_ps() -> list[Row]:
             file_actions=[(os.POSIX_SPAWN_DUP2, writer, 1)],
         )
     except OSError:
-        # Without it we know only the CLI itself.
+        # Without `ps` only the CLI itself is known.
         os.close(reader)
         return []
     finally:
@@ -444,7 +448,7 @@ def rows_of_ps(text: str) -> list[Row]:
 
 
 def remove_directory(path: str) -> None:
-    """Remove `path` and all it holds, as far as possible."""
+    """Remove `path` and everything in it, as far as possible."""
     for folder, folders, files in os.walk(path, topdown=False):
         for name in files + folders:
             place = folder + "/" + name
@@ -456,7 +460,7 @@ def remove_directory(path: str) -> None:
     try:
         os.rmdir(path)
     except OSError:
-        # Somebody was faster, or keeps it in use.
+        # The directory was removed meanwhile, or is in use.
         pass
 
 

@@ -1,7 +1,7 @@
-"""Where the CLI is on this machine.
+"""Finds the CLI on this machine.
 
-A path, an environment and the places people install to go in; a path that can be run comes out.
-Runs nothing and imports nothing of what it finds.
+From an explicit path, the environment and the usual places of installation to the path of an
+executable file. Runs nothing, and imports nothing of what it finds.
 """
 
 from __future__ import annotations
@@ -41,10 +41,11 @@ BUNDLE = "claude_agent_sdk"
 def locate(
     explicit: str | os.PathLike[str] | None = None, environ: Mapping[str, str] = os.environ
 ) -> str:
-    """The CLI to run: the one named, else the first in `PATH`, the usual places or the wheel.
+    """Return the path of the CLI: the one named, else the first that is found.
 
-    Named means by `explicit`, then by `STEERSMAN_CLI`: a path, or a bare name for `PATH`. Raises
-    `CliNotFound` and `CliNotExecutable`; what is named is never passed over for another.
+    A CLI is named by `explicit`, or else by `STEERSMAN_CLI`: a path, or a bare name to look up in
+    `PATH`. Without a name the search covers `PATH`, the usual places and the official wheel.
+    Raises `CliNotFound` or `CliNotExecutable`, and never replaces a named CLI by another.
     """
     if not (explicit is None or isinstance(explicit, str | os.PathLike)):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError("explicit", explicit, "a path, a name to look up in PATH, or None")
@@ -59,7 +60,7 @@ def locate(
 
 
 def first_runnable(places: Iterable[Path]) -> str:
-    """The first of `places` that can be executed; raises `CliNotFound` with what was looked at."""
+    """Return the first of `places` that is executable. Raises `CliNotFound` with all of them."""
     looked_in: list[str] = []
     for place in dict.fromkeys(places):
         if _is_runnable(place):
@@ -80,7 +81,7 @@ def _named(path: Path) -> str:
 
 def _in_path(name: str, path: str) -> Iterator[Path]:
     for folder in path.split(os.pathsep):
-        # An empty entry means the current directory: whatever lies there was not installed.
+        # An empty entry means the current directory, which is no place for installed programs.
         if folder:
             yield Path(folder).absolute() / name
 

@@ -1,7 +1,7 @@
-"""A CLI that lives in this process.
+"""A CLI that is an object in this process.
 
-A `Peer` gets what a session writes and answers through a `Wire`. Nothing is handed over inside the
-call that says it: both directions go through the event loop, as they would through pipes.
+A `Peer` receives what a session writes and answers through a `Wire`. Nothing is delivered inside
+the call that writes it: both directions go through the event loop, as they would through pipes.
 """
 
 from __future__ import annotations
@@ -20,46 +20,46 @@ __all__ = ["MemoryTransport", "Peer", "Wire"]
 
 
 class Peer(Protocol):
-    """Plays the CLI. Called by the event loop only, and never after its end."""
+    """Acts as the CLI. Called only by the event loop, and never after the exit."""
 
     def connected(self, launch: Launch, wire: Wire) -> None:
-        """Begin, as `launch` says; what is written to `wire` is heard a moment later."""
+        """Start, with the arguments of `launch`. Writes to `wire` are delivered later."""
         ...
 
     def data_received(self, data: bytes) -> None:
-        """Take the next chunk of stdin."""
+        """Handle the next chunk of stdin."""
         ...
 
     def input_ended(self) -> None:
-        """Learn that nothing more will come."""
+        """Handle the end of stdin."""
         ...
 
     def killed(self) -> asyncio.Future[Any] | None:
-        """Let go of everything: it is ended from outside, and no longer heard.
+        """Release everything: the session has killed this CLI and ignores its output.
 
-        Gives a future if its tasks need a moment to end; the exit is reported when it is done.
+        Return a future if tasks need time to end; the exit is reported when the future is done.
         """
         ...
 
 
 class Wire:
-    """A peer's stdout, stderr and exit."""
+    """The stdout, stderr and exit of a peer."""
 
     def __init__(self, channel: _MemoryChannel) -> None:
         self._channel = channel
 
     def write(self, data: bytes) -> None:
-        """Say `data` on stdout."""
+        """Write `data` to stdout."""
         if data:
-            self._channel.tell(lambda receiver: receiver.data_received(data))
+            self._channel.deliver(lambda receiver: receiver.data_received(data))
 
     def write_stderr(self, data: bytes) -> None:
-        """Say `data` on stderr."""
+        """Write `data` to stderr."""
         if data:
-            self._channel.tell(lambda receiver: receiver.stderr_received(data))
+            self._channel.deliver(lambda receiver: receiver.stderr_received(data))
 
     def exit(self, status: int) -> None:
-        """End, once all that was said is heard; the first word counts."""
+        """Exit, after everything written was delivered. Later calls are ignored."""
         self._channel.finish(status)
 
 
@@ -86,26 +86,26 @@ class _MemoryChannel:
         self._to_peer = _Pipe(self._loop, context)
         self._to_receiver = _Pipe(self._loop, context)
         self._reaper: asyncio.TimerHandle | None = None
-        self._input_is_over = False
+        self._input_has_ended = False
         self._is_suspended = False
         self._is_ending = False
-        """Somebody ends it: it says nothing any more."""
-        self._is_over = False
+        """True when the session has killed the peer, whose output is dropped from then on."""
+        self._has_exited = False
 
-    # What the session does
+    # Called by the session
 
     def write(self, data: bytes) -> None:
-        if not self._input_is_over:
+        if not self._input_has_ended:
             self._to_peer.put(lambda: self._peer.data_received(data))
 
     def end_input(self) -> None:
-        if not self._input_is_over:
-            self._input_is_over = True
+        if not self._input_has_ended:
+            self._input_has_ended = True
             self._to_peer.put(self._peer.input_ended)
 
     def suspend(self) -> None:
-        if self._is_over:
-            # What is gone cannot be stopped; its last words and its exit are on their way.
+        if self._has_exited:
+            # A CLI that has exited cannot be stopped; its last output and its exit are scheduled.
             return
         self._is_suspended = True
         self._to_peer.hold()
@@ -117,10 +117,10 @@ class _MemoryChannel:
         self._to_receiver.release()
 
     def close(self, grace: float) -> None:
-        if self._is_over:
-            # It ended where it stood, perhaps stopped: whoever ends it hears of it.
+        if self._has_exited:
+            # The CLI exited while it was suspended: report the exit to the session that closes it.
             self._to_receiver.release()
-        if self._is_over or self._is_ending or self._loop.is_closed():
+        if self._has_exited or self._is_ending or self._loop.is_closed():
             return
         self.end_input()
         deadline = self._loop.time() + grace
@@ -132,44 +132,44 @@ class _MemoryChannel:
     def kill(self) -> None:
         self._end(-signal.SIGKILL)
 
-    # What the peer does
+    # Called by the peer
 
-    def tell(self, say: Callable[[Receiver], None]) -> None:
-        if not self._is_over and not self._is_ending:
-            self._to_receiver.put(lambda: say(self._receiver))
+    def deliver(self, call: Callable[[Receiver], None]) -> None:
+        if not self._has_exited and not self._is_ending:
+            self._to_receiver.put(lambda: call(self._receiver))
 
     def finish(self, status: int) -> None:
         if not self._is_ending:
             self._finish(status)
 
     def _end(self, status: int) -> None:
-        if self._is_over:
+        if self._has_exited:
             self._to_receiver.release()
-        if self._is_over or self._is_ending:
+        if self._has_exited or self._is_ending:
             return
         self._is_ending = True
         self._to_peer.drop()
-        leaving = self._peer.killed()
-        if leaving is None:
+        ending = self._peer.killed()
+        if ending is None:
             self._finish(status)
         else:
-            leaving.add_done_callback(lambda _: self._finish(status))
+            ending.add_done_callback(lambda _: self._finish(status))
 
     def _finish(self, status: int) -> None:
-        if self._is_over:
+        if self._has_exited:
             return
-        self._is_over = self._input_is_over = True
+        self._has_exited = self._input_has_ended = True
         self._to_peer.drop()
         if self._reaper is not None:
             self._reaper.cancel()
         self._to_receiver.put(lambda: self._receiver.exited(status))
-        # A stopped process that is killed is gone, however long it was stopped.
+        # A suspended process that is killed exits without being resumed.
         if self._is_ending or self._reaper is not None:
             self._to_receiver.release()
 
 
 class _Pipe:
-    """What is to be done in the loop's next round, in order."""
+    """Calls to make in the next round of the event loop, in order."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, context: contextvars.Context) -> None:
         self._loop = loop
@@ -178,9 +178,9 @@ class _Pipe:
         self._is_held = False
         self._is_due = False
 
-    def put(self, deed: Callable[[], object]) -> None:
-        self._waiting.append(deed)
-        self._arrange()
+    def put(self, action: Callable[[], object]) -> None:
+        self._waiting.append(action)
+        self._schedule()
 
     def drop(self) -> None:
         self._waiting.clear()
@@ -190,18 +190,18 @@ class _Pipe:
 
     def release(self) -> None:
         self._is_held = False
-        self._arrange()
+        self._schedule()
 
-    def _arrange(self) -> None:
+    def _schedule(self) -> None:
         if self._waiting and not (self._is_held or self._is_due or self._loop.is_closed()):
             self._is_due = True
-            self._loop.call_soon(self._flow, context=self._context)
+            self._loop.call_soon(self._run, context=self._context)
 
-    def _flow(self) -> None:
+    def _run(self) -> None:
         self._is_due = False
-        # Only what is here now: what this brings about waits for the next round.
+        # Calls that these calls add wait for the next round.
         for _ in range(len(self._waiting)):
             if self._is_held or not self._waiting:
                 break
             self._waiting.popleft()()
-        self._arrange()
+        self._schedule()

@@ -1,7 +1,7 @@
-"""Pipes that are closed exactly once, by the process that made them.
+"""Pipe ends that are closed exactly once, by the process that made them.
 
-A forked copy of the host must not keep a CLI's stdin open, nor close a number that has come
-to mean something else: in the copy every end is closed at once and never touched again.
+A forked copy of the host must not keep a CLI's stdin open, and must not close a descriptor number
+that has been reused. So the copy closes every end right after the fork and never again.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import fcntl
 import os
 import threading
 
-__all__ = ["End", "pipe"]
+__all__ = ["PipeEnd", "pipe"]
 
 LOWEST = 10
-"""Ends stay above the numbers that a child gets them under, so that handing over cannot clash."""
+"""Lowest descriptor of an end. A child gets its ends as 0 to 4, so numbers never collide."""
 
 
-class End:
-    """One end of a pipe; closes itself when nobody holds it any more."""
+class PipeEnd:
+    """One end of a pipe. Closes itself when it is garbage collected."""
 
     __slots__ = ("_number", "_owner")
 
@@ -28,7 +28,7 @@ class End:
 
     @property
     def number(self) -> int:
-        """The descriptor, or -1 when it is closed."""
+        """The descriptor, or -1 if the end is closed."""
         return self._number if self._owner == _Owner.generation else -1
 
     @property
@@ -47,15 +47,15 @@ class End:
         self.close()
 
 
-def pipe() -> tuple[End, End]:
-    """Make a pipe: the end to read from, the end to write to."""
+def pipe() -> tuple[PipeEnd, PipeEnd]:
+    """Make a pipe. Return the end to read from and the end to write to."""
     with _Owner.lock:
         reader, writer = os.pipe()
-        return End(_lift(reader)), End(_lift(writer))
+        return PipeEnd(_lift(reader)), PipeEnd(_lift(writer))
 
 
 class _Owner:
-    """What this process has open. Nobody forks while an end is half made."""
+    """The ends that this process has open. The lock keeps forks out while an end is being made."""
 
     lock = threading.RLock()
     numbers: set[int] = set()

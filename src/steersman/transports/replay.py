@@ -1,7 +1,7 @@
-"""A CLI that is played from a recording.
+"""A CLI that is replayed from a recording.
 
-Gets tracks of a journal file, one for each start. Where they come from, and what to do about a
-drift, is the caller's business.
+Takes tracks of a journal file, one for each start of the CLI. The caller loads them, and decides
+what to do about a drift (a difference from the recording).
 """
 
 from __future__ import annotations
@@ -14,25 +14,26 @@ from typing import Literal
 from steersman.errors import LaunchError, UsageError
 from steersman.journal.files import Track
 from steersman.ports import Channel, Launch, Receiver
-from steersman.transports.drifts import Absent, Drift, Drifted
 from steersman.transports.memory import MemoryTransport, Wire
-from steersman.transports.tapes import Said, Tape
+from steersman.transports.replay_drift import Absent, Drift, Drifted
+from steersman.transports.replay_tape import Tape, TapeOutput
 
 __all__ = ["Clean", "ReplayTransport"]
 
 Clean = Callable[[bytes], bytes]
+"""Removes secrets from a line."""
 
 PATIENCE = 5.0
-"""Seconds that a tape waits for the next line of the host's."""
+"""Seconds that a tape waits for the next line from the host."""
 
 DRIFTED = 3
-"""The exit status of a CLI whose host left the tape."""
+"""The exit status after a drift."""
 
-BREATHS = 5
-"""Rounds of the event loop in which a host can take up a question before it is taken back."""
+ROUNDS_BEFORE_CANCEL = 5
+"""Rounds of the event loop in which a host can handle a request before it is cancelled."""
 
 
-def _as_it_is(_launch: Launch) -> Clean:
+def _unchanged(_launch: Launch) -> Clean:
     return lambda line: line
 
 
@@ -42,26 +43,26 @@ def _no_options(_launch: Launch) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class ReplayTransport:
-    """Plays one track after the other, a new one for each start.
+    """Replays one track for each start of the CLI, in order.
 
-    In mode `stub` only prompts are compared with the tape; in mode `verify` everything that the
-    host says is. At the first drift the CLI ends, saying so on stderr.
+    Mode `stub` compares only prompts with the tape; mode `verify` compares every line from the
+    host. At the first drift the CLI writes it to stderr and exits.
     """
 
     tracks: Sequence[Track]
     mode: Literal["stub", "verify"] = "stub"
     patience: float | None = PATIENCE
-    """How long to wait for a line of the host's that the tape goes on with; `None` is for ever."""
+    """Seconds to wait for the next expected line from the host; `None` for no limit."""
     pace: float = 0.0
-    """How much of the time between two lines of the CLI's is really waited."""
+    """Factor for the recorded time between two lines of the CLI; 0 replays without waiting."""
     keep_going: bool = False
-    """Collect what differs and play on, as if the recorded line had come."""
-    clean: Callable[[Launch], Clean] = _as_it_is
-    """Gives what takes secrets out of a line, as was done when it was recorded."""
+    """Whether to collect drifts and continue as if the recorded line had come."""
+    clean: Callable[[Launch], Clean] = _unchanged
+    """Returns what removes secrets from a line, as was done during the recording."""
     options_of: Callable[[Launch], tuple[str, ...]] = _no_options
-    """Gives what a track's header would say about a launch; what is empty is not compared."""
+    """Returns the options of a launch as in a track's header. Empty options are not compared."""
     drifts: list[Drift] = field(default_factory=list[Drift], init=False)
-    """What came otherwise, so far."""
+    """The drifts so far."""
     started: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
@@ -72,11 +73,11 @@ class ReplayTransport:
 
     async def open(self, launch: Launch, receiver: Receiver) -> Channel:
         if self.drifts and not self.keep_going:
-            # Whoever starts a CLI again that has ended must hear why it has.
-            raise LaunchError(f"this replay has left its tape: {self.drifts[0]}")
+            # A caller that restarts the CLI must learn why the last one exited.
+            raise LaunchError(f"this replay has drifted: {self.drifts[0]}")
         if self.started >= len(self.tracks):
             raise LaunchError(
-                f"this recording holds {len(self.tracks)} starts of a CLI, and here is one more",
+                f"this recording has {len(self.tracks)} starts of a CLI; this is one more",
                 hint="record it again",
             )
         track = self.tracks[self.started]
@@ -91,7 +92,7 @@ class ReplayTransport:
         return await MemoryTransport(player).open(launch, receiver)
 
     def check(self) -> None:
-        """Raise `Drifted` if something came otherwise than it was recorded."""
+        """Raise `Drifted` if there was any drift."""
         if self.drifts:
             raise Drifted(self.drifts)
 
@@ -104,7 +105,7 @@ class ReplayTransport:
 
 
 class _Player:
-    """Says what the tape has, as fast as the host writes what it needs."""
+    """Writes the output of a tape, and gives the tape what the host writes."""
 
     def __init__(self, tape: Tape, settings: ReplayTransport, drift: Drift | None) -> None:
         self._tape = tape
@@ -114,14 +115,14 @@ class _Player:
         self._unfinished = b""
         self._pause: asyncio.Handle | None = None
         self._alarm: asyncio.Handle | None = None
-        self._breaths = 0
+        self._rounds = 0
         self._last_at: float | None = None
-        self._input_is_over = False
-        self._is_over = False
+        self._input_has_ended = False
+        self._has_exited = False
 
-    # What the host does
+    # Called when the host writes
 
-    def connected(self, launch: Launch, wire: Wire) -> None:  # noqa: ARG002 - the peer's shape
+    def connected(self, launch: Launch, wire: Wire) -> None:  # noqa: ARG002 - as in Peer
         self._wire = wire
         if self._drift is not None:
             self._report(self._drift)
@@ -130,70 +131,70 @@ class _Player:
     def data_received(self, data: bytes) -> None:
         *lines, self._unfinished = (self._unfinished + data).split(b"\n")
         for line in lines:
-            drift = self._tape.hear(line) if line.strip() and not self._is_over else None
+            drift = self._tape.receive(line) if line.strip() and not self._has_exited else None
             if drift is not None:
-                # A line that the tape does not have gets no answer from it.
+                # The tape has no answer to a line that it does not contain.
                 self._report(drift, must_end=drift.recorded is Absent.NOTHING)
         self._play()
 
     def input_ended(self) -> None:
-        self._input_is_over = True
+        self._input_has_ended = True
         self._tape.end_input()
         self._play()
 
     def killed(self) -> None:
         self._end()
 
-    # What the tape does
+    # Output of the tape
 
     def _play(self) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
-        while not self._is_over and self._pause is None:
-            said = self._tape.peek()
-            if said is None:
-                self._rest()
+        while not self._has_exited and self._pause is None:
+            output = self._tape.peek()
+            if output is None:
+                self._wait_for_host()
                 return
-            if not self._pauses_before(said):
+            if not self._pauses_before(output):
                 self._tape.pop()
-                self._say(said)
+                self._emit(output)
 
-    def _say(self, said: Said) -> None:
+    def _emit(self, output: TapeOutput) -> None:
         assert self._wire is not None
-        self._breaths = 0
-        self._last_at = said.at
-        self._wire.write(said.stdout)
-        self._wire.write_stderr(said.stderr)
-        if said.status is not None:
-            self._exit(said.status)
+        self._rounds = 0
+        self._last_at = output.at
+        self._wire.write(output.stdout)
+        self._wire.write_stderr(output.stderr)
+        if output.status is not None:
+            self._exit(output.status)
 
-    def _pauses_before(self, said: Said) -> bool:
+    def _pauses_before(self, output: TapeOutput) -> bool:
         loop = asyncio.get_running_loop()
-        passed = said.at - (said.at if self._last_at is None else self._last_at)
+        passed = output.at - (output.at if self._last_at is None else self._last_at)
         if self._settings.pace * passed > 0:
-            self._last_at = said.at
-            self._pause = loop.call_later(self._settings.pace * passed, self._go_on)
-        elif said.takes_back and self._breaths < BREATHS:
-            self._breaths += 1
-            self._pause = loop.call_soon(self._go_on)
+            self._last_at = output.at
+            self._pause = loop.call_later(self._settings.pace * passed, self._continue)
+        elif output.is_cancel and self._rounds < ROUNDS_BEFORE_CANCEL:
+            self._rounds += 1
+            self._pause = loop.call_soon(self._continue)
         return self._pause is not None
 
-    def _go_on(self) -> None:
+    def _continue(self) -> None:
         self._pause = None
         self._play()
 
-    def _rest(self) -> None:
-        """Nothing to say until the host writes: it has so much time for it."""
+    def _wait_for_host(self) -> None:
+        """Wait for the host, for at most `patience` seconds."""
         missing = self._tape.waits_for()
-        if self._input_is_over:
-            if missing is not None and self._settings.mode == "verify" and not self._tape.is_over:
+        if self._input_has_ended:
+            if missing is not None and self._settings.mode == "verify" and not self._tape.has_ended:
                 self._settings.drifts.append(missing)
             self._exit(0)
         elif missing is not None and self._settings.patience is not None:
             loop = asyncio.get_running_loop()
-            self._alarm = loop.call_later(self._settings.patience, self._lose_patience, missing)
+            self._alarm = loop.call_later(self._settings.patience, self._time_out, missing)
 
-    def _lose_patience(self, missing: Drift) -> None:
+    def _time_out(self, missing: Drift) -> None:
         what = f"{missing.what}, and nothing came for {self._settings.patience:g} s"
         self._report(replace(missing, what=what), must_end=True)
 
@@ -210,7 +211,7 @@ class _Player:
         self._wire.exit(status)
 
     def _end(self) -> None:
-        self._is_over = True
+        self._has_exited = True
         for timer in (self._pause, self._alarm):
             if timer is not None:
                 timer.cancel()
@@ -226,7 +227,7 @@ def _flags(options: Iterable[str]) -> dict[str, str]:
 
 
 def _session_id(launch: Launch) -> str | None:
-    """The conversation that the host means to have, as far as it says so."""
+    """Return the session id that the host asks for, if it does."""
     for flag in ("--session-id=", "--resume="):
         for token in launch.argv:
             if isinstance(token, str) and token.startswith(flag):

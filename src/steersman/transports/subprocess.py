@@ -1,8 +1,8 @@
 """A CLI on this machine, as a child process.
 
-`SubprocessTransport.open` has the supervisor start it behind a guard; from then on a pump moves
-bytes between its pipes and the receiver, in the caller's event loop. Knows pipes and errno;
-framing, ladders and signals are other people's business.
+`SubprocessTransport.open` lets the supervisor start the CLI behind a guard. From then on a pump
+moves bytes between its pipes and the receiver, in the caller's event loop. Knows pipes and errno,
+but not framing, the stop sequence or signals.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from steersman.errors import (
     WorkingDirectoryMissing,
 )
 from steersman.ports import FileArgument, Launch, Receiver
-from steersman.transports.child import Child, Order
-from steersman.transports.pipes import End, pipe
+from steersman.transports.guarded_process import GuardedProcess, SpawnRequest
+from steersman.transports.pipes import PipeEnd, pipe
 from steersman.transports.supervisor import Supervisor
 
 __all__ = ["SubprocessChannel", "SubprocessTransport"]
 
 SMALL_READ = 64 * 1024
 LARGE_READ = 256 * 1024
-"""Only inside a long line: memory of this size comes fresh from the system, page by page."""
+"""Only inside a long line: the system allocates a buffer of this size anew, page by page."""
 NEWLINE = ord("\n")
 STDOUT_SIZE = 256 * 1024
-"""Of the pipe, where the system lets us choose. More would soon use up a user's share on Linux."""
+"""Size of the pipe, where it can be set. A larger one would exhaust the user's limit on Linux."""
 DRAIN_PATIENCE = 1.0
-"""How long the pipes may stay open after the tree is gone: somebody else may hold them."""
+"""Seconds that the pipes may stay open after the tree has ended: other processes may hold them."""
 BUFFERS_PER_WRITE = 64
 KILL_PATIENCE = 10.0
-"""How long a start that was given up may take to be gone; a SIGKILL needs far less."""
+"""Seconds to wait for the end of a start that was cancelled. SIGKILL needs far less."""
 
 HINTS = {
-    "guard": "check the interpreter, SubprocessTransport(python=...), and the limits on processes",
+    "guard": "check SubprocessTransport(python=...) and the limits on processes",
     "files": "check the temporary directory (TMPDIR)",
     "user": "run this program as root, or leave user= out",
 }
@@ -55,13 +55,13 @@ HINTS = {
 
 @dataclass(frozen=True, slots=True)
 class SubprocessTransport:
-    """Runs the CLI as a child process whose whole tree ends when it, or we, do."""
+    """Runs the CLI as a child process. Its whole process tree ends with the CLI or this process."""
 
     python: str = sys.executable
-    """The interpreter that runs the guard; name one where `sys.executable` is not Python."""
+    """The interpreter that runs the guard. Set it where `sys.executable` is not Python."""
 
     files_in: str | None = None
-    """Where private files are kept while the CLI runs; None for the system's temporary place."""
+    """Directory for private files while the CLI runs; None for the system's temporary one."""
 
     def __post_init__(self) -> None:
         if not (isinstance(self.python, str) and self.python):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -71,8 +71,8 @@ class SubprocessTransport:
         loop = asyncio.get_running_loop()
         directory = _private_path(self.files_in) if launch.files else None
         argv = resolve(launch, directory)
-        user = numbers_of(launch.user)
-        watcher = _LoopWatcher(loop, argv[0], launch.cwd)
+        user = user_ids(launch.user)
+        observer = _LoopObserver(loop, argv[0], launch.cwd)
         try:
             (stdin, ours), (out, stdout), (err, stderr) = pipe(), pipe(), pipe()
             supervisor = Supervisor.current()
@@ -80,34 +80,34 @@ class SubprocessTransport:
             raise launch_error("guard", error, argv[0], launch.cwd) from error
         _enlarge(out)
         ends = (stdin, stdout, stderr)
-        order = Order(
+        request = SpawnRequest(
             argv, launch.env, launch.cwd, directory, launch.files, ends, self.python, user
         )
-        child = supervisor.spawn(order, watcher)
+        process = supervisor.spawn(request, observer)
         try:
-            pid = await watcher.start
+            pid = await observer.start
         except BaseException:
-            child.kill()
+            process.kill()
             for end in (ours, out, err):
                 end.close()
-            await asyncio.wait([watcher.end], timeout=KILL_PATIENCE)
+            await asyncio.wait([observer.end], timeout=KILL_PATIENCE)
             raise
         pump = _Pump(loop, receiver, ours, out, err)
-        watcher.when_gone(pump.gone)
-        return SubprocessChannel(pump, child, pid)
+        observer.on_exit(pump.process_exited)
+        return SubprocessChannel(pump, process, pid)
 
 
 class SubprocessChannel:
-    """The way to one child process; kills its tree when nobody holds it any more."""
+    """The channel to one child process. Kills its tree when it is garbage collected."""
 
-    def __init__(self, pump: _Pump, child: Child, pid: int) -> None:
+    def __init__(self, pump: _Pump, process: GuardedProcess, pid: int) -> None:
         self._pump = pump
         self.write = pump.write
-        self._child = child
+        self._process = process
         self._pid = pid
         self._is_suspended = False
-        # At exit the supervisor kills everyone, in better order.
-        weakref.finalize(self, child.kill).atexit = False
+        # At interpreter exit the supervisor kills all CLIs, after the program's exit handlers.
+        weakref.finalize(self, process.kill).atexit = False
 
     @property
     def pid(self) -> int:
@@ -118,38 +118,38 @@ class SubprocessChannel:
 
     def suspend(self) -> None:
         self._is_suspended = True
-        self._child.suspend()
+        self._process.suspend()
 
     def resume(self) -> None:
         self._is_suspended = False
-        self._child.resume()
+        self._process.resume()
 
     def close(self, grace: float) -> None:
-        # A tree that is being stopped must not run on at the sight of its input's end.
+        # A suspended tree must not read the end of its input and continue when SIGCONT comes.
         if not self._is_suspended:
             self._pump.end_input()
-        self._child.close(grace)
+        self._process.close(grace)
 
     def kill(self) -> None:
-        self._child.kill()
+        self._process.kill()
 
 
 def resolve(launch: Launch, directory: str | None) -> tuple[str, ...]:
-    """The words of the command line, with the paths of the launch's files put in.
+    """Return the command line, with the paths of the launch's files inserted.
 
     Raises `UsageError` for a file that is missing or whose name is a path.
     """
     for name in launch.files:
         if "/" in name or name in ("", ".", ".."):
             raise UsageError("files", name, "a plain file name")
-    return tuple(_word(part, launch.files, directory) for part in launch.argv)
+    return tuple(_argument(part, launch.files, directory) for part in launch.argv)
 
 
-def numbers_of(user: str | None) -> tuple[int, ...]:
-    """The numbers under which a user runs: their own, their group's, and their further groups'."""
+def user_ids(user: str | None) -> tuple[int, ...]:
+    """Return the ids to run as `user`: user, group, supplementary groups. Empty for None."""
     if user is None:
         return ()
-    import pwd  # noqa: PLC0415 - nearly nobody needs it
+    import pwd  # noqa: PLC0415 - rarely needed
 
     try:
         found = pwd.getpwnam(user)
@@ -160,7 +160,7 @@ def numbers_of(user: str | None) -> tuple[int, ...]:
 
 
 def launch_error(stage: str, error: Exception, program: str, cwd: str | None) -> LaunchError:
-    """What a failed start means to the caller."""
+    """Return the error for a start that failed at `stage`."""
     code = error.errno if isinstance(error, OSError) else None
     reason = os.strerror(code) if code else str(error)
     if stage == "cwd":
@@ -169,43 +169,43 @@ def launch_error(stage: str, error: Exception, program: str, cwd: str | None) ->
         return LaunchError(f"{program} could not be started: {stage}: {reason}", hint=HINTS[stage])
     if code in (errno.ENOENT, errno.ENOTDIR):
         if "/" in program and Path(cwd or ".", program).exists():
-            return CliNotExecutable(program, "its interpreter, or its loader, is missing")
+            return CliNotExecutable(program, "its interpreter or loader is missing")
         return CliNotFound((program,))
     if code in (errno.EACCES, errno.EPERM, errno.ENOEXEC, errno.ELOOP, errno.EISDIR):
         return CliNotExecutable(program, reason)
     return LaunchError(f"{program} could not be started: {reason}")
 
 
-class _LoopWatcher:
-    """Carries the supervisor's news into the event loop."""
+class _LoopObserver:
+    """Carries the supervisor's notifications into the event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, program: str, cwd: str | None) -> None:
         self.start: asyncio.Future[int] = loop.create_future()
         self.end: asyncio.Future[None] = loop.create_future()
-        """Done when nothing is left of the attempt, or of the CLI."""
+        """Done when the CLI has exited, or when nothing is left of a failed start."""
         self._loop = loop
         self._program = program
         self._cwd = cwd
         self._status: int | None = None
-        self._when_gone: Callable[[int], None] | None = None
+        self._on_exit: Callable[[int], None] | None = None
 
     def started(self, pid: int) -> None:
         self._post(lambda: self._settle(lambda: self.start.set_result(pid)))
 
     def failed(self, stage: str, error: Exception) -> None:
-        told = launch_error(stage, error, self._program, self._cwd)
-        self._post(lambda: self._note_failure(told))
+        failure = launch_error(stage, error, self._program, self._cwd)
+        self._post(lambda: self._note_failure(failure))
 
-    def gone(self, status: int) -> None:
-        self._post(lambda: self._note_gone(status))
+    def exited(self, status: int) -> None:
+        self._post(lambda: self._note_exit(status))
 
     def is_lost(self) -> bool:
         return self._loop.is_closed()
 
-    def when_gone(self, callback: Callable[[int], None]) -> None:
-        self._when_gone = callback
+    def on_exit(self, callback: Callable[[int], None]) -> None:
+        self._on_exit = callback
         if self._status is not None:
-            # Not before the caller has its channel.
+            # Not before `open` has returned the channel.
             self._loop.call_soon(callback, self._status)
 
     def _settle(self, settle: Callable[[], None]) -> None:
@@ -220,28 +220,28 @@ class _LoopWatcher:
         if not self.end.done():
             self.end.set_result(None)
 
-    def _note_gone(self, status: int) -> None:
+    def _note_exit(self, status: int) -> None:
         self._status = status
         self._note_end()
-        if self._when_gone is not None:
-            self._when_gone(status)
+        if self._on_exit is not None:
+            self._on_exit(status)
 
-    def _post(self, news: Callable[[], object]) -> None:
-        # When the loop is closed, `is_lost` tells the supervisor.
+    def _post(self, job: Callable[[], object]) -> None:
+        # A closed loop is reported by `is_lost`.
         with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(news)
+            self._loop.call_soon_threadsafe(job)
 
 
 class _Pump:
-    """Moves bytes between three pipes and a receiver; lives in the event loop's thread."""
+    """Moves bytes between three pipes and a receiver, in the event loop's thread."""
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         receiver: Receiver,
-        stdin: End,
-        stdout: End,
-        stderr: End,
+        stdin: PipeEnd,
+        stdout: PipeEnd,
+        stderr: PipeEnd,
     ) -> None:
         self._loop = loop
         self._receiver = receiver
@@ -268,7 +268,7 @@ class _Pump:
         except BlockingIOError:
             written = 0
         except OSError:
-            # The CLI no longer reads; how it ended is told elsewhere.
+            # The CLI no longer reads. Its exit is reported separately.
             self._close_stdin()
             return
         if written < len(data):
@@ -280,8 +280,8 @@ class _Pump:
         if not self._queue:
             self._close_stdin()
 
-    def gone(self, status: int) -> None:
-        """Take what is left in the pipes: the tree is gone, so there will be no more."""
+    def process_exited(self, status: int) -> None:
+        """Deliver what is left in the pipes after the tree has ended, then report the exit."""
         self._status = status
         self._close_stdin()
         for source in self._sources:
@@ -293,18 +293,18 @@ class _Pump:
     def _flush(self) -> None:
         try:
             chunk = list(itertools.islice(self._queue, BUFFERS_PER_WRITE))
-            self._forget(os.writev(self._stdin.number, chunk))
+            self._drop_written(os.writev(self._stdin.number, chunk))
         except BlockingIOError:
             pass
         except OSError:
-            # The CLI no longer reads; how it ended is told elsewhere.
+            # The CLI no longer reads. Its exit is reported separately.
             self._close_stdin()
             return
         self._wait_for_room(is_needed=bool(self._queue))
         if self._is_ending and not self._queue:
             self._close_stdin()
 
-    def _forget(self, written: int) -> None:
+    def _drop_written(self, written: int) -> None:
         while self._queue and written >= len(self._queue[0]):
             written -= len(self._queue.popleft())
         if written:
@@ -339,12 +339,12 @@ class _Pump:
 
 
 class _Source:
-    """One pipe that the CLI writes to, read as it fills."""
+    """One pipe that the CLI writes to. Delivers each chunk as it comes."""
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        end: End,
+        end: PipeEnd,
         deliver: Callable[[bytes], None],
         ended: Callable[[], None],
     ) -> None:
@@ -387,7 +387,7 @@ class _Source:
         return True
 
 
-def _word(part: str | FileArgument, files: Mapping[str, bytes], directory: str | None) -> str:
+def _argument(part: str | FileArgument, files: Mapping[str, bytes], directory: str | None) -> str:
     if isinstance(part, str):
         return part
     if part.name not in files:
@@ -401,8 +401,8 @@ def _private_path(place: str | None) -> str:
     return f"{place or tempfile.gettempdir()}/steersman-{os.urandom(12).hex()}"
 
 
-def _enlarge(end: End) -> None:
+def _enlarge(end: PipeEnd) -> None:
     if sys.platform == "linux":
-        # When the user's share is used up, the usual size will do.
+        # If the user's limit is exhausted, the default size is good enough.
         with contextlib.suppress(OSError):
             fcntl.fcntl(end.number, fcntl.F_SETPIPE_SZ, STDOUT_SIZE)

@@ -109,7 +109,7 @@ def raising(*_given: Any) -> Any:
         (
             lambda _: let_run(updated_input={"a": object()}),
             "did not return a reply",
-            "returned what no JSON can say: Encoding objects of type object is unsupported",
+            "returned a value that is not JSON: Encoding objects of type object is unsupported",
         ),
     ],
 )

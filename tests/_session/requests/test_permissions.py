@@ -1,4 +1,4 @@
-"""Decisions of a session: who is asked, what waits, and what is written down."""
+"""DecisionLog of a session: who is asked, what waits, and what is written down."""
 
 from __future__ import annotations
 

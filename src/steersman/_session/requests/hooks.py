@@ -20,15 +20,19 @@ from msgspec import Raw
 
 from steersman._json import is_object
 from steersman._protocol.events import HookAsked
-from steersman.hooks.answers import Misfit, no, reply_to, written
-from steersman.hooks.deferring import Deferring
-from steersman.hooks.events.event import HookEvent
-from steersman.hooks.events.sessions import SessionEnd, SessionStart
-from steersman.hooks.events.tools import PermissionRequest, PreToolUse
+from steersman.hooks.deferral import DeferralCheck
+from steersman.hooks.events import (
+    HookEvent,
+    PermissionRequest,
+    PreToolUse,
+    SessionEnd,
+    SessionStart,
+)
 from steersman.hooks.matchers import matches
 from steersman.hooks.outputs import SessionStartOutput
 from steersman.hooks.registry import Registered
 from steersman.hooks.replies import AsyncReply, Reply
+from steersman.hooks.reply_checks import InvalidReply, blocking_reply, encode_reply, parse_reply
 from steersman.options import Options
 
 __all__ = [
@@ -56,7 +60,7 @@ class HookRunner:
     ) -> None:
         self._hooks = hooks
         self._report = report
-        self._deferring = Deferring(ask_rules)
+        self._deferring = DeferralCheck(ask_rules)
         self._running: set[asyncio.Task[Any]] = set()
         asked = {key: each for key, each in hooks.items() if _has_a_say_in_permissions(each)}
         self._holding = PermissionHookBarrier(asked)
@@ -116,8 +120,8 @@ class HookRunner:
             given = await _call(hook, event, tool_use_id)
             if hook.kind == "observe" or given is None:
                 return None, NO_OPINION
-            reply = self._allowed(event, reply_to(hook.event, given))
-            return reply, Raw(written(reply))
+            reply = self._allowed(event, parse_reply(hook.event, given))
+            return reply, Raw(encode_reply(reply))
         except asyncio.CancelledError:
             if not hook.is_guard:
                 raise
@@ -125,7 +129,7 @@ class HookRunner:
             if not _is_being_cancelled():
                 self._report(f"{hook.event_name} hook", "was cancelled")
             return _failed(hook, "was cancelled")
-        except Misfit as misfit:
+        except InvalidReply as misfit:
             self._report(f"{hook.event_name} hook", str(misfit))
             return _failed(hook, "did not return a reply")
         except _TooSlow as slow:
@@ -145,7 +149,7 @@ class HookRunner:
         if objection is None:
             return reply
         self._report("PreToolUse hook", objection)
-        return no(PreToolUse, objection)
+        return blocking_reply(PreToolUse, objection)
 
 
 class _TooSlow(Exception):
@@ -195,8 +199,8 @@ def _rest(begun: Coroutine[Any, Any, Any], awaited: Any) -> Generator[Any, Any, 
 def _failed(hook: Registered, how: str) -> tuple[Reply | None, Raw]:
     if not hook.is_guard:
         return None, NO_OPINION
-    reply = no(hook.event, f"Stopped: the {hook.event_name} hook {how}.")
-    return reply, Raw(written(reply))
+    reply = blocking_reply(hook.event, f"Stopped: the {hook.event_name} hook {how}.")
+    return reply, Raw(encode_reply(reply))
 
 
 def _has_a_say_in_permissions(hook: Registered) -> bool:

@@ -35,7 +35,7 @@ from steersman.permissions import (
     UserDialog,
     where_it_counts,
 )
-from steersman.permissions.questions import Scope, lasting
+from steersman.permissions.questions import Scope, remembering_updates
 from steersman.permissions.user_questions import question_ask
 from steersman.ports import (
     Approver,
@@ -178,7 +178,7 @@ class PermissionResponder:
         given = question.input if decision.updated_input is None else decision.updated_input
         updates = decision.updated_permissions
         if updates is None and self._remember is not None:
-            updates = lasting(question, self._remember)
+            updates = remembering_updates(question, self._remember)
         if not updates:
             return Allow(given)
         kept = Allow(given, [where_it_counts(each, self._setting_sources) for each in updates])
@@ -235,7 +235,7 @@ class PermissionResponder:
     async def show(
         self, asked: DialogAsked, session_id: str, reply: SendAnswer
     ) -> DialogAnswer | Deferred:
-        """What the person does with the dialog. Raises `Refused`."""
+        """What the person does with the dialog. Raises `RequestRejected`."""
         if self._people.shown is None:
             if self._people.asking is None:
                 raise RequestRejected(NO_DIALOGS)

@@ -5,7 +5,6 @@ It is a guard: should it fail, the tool does not run.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -13,15 +12,14 @@ from typing import Any, Literal
 from steersman._session.requests.decision_log import DecisionLog
 from steersman._session.requests.permissions import PermissionResponder
 from steersman.errors import UsageError
-from steersman.hooks.events.tools import PreToolUse
-from steersman.hooks.registry import Hooks
+from steersman.hooks.events import PreToolUse
 from steersman.options import Options
 from steersman.permissions import AddRules, Allow
 from steersman.permissions.paths import Place
 from steersman.permissions.policy import Explanation, Policy
 from steersman.permissions.rules import Match, Rule, ToolCall, parse_rule
 
-__all__ = ["PolicyHook", "with_policy_hook"]
+__all__ = ["PolicyHook"]
 
 NO_OPINION: Mapping[str, Any] = {}
 
@@ -88,13 +86,6 @@ class PolicyHook:
 
     def _covers(self, rules: list[Rule], call: ToolCall) -> bool:
         return any(rule.match(call, "allow") is not Match.NO for rule in rules)
-
-
-def with_policy_hook(options: Options) -> tuple[Options, PolicyHook]:
-    """The options with the guard in front of their hooks, and the guard."""
-    ours, hook = Hooks(), PolicyHook(options)
-    ours.on(PreToolUse)(hook)
-    return dataclasses.replace(options, hooks=ours | options.hooks), hook
 
 
 def _listed(options: Options) -> list[Rule]:

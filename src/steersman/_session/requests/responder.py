@@ -43,9 +43,9 @@ class Responder:
     def answer(
         self, asked: CliRequest, session_id: str, reply: SendAnswer = ignore_answer
     ) -> Awaitable[Any]:
-        """The response to send, or `LATER`: then it is `reply` that gets it, when it is there.
+        """The response to send, or `DEFERRED`: then it is `reply` that gets it, when it is there.
 
-        Raises `Refused`, now or when it is awaited, where the answer is an error.
+        Raises `RequestRejected`, now or when it is awaited, where the answer is an error.
         """
         # By its very class, and not by `match`: a struct of another one takes ten times as long.
         if type(asked) is PermissionAsked:

@@ -1,4 +1,5 @@
-"""A CLI that is a script: the whole protocol, no model and no stock CLI behind it.
+"""A scripted CLI: the whole protocol, without a model and without the stock CLI.
 
-`cli` is what a test holds, `process` is one run of it; each other file is one duty of a CLI.
+`cli` has the transport that a test uses, `process` one run of the CLI. Every other module has one
+task of a CLI, such as hooks, permissions or results.
 """

@@ -1,14 +1,14 @@
-"""A Claude Code CLI in the same process, played by a script.
+"""A scripted Claude Code CLI in the same process.
 
-Speaks the whole stream-json control protocol, as recorded from the stock CLI 2.1.325, and takes
-milliseconds. It is a transport: `Agent(transport=ScriptedCLI(script))`.
+Speaks the whole stream-json control protocol, as recorded from the stock CLI 2.1.325, in
+milliseconds. `ScriptedCLI` is a transport: `Agent(transport=ScriptedCLI(script))`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from steersman._json import JsonDict
 from steersman.ports import Channel, Launch, Receiver
 from steersman.testing.request import ModelRequest
 from steersman.testing.script import Script
@@ -19,14 +19,14 @@ from steersman.transports.memory import MemoryTransport
 __all__ = ["FakeTool", "Faults", "ScriptedCLI", "StartPhase"]
 
 PATIENCE = 5.0
-"""How long its waits last, unless told otherwise."""
+"""Default timeout of the waits, in seconds."""
 
 
 class ScriptedCLI:
-    """Runs a script's model behind the CLI's protocol; every session gets a process of its own.
+    """Plays a script behind the CLI's protocol; every session gets its own scripted process.
 
-    Tools of the host are really called. Built-in ones are played by `tools`, or echo their input.
-    Without a script the model echoes the prompt.
+    Tools of the host are really called. Built-in tools are replaced by `tools`, or echo their
+    input. Without a script the model echoes the prompt.
     """
 
     def __init__(
@@ -38,15 +38,16 @@ class ScriptedCLI:
         checks_output: bool = True,
         retry_pace: float = 0.0,
     ) -> None:
-        """`checks_output=False` lets structured output pass that does not fit its schema.
+        """Create a scripted CLI.
 
-        `retry_pace` says how much of the delay between two requests to the API is really waited.
+        With `checks_output=False`, structured output is not checked against its schema.
+        `retry_pace` is the share of the delay between two API requests that is really waited.
         """
         self.script = script or Script()
         self.launches: list[Launch] = []
-        """How it was run, once for each session."""
+        """The launches, one for each session."""
         self.exits: list[int] = []
-        """How its processes ended by themselves."""
+        """The exit statuses of processes that ended by themselves."""
         self._stage = Stage(
             self.script,
             tools or {},
@@ -57,7 +58,7 @@ class ScriptedCLI:
         self._processes: list[ScriptedProcess] = []
 
     async def open(self, launch: Launch, receiver: Receiver) -> Channel:
-        """Run another process."""
+        """Start a scripted process."""
         process = ScriptedProcess(self._stage, self.exits.append)
         self.launches.append(launch)
         self._processes.append(process)
@@ -65,7 +66,7 @@ class ScriptedCLI:
 
     @property
     def stage(self) -> Stage:
-        """What its processes share."""
+        """The state that the processes share."""
         return self._stage
 
     @property
@@ -74,17 +75,17 @@ class ScriptedCLI:
         return self._stage.asked
 
     @property
-    def received(self) -> list[dict[str, Any]]:
-        """The frames that hosts wrote so far."""
+    def received(self) -> list[JsonDict]:
+        """The messages that hosts have written so far."""
         return self._stage.received
 
     @property
     def running(self) -> int:
-        """How many of its processes are still there."""
-        return sum(not process.is_gone for process in self._processes)
+        """The number of processes that have not exited."""
+        return sum(not process.has_exited for process in self._processes)
 
     async def wait_for_request(self, count: int = 1, timeout: float = PATIENCE) -> ModelRequest:
-        """Wait for the request number `count` to the model. Raises `TimeoutError`."""
+        """Wait for request number `count` to the model and return it. Raises `TimeoutError`."""
         return await self._stage.wait_for_request(count, timeout)
 
     async def wait_for_stall(self, timeout: float = PATIENCE) -> None:
@@ -92,11 +93,11 @@ class ScriptedCLI:
         await self._stage.wait_for_stall(timeout)
 
     async def release(self, timeout: float = PATIENCE) -> None:
-        """Wait until the model stalls, then let all that stalls go on. Raises `TimeoutError`."""
+        """Wait until the model stalls, then end all stalls. Raises `TimeoutError`."""
         await self._stage.wait_for_stall(timeout)
         self._stage.release()
 
     def exit(self, status: int = 1, stderr: str = "") -> None:
-        """Make every process end now, as if it had crashed."""
+        """End every process now, as if it had crashed."""
         for process in self._processes:
             process.exit(status, stderr)

@@ -1,4 +1,4 @@
-"""Control requests that a scripted CLI answers."""
+"""Answers the control requests of the host."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import asyncio
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
+from steersman._json import Json, JsonDict, JsonObject
 from steersman.testing.scripted.hooks import HookRunner, read_hooks
-from steersman.testing.scripted.ledger import Model, resolve_model
 from steersman.testing.scripted.mcp import McpServers
 from steersman.testing.scripted.output import Output
 from steersman.testing.scripted.permissions import MODES, Permissions
 from steersman.testing.scripted.tasks import Tasks
 from steersman.testing.scripted.tools import ToolRunner
-from steersman.testing.scripted.turns import TurnLoop
+from steersman.testing.scripted.turn_loop import TurnLoop
+from steersman.testing.scripted.usage import Model, resolve_model
 
 __all__ = ["AGENTS", "CAPABILITIES", "COMMANDS", "VERSION", "Control", "Reach"]
 
@@ -28,18 +29,18 @@ CAPABILITIES = (
     "request_marker_lists_v1",
     "sdk_mcp_tools_list_changed",
 )
-"""Those of the stock CLI that this one lives up to."""
+"""The capabilities of the stock CLI that the scripted CLI supports."""
 
 COMMANDS = ("clear", "compact", "context", "cost", "review")
 MODELS = ("default", "opus", "sonnet", "haiku")
 AGENTS = ("claude", "Explore", "general-purpose", "Plan")
 
-Request = Mapping[str, Any]
+Request = JsonObject
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What control requests reach into."""
+    """The parts of a scripted CLI that control requests change or read."""
 
     hooks: HookRunner
     permissions: Permissions
@@ -47,11 +48,11 @@ class Reach:
     tools: ToolRunner
     turns: TurnLoop
     ready: list[asyncio.Task[None]]
-    """What the first turn waits for."""
+    """The tasks that the first turn waits for."""
 
 
 class Control:
-    """Answers each request at once, in any order, at any time."""
+    """Answers each control request at once, also during a turn."""
 
     def __init__(
         self, output: Output, model: Model, reach: Reach, tasks: Tasks, end: Callable[[], None]
@@ -67,7 +68,7 @@ class Control:
         self._tasks = tasks
         self._end = end
         self._is_initialized = False
-        self._verbs: Mapping[str, Callable[[Any, Request], None]] = {
+        self._verbs: Mapping[str, Callable[[Json, Request], None]] = {
             "initialize": self._initialize,
             "interrupt": self._interrupt,
             "set_permission_mode": self._set_permission_mode,
@@ -80,8 +81,8 @@ class Control:
             "end_session": self._end_session,
         }
 
-    def handle(self, request_id: Any, request: Request) -> None:
-        """Answer one request."""
+    def handle(self, request_id: Json, request: Request) -> None:
+        """Answer one control request."""
         subtype = request.get("subtype", "undefined")
         verb = self._verbs.get(subtype)
         if verb is not None:
@@ -94,13 +95,16 @@ class Control:
         )
 
     def connect(self, names: Iterable[str]) -> bool:
-        """Begin to set up servers; the first turn waits for them. Tells whether one is new."""
+        """Start to connect new servers, for which the first turn waits; return whether any are new.
+
+        A server that is already known is not connected again.
+        """
         new = [name for name in names if name not in self._servers]
         for name in new:
             self._ready.append(self._tasks.start(self._servers.add(name).connect()))
         return bool(new)
 
-    def _initialize(self, request_id: Any, request: Request) -> None:
+    def _initialize(self, request_id: Json, request: Request) -> None:
         try:
             self._hooks.registered = read_hooks(request.get("hooks"))
         except ValueError as error:
@@ -108,17 +112,17 @@ class Control:
             return
         if request.get("jsonSchema") is not None:
             self._tools.json_schema = request["jsonSchema"]
-        answer = self._greeting(request)
+        answer = self._initialize_response(request)
         if not self.connect(request.get("sdkMcpServers") or ()):
-            self._greet(request_id, answer)
+            self._send_initialized(request_id, answer)
             return
-        # The servers are greeted first, but their answers are not waited for.
-        self._ready.append(self._tasks.start(self._greet_soon(request_id, answer)))
+        # The CLI sends `initialize` to the servers first, but does not wait for their answers.
+        self._ready.append(self._tasks.start(self._send_initialized_later(request_id, answer)))
 
-    async def _greet_soon(self, request_id: Any, answer: Mapping[str, Any]) -> None:
-        self._greet(request_id, answer)
+    async def _send_initialized_later(self, request_id: Json, answer: JsonObject) -> None:
+        self._send_initialized(request_id, answer)
 
-    def _greet(self, request_id: Any, answer: Mapping[str, Any]) -> None:
+    def _send_initialized(self, request_id: Json, answer: JsonObject) -> None:
         self._output.succeed(
             request_id, answer, pending_permission_requests=[], pending_user_dialog_requests=[]
         )
@@ -126,9 +130,9 @@ class Control:
             self._output.system("background_tasks_changed", tasks=[])
         self._is_initialized = True
 
-    def _greeting(self, request: Request) -> dict[str, Any]:
+    def _initialize_response(self, request: Request) -> JsonDict:
         own = [{"name": name, "description": "A scripted agent."} for name in AGENTS]
-        given = cast("Mapping[str, Any]", request.get("agents") or {})
+        given = cast("JsonObject", request.get("agents") or {})
         agents = [
             {"name": name, "description": agent.get("description", "")}
             for name, agent in given.items()
@@ -160,15 +164,15 @@ class Control:
             "capabilities": list(CAPABILITIES),
         }
 
-    def _interrupt(self, request_id: Any, request: Request) -> None:
+    def _interrupt(self, request_id: Json, request: Request) -> None:
         receipt = self._turns.interrupt(cancel_queued=request.get("cancel_queued") is True)
         self._output.succeed(request_id, receipt)
 
-    def _cancel_async_message(self, request_id: Any, request: Request) -> None:
+    def _cancel_async_message(self, request_id: Json, request: Request) -> None:
         was_waiting = self._turns.withdraw(str(request.get("message_uuid")))
         self._output.succeed(request_id, {"cancelled": was_waiting})
 
-    def _set_permission_mode(self, request_id: Any, request: Request) -> None:
+    def _set_permission_mode(self, request_id: Json, request: Request) -> None:
         mode = request.get("mode")
         if mode not in MODES:
             error = f"Cannot set permission mode: must be one of {', '.join(MODES)}"
@@ -184,7 +188,7 @@ class Control:
             self._output.succeed(request_id, {"mode": mode})
             self._output.system("status", status=None, permissionMode=mode)
 
-    def _set_model(self, request_id: Any, request: Request) -> None:
+    def _set_model(self, request_id: Json, request: Request) -> None:
         name = request.get("model")
         if not (name is None or isinstance(name, str)):
             error = "set_model: model must be a string"
@@ -197,10 +201,10 @@ class Control:
         self._output.note(f"Set model to `{shown}`")
         self._output.succeed(request_id, {"model": resolved})
 
-    def _mcp_status(self, request_id: Any, _request: Request) -> None:
+    def _mcp_status(self, request_id: Json, _request: Request) -> None:
         self._output.succeed(request_id, {"mcpServers": self._servers.status()})
 
-    def _mcp_message(self, request_id: Any, request: Request) -> None:
+    def _mcp_message(self, request_id: Json, request: Request) -> None:
         self._output.succeed(request_id)
         match request:
             case {
@@ -211,9 +215,9 @@ class Control:
             case _:
                 pass
 
-    def _get_binary_version(self, request_id: Any, _request: Request) -> None:
+    def _get_binary_version(self, request_id: Json, _request: Request) -> None:
         self._output.succeed(request_id, {"version": VERSION})
 
-    def _end_session(self, request_id: Any, _request: Request) -> None:
+    def _end_session(self, request_id: Json, _request: Request) -> None:
         self._output.succeed(request_id)
         self._end()

@@ -1,15 +1,15 @@
-"""Hook callbacks as a scripted CLI calls them."""
+"""Calls the hook callbacks of the host."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
-from steersman._json import is_array, is_object
+from steersman._json import Json, JsonDict, JsonObject, is_array, is_object
 from steersman.hooks import matches
-from steersman.testing.scripted.host import Host, HostBeaten, HostGone, HostRefused
+from steersman.testing.scripted.host import Host, HostClosed, HostPreempted, HostRefused
 from steersman.testing.scripted.output import Output, new_id
 
 __all__ = ["HookReply", "HookRunner", "Registration", "Verdict", "read_hooks", "verdict_of"]
@@ -19,12 +19,12 @@ MALFORMED = (
 )
 DEFAULT_TIMEOUT = 600.0
 DECISIONS = ("deny", "ask", "allow", "defer")
-"""What a PreToolUse hook may decide; earlier wins over later."""
+"""The decisions of a PreToolUse hook; earlier ones take precedence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """One callback of the host, and when it wants to be called."""
+    """One callback of the host, and the events that it is called for."""
 
     event: str
     callback_id: str
@@ -33,39 +33,39 @@ class Registration:
     blocks_on_failure: bool
 
     def fits(self, event: str, name: str) -> bool:
-        """Whether it is called at this event, for the tool `name`."""
+        """Return whether the callback is called for this event and the tool `name`."""
         return event == self.event and (not name or matches(self.matcher, name))
 
 
 @dataclass(frozen=True, slots=True)
 class HookReply:
-    """What came back from one callback."""
+    """The answer of one callback, or its failure."""
 
-    output: Mapping[str, Any]
+    output: JsonObject
     failure: str | None = None
     blocks: bool = False
-    """It failed, and that must stop the action."""
+    """True if the callback failed and was registered to block the action in that case."""
     timed_out: bool = False
 
     @property
-    def specific(self) -> Mapping[str, Any]:
-        """The part of the answer that is about this event."""
+    def specific(self) -> JsonObject:
+        """The `hookSpecificOutput` of the answer."""
         found = self.output.get("hookSpecificOutput")
-        return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
+        return cast("JsonObject", found) if isinstance(found, Mapping) else {}
 
     @property
     def stops(self) -> bool:
-        """Whether the turn must not go on."""
+        """True if the turn must stop."""
         return self.output.get("continue") is False
 
     @property
     def note(self) -> str:
-        """What it wants the person to know."""
+        """The `systemMessage` for the user."""
         return str(self.output.get("systemMessage") or "")
 
     @property
     def block_reason(self) -> str | None:
-        """Why the action must not happen, if it must not."""
+        """The reason of a `block` decision; None if the action may happen."""
         if self.output.get("decision") == "block":
             return str(self.output.get("reason") or "")
         return None
@@ -73,16 +73,16 @@ class HookReply:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What all PreToolUse hooks together say about a tool."""
+    """The combined decision of all PreToolUse hooks about a tool call."""
 
     decision: str | None = None
     reason: str = ""
-    updated_input: dict[str, Any] | None = None
+    updated_input: JsonDict | None = None
     timed_out: bool = False
 
 
 class HookRunner:
-    """Calls the host's callbacks, all of one event at once."""
+    """Calls the host's callbacks, all callbacks of one event at once."""
 
     def __init__(self, host: Host, output: Output) -> None:
         self.registered: tuple[Registration, ...] = ()
@@ -94,13 +94,13 @@ class HookRunner:
     async def fire(
         self,
         event: str,
-        fields: Mapping[str, Any],
+        fields: JsonObject,
         *,
         tool_name: str = "",
         tool_use_id: str | None = None,
         before_notes: Callable[[], None] = lambda: None,
     ) -> list[HookReply]:
-        """The replies of the callbacks that fit, in the order of their registration."""
+        """Call the callbacks that fit, and return their replies in the order of registration."""
         fitting = [each for each in self.registered if each.fits(event, tool_name)]
         if not fitting:
             return []
@@ -109,35 +109,35 @@ class HookRunner:
         replies = await asyncio.gather(*(self._call(each, given, asked_for) for each in fitting))
         before_notes()
         for reply in replies:
-            # What is about a tool is told together with its result.
+            # Notes about a tool call are sent with its result.
             if reply.note and not tool_name:
                 content = f"{event} says: {reply.note}"
                 self._output.system("informational", content=content, level="notice")
         return replies
 
-    async def permit(self, question: Mapping[str, Any]) -> Any:
-        """What the host says to a permission question, or a hook, if that decides first."""
+    async def permit(self, request: JsonObject) -> Json:
+        """Return the host's answer to a permission request, or that of a hook that is faster."""
         if not any(
-            each.fits("PermissionRequest", question["tool_name"]) for each in self.registered
+            each.fits("PermissionRequest", request["tool_name"]) for each in self.registered
         ):
-            return await self._host.ask(question)
-        decided: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        looking = asyncio.ensure_future(self._look(question, decided))
+            return await self._host.ask(request)
+        decided: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
+        looking = asyncio.ensure_future(self._look(request, decided))
         try:
-            return await self._host.ask(question, until=decided)
-        except HostBeaten:
+            return await self._host.ask(request, until=decided)
+        except HostPreempted:
             return decided.result()
         finally:
             looking.cancel()
 
-    async def _look(self, question: Mapping[str, Any], decided: asyncio.Future[Any]) -> None:
+    async def _look(self, request: JsonObject, decided: asyncio.Future[Json]) -> None:
         names = ("tool_name", "permission_suggestions", "mcp_server")
-        given = {name: question[name] for name in names if name in question}
+        given = {name: request[name] for name in names if name in request}
         replies = await self.fire(
             "PermissionRequest",
-            {**given, "tool_input": question["input"]},
-            tool_name=question["tool_name"],
-            tool_use_id=question["tool_use_id"],
+            {**given, "tool_input": request["input"]},
+            tool_name=request["tool_name"],
+            tool_use_id=request["tool_use_id"],
         )
         for reply in replies:
             decision = reply.specific.get("decision")
@@ -148,9 +148,7 @@ class HookRunner:
                 decided.set_result({"message": "Permission denied by hook", **decision})
                 return
 
-    async def _call(
-        self, hook: Registration, given: Mapping[str, Any], tool_use_id: str
-    ) -> HookReply:
+    async def _call(self, hook: Registration, given: JsonObject, tool_use_id: str) -> HookReply:
         request = {"subtype": "hook_callback", "callback_id": hook.callback_id, "input": given}
         try:
             output = await self._host.ask(
@@ -158,11 +156,11 @@ class HookRunner:
             )
         except TimeoutError:
             return HookReply({}, "did not respond before its timeout", timed_out=True)
-        except (HostRefused, HostGone):
+        except (HostRefused, HostClosed):
             return self._failed(hook)
         if not _is_valid(hook.event, output):
             return self._failed(hook)
-        # One that works on by itself has no say.
+        # An asynchronous hook continues on its own; its output is ignored.
         return HookReply({} if output.get("async") is True else output)
 
     def _failed(self, hook: Registration) -> HookReply:
@@ -177,7 +175,7 @@ class HookRunner:
         reason = '[callback]: failed; blocking because onFailure is "block"'
         return HookReply({}, reason, blocks=hook.blocks_on_failure)
 
-    def _common(self, event: str) -> dict[str, Any]:
+    def _common(self, event: str) -> JsonDict:
         settings = self._output.settings
         return {
             "session_id": settings.session_id,
@@ -185,14 +183,14 @@ class HookRunner:
             "cwd": settings.cwd,
             "prompt_id": self.prompt_id,
             "permission_mode": self.permission_mode,
-            # Nothing was asked of the model yet.
+            # Before the first request to the model, the CLI sends no effort level.
             **({} if event == "UserPromptSubmit" else {"effort": {"level": "medium"}}),
             "hook_event_name": event,
         }
 
 
-def read_hooks(given: Any) -> tuple[Registration, ...]:
-    """The callbacks that an initialize request registers. Raises `ValueError` if malformed."""
+def read_hooks(given: Json) -> tuple[Registration, ...]:
+    """Return the callbacks that an initialize request registers. Raises `ValueError`."""
     if given is None:
         return ()
     if not is_object(given):
@@ -203,7 +201,7 @@ def read_hooks(given: Any) -> tuple[Registration, ...]:
 
 
 def verdict_of(tool_name: str, replies: Iterable[HookReply]) -> Verdict:
-    """Deny wins over ask, ask over allow; the last changed input counts."""
+    """Combine replies: deny before ask before allow, and the last changed input."""
     found = [_verdict_of_one(tool_name, reply) for reply in replies]
     inputs = [each.updated_input for each in found if each.updated_input is not None]
     for decision in DECISIONS:
@@ -233,7 +231,7 @@ def _verdict_of_one(tool_name: str, reply: HookReply) -> Verdict:
     return Verdict(decision, shown, specific.get("updatedInput"))
 
 
-def _read_matchers(event: str, matchers: Any) -> Iterable[Registration]:
+def _read_matchers(event: str, matchers: Json) -> Iterable[Registration]:
     if not is_array(matchers):
         raise ValueError(MALFORMED)
     for fields in matchers:
@@ -249,8 +247,8 @@ def _read_matchers(event: str, matchers: Any) -> Iterable[Registration]:
             )
 
 
-def _is_valid(event: str, output: Any) -> bool:
-    """Whether the CLI would read it; a null is as wrong as a strange value."""
+def _is_valid(event: str, output: Json) -> bool:
+    """Return whether the CLI accepts a hook output; it rejects nulls and unknown values."""
     match output:
         case dict() if None in output.values():
             return False
@@ -266,7 +264,7 @@ def _is_valid(event: str, output: Any) -> bool:
             return False
 
 
-def _is_specific(event: str, specific: Any) -> bool:
+def _is_specific(event: str, specific: Json) -> bool:
     match specific:
         case {"hookEventName": name} if name != event:
             return False

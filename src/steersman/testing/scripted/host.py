@@ -1,23 +1,24 @@
-"""What a scripted CLI asks of its host, and the answers."""
+"""Sends control requests to the host and receives the answers."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
+from steersman._json import Json, JsonObject
 from steersman.testing.scripted.output import Output, new_id
 
-__all__ = ["Host", "HostBeaten", "HostGone", "HostRefused"]
+__all__ = ["Host", "HostClosed", "HostPreempted", "HostRefused"]
 
 
-class HostGone(Exception):
-    """Stdin is closed: nobody can answer any more."""
+class HostClosed(Exception):
+    """Stdin is closed, so the host cannot answer."""
 
 
-class HostBeaten(Exception):
-    """Somebody else has decided, and the request was taken back."""
+class HostPreempted(Exception):
+    """Another party has decided first, and the request was cancelled."""
 
 
 class HostRefused(Exception):
@@ -26,7 +27,7 @@ class HostRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    answer: asyncio.Future[Any]
+    answer: asyncio.Future[Json]
     withdraw: Callable[[], None]
     outlives_turn: bool
 
@@ -38,82 +39,83 @@ class Host:
         self._output = output
         self._open: dict[str, _Open] = {}
         self._withdrawn: set[str] = set()
-        self._is_gone = False
+        self._is_closed = False
 
     async def ask(
         self,
-        request: Mapping[str, Any],
+        request: JsonObject,
         *,
         timeout: float | None = None,
         withdraw: Callable[[], None] | None = None,
         outlives_turn: bool = False,
-        until: asyncio.Future[Any] | None = None,
-    ) -> Any:
-        """The response to `request`, which an interrupt takes back unless it `outlives_turn`.
+        until: asyncio.Future[Json] | None = None,
+    ) -> Json:
+        """Send `request` and return the response.
 
-        Raises `HostRefused`, `HostGone`, and after taking the request back, which is done by
-        `withdraw` where a cancel frame is not the way, `TimeoutError`, or `HostBeaten` when `until`
-        is done first.
+        An interrupt cancels the request, unless it `outlives_turn`. `withdraw` cancels the request
+        if a `control_cancel_request` is not the right way. Raises `HostRefused` and `HostClosed`;
+        after cancelling the request also `TimeoutError`, and `HostPreempted` if `until` is done
+        first.
         """
-        if self._is_gone:
-            raise HostGone
+        if self._is_closed:
+            raise HostClosed
         request_id = new_id()
-        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        taken_back = withdraw or (lambda: self._cancel(request_id))
-        self._open[request_id] = _Open(answer, taken_back, outlives_turn)
+        answer: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
+        cancel = withdraw or (lambda: self._cancel(request_id))
+        self._open[request_id] = _Open(answer, cancel, outlives_turn)
         self._output.line({"type": "control_request", "request_id": request_id, "request": request})
         try:
             async with asyncio.timeout(timeout):
                 return await _first(answer, until)
-        except (TimeoutError, HostBeaten):
-            taken_back()
+        except (TimeoutError, HostPreempted):
+            cancel()
             raise
         finally:
             self._open.pop(request_id, None)
 
-    def tell(self, request: Mapping[str, Any]) -> None:
-        """Send a request whose answer nobody waits for."""
-        if not self._is_gone:
+    def notify(self, request: JsonObject) -> None:
+        """Send a request without waiting for an answer."""
+        if not self._is_closed:
             self._output.line(
                 {"type": "control_request", "request_id": new_id(), "request": request}
             )
 
-    def answered(self, response: Mapping[str, Any]) -> None:
-        """Take a control response; one that nobody waits for is ignored."""
+    def answered(self, response: JsonObject) -> None:
+        """Handle a control response; the response to an unknown request is ignored."""
         asked = self._open.get(str(response.get("request_id")))
         if asked is None or asked.answer.done():
             return
         if response.get("subtype") == "error":
             asked.answer.set_exception(HostRefused(str(response.get("error"))))
         else:
-            asked.answer.set_result(cast("Any", response.get("response")))
+            asked.answer.set_result(cast("Json", response.get("response")))
 
-    def has_withdrawn(self, response: Mapping[str, Any]) -> bool:
-        """Whether it is the answer to a request that was taken back."""
+    def has_withdrawn(self, response: JsonObject) -> bool:
+        """Return whether `response` answers a request that was cancelled."""
         return str(response.get("request_id")) in self._withdrawn
 
     def withdraw_all(self) -> None:
-        """Tell the host that the turn wants no answers any more; its tasks are not ended here."""
+        """Cancel the requests of the turn; the tasks that wait for them are not ended here."""
         for request_id, asked in list(self._open.items()):
             if not asked.outlives_turn:
                 del self._open[request_id]
                 self._withdrawn.add(request_id)
                 asked.withdraw()
 
-    def lose(self) -> None:
-        """The host closed our stdin."""
-        self._is_gone = True
+    def close(self) -> None:
+        """Fail all open requests, because the host has closed stdin."""
+        self._is_closed = True
         for asked in self._open.values():
             if not asked.answer.done():
-                asked.answer.set_exception(HostGone())
+                asked.answer.set_exception(HostClosed())
 
     def _cancel(self, request_id: str) -> None:
         self._output.line({"type": "control_cancel_request", "request_id": request_id})
 
 
-async def _first(answer: asyncio.Future[Any], other: asyncio.Future[Any] | None) -> Any:
+async def _first(answer: asyncio.Future[Json], other: asyncio.Future[Json] | None) -> Json:
     if other is not None:
         await asyncio.wait([answer, other], return_when=asyncio.FIRST_COMPLETED)
         if not answer.done():
-            raise HostBeaten
+            raise HostPreempted
     return await answer

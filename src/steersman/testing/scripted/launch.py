@@ -1,13 +1,12 @@
-"""What a scripted CLI reads off its command line and environment. Pure."""
+"""Reads the command line and environment of a scripted CLI. Pure."""
 
 from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from steersman._json import JsonDict, JsonObject
 from steersman.ports import FileArgument, Launch
 
 __all__ = ["Settings", "read_launch"]
@@ -21,12 +20,12 @@ STATE_SWITCHES = (
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How this CLI was launched."""
+    """The settings of one scripted CLI."""
 
     session_id: str
     resumes: bool
     reruns: bool
-    """Whether it takes up a turn in whose middle another process was lost."""
+    """True if the CLI resumes a turn during which another process was lost."""
     cwd: str
     model: str | None
     permission_mode: str
@@ -34,23 +33,23 @@ class Settings:
     allowed: tuple[str, ...]
     disallowed: tuple[str, ...]
     tools: tuple[str, ...] | None
-    """The built-in tools that exist; None is all of them."""
+    """The built-in tools that are available; None for all."""
     can_ask: bool
     shows_partials: bool
     replays: bool
-    tells_state: bool
+    reports_state: bool
     max_turns: int | None
     max_budget_usd: float | None
     max_retries: int
     tool_timeout: float | None
     connect_timeout: float
-    json_schema: Mapping[str, Any] | None
+    json_schema: JsonObject | None
     sdk_servers: tuple[str, ...]
-    """Servers of the host that stand in `--mcp-config`; others are named by `initialize`."""
+    """In-process MCP servers in `--mcp-config`; `initialize` may name others."""
 
 
 def read_launch(launch: Launch) -> Settings:
-    """Read the flags that matter here; others are ignored."""
+    """Read the flags and variables that the scripted CLI supports; others are ignored."""
     flags = _flags(launch)
     permissions = _permissions(flags.get("--settings"))
     mode = flags.get("--permission-mode") or "default"
@@ -70,7 +69,7 @@ def read_launch(launch: Launch) -> Settings:
         can_ask=flags.get("--permission-prompt-tool") == "stdio",
         shows_partials="--include-partial-messages" in flags,
         replays="--replay-user-messages" in flags,
-        tells_state=any(launch.env.get(name) for name in STATE_SWITCHES),
+        reports_state=any(launch.env.get(name) for name in STATE_SWITCHES),
         max_turns=int(flags["--max-turns"]) if "--max-turns" in flags else None,
         max_budget_usd=float(flags["--max-budget-usd"]) if "--max-budget-usd" in flags else None,
         max_retries=int(launch.env.get("CLAUDE_CODE_MAX_RETRIES", DEFAULT_RETRIES)),
@@ -82,7 +81,7 @@ def read_launch(launch: Launch) -> Settings:
 
 
 def _flags(launch: Launch) -> dict[str, str]:
-    """Flags with their values, written `--flag=value` or `--flag value`; a bare flag has none."""
+    """Return flags and values, from `--flag=value` or `--flag value`; a bare flag has ""."""
     found: dict[str, str] = {}
     last = ""
     for token in launch.argv[1:]:
@@ -98,7 +97,7 @@ def _flags(launch: Launch) -> dict[str, str]:
 
 
 def _rules(text: str | None) -> tuple[str, ...]:
-    """The rules of a list; a comma inside brackets parts nothing."""
+    """Split a list of rules at commas and spaces outside of brackets."""
     rules = [""]
     depth = 0
     for character in text or "":
@@ -111,17 +110,17 @@ def _rules(text: str | None) -> tuple[str, ...]:
 
 
 def _sdk_servers(config: str | None) -> tuple[str, ...]:
-    """The host's own servers; one without a name is dropped without a word."""
+    """Return the in-process MCP servers; the CLI silently drops one without a name."""
     if config is None or not config.lstrip().startswith("{"):
         return ()
-    servers: dict[str, Any] = json.loads(config).get("mcpServers", {})
+    servers: JsonDict = json.loads(config).get("mcpServers", {})
     return tuple(
         key for key, server in servers.items() if server.get("type") == "sdk" and server.get("name")
     )
 
 
-def _permissions(settings: str | None) -> Mapping[str, Any]:
+def _permissions(settings: str | None) -> JsonObject:
     if settings is None or not settings.lstrip().startswith("{"):
         return {}
-    found: Mapping[str, Any] = json.loads(settings).get("permissions", {})
+    found: JsonObject = json.loads(settings).get("permissions", {})
     return found

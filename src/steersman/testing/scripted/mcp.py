@@ -1,15 +1,15 @@
-"""The MCP servers of the host, as a scripted CLI uses them."""
+"""The CLI's side of the host's in-process MCP servers."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
-from steersman.testing.scripted.host import Host, HostGone, HostRefused
+from steersman._json import Json, JsonDict, JsonObject
+from steersman.testing.scripted.host import Host, HostClosed, HostRefused
 from steersman.testing.scripted.launch import Settings
 
 __all__ = ["McpResult", "McpServer", "McpServers"]
@@ -17,59 +17,59 @@ __all__ = ["McpResult", "McpServer", "McpServers"]
 PROTOCOL_VERSION = "2025-11-25"
 ACCEPTED_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", PROTOCOL_VERSION)
 TRIES = 2
-"""How often a server is tried to be reached."""
+"""The number of attempts to connect to a server."""
 
 
 @dataclass(frozen=True, slots=True)
 class McpResult:
-    """What a tool of a server gave, as the model and the `user` frame get it."""
+    """The result of an MCP tool: `content` for the model, `value` for the `user` message."""
 
-    content: Any
+    content: Json
     is_error: bool
-    value: Any
+    value: Json
 
 
 class McpServer:
-    """One server of the host, reached by control requests."""
+    """One in-process MCP server of the host, reached by control requests."""
 
     def __init__(self, name: str, host: Host, settings: Settings) -> None:
         self.name = name
         self.status = "pending"
-        self.tools: dict[str, dict[str, Any]] = {}
-        self.info: dict[str, Any] = {}
-        """What it says about itself."""
+        self.tools: dict[str, JsonDict] = {}
+        self.info: JsonDict = {}
+        """The `serverInfo` of the server."""
         self._host = host
         self._settings = settings
         self._numbers = itertools.count()
 
     @property
     def tool_names(self) -> list[str]:
-        """The names under which the model knows its tools."""
+        """The full names of the tools, as the model uses them."""
         return [f"mcp__{self.name}__{tool}" for tool in self.tools]
 
     async def connect(self) -> None:
-        """Greet it and list its tools; one that does not answer has failed."""
+        """Initialize the server and list its tools; a server that does not answer has failed."""
         for _ in range(TRIES):
             try:
                 async with asyncio.timeout(self._settings.connect_timeout):
-                    await self._greet()
+                    await self._initialize()
                     await self.list_tools()
             except TimeoutError:
                 continue
-            except (HostRefused, HostGone, _RpcError):
+            except (HostRefused, HostClosed, _RpcError):
                 break
             self.status = "connected"
             return
         self.status = "failed"
 
     async def list_tools(self) -> None:
-        """Learn what it offers now."""
+        """Read the current list of tools."""
         found = await self._request("tools/list")
         self.tools = {tool["name"]: tool for tool in found.get("tools", ())}
 
-    async def call(self, tool: str, arguments: Mapping[str, Any], tool_use_id: str) -> McpResult:
-        """Run one of its tools. An error of any kind is a result; raises `HostGone`."""
-        params: dict[str, Any] = {"name": tool, "arguments": arguments}
+    async def call(self, tool: str, arguments: JsonObject, tool_use_id: str) -> McpResult:
+        """Call a tool. Errors are results too. Raises `HostClosed`."""
+        params: JsonDict = {"name": tool, "arguments": arguments}
         try:
             found = await self._request(
                 "tools/call", params, self._settings.tool_timeout, tool_use_id
@@ -81,7 +81,7 @@ class McpServer:
             return McpResult(text, is_error=True, value=f"Error: {text}")
         return _result_of(found, f"mcp__{self.name}__{tool}")
 
-    async def _greet(self) -> None:
+    async def _initialize(self) -> None:
         self._numbers = itertools.count()
         client = {
             "name": "claude-code",
@@ -104,12 +104,12 @@ class McpServer:
     async def _request(
         self,
         method: str,
-        params: dict[str, Any] | None = None,
+        params: JsonDict | None = None,
         timeout: float | None = None,
         tool_use_id: str | None = None,
-    ) -> dict[str, Any]:
+    ) -> JsonDict:
         number = next(self._numbers)
-        message: dict[str, Any] = {"method": method, "jsonrpc": "2.0", "id": number}
+        message: JsonDict = {"method": method, "jsonrpc": "2.0", "id": number}
         if tool_use_id is not None and params is not None:
             params["_meta"] = {"claudecode/toolUseId": tool_use_id, "progressToken": number}
         if params is not None:
@@ -117,17 +117,17 @@ class McpServer:
         response = await self._ask(message, number, timeout)
         if "error" in response:
             raise _RpcError(str(response["error"].get("message")))
-        return cast("dict[str, Any]", response.get("result") or {})
+        return cast("JsonDict", response.get("result") or {})
 
     async def _ask(
-        self, message: dict[str, Any], number: int | None, timeout: float | None = None
-    ) -> dict[str, Any]:
-        """The JSON-RPC response; one that does not fit is dropped, and the wait goes on."""
+        self, message: JsonDict, number: int | None, timeout: float | None = None
+    ) -> JsonDict:
+        """Return the JSON-RPC response; a response with another id is dropped."""
         try:
             async with asyncio.timeout(timeout):
                 answer = await self._host.ask(
                     self._envelope(message),
-                    withdraw=lambda: self._take_back(number),
+                    withdraw=lambda: self._cancel(number),
                     outlives_turn=message["method"] != "tools/call",
                 )
                 response = _response_in(answer, number)
@@ -135,20 +135,20 @@ class McpServer:
                     await asyncio.get_running_loop().create_future()
                 return response or {}
         except TimeoutError:
-            self._take_back(number)
+            self._cancel(number)
             raise
 
-    def _take_back(self, number: int | None) -> None:
+    def _cancel(self, number: int | None) -> None:
         params = {"requestId": number, "reason": "AbortError: remote-cancel"}
         message = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
-        self._host.tell(self._envelope(message))
+        self._host.notify(self._envelope(message))
 
-    def _envelope(self, message: Mapping[str, Any]) -> dict[str, Any]:
+    def _envelope(self, message: JsonObject) -> JsonDict:
         return {"subtype": "mcp_message", "server_name": self.name, "message": message}
 
 
 class McpServers:
-    """All servers of the host."""
+    """All in-process MCP servers of the host."""
 
     def __init__(self, host: Host, settings: Settings) -> None:
         self._host = host
@@ -156,7 +156,7 @@ class McpServers:
         self._servers: dict[str, McpServer] = {}
 
     def add(self, name: str) -> McpServer:
-        """A new server, not yet connected."""
+        """Add and return a new server, which is not connected."""
         server = self._servers[name] = McpServer(name, self._host, self._settings)
         return server
 
@@ -168,11 +168,11 @@ class McpServers:
 
     @property
     def tool_names(self) -> list[str]:
-        """The tools of all of them, as the model knows them."""
+        """The full names of all tools."""
         return [name for each in self._servers.values() for name in each.tool_names]
 
     def find(self, tool_name: str) -> tuple[McpServer, str] | None:
-        """The server of a tool and its name there, if there is one."""
+        """Return the server of a tool and the tool's name there; None for an unknown tool."""
         for server in self._servers.values():
             prefix = f"mcp__{server.name}__"
             tool = tool_name.removeprefix(prefix)
@@ -180,15 +180,15 @@ class McpServers:
                 return server, tool
         return None
 
-    def listed(self) -> list[dict[str, Any]]:
-        """How they are, for `system/init`."""
+    def listed(self) -> list[JsonDict]:
+        """Return the servers' states, for `system/init`."""
         return [
             {"name": each.name, "status": each.status, "source": "sdk"}
             for each in self._servers.values()
         ]
 
-    def status(self) -> list[dict[str, Any]]:
-        """How they are, for `mcp_status`."""
+    def status(self) -> list[JsonDict]:
+        """Return the servers' states, for `mcp_status`."""
         return [
             {
                 "name": each.name,
@@ -210,14 +210,14 @@ class _RpcError(Exception):
     """A JSON-RPC error."""
 
 
-def _response_in(answer: Any, number: int | None) -> dict[str, Any] | None:
-    found = cast("dict[str, Any]", answer).get("mcp_response") if isinstance(answer, dict) else None
-    response = cast("dict[str, Any]", found) if isinstance(found, dict) else None
+def _response_in(answer: Json, number: int | None) -> JsonDict | None:
+    found = cast("JsonDict", answer).get("mcp_response") if isinstance(answer, dict) else None
+    response = cast("JsonDict", found) if isinstance(found, dict) else None
     return response if response is not None and response.get("id") == number else None
 
 
-def _result_of(found: dict[str, Any], tool_name: str) -> McpResult:
-    blocks: list[dict[str, Any]] = found.get("content") or []
+def _result_of(found: JsonDict, tool_name: str) -> McpResult:
+    blocks: list[JsonDict] = found.get("content") or []
     if found.get("isError"):
         text = "\n".join(str(block.get("text", "")) for block in blocks)
         return McpResult(text, is_error=True, value=f"Error: {text}")

@@ -1,11 +1,11 @@
-"""Which tools a scripted CLI runs without asking. Pure."""
+"""Decides which tools a scripted CLI runs without a permission request. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
+from steersman._json import JsonObject
 from steersman.testing.scripted.launch import Settings
 
 __all__ = ["MODES", "Permissions", "is_harmless"]
@@ -22,7 +22,7 @@ RULE = re.compile(r"(?P<name>[^(]+)(?:\((?P<content>.*)\))?", re.DOTALL)
 
 
 class Permissions:
-    """The mode and the rules of one session."""
+    """The permission mode and the rules of one session."""
 
     def __init__(self, settings: Settings) -> None:
         self.mode = settings.permission_mode
@@ -30,11 +30,11 @@ class Permissions:
         self._denied = settings.disallowed
 
     def is_removed(self, tool_name: str) -> bool:
-        """Whether a rule without content takes the whole tool away."""
+        """Return whether a deny rule without content removes the whole tool."""
         return any(_covers(rule, tool_name, None) for rule in self._denied if "(" not in rule)
 
-    def allows(self, tool_name: str, given: Mapping[str, Any]) -> bool:
-        """Whether it runs without asking."""
+    def allows(self, tool_name: str, given: JsonObject) -> bool:
+        """Return whether the tool call runs without a permission request."""
         return (
             self.mode == "bypassPermissions"
             or (self.mode == "acceptEdits" and tool_name in EDITING)
@@ -42,12 +42,12 @@ class Permissions:
             or is_harmless(tool_name, given)
         )
 
-    def denies(self, tool_name: str, given: Mapping[str, Any]) -> bool:
-        """Whether a rule forbids this use of it."""
+    def denies(self, tool_name: str, given: JsonObject) -> bool:
+        """Return whether a rule denies this tool call."""
         return any(_covers(rule, tool_name, given) for rule in self._denied)
 
-    def apply(self, updates: Iterable[Mapping[str, Any]]) -> bool:
-        """Do what the host asks for this session; tells whether the mode changed."""
+    def apply(self, updates: Iterable[JsonObject]) -> bool:
+        """Apply permission updates for this session; return whether the mode changed."""
         before = self.mode
         for update in updates:
             if update.get("destination") != "session":
@@ -59,19 +59,19 @@ class Permissions:
         return self.mode != before
 
 
-def is_harmless(tool_name: str, given: Mapping[str, Any]) -> bool:
-    """Whether the CLI never asks about it: it reads, or it is a command that changes nothing."""
+def is_harmless(tool_name: str, given: JsonObject) -> bool:
+    """Return whether the CLI runs the tool without a permission request because it only reads."""
     if tool_name != "Bash":
         return tool_name in HARMLESS
     command = str(given.get("command", ""))
     if SHELL_MAGIC.search(command):
         return False
-    words = [part.split() for part in command.split("&&")]
-    return all(part and part[0] in HARMLESS_COMMANDS for part in words)
+    commands = [part.split() for part in command.split("&&")]
+    return all(part and part[0] in HARMLESS_COMMANDS for part in commands)
 
 
-def _covers(rule: str, tool_name: str, given: Mapping[str, Any] | None) -> bool:
-    """A name, a server's name, a name that ends in `*`, or a name with content."""
+def _covers(rule: str, tool_name: str, given: JsonObject | None) -> bool:
+    """Return whether a rule matches by tool, by server, by prefix with `*`, or by content."""
     match = RULE.fullmatch(rule)
     if match is None or not _names(match["name"], tool_name):
         return False
@@ -91,6 +91,6 @@ def _names(pattern: str, tool_name: str) -> bool:
     return tool_name == pattern or (is_server and tool_name.startswith(f"{pattern}__"))
 
 
-def _rule_text(rule: Mapping[str, Any]) -> str:
+def _rule_text(rule: JsonObject) -> str:
     content = rule.get("ruleContent")
     return rule["toolName"] if content is None else f"{rule['toolName']}({content})"

@@ -1,15 +1,17 @@
-"""One process of a scripted CLI: lines of stdin in, frames out, turns in between."""
+"""One process of a scripted CLI: reads stdin, plays turns, writes messages."""
 
 from __future__ import annotations
 
 import asyncio
 import functools
 import traceback
-from collections.abc import Callable, Mapping
-from typing import Any, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
 from steersman import _json
+from steersman._json import Json, JsonDict, JsonObject
 from steersman._protocol.framing import LineFramer
+from steersman.errors import UsageError
 from steersman.ports import Launch
 from steersman.testing.scripted.control import (
     AGENTS,
@@ -22,7 +24,6 @@ from steersman.testing.scripted.control import (
 from steersman.testing.scripted.hooks import HookRunner
 from steersman.testing.scripted.host import Host
 from steersman.testing.scripted.launch import read_launch
-from steersman.testing.scripted.ledger import Ledger, Model, resolve_model
 from steersman.testing.scripted.mcp import McpServers
 from steersman.testing.scripted.output import Output, uuid_fields
 from steersman.testing.scripted.permissions import Permissions
@@ -32,24 +33,25 @@ from steersman.testing.scripted.stage import Stage, StartPhase
 from steersman.testing.scripted.tasks import Tasks
 from steersman.testing.scripted.tools import ToolRunner
 from steersman.testing.scripted.turn import Shared
-from steersman.testing.scripted.turns import TurnLoop
+from steersman.testing.scripted.turn_loop import TurnLoop
+from steersman.testing.scripted.usage import Model, UsageTracker, resolve_model
 from steersman.transports.memory import Wire
 
 __all__ = ["ScriptedProcess"]
 
 CRASHED = 70
-"""The exit status when a script, or this program, has a bug."""
+"""The exit status after an exception in the script or in the scripted CLI."""
 
 
 class _BadLine(Exception):
-    """A line of stdin that kills the CLI."""
+    """A line on stdin that makes the CLI exit."""
 
 
 class ScriptedProcess:
-    """A peer: wires the parts of one CLI together and reads its stdin."""
+    """A peer of `MemoryTransport`: connects the parts of one CLI and reads its stdin."""
 
     def __init__(self, stage: Stage, on_exit: Callable[[int], None]) -> None:
-        self.is_gone = False
+        self.has_exited = False
         self._stage = stage
         self._on_exit = on_exit
         self._framer = LineFramer()
@@ -57,17 +59,17 @@ class ScriptedProcess:
         self._wire: Wire | None = None
         self._is_mute = False
         self._is_leaving = False
-        self._input_is_over = False
-        self._roads: Mapping[str, Callable[[dict[str, Any], bytes], None]] = {
+        self._input_has_ended = False
+        self._handlers: Mapping[str, Callable[[JsonDict, bytes], None]] = {
             "user": self._on_user,
             "control_request": self._on_request,
             "control_response": self._on_response,
         }
 
-    # The process, as its transport sees it
+    # The process, as seen by its transport
 
     def connected(self, launch: Launch, wire: Wire) -> None:
-        """Begin."""
+        """Start the CLI."""
         self._wire = wire
         self._build(launch, wire)
         faults = self._stage.faults
@@ -77,46 +79,46 @@ class ScriptedProcess:
             self._control.connect(self._output.settings.sdk_servers)
 
     def data_received(self, data: bytes) -> None:
-        """Read what the host wrote."""
+        """Read data that the host has written."""
         for line in self._framer.feed(data):
             assert isinstance(line, bytes)
             self._read(line)
 
     def input_ended(self) -> None:
-        """Finish the turn under way, and go."""
+        """Finish the current turn, then exit."""
         if self._is_mute:
             return
         for line in self._framer.finish():
             assert isinstance(line, bytes)
             self._read(line)
-        self._input_is_over = True
-        self._host.lose()
+        self._input_has_ended = True
+        self._host.close()
         self._leave_if_done()
 
-    def killed(self) -> asyncio.Future[Any] | None:
-        """Let go of all tasks."""
-        self._is_leaving = self.is_gone = True
+    def killed(self) -> asyncio.Future[Json] | None:
+        """Cancel all tasks; return a future that is done when they have ended."""
+        self._is_leaving = self.has_exited = True
         return self._tasks.cancel_all()
 
     def exit(self, status: int, stderr: str = "") -> None:
-        """End now, whatever is under way."""
+        """Exit now, also during a turn."""
         if self._is_leaving or self._wire is None:
             return
         self._is_leaving = True
         self._wire.write_stderr(stderr.encode())
         leaving = self._tasks.cancel_all()
         if leaving is None:
-            self._gone(status)
+            self._exited(status)
         else:
-            leaving.add_done_callback(lambda _: self._gone(status))
+            leaving.add_done_callback(lambda _: self._exited(status))
 
-    def _gone(self, status: int) -> None:
+    def _exited(self, status: int) -> None:
         assert self._wire is not None
-        self.is_gone = True
+        self.has_exited = True
         self._wire.exit(status)
         self._on_exit(status)
 
-    # Its inside
+    # The parts
 
     def _build(self, launch: Launch, wire: Wire) -> None:
         settings = read_launch(launch)
@@ -140,10 +142,10 @@ class ScriptedProcess:
             tools=self._tools,
             queue=PromptQueue(conversation.known),
             history=conversation.history,
-            ledger=Ledger(),
+            usage=UsageTracker(),
             results=self._results,
             model=self._model,
-            tell_init=self._tell_init,
+            send_init=self._send_init,
         )
         ready: list[asyncio.Task[None]] = []
         self._turns = TurnLoop(
@@ -155,7 +157,7 @@ class ScriptedProcess:
         end = functools.partial(self.exit, 0)
         self._control = Control(output, self._model, reach, self._tasks, end)
 
-    def _tell_init(self, uuids: list[str]) -> None:
+    def _send_init(self, uuids: list[str]) -> None:
         settings = self._output.settings
         self._output.system(
             "init",
@@ -176,14 +178,16 @@ class ScriptedProcess:
         )
 
     def _leave_if_done(self) -> None:
-        if self._input_is_over and (self._turns.is_idle or self._tasks.were_taken):
+        if self._input_has_ended and (self._turns.is_idle or self._tasks.were_cancelled):
             self.exit(1 if self._results.last_was_error else 0)
 
     def _crashed(self, error: BaseException) -> None:
-        self.exit(CRASHED, "".join(traceback.format_exception(error)))
+        cause = _only_cause(error)
+        is_usage = isinstance(cause, UsageError)
+        self.exit(CRASHED, f"{cause}\n" if is_usage else "".join(traceback.format_exception(cause)))
 
     def _reach(self, phase: StartPhase) -> bool:
-        """Come to a phase, with the faults that wait there; tells whether it still works."""
+        """Apply the faults of a phase; return whether the CLI still works."""
         faults = self._stage.faults
         assert self._wire is not None
         if faults.noise and faults.noise_at == phase:
@@ -202,65 +206,71 @@ class ScriptedProcess:
         try:
             frame = _parsed(line)
             self._stage.received.append(frame)
-            road = self._roads.get(str(frame.get("type")))
-            if road is not None:
-                road(frame, line)
+            handle = self._handlers.get(str(frame.get("type")))
+            if handle is not None:
+                handle(frame, line)
         except _BadLine as bad:
             self.exit(1, f"{bad}\n")
 
-    def _on_user(self, frame: dict[str, Any], _line: bytes) -> None:
+    def _on_user(self, frame: JsonDict, _line: bytes) -> None:
         message = frame.get("message")
         if not isinstance(message, dict):
             raise _BadLine("Error: Missing message on user line")
-        body = cast("dict[str, Any]", message)
+        body = cast("JsonDict", message)
         if body.get("role") != "user":
             raise _BadLine(f"Error: Expected message role 'user', got '{body.get('role')}'")
         content = body.get("content")
-        # The stock CLI swallows other contents without a word.
+        # The stock CLI silently ignores other contents.
         if isinstance(content, str | list) and self._reach("turn"):
-            self._turns.submit(_prompt_of(frame, cast("Any", content)))
+            self._turns.submit(_prompt_of(frame, cast("Json", content)))
 
-    def _on_request(self, frame: dict[str, Any], _line: bytes) -> None:
+    def _on_request(self, frame: JsonDict, _line: bytes) -> None:
         request = frame.get("request")
         if not isinstance(request, dict):
             raise _BadLine("Error: Missing request on control_request")
-        fields = cast("dict[str, Any]", request)
+        fields = cast("JsonDict", request)
         if fields.get("subtype") == "initialize":
             if self._stage.faults.mute_at == "initialize":
                 self._output.line({"type": "keep_alive"})
             if not self._reach("initialize"):
                 return
-            self._take_up()
+            self._resume_turn()
         if fields.get("subtype") not in self._stage.faults.unanswered:
             self._control.handle(frame.get("request_id"), fields)
 
-    def _take_up(self) -> None:
-        """Go on with the turn in whose middle another process was lost."""
+    def _resume_turn(self) -> None:
+        """Resume the turn during which another process was lost."""
         prompts, self._unfinished = self._unfinished, []
         if prompts and self._output.settings.reruns:
-            self._turns.take_up(prompts)
+            self._turns.resume_turn(prompts)
 
-    def _on_response(self, frame: dict[str, Any], line: bytes) -> None:
+    def _on_response(self, frame: JsonDict, line: bytes) -> None:
         response = frame.get("response")
-        fields = cast("dict[str, Any]", response) if isinstance(response, dict) else {}
-        # With replays on, the stock CLI says our own answers back to us; what it no longer wants
-        # to know it passes over.
+        fields = cast("JsonDict", response) if isinstance(response, dict) else {}
+        # With replays on, the stock CLI echoes the host's control responses, except those to
+        # cancelled requests.
         if self._output.settings.replays and not self._host.has_withdrawn(fields):
             self._output.wire.write(line + b"\n")
         self._host.answered(fields)
 
 
-def _parsed(line: bytes) -> dict[str, Any]:
+def _only_cause(error: BaseException) -> BaseException:
+    """Return the exception inside of groups that contain only one."""
+    inside: Sequence[BaseException] = getattr(error, "exceptions", ())
+    return _only_cause(inside[0]) if len(inside) == 1 else error
+
+
+def _parsed(line: bytes) -> JsonDict:
     try:
         found = _json.loads(line)
     except ValueError:
         raise _BadLine(
             f"Error parsing streaming input line (type=unknown, {len(line)} chars): SyntaxError"
         ) from None
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    return cast("JsonDict", found) if isinstance(found, dict) else {}
 
 
-def _prompt_of(frame: Mapping[str, Any], content: Any) -> Prompt:
+def _prompt_of(frame: JsonObject, content: Json) -> Prompt:
     priority = frame.get("priority")
     uuid = frame.get("uuid")
     return Prompt(

@@ -1,11 +1,11 @@
-"""The prompts that wait in a scripted CLI, and which of them come next. Pure."""
+"""The queue of prompts in a scripted CLI. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
+from steersman._json import Json
 from steersman.testing.request import texts_of
 
 __all__ = ["Prompt", "PromptQueue", "joined_content"]
@@ -17,33 +17,33 @@ PRIORITIES = ("now", "next", "later")
 class Prompt:
     """One user message."""
 
-    content: Any
+    content: Json
     uuid: str | None = None
     priority: str = "next"
     should_query: bool = True
 
     @property
     def text(self) -> str:
-        """Its texts, as a hook sees them."""
+        """The texts of the prompt, as a hook gets them."""
         return "\n".join(texts_of(self.content))
 
 
 class PromptQueue:
-    """Messages wait here while a turn runs: those of one priority become one turn."""
+    """Prompts that wait for the current turn; prompts of one priority become one turn."""
 
     def __init__(self, known: Iterable[str] = ()) -> None:
         self.known = frozenset(known)
-        """The uuids that an earlier process of the conversation has taken up."""
+        """The uuids of prompts that an earlier process of the conversation has started."""
         self._waiting: list[Prompt] = []
         self._seen: set[str] = set(self.known)
 
     @property
     def uuids(self) -> list[str]:
-        """The uuids that wait, in order."""
+        """The uuids of the waiting prompts, in order."""
         return [each.uuid for each in self._waiting if each.uuid is not None]
 
     def add(self, prompt: Prompt) -> bool:
-        """Take a prompt in; a uuid that was seen before is dropped."""
+        """Add a prompt; return False for a uuid that was seen before, which is dropped."""
         if prompt.uuid is not None:
             if prompt.uuid in self._seen:
                 return False
@@ -52,7 +52,10 @@ class PromptQueue:
         return True
 
     def take(self) -> list[Prompt]:
-        """The prompts of the next turn: all of one priority; one that asks nothing comes alone."""
+        """Remove and return the prompts of the next turn: all of the highest priority.
+
+        A prompt with `shouldQuery: false` is a turn by itself.
+        """
         for priority in PRIORITIES:
             candidates = [each for each in self._waiting if each.priority == priority]
             if candidates:
@@ -60,13 +63,13 @@ class PromptQueue:
         return []
 
     def take_foldable(self) -> list[Prompt]:
-        """The prompts that join a running turn at the boundary of a tool."""
+        """Remove and return the prompts that join a running turn after a tool call."""
         return self._remove(
             [each for each in self._waiting if each.priority == "next" and each.should_query]
         )
 
     def withdraw(self, uuid: str) -> bool:
-        """Take a waiting prompt out."""
+        """Remove a waiting prompt; return whether it was there."""
         return bool(self._remove([each for each in self._waiting if each.uuid == uuid]))
 
     def _remove(self, prompts: list[Prompt]) -> list[Prompt]:
@@ -75,8 +78,8 @@ class PromptQueue:
         return prompts
 
 
-def joined_content(prompts: Iterable[Prompt]) -> Any:
-    """The content of prompts that were merged: texts joined by a newline, else all blocks."""
+def joined_content(prompts: Iterable[Prompt]) -> Json:
+    """Return the content of merged prompts: texts joined by newlines, or else all blocks."""
     contents = [each.content for each in prompts]
     if all(isinstance(content, str) for content in contents):
         return "\n".join(contents)
@@ -90,5 +93,5 @@ def _one_turn(candidates: list[Prompt]) -> list[Prompt]:
     return candidates[:silent]
 
 
-def _blocks(content: Any) -> list[Any]:
+def _blocks(content: Json) -> list[Json]:
     return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)

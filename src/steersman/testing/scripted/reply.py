@@ -1,4 +1,4 @@
-"""One answer of the model, as a scripted CLI passes it on: pieces, finished blocks, retries."""
+"""One answer of the model: streams it to the host, and retries failed requests."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import cast
 
+from steersman._json import JsonDict, JsonObject
+from steersman.testing.api_stream import ERROR_TYPES, stream_of, usage_of, whole_message
 from steersman.testing.request import ModelRequest
 from steersman.testing.script import Cut, Fail, Stall, Step
-from steersman.testing.scripted.ledger import Ledger, whole_usage
 from steersman.testing.scripted.output import Frame, Output, new_id
 from steersman.testing.scripted.stage import Stage
-from steersman.testing.stream import ERROR_TYPES, stream_of, usage_of, whole_message
+from steersman.testing.scripted.usage import UsageTracker, whole_usage
 
-__all__ = ["ApiFailure", "Block", "Reply", "Said"]
+__all__ = ["ApiFailure", "Block", "ModelAnswer", "Reply"]
 
-Block = dict[str, Any]
+Block = JsonDict
 
 FINAL_STATUSES = frozenset({400, 403, 404, 413, 422})
-"""Refusals that the CLI does not try again."""
+"""Statuses after which the CLI does not retry."""
 RETRY_NAMES: Mapping[int, str] = {
     401: "authentication_failed",
     403: "authentication_failed",
@@ -40,12 +41,12 @@ UNAUTHORIZED = 401
 SERVER_ERRORS = 500
 NEVER_USED = ("fallback_credit", "iterations", "output_tokens_details", "server_tool_use")
 BROKEN_STREAMS = 2
-"""After so many, the CLI asks for the whole message at once."""
+"""After this many broken streams, the CLI requests a message without streaming."""
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """The model has answered."""
+class ModelAnswer:
+    """A complete answer of the model."""
 
     blocks: list[Block]
     stop_reason: str | None
@@ -53,35 +54,35 @@ class Said:
 
     @property
     def text(self) -> str:
-        """The last text in it."""
+        """The last text of the answer."""
         return next((each["text"] for each in reversed(self.blocks) if "text" in each), "")
 
     @property
     def calls_tools(self) -> bool:
-        """Whether it wants tools."""
+        """True if the answer contains tool calls."""
         return any(each["type"] == "tool_use" for each in self.blocks)
 
 
 @dataclass(frozen=True, slots=True)
 class ApiFailure:
-    """The API has not answered, and will not."""
+    """A failed request to the API."""
 
     status: int | None
     message: str
     is_midway: bool = False
-    """The stream had begun."""
+    """True if the stream had begun."""
     model: str = ""
     tries: int = 1
-    """How often it was asked, all in all."""
+    """The total number of requests."""
 
     @property
     def is_final(self) -> bool:
-        """Whether it makes no sense to try again."""
+        """True if a retry would fail as well."""
         return self.status in FINAL_STATUSES
 
     @property
     def retry_name(self) -> str:
-        """The CLI's word for it, in `api_retry`."""
+        """The CLI's name for the failure, in `api_retry`."""
         if self.status is None:
             return "unknown"
         usual = "server_error" if self.status >= SERVER_ERRORS else "unknown"
@@ -89,12 +90,12 @@ class ApiFailure:
 
     @property
     def error(self) -> str:
-        """The CLI's word for it, when it gives up."""
+        """The CLI's name for the failure, in the message after the last retry."""
         return "server_error" if self.status in (None, OVERLOADED) else self.retry_name
 
     @property
     def text(self) -> str:
-        """What it tells the person."""
+        """The text that the CLI shows to the user."""
         if self.status == UNAUTHORIZED:
             return "Invalid API key · Fix external API key"
         if self.status == NOT_FOUND:
@@ -107,7 +108,7 @@ class ApiFailure:
 
     @property
     def fields(self) -> Frame:
-        """How frames tell of it."""
+        """The fields of messages that describe the failure."""
         if self.status is None:
             return {"api_error_status": None}
         kind = ERROR_TYPES.get(self.status, "api_error")
@@ -116,32 +117,32 @@ class ApiFailure:
 
 @dataclass(slots=True)
 class _Message:
-    """A message that is still being said."""
+    """A message that is being streamed."""
 
     id: str
     model: str
-    usage: Mapping[str, Any]
-    """As far as it is known when it begins."""
+    usage: JsonObject
+    """The usage that is known when the message begins."""
     finished: list[Block] = field(default_factory=list[Block])
     request_id: str = field(default_factory=lambda: new_id("req"))
     current: Block | None = None
     written: str = ""
-    """The tool input of the current block, as far as it has come."""
+    """The tool input of the current block so far."""
 
-    def start(self, block: Mapping[str, Any]) -> None:
+    def start(self, block: JsonObject) -> None:
         self.current, self.written = dict(block), ""
 
-    def grow(self, delta: Mapping[str, Any]) -> None:
+    def grow(self, delta: JsonObject) -> None:
         assert self.current is not None
         match delta:
-            case {"partial_json": str(piece)}:
-                self.written += piece
-            case {"text": str(piece)}:
-                self.current["text"] += piece
-            case {"thinking": str(piece)}:
-                self.current["thinking"] += piece
-            case {"signature": str(piece)}:
-                self.current["signature"] += piece
+            case {"partial_json": str(text)}:
+                self.written += text
+            case {"text": str(text)}:
+                self.current["text"] += text
+            case {"thinking": str(text)}:
+                self.current["thinking"] += text
+            case {"signature": str(text)}:
+                self.current["signature"] += text
             case _:
                 pass
 
@@ -168,40 +169,40 @@ class _Message:
 
 
 class Reply:
-    """Asks the model, and tells what it says while it says it."""
+    """Requests an answer of the model, and writes it to the host while it arrives."""
 
     def __init__(
         self,
         stage: Stage,
         output: Output,
-        ledger: Ledger,
+        usage: UsageTracker,
         *,
         on_begin: Callable[[], Frame],
         on_block: Callable[[Block], Frame],
     ) -> None:
         self._stage = stage
         self._output = output
-        self._ledger = ledger
+        self._usage = usage
         self._on_begin = on_begin
-        """Called before the first frame; gives what the first one tells about its prompts."""
+        """Called before the first message; returns its fields that name the prompts."""
         self._on_block = on_block
-        """Called after each finished block; gives what its frame tells besides."""
+        """Called for each finished block; returns additional fields for its message."""
         self._message: _Message | None = None
         self._opening: Frame | None = None
         self._is_opened = False
 
-    async def play(self, request: ModelRequest) -> Said | ApiFailure:
-        """The model's answer, after as many tries as the CLI makes."""
+    async def play(self, request: ModelRequest) -> ModelAnswer | ApiFailure:
+        """Return the model's answer, or the failure after all retries of the CLI."""
         tries, broken = 0, 0
         most = self._output.settings.max_retries
         while True:
             step = self._stage.answer(request)
             play = self._stream if broken < BROKEN_STREAMS else self._take_whole
             played = await play(step, request.model)
-            if isinstance(played, Said):
+            if isinstance(played, ModelAnswer):
                 return played
             if played.is_midway:
-                # An error in the stream is not tried again as a stream; a mere cut is, once.
+                # After an error event the CLI does not stream again; after a cut it does, once.
                 broken += 1 if played.status is None else BROKEN_STREAMS
                 if broken < BROKEN_STREAMS:
                     await self._wait(played, 1, most)
@@ -213,11 +214,11 @@ class Reply:
 
     @property
     def is_open(self) -> bool:
-        """Whether a message is being said."""
+        """True while a message is being streamed."""
         return self._message is not None
 
     def abort(self) -> list[Block]:
-        """Break off: tell the text that has come, and give all that was said."""
+        """Abort the answer: write the text so far, and return all finished blocks."""
         message = self._message
         if message is None:
             return []
@@ -229,13 +230,13 @@ class Reply:
         return message.finished
 
     def close(self) -> None:
-        """End a stream that was broken off, as the API would have."""
+        """Write the events that end an aborted stream."""
         message, self._message = self._message, None
         if message is None:
             return
-        told = len(message.finished)
+        count = len(message.finished)
         if message.current is not None:
-            index = told - (
+            index = count - (
                 1 if message.finished and message.finished[-1] is message.current else 0
             )
             self._output.partial({"type": "content_block_stop", "index": index}, message.id)
@@ -248,9 +249,9 @@ class Reply:
             "usage": {name: usage[name] for name in (*message.usage, *NEVER_USED)},
         }
         self._output.partial(event, message.id)
-        self._abandon(message, told)
+        self._abandon(message, count)
 
-    async def _stream(self, step: Step, model: str) -> Said | ApiFailure:
+    async def _stream(self, step: Step, model: str) -> ModelAnswer | ApiFailure:
         message = _Message(new_id("msg"), model, {**usage_of(step), "output_tokens": 1})
         stop_reason: str | None = None
         for happening in stream_of(step, model, message.id):
@@ -265,10 +266,10 @@ class Reply:
                     ended = self._pass_on(message, happening)
                     stop_reason = ended or stop_reason
         self._message = None
-        return Said(message.finished, stop_reason, message.id)
+        return ModelAnswer(message.finished, stop_reason, message.id)
 
-    def _pass_on(self, message: _Message, event: Mapping[str, Any]) -> str | None:
-        """One event of the API; gives the reason, when it tells why the message ends."""
+    def _pass_on(self, message: _Message, event: JsonObject) -> str | None:
+        """Forward one event of the API; return the stop reason of a `message_delta`."""
         match event:
             case {"type": "ping"}:
                 return None
@@ -283,10 +284,10 @@ class Reply:
             case {"type": "content_block_delta", "delta": dict(delta)}:  # pyright: ignore[reportUnknownVariableType]
                 message.grow(cast("Block", delta))
             case {"type": "content_block_stop"}:
-                # The whole block is told before the event that ends it.
-                self._tell(message, message.finish())
+                # The CLI writes the assistant message before the event that ends its block.
+                self._send_block(message, message.finish())
             case {"type": "message_delta", "delta": delta, "usage": usage}:
-                self._ledger.add(message.model, usage)
+                self._usage.add(message.model, usage)
                 self._output.partial(event, message.id)
                 return str(delta["stop_reason"])
             case _:
@@ -294,7 +295,7 @@ class Reply:
         self._output.partial(event, message.id)
         return None
 
-    async def _take_whole(self, step: Step, model: str) -> Said | ApiFailure:
+    async def _take_whole(self, step: Step, model: str) -> ModelAnswer | ApiFailure:
         for part in step.parts:
             match part:
                 case Stall():
@@ -309,19 +310,19 @@ class Reply:
         message = _Message(whole["id"], model, whole_usage(whole["usage"]))
         for block in whole["content"]:
             message.finished.append(block)
-            self._tell(message, block, whole["stop_reason"])
-        self._ledger.add(model, whole["usage"])
-        return Said(message.finished, whole["stop_reason"], message.id)
+            self._send_block(message, block, whole["stop_reason"])
+        self._usage.add(model, whole["usage"])
+        return ModelAnswer(message.finished, whole["stop_reason"], message.id)
 
-    def _tell(self, message: _Message, block: Block, stop_reason: str | None = None) -> None:
+    def _send_block(self, message: _Message, block: Block, stop_reason: str | None = None) -> None:
         if block.get("text") == "":
-            # The CLI passes over what cannot be seen.
+            # The CLI writes no message for an empty text.
             return
         fields = {"request_id": message.request_id, **self._begun(), **self._on_block(block)}
         self._output.assistant(message.frame(block, stop_reason), **fields)
 
     def _begun(self, *, keep: bool = False) -> Frame:
-        """What the first frame tells about its prompts; later ones tell nothing."""
+        """Return the fields that name the prompts, for the first message only."""
         if self._opening is None:
             self._opening = self._on_begin()
         opening = self._opening
@@ -332,9 +333,9 @@ class Reply:
     def _break(self, message: _Message, failure: ApiFailure) -> ApiFailure:
         if failure.is_midway:
             if failure.status is None:
-                self._ledger.add(message.model, message.usage)
+                self._usage.add(message.model, message.usage)
             else:
-                self._ledger.add_unpaid(message.usage)
+                self._usage.add_unpaid(message.usage)
             if message.current is not None:
                 index = len(message.finished)
                 self._output.partial({"type": "content_block_stop", "index": index}, message.id)
@@ -359,11 +360,11 @@ class Reply:
         await asyncio.sleep(delay * self._stage.retry_pace)
 
 
-def _parsed(written: str) -> dict[str, Any]:
+def _parsed(written: str) -> JsonDict:
     try:
         found = json.loads(written or "{}")
     except ValueError:
         found = None
     if isinstance(found, dict):
-        return cast("dict[str, Any]", found)
+        return cast("JsonDict", found)
     return {"__unparsedToolInput": {"raw": written, "len": len(written)}}

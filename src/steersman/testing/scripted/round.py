@@ -1,4 +1,4 @@
-"""One round of a turn: the model is asked once, and its tools run."""
+"""One round of a turn: one request to the model, and the tool calls of its answer."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from steersman.testing.request import ModelRequest
-from steersman.testing.scripted.ending import Ending
-from steersman.testing.scripted.history import History
+from steersman.testing.scripted.conversation import History
 from steersman.testing.scripted.output import Frame, Output
-from steersman.testing.scripted.reply import ApiFailure, Block, Reply, Said
+from steersman.testing.scripted.reply import ApiFailure, Block, ModelAnswer, Reply
+from steersman.testing.scripted.results import Ending
 from steersman.testing.scripted.tools import ToolCall, ToolOutcome, ToolRunner, rejected
 
 __all__ = ["Round"]
 
 
 class Round:
-    """What one answer of the model brings about."""
+    """Plays one answer of the model and runs its tools."""
 
     def __init__(self, output: Output, history: History, tools: ToolRunner, ending: Ending) -> None:
         self.outcomes: list[ToolOutcome] = []
@@ -32,24 +32,24 @@ class Round:
 
     @property
     def has_open_tools(self) -> bool:
-        """Whether a tool runs, or is about to."""
+        """True while a tool call has no result."""
         return bool(self._open)
 
-    async def play(self, reply: Reply, request: ModelRequest) -> Said | ApiFailure:
-        """Hear the answer and run its tools, each as soon as its block is there."""
+    async def play(self, reply: Reply, request: ModelRequest) -> ModelAnswer | ApiFailure:
+        """Request an answer and run its tools, each one as soon as its block is complete."""
         async with asyncio.TaskGroup() as tasks:
             self._batch = _Batch(tasks, self._run, self._tools.is_safe_beside_others)
-            said = await reply.play(request)
-            if isinstance(said, Said):
-                self._history.add_answer(said.blocks)
+            answer = await reply.play(request)
+            if isinstance(answer, ModelAnswer):
+                self._history.add_answer(answer.blocks)
         self._history.add_results(self._results)
         self._history.add_reminders(
             [text for outcome in self.outcomes for text in outcome.contexts]
         )
-        return said
+        return answer
 
     def take_block(self, block: Block) -> Frame:
-        """Start the tool that a finished block calls; gives what its frame tells about it."""
+        """Start the tool that a finished block calls; return the fields for the block's message."""
         if block["type"] != "tool_use":
             return {}
         assert self._batch is not None
@@ -59,13 +59,13 @@ class Round:
         meta = self._tools.meta_of(call.name)
         return {"tool_use_meta": [{"id": call.id, **meta}]} if meta else {}
 
-    def abort(self, said: list[Block]) -> None:
-        """Tell that the tools that are still open were rejected; `said` was said before."""
-        self._history.add_answer(said)
+    def abort(self, blocks: list[Block]) -> None:
+        """Write a rejected result for every open tool call; `blocks` were written before."""
+        self._history.add_answer(blocks)
         for call in self._tools.take_unanswered():
             self._ending.deny(call)
         for call in list(self._open.values()):
-            self._tell(call, self._tools.take_stopped(call))
+            self._send_result(call, self._tools.take_stopped(call))
         self._history.add_results(self._results)
 
     async def _run(self, call: ToolCall) -> None:
@@ -79,9 +79,9 @@ class Round:
         if outcome.is_deferred:
             self.deferred = self._open.pop(call.id)
         else:
-            self._tell(call, outcome)
+            self._send_result(call, outcome)
 
-    def _tell(self, call: ToolCall, outcome: ToolOutcome) -> None:
+    def _send_result(self, call: ToolCall, outcome: ToolOutcome) -> None:
         self._open.pop(call.id, None)
         for note in outcome.notes:
             self._output.system("informational", content=note, level="notice")
@@ -92,7 +92,7 @@ class Round:
 
 
 class _Batch:
-    """The tools of one answer: each begins as soon as it may run beside those before it."""
+    """The tool calls of one answer: each starts when it may run in parallel with earlier ones."""
 
     def __init__(
         self,

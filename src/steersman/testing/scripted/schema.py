@@ -1,115 +1,89 @@
-"""Enough of JSON Schema to refuse structured output as the CLI does. Pure."""
+"""Checks structured output against its JSON Schema.
+
+The package `jsonschema` finds the problems. The CLI uses Ajv, so Ajv's texts are used here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, cast
+import importlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
 
-from steersman._json import is_array, is_object
+from steersman._json import Json, JsonObject
+from steersman.errors import UsageError
 
-__all__ = ["misfits"]
+__all__ = ["schema_errors"]
 
-Schema = Mapping[str, Any]
-
-
-def misfits(value: Any, schema: Schema, root: Schema | None = None, path: str = "") -> list[str]:
-    """What is wrong with `value`; nothing if it fits. Unknown keywords demand nothing."""
-    root = schema if root is None else root
-    if "$ref" in schema:
-        return misfits(value, _resolve(root, schema["$ref"]), root, path)
-    return [
-        problem
-        for keyword, demand in schema.items()
-        if keyword in _CHECKS
-        for problem in _CHECKS[keyword](value, demand, _Place(schema, root, path))
-    ]
+LIBRARY = "jsonschema"
 
 
-class _Place:
-    def __init__(self, schema: Schema, root: Schema, path: str) -> None:
-        self.schema = schema
-        self.root = root
-        self.path = path
+class SchemaError(Protocol):
+    """A problem that `jsonschema` found."""
 
-    def says(self, problem: str) -> str:
-        return f"{self.path or '/'}: {problem}"
-
-    def below(self, key: str | int, value: Any, schema: Schema) -> list[str]:
-        return misfits(value, schema, self.root, f"{self.path}/{key}")
+    message: str
+    validator: str
+    """The keyword of the schema that the value violates."""
+    validator_value: Json
+    """The value of that keyword."""
+    absolute_path: Iterable[str | int]
 
 
-_TYPES: Mapping[str, Callable[[Any], bool]] = {
-    "object": lambda value: isinstance(value, dict),
-    "array": lambda value: isinstance(value, list),
-    "string": lambda value: isinstance(value, str),
-    "boolean": lambda value: isinstance(value, bool),
-    "null": lambda value: value is None,
-    "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),
-    "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
+def schema_errors(value: Json, schema: JsonObject, *, library: str = LIBRARY) -> list[str]:
+    """Return the problems of `value`, each with its place; an empty list if it fits `schema`.
+
+    Raises `UsageError` if `jsonschema` is not installed.
+    """
+    try:
+        validator = importlib.import_module(library).Draft202012Validator(schema)
+    except ImportError:
+        raise UsageError(
+            "json_schema",
+            schema,
+            "no schema, because the package jsonschema is not installed",
+            hint="pip install steersman[testing], or pass checks_output=False to ScriptedCLI",
+        ) from None
+    found: Iterable[SchemaError] = validator.iter_errors(value)
+    return [f"/{'/'.join(map(str, error.absolute_path))}: {_text(error)}" for error in found]
+
+
+def _text(error: SchemaError) -> str:
+    make_text = _TEXTS.get(error.validator)
+    return error.message if make_text is None else make_text(error)
+
+
+def _fixed(text: str) -> Callable[[SchemaError], str]:
+    """Return a function that puts the keyword's value into `text`."""
+    return lambda error: text.format(error.validator_value)
+
+
+def _type(error: SchemaError) -> str:
+    names: str | Sequence[str] = error.validator_value
+    return f"must be {names if isinstance(names, str) else ','.join(names)}"
+
+
+def _required(error: SchemaError) -> str:
+    # One error for each missing property; only the message has its name.
+    names: Sequence[Json] = error.validator_value
+    name = next((each for each in names if error.message.startswith(repr(each))), "")
+    return f"must have required property '{name}'"
+
+
+_TEXTS: Mapping[str, Callable[[SchemaError], str]] = {
+    "type": _type,
+    "required": _required,
+    "additionalProperties": _fixed("must NOT have additional properties"),
+    "enum": _fixed("must be equal to one of the allowed values"),
+    "const": _fixed("must be equal to constant"),
+    "anyOf": _fixed("must match a schema in anyOf"),
+    "oneOf": _fixed("must match exactly one schema in oneOf"),
+    "minimum": _fixed("must be >= {}"),
+    "maximum": _fixed("must be <= {}"),
+    "exclusiveMinimum": _fixed("must be > {}"),
+    "exclusiveMaximum": _fixed("must be < {}"),
+    "multipleOf": _fixed("must be multiple of {}"),
+    "minLength": _fixed("must NOT have fewer than {} characters"),
+    "maxLength": _fixed("must NOT have more than {} characters"),
+    "minItems": _fixed("must NOT have fewer than {} items"),
+    "maxItems": _fixed("must NOT have more than {} items"),
+    "pattern": _fixed('must match pattern "{}"'),
 }
-
-
-def _check_type(value: Any, demand: Any, place: _Place) -> Iterator[str]:
-    names: list[str] = [demand] if isinstance(demand, str) else list(demand)
-    if not any(_TYPES[name](value) for name in names):
-        yield place.says(f"must be {','.join(names)}")
-
-
-def _check_required(value: Any, demand: Any, place: _Place) -> Iterator[str]:
-    if is_object(value):
-        missing = [name for name in demand if name not in value]
-        yield from (place.says(f"must have required property '{name}'") for name in missing)
-
-
-def _check_properties(value: Any, demand: Any, place: _Place) -> Iterator[str]:
-    if is_object(value):
-        for name in demand.keys() & value.keys():
-            yield from place.below(name, value[name], demand[name])
-
-
-def _check_additional(value: Any, demand: Any, place: _Place) -> Iterator[str]:
-    if is_object(value) and demand is False:
-        known = place.schema.get("properties", {})
-        if any(name not in known for name in value):
-            yield place.says("must NOT have additional properties")
-
-
-def _check_items(value: Any, demand: Any, place: _Place) -> Iterator[str]:
-    if is_array(value) and isinstance(demand, Mapping):
-        for position, item in enumerate(value):
-            yield from place.below(position, item, cast("Schema", demand))
-
-
-def _check_enum(value: Any, demand: Any, place: _Place) -> Iterator[str]:
-    if value not in demand:
-        yield place.says("must be equal to one of the allowed values")
-
-
-def _check_const(value: Any, demand: Any, place: _Place) -> Iterator[str]:
-    if value != demand:
-        yield place.says("must be equal to constant")
-
-
-def _check_any_of(value: Any, demand: Any, place: _Place) -> Iterator[str]:
-    if all(misfits(value, each, place.root, place.path) for each in demand):
-        yield place.says("must match a schema in anyOf")
-
-
-_CHECKS: Mapping[str, Callable[[Any, Any, _Place], Iterator[str]]] = {
-    "type": _check_type,
-    "required": _check_required,
-    "properties": _check_properties,
-    "additionalProperties": _check_additional,
-    "items": _check_items,
-    "enum": _check_enum,
-    "const": _check_const,
-    "anyOf": _check_any_of,
-    "oneOf": _check_any_of,
-}
-
-
-def _resolve(root: Schema, reference: str) -> Schema:
-    found: Any = root
-    for key in reference.removeprefix("#/").split("/"):
-        found = found[key]
-    return cast("Schema", found)

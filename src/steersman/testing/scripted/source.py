@@ -1,4 +1,4 @@
-"""Where a scripted CLI that is a process finds its script: by name, in a file, or as JSON."""
+"""Loads the script of a scripted CLI: by module and name, from a Python file, or from JSON."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from types import ModuleType
 from typing import Any, cast
 
 from steersman import _json
+from steersman._json import JsonDict
 from steersman.errors import UsageError
 from steersman.testing.script import Answer, Scene, Script, Step
 from steersman.testing.scripted.cli import ScriptedCLI
-from steersman.testing.scripted.written import read_script
+from steersman.testing.scripted.script_json import script_from_json
 
-__all__ = ["Performance", "anchored", "load", "rewound"]
+__all__ = ["Playable", "anchored", "load", "rewound"]
 
-Performance = ScriptedCLI | Script | Step | Scene | list[Answer | Scene]
-"""What can be played."""
+Playable = ScriptedCLI | Script | Step | Scene | list[Answer | Scene]
+"""What a place may hold."""
 
 PLACES = '"module:name", "path/to/file.py:name" or "path/to/steps.json"'
 
 
 def anchored(place: str) -> str:
-    """The same place, whatever the working directory will be. Raises `UsageError`."""
+    """Return `place` with an absolute path, for another working directory. Raises `UsageError`."""
     path, colon, name = place.rpartition(":")
     if place.endswith(".json"):
         return str(Path(place).absolute())
@@ -36,15 +37,16 @@ def anchored(place: str) -> str:
 
 
 def load(place: str) -> ScriptedCLI:
-    """The CLI to play: a script, steps, a `ScriptedCLI`, or a function that gives one of those.
+    """Return the scripted CLI at `place`.
 
+    The place holds a script, steps, a `ScriptedCLI`, or a function that returns one of those.
     Raises `UsageError`.
     """
     if place.endswith(".json"):
         found = _json.loads(_bytes_of(place))
-        strict = isinstance(found, dict) and bool(cast("dict[str, Any]", found).get("strict"))
-        steps = cast("dict[str, Any]", found)["steps"] if isinstance(found, dict) else found
-        return ScriptedCLI(read_script(steps, strict=strict))
+        strict = isinstance(found, dict) and bool(cast("JsonDict", found).get("strict"))
+        steps = cast("JsonDict", found)["steps"] if isinstance(found, dict) else found
+        return ScriptedCLI(script_from_json(steps, strict=strict))
     where, _, name = place.rpartition(":")
     module = _module_in(where) if where.endswith(".py") else _module_named(where)
     try:
@@ -55,7 +57,7 @@ def load(place: str) -> ScriptedCLI:
 
 
 def rewound(script: Script) -> Script:
-    """The same script, at its beginning."""
+    """Return a copy of the script in which no step is used."""
     fresh = Script(*script.steps, strict=script.strict)
     for branch in script.branches:
         fresh.branch(branch.match, *branch.steps)
@@ -95,7 +97,7 @@ def _module_in(path: str) -> ModuleType:
     if spec is None or spec.loader is None or not Path(path).is_file():
         raise UsageError("script", path, "a Python file")
     module = importlib.util.module_from_spec(spec)
-    # Dataclasses and the like look their module up by its name.
+    # Dataclasses look up their module by its name.
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module

@@ -1,4 +1,4 @@
-"""A scripted CLI as a process: stdin and stdout instead of a wire in memory."""
+"""Runs a scripted CLI as a process, on stdin and stdout."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pathlib import Path
 from steersman.ports import FileArgument, Launch
 from steersman.testing.request import ModelRequest
 from steersman.testing.script import Stall, Step
-from steersman.testing.scripted.minutes import Minutes
 from steersman.testing.scripted.process import ScriptedProcess
+from steersman.testing.scripted.shared_log import SharedLog
 from steersman.testing.scripted.stage import Stage
 from steersman.transports.memory import Wire
 
 __all__ = ["SharedStage", "launch_of", "serve"]
 
 POLL = 0.01
-"""How often a stall looks whether the test has released it."""
+"""Seconds between two checks of a stall for a release."""
 
 CHUNK = 256 * 1024
 FILES = ("--mcp-config", "--settings")
@@ -26,9 +26,9 @@ FILES = ("--mcp-config", "--settings")
 
 
 class SharedStage(Stage):
-    """A stage whose script several processes play together, by the minutes they keep."""
+    """A stage whose script is played by several processes together, through a shared log."""
 
-    def __init__(self, own: Stage, minutes: Minutes) -> None:
+    def __init__(self, own: Stage, log: SharedLog) -> None:
         super().__init__(
             own.script,
             own.tools,
@@ -36,54 +36,54 @@ class SharedStage(Stage):
             checks_output=own.checks_output,
             retry_pace=own.retry_pace,
         )
-        self._minutes = minutes
+        self._log = log
 
     def answer(self, request: ModelRequest) -> Step:
-        """Pass over what the other processes were answered, then answer."""
-        with self._minutes.held():
-            for note in self._minutes.news():
+        """Skip the steps that other processes have used, then answer."""
+        with self._log.locked():
+            for note in self._log.unread():
                 if "asked" in note:
                     self.script.pass_over(ModelRequest(note["asked"]))
             self.script.surprises.clear()
             step = super().answer(request)
-            self._minutes.write({"asked": request.body, "surprises": self.script.surprises})
-            self._minutes.news()
+            self._log.write({"asked": request.body, "surprises": self.script.surprises})
+            self._log.unread()
         return step
 
     async def stall(self, stall: Stall) -> None:
-        """Wait for time to pass, or for a release that the test wrote down."""
-        before = self._minutes.releases
+        """Wait for the time of the stall, or for a release in the log."""
+        before = self._log.releases
         watching = asyncio.get_running_loop().create_task(self._watch(before))
-        self._minutes.write({"stalled": 1})
+        self._log.write({"stalled": 1})
         try:
             await super().stall(stall)
         finally:
             watching.cancel()
-            self._minutes.write({"stalled": -1})
+            self._log.write({"stalled": -1})
 
     async def _watch(self, before: int) -> None:
-        # The test is another process, and can set no event here.
-        while self._minutes.releases == before:  # noqa: ASYNC110
+        # The test is another process, so there is no event to wait for.
+        while self._log.releases == before:  # noqa: ASYNC110
             await asyncio.sleep(POLL)
         self.release()
 
 
 def launch_of(arguments: Sequence[str], environ: Mapping[str, str]) -> Launch:
-    """How this process was launched; files that the command line names are read."""
+    """Return the launch of this process, with the contents of files named on the command line."""
     argv: list[str | FileArgument] = ["claude"]
     files: dict[str, bytes] = {}
-    for word in arguments:
-        flag, _, value = word.partition("=")
+    for argument in arguments:
+        flag, _, value = argument.partition("=")
         if flag in FILES and Path(value).is_file():
             files[flag] = Path(value).read_bytes()
             argv.append(FileArgument(f"{flag}=", flag))
         else:
-            argv.append(word)
+            argv.append(argument)
     return Launch(tuple(argv), dict(environ), str(Path.cwd()), files=files)
 
 
 async def serve(stage: Stage, launch: Launch) -> int:
-    """Be a CLI until it ends; gives its exit status."""
+    """Run the scripted CLI until it exits, and return the exit status."""
     status: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     process = ScriptedProcess(stage, lambda _: None)
     process.connected(launch, _StdioWire(status))
@@ -92,22 +92,22 @@ async def serve(stage: Stage, launch: Launch) -> int:
 
 
 class _StdioWire(Wire):
-    """Says everything at once; a host that is gone is told nothing."""
+    """Writes to stdout and stderr; the CLI exits if the host has closed the pipe."""
 
     def __init__(self, status: asyncio.Future[int]) -> None:
         self._status = status
 
     def write(self, data: bytes) -> None:
-        self._say(1, data)
+        self._write(1, data)
 
     def write_stderr(self, data: bytes) -> None:
-        self._say(2, data)
+        self._write(2, data)
 
     def exit(self, status: int) -> None:
         if not self._status.done():
             self._status.set_result(status)
 
-    def _say(self, descriptor: int, data: bytes) -> None:
+    def _write(self, descriptor: int, data: bytes) -> None:
         rest = memoryview(data)
         try:
             while rest:
@@ -117,7 +117,7 @@ class _StdioWire(Wire):
 
 
 class _Stdin:
-    """Reads what the host writes, as it comes."""
+    """Reads stdin when data arrives."""
 
     def __init__(self, process: ScriptedProcess) -> None:
         self._process = process
@@ -127,7 +127,7 @@ class _Stdin:
         try:
             self._loop.add_reader(0, self._read)
         except PermissionError:
-            # A file, not a pipe: it is always ready, so the system will not watch it.
+            # Stdin is a regular file, which is always ready and cannot be watched.
             while self._read():
                 pass
 

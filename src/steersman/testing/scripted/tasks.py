@@ -1,4 +1,4 @@
-"""The tasks of one scripted process: every one has an owner, and ends with it."""
+"""The tasks of one scripted process, which end with it."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ __all__ = ["Tasks"]
 
 
 class Tasks:
-    """Starts tasks and ends them all; one that raises is reported."""
+    """Starts tasks and cancels them; an exception in a task is reported."""
 
     def __init__(self, on_crash: Callable[[BaseException], None]) -> None:
-        self.were_taken = False
-        """Somebody else has cancelled one of them, as a loop does that shuts down."""
+        self.were_cancelled = False
+        """True if a task was cancelled from outside, as by an event loop that shuts down."""
         self._on_crash = on_crash
         self._running: set[asyncio.Task[None]] = set()
         self._stopped: set[asyncio.Task[None]] = set()
 
     def start(self, doing: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run `doing` in a task of its own."""
+        """Run `doing` in a new task."""
         task = asyncio.get_running_loop().create_task(doing)
         self._running.add(task)
         task.add_done_callback(self._ended)
         return task
 
     def stop(self, task: asyncio.Task[None]) -> None:
-        """End one of them."""
+        """Cancel a task."""
         self._stopped.add(task)
         task.cancel()
 
     def cancel_all(self) -> asyncio.Future[Any] | None:
-        """End all but the one that calls; gives what to wait for, if there is something."""
+        """Cancel all tasks except the caller's; return a future for their end, if there are any."""
         others = [each for each in self._running if each is not _current()]
         for each in others:
             self.stop(each)
@@ -41,7 +41,7 @@ class Tasks:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
         if task.cancelled():
-            self.were_taken |= task not in self._stopped
+            self.were_cancelled |= task not in self._stopped
         elif (error := task.exception()) is not None:
             self._on_crash(error)
         self._stopped.discard(task)

@@ -1,20 +1,20 @@
-"""One tool call in a scripted CLI: hooks, permission, the tool itself, hooks again."""
+"""Runs a tool call: PreToolUse hooks, permission, the tool, PostToolUse hooks."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import cast
 
+from steersman._json import Json, JsonDict, JsonObject
 from steersman.testing.scripted.hooks import HookReply, HookRunner, Verdict, verdict_of
-from steersman.testing.scripted.host import Host, HostGone, HostRefused
+from steersman.testing.scripted.host import Host, HostClosed, HostRefused
 from steersman.testing.scripted.mcp import McpServers
 from steersman.testing.scripted.output import Output
 from steersman.testing.scripted.permissions import Permissions
-from steersman.testing.scripted.schema import misfits
+from steersman.testing.scripted.schema import schema_errors
 from steersman.testing.scripted.stage import FakeTool, Stage
 
 __all__ = ["BUILT_IN", "STRUCTURED_OUTPUT", "ToolCall", "ToolOutcome", "ToolRunner", "rejected"]
@@ -82,43 +82,43 @@ class ToolCall:
 
     id: str
     name: str
-    input: dict[str, Any]
+    input: JsonDict
 
 
 @dataclass(frozen=True, slots=True)
 class ToolOutcome:
-    """What came of a call, and what it means for the turn."""
+    """The outcome of a tool call, and its effect on the turn."""
 
-    content: Any
+    content: Json
     is_error: bool = False
-    tells_success: bool = False
-    """Its result says that it is no error, which most leave out."""
-    value: Any = None
-    """The tool's own object, or a text where it failed."""
-    meta: dict[str, Any] = field(default_factory=dict[str, Any])
+    reports_success: bool = False
+    """True if the result has `is_error: false`, which most tools leave out."""
+    value: Json = None
+    """The `tool_use_result`: the tool's own object, or a text after a failure."""
+    meta: JsonDict = field(default_factory=JsonDict)
     contexts: tuple[str, ...] = ()
-    """What hooks want the model to know besides."""
+    """Additional context of hooks for the model."""
     was_denied: bool = False
     stops_turn: bool = False
     interrupts_turn: bool = False
     is_deferred: bool = False
-    structured_output: Any = None
+    structured_output: Json = None
     is_wrong_output: bool = False
     notes: tuple[str, ...] = ()
-    """What hooks want the person to know."""
+    """Messages of hooks for the user."""
 
-    def block(self, call_id: str) -> dict[str, Any]:
+    def block(self, call_id: str) -> JsonDict:
         """The `tool_result` block."""
-        error = {"is_error": self.is_error} if self.is_error or self.tells_success else {}
+        error = {"is_error": self.is_error} if self.is_error or self.reports_success else {}
         return {"tool_use_id": call_id, "type": "tool_result", "content": self.content, **error}
 
 
 @dataclass(frozen=True, slots=True)
 class _Permit:
-    """A call may run, with this input."""
+    """The permission to run a call with this input."""
 
-    input: dict[str, Any]
-    source: dict[str, Any]
+    input: JsonDict
+    source: JsonDict
 
 
 class ToolRunner:
@@ -133,7 +133,7 @@ class ToolRunner:
         permissions: Permissions,
         servers: McpServers,
     ) -> None:
-        self.json_schema: Mapping[str, Any] | None = output.settings.json_schema
+        self.json_schema: JsonObject | None = output.settings.json_schema
         self._stage = stage
         self._output = output
         self._host = host
@@ -146,7 +146,7 @@ class ToolRunner:
 
     @property
     def names(self) -> list[str]:
-        """All tools that the model may call."""
+        """The names of all tools that the model may call."""
         chosen = self._output.settings.tools
         built_in = [
             name
@@ -158,16 +158,16 @@ class ToolRunner:
         return [name for name in names if not self._permissions.is_removed(name)]
 
     def is_safe_beside_others(self, name: str) -> bool:
-        """Whether it may run at the same time as another one."""
+        """Return whether a tool may run in parallel with others."""
         found = self._servers.find(name)
         if found is None:
             return name in SAFE_TOGETHER
         server, tool = found
-        annotations: dict[str, Any] = server.tools[tool].get("annotations") or {}
+        annotations: JsonDict = server.tools[tool].get("annotations") or {}
         return annotations.get("readOnlyHint") is True
 
-    def meta_of(self, name: str) -> dict[str, Any]:
-        """What an assistant frame tells about an MCP tool."""
+    def meta_of(self, name: str) -> JsonDict:
+        """Return the fields of an assistant message that describe an MCP tool."""
         found = self._servers.find(name)
         if found is None:
             return {}
@@ -176,19 +176,19 @@ class ToolRunner:
         return {"display_name": shown, "server_display_name": server.name, "tool_name": tool}
 
     def take_unanswered(self) -> list[ToolCall]:
-        """The calls whose permission was still open when they were interrupted."""
+        """Remove and return the calls whose permission request was interrupted."""
         taken, self._unanswered = self._unanswered, []
         return taken
 
     def take_stopped(self, call: ToolCall) -> ToolOutcome:
-        """What stands for a tool that an interrupt stopped, in the middle or before it began."""
+        """Return the outcome of a call that an interrupt stopped, before or during its run."""
         if call.id not in self._running:
             return rejected()
         self._running.discard(call.id)
         return replace(rejected(), content=STOPPED)
 
     async def run(self, call: ToolCall) -> ToolOutcome:
-        """All that happens to one call."""
+        """Run one call, with its hooks and permission."""
         if (unparsed := call.input.get("__unparsedToolInput")) is not None:
             return _unreadable(call.name, unparsed["raw"])
         if call.name not in self.names:
@@ -228,8 +228,8 @@ class ToolRunner:
         if verdict.decision == "allow":
             source = {"decision": "accept", "source": "hook", "reason_type": "hook"}
             return _Permit(call.input, source)
-        wants_person = verdict.decision == "ask"
-        if self._permissions.allows(call.name, call.input) and not wants_person:
+        must_ask = verdict.decision == "ask"
+        if self._permissions.allows(call.name, call.input) and not must_ask:
             return _Permit(call.input, _by_rule(call.name))
         if self._permissions.mode == "dontAsk":
             return self._refuse_by_mode(call, DONT_ASK.format(call.name))
@@ -254,14 +254,14 @@ class ToolRunner:
         self._open_asks += 1
         self._output.state("requires_action")
         try:
-            answer = await self._hooks.permit(self._question(call, verdict))
+            answer = await self._hooks.permit(self._permission_request(call, verdict))
         except HostRefused as error:
             text = f"Tool permission request failed: {error}"
             return _refused(text, {"decision": "reject", "source": "config"})
         except asyncio.CancelledError:
             self._unanswered.append(call)
             raise
-        except HostGone:
+        except HostClosed:
             text = "Tool permission stream closed before response received"
             return _refused(text, {"decision": "reject", "source": "config"})
         finally:
@@ -270,7 +270,7 @@ class ToolRunner:
                 self._output.state("running")
         return self._decided(call, answer)
 
-    def _question(self, call: ToolCall, verdict: Verdict) -> dict[str, Any]:
+    def _permission_request(self, call: ToolCall, verdict: Verdict) -> JsonDict:
         rule = {"toolName": call.name}
         suggestion = {
             "type": "addRules",
@@ -278,7 +278,7 @@ class ToolRunner:
             "behavior": "allow",
             "destination": "session",
         }
-        question: dict[str, Any] = {
+        request: JsonDict = {
             "subtype": "can_use_tool",
             "tool_name": call.name,
             "display_name": self.meta_of(call.name).get("display_name", call.name),
@@ -287,21 +287,21 @@ class ToolRunner:
             "tool_use_id": call.id,
         }
         if call.input.get("description"):
-            question["description"] = str(call.input["description"])
+            request["description"] = str(call.input["description"])
         if found := self._servers.find(call.name):
-            question["mcp_server"] = {"name": found[0].name, "source": "sdk"}
+            request["mcp_server"] = {"name": found[0].name, "source": "sdk"}
         if verdict.decision == "ask":
-            question |= {"decision_reason": verdict.reason, "decision_reason_type": "hook"}
-        return question
+            request |= {"decision_reason": verdict.reason, "decision_reason_type": "hook"}
+        return request
 
-    def _decided(self, call: ToolCall, answer: Any) -> _Permit | ToolOutcome:
+    def _decided(self, call: ToolCall, answer: Json) -> _Permit | ToolOutcome:
         match answer:
             case {"behavior": "deny", "interrupt": True, "message": str()}:
                 return replace(rejected(), was_denied=True, interrupts_turn=True)
             case {"behavior": "deny", "message": str(message)}:
                 return _refused(message, {"decision": "reject", "source": "user_reject"})
-            case {"behavior": "allow"} if _has_valid_input(cast("dict[str, Any]", answer)):
-                allowed = cast("dict[str, Any]", answer)
+            case {"behavior": "allow"} if _has_valid_input(cast("JsonDict", answer)):
+                allowed = cast("JsonDict", answer)
                 self._update(allowed.get("updatedPermissions") or ())
                 source = {"decision": "accept", "source": "user_temporary"}
                 return _Permit(allowed.get("updatedInput", call.input), source)
@@ -309,7 +309,7 @@ class ToolRunner:
                 source = {"decision": "reject", "source": "config", "reason_type": "other"}
                 return _refused(INVALID_ANSWER, source)
 
-    def _update(self, updates: Any) -> None:
+    def _update(self, updates: Json) -> None:
         if self._permissions.apply(updates):
             mode = self._hooks.permission_mode = self._permissions.mode
             self._output.system("status", status=None, permissionMode=mode)
@@ -323,7 +323,7 @@ class ToolRunner:
             server, tool = found
             try:
                 result = await server.call(tool, call.input, call.id)
-            except HostGone:
+            except HostClosed:
                 return ToolOutcome(INTERRUPTED, is_error=True, value=f"Error: {INTERRUPTED}")
             return ToolOutcome(result.content, result.is_error, value=result.value)
         return await self._play(call)
@@ -331,19 +331,19 @@ class ToolRunner:
     async def _play(self, call: ToolCall) -> ToolOutcome:
         fake: FakeTool = self._stage.tools.get(call.name, _echo)
         try:
-            played: Any = fake(dict(call.input))
-            given: Any = await played if inspect.isawaitable(played) else played
-        except Exception as error:  # noqa: BLE001 - the test's own code; a tool that fails
+            played: Json = fake(dict(call.input))
+            given: Json = await played if inspect.isawaitable(played) else played
+        except Exception as error:  # noqa: BLE001 - the test's own code; the tool fails
             return ToolOutcome(str(error), is_error=True, value=f"Error: {error}")
         text = given if isinstance(given, str) else json.dumps(given)
         if call.name == "Bash":
             shown = text or "(Bash completed with no output)"
-            return ToolOutcome(shown, value=_bash_value(text), tells_success=True)
+            return ToolOutcome(shown, value=_bash_value(text), reports_success=True)
         return ToolOutcome(text, value=given)
 
     def _take_structured_output(self, call: ToolCall) -> ToolOutcome:
         assert self.json_schema is not None
-        problems = misfits(call.input, self.json_schema) if self._stage.checks_output else []
+        problems = schema_errors(call.input, self.json_schema) if self._stage.checks_output else []
         if problems:
             text = f"Output does not match required schema: {', '.join(problems)}"
             value = f"Error: {text}"
@@ -376,7 +376,7 @@ class ToolRunner:
         )
 
     async def _fire(
-        self, event: str, call: ToolCall, fields: Mapping[str, Any] | None = None
+        self, event: str, call: ToolCall, fields: JsonObject | None = None
     ) -> list[HookReply]:
         given = {"tool_name": call.name, "tool_input": call.input, **(fields or {})}
         given["tool_use_id"] = call.id
@@ -386,14 +386,14 @@ class ToolRunner:
 
 
 def rejected() -> ToolOutcome:
-    """What stands for a tool that may not run any more."""
+    """Return the outcome of a call that the user has rejected."""
     meta = {"non_execution_kind": "user-rejected"}
     return ToolOutcome(REJECTED, is_error=True, value="User rejected tool use", meta=meta)
 
 
 def _refused(
     text: str,
-    source: Mapping[str, Any],
+    source: JsonObject,
     kind: str = "permission-rule",
     *,
     was_denied: bool = True,
@@ -417,13 +417,13 @@ def _unreadable(name: str, raw: str) -> ToolOutcome:
     return _misused(problem, f"InputValidationError: JSON parse failed ({size} bytes)")
 
 
-def _by_rule(name: str) -> dict[str, Any]:
+def _by_rule(name: str) -> JsonDict:
     why = {"Bash": "subcommandResults", STRUCTURED_OUTPUT: None}.get(name, "rule")
     reason = {} if why is None else {"reason_type": why}
     return {"decision": "accept", "source": "config", **reason}
 
 
-def _has_valid_input(answer: dict[str, Any]) -> bool:
+def _has_valid_input(answer: JsonDict) -> bool:
     return isinstance(answer.get("updatedInput", {}), dict)
 
 
@@ -440,7 +440,7 @@ def _notes(event: str, call: ToolCall, replies: list[HookReply]) -> tuple[str, .
     )
 
 
-def _bash_value(text: str) -> dict[str, Any]:
+def _bash_value(text: str) -> JsonDict:
     return {
         "stdout": text,
         "stderr": "",
@@ -450,5 +450,5 @@ def _bash_value(text: str) -> dict[str, Any]:
     }
 
 
-def _echo(given: dict[str, Any]) -> str:
+def _echo(given: JsonDict) -> str:
     return f"Echo: {json.dumps(given)}"

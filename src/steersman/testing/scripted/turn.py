@@ -6,19 +6,18 @@ import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
 
-from steersman.testing.scripted.ending import Ending
-from steersman.testing.scripted.history import History
+from steersman._json import Json
+from steersman.testing.scripted.conversation import History
 from steersman.testing.scripted.hooks import HookReply, HookRunner
-from steersman.testing.scripted.ledger import Ledger, Model, shown_model
 from steersman.testing.scripted.output import Frame, Output, new_id, uuid_fields
 from steersman.testing.scripted.queue import Prompt, PromptQueue, joined_content
-from steersman.testing.scripted.reply import ApiFailure, Block, Reply, Said
-from steersman.testing.scripted.results import Results
+from steersman.testing.scripted.reply import ApiFailure, Block, ModelAnswer, Reply
+from steersman.testing.scripted.results import Ending, Results
 from steersman.testing.scripted.round import Round
 from steersman.testing.scripted.stage import Stage
 from steersman.testing.scripted.tools import ToolRunner
+from steersman.testing.scripted.usage import Model, UsageTracker, shown_model
 
 __all__ = ["Shared", "Turn"]
 
@@ -26,7 +25,7 @@ ENFORCE = (
     "[structured-output-enforce] You MUST call the StructuredOutput tool to complete this request."
     " Call this tool now."
 )
-GO_ON: Mapping[str | None, str] = {
+CONTINUE_AFTER: Mapping[str | None, str] = {
     "max_tokens": (
         "Output token limit hit. Resume directly \u2014 no apology, no recap of what you were"
         " doing. Pick up mid-thought if that is where the cut happened."
@@ -38,8 +37,8 @@ GO_ON: Mapping[str | None, str] = {
         " run. Do not produce that content again, even reworded."
     ),
 }
-"""What the CLI tells the model that stopped for such a reason, once in a turn."""
-SAY_SOMETHING = (
+"""The prompts with which the CLI continues an answer, by stop reason; each once per turn."""
+ASK_FOR_TEXT = (
     "[Your previous response had no visible output."
     " Please continue and produce a user-visible response.]"
 )
@@ -51,7 +50,7 @@ OUTPUT_TRIES = 5
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What all turns of one process share."""
+    """The parts that all turns of one process share."""
 
     stage: Stage
     output: Output
@@ -59,28 +58,28 @@ class Shared:
     tools: ToolRunner
     queue: PromptQueue
     history: History
-    ledger: Ledger
+    usage: UsageTracker
     results: Results
     model: Model
-    tell_init: Callable[[list[str]], None]
+    send_init: Callable[[list[str]], None]
 
 
 class Turn:
-    """Played by a task; whoever cancels it must `abort` it afterwards."""
+    """One turn, played by a task. After the task is cancelled, call `abort`."""
 
     def __init__(
         self, shared: Shared, prompts: list[Prompt], ready: Iterable[asyncio.Task[None]]
     ) -> None:
         self.prompts = prompts
         self.is_stopped = False
-        """Somebody has interrupted it, or cut in."""
-        self.is_cut_in = False
-        """A prompt with priority `now` wants its place."""
+        """True if the turn was interrupted or preempted."""
+        self.is_preempted = False
+        """True if a prompt with priority `now` preempts the turn."""
         self._shared = shared
         self._output = shared.output
         self._history = shared.history
         self._ready = ready
-        self._ending = Ending(shared.output, shared.ledger, shared.results, prompts)
+        self._ending = Ending(shared.output, shared.usage, shared.results, prompts)
         self._content = joined_content(prompts)
         self._is_open = False
         self._is_replayed = False
@@ -88,31 +87,31 @@ class Turn:
         self._reply = Reply(
             shared.stage,
             shared.output,
-            shared.ledger,
+            shared.usage,
             on_begin=self._begin,
             on_block=self._take_block,
         )
-        self._told: set[str] = set()
-        """The reminders that were given to the model."""
+        self._reminded: set[str] = set()
+        """The reminders that were sent to the model."""
         self._wrong_outputs = 0
 
     @property
-    def is_over(self) -> bool:
-        """Whether its result was told."""
-        return self._ending.is_told
+    def has_result(self) -> bool:
+        """True if the result was written."""
+        return self._ending.is_sent
 
     @property
-    def is_broken_off(self) -> bool:
-        """Whether it was ended before its own end."""
-        return self.is_stopped or self.is_cut_in or self._ending.is_broken_off
+    def is_aborted(self) -> bool:
+        """True if the turn was aborted."""
+        return self.is_stopped or self.is_preempted or self._ending.is_aborted
 
     @property
     def is_in_tools(self) -> bool:
-        """Whether it only waits for tools."""
+        """True if the turn waits for tools only."""
         return self._round.has_open_tools and not self._reply.is_open
 
     async def play(self) -> None:
-        """Play it to its result."""
+        """Play the turn to its result."""
         self._shared.hooks.prompt_id = new_id()
         for task in self._ready:
             await asyncio.wait([task])
@@ -127,16 +126,16 @@ class Turn:
         await self._converse()
 
     def abort(self) -> None:
-        """Tell what an interrupt, or a prompt with priority `now`, leaves of it."""
+        """Write the end of a turn that was interrupted or preempted."""
         self._open()
         was_streaming = self._reply.is_open or not self._round.has_open_tools
-        said = self._reply.abort()
-        self._round.abort(said)
+        answer = self._reply.abort()
+        self._round.abort(answer)
         self._replay()
         reason = "aborted_streaming" if was_streaming else "aborted_tools"
-        if self.is_cut_in:
+        if self.is_preempted:
             self._reply.close()
-            text = "".join(each.get("text", "") for each in said)
+            text = "".join(each.get("text", "") for each in answer)
             self._ending.complete(result=text, terminal_reason=reason, stop_reason=None)
             return
         self._note(INTERRUPTED if was_streaming else INTERRUPTED_IN_TOOL)
@@ -146,7 +145,7 @@ class Turn:
     # The beginning
 
     async def _submit(self) -> bool:
-        """Show the prompt to hooks and open the turn; tells whether it may go on."""
+        """Run the UserPromptSubmit hooks and open the turn; return whether it may continue."""
         prompt = "\n".join(each.text for each in self.prompts)
         replies = await self._shared.hooks.fire(
             "UserPromptSubmit", {"prompt": prompt}, before_notes=self._open
@@ -170,7 +169,7 @@ class Turn:
     def _open(self) -> None:
         if not self._is_open:
             self._is_open = True
-            self._shared.tell_init(self._ending.uuids)
+            self._shared.send_init(self._ending.uuids)
 
     def _stop_prompt(self, text: str, kind: str, reason: str) -> None:
         is_kept = kind == "stopped_by_hook"
@@ -203,24 +202,24 @@ class Turn:
         rounds, is_stop_active = 0, False
         while not self._is_beyond_budget(None):
             rounds += 1
-            said = await self._ask()
-            if isinstance(said, ApiFailure):
+            answer = await self._ask()
+            if isinstance(answer, ApiFailure):
                 self._replay()
-                self._ending.fail(said)
-            elif said.calls_tools:
-                self._end_after_tools(said, rounds)
-                if not self.is_over:
+                self._ending.fail(answer)
+            elif answer.calls_tools:
+                self._end_after_tools(answer, rounds)
+                if not self.has_result:
                     self._fold()
-            elif (reminder := self._reminder(said)) is not None:
-                self._remind(said, reminder)
-            elif await self._may_stop(said, is_active=is_stop_active):
-                self._ending.complete(result=said.text, stop_reason=said.stop_reason)
+            elif (reminder := self._reminder(answer)) is not None:
+                self._remind(answer, reminder)
+            elif await self._may_stop(answer, is_active=is_stop_active):
+                self._ending.complete(result=answer.text, stop_reason=answer.stop_reason)
             else:
                 is_stop_active = True
-            if self.is_over:
+            if self.has_result:
                 return
 
-    async def _ask(self) -> Said | ApiFailure:
+    async def _ask(self) -> ModelAnswer | ApiFailure:
         shared = self._shared
         if self._output.settings.shows_partials:
             fields = uuid_fields(self._ending.uuids)
@@ -233,39 +232,39 @@ class Turn:
         return Round(self._output, self._history, self._shared.tools, self._ending)
 
     def _fold(self) -> None:
-        """Take in what was sent meanwhile."""
+        """Add the prompts that arrived meanwhile to this turn."""
         for prompt in self._shared.queue.take_foldable():
             self._ending.folded.append(prompt)
             self._output.replay(prompt.content, prompt.uuid)
             self._output.lifecycle(prompt.uuid, "started")
             self._history.add_folded(prompt.text)
 
-    def _reminder(self, said: Said) -> str | None:
-        """What the model must be told before it may stop, if it was not told yet."""
-        wanted = GO_ON.get(said.stop_reason)
+    def _reminder(self, answer: ModelAnswer) -> str | None:
+        """Return the reminder that the model gets before it may stop, unless it was sent before."""
+        wanted = CONTINUE_AFTER.get(answer.stop_reason)
         if wanted is None and self._shared.tools.json_schema is not None:
             wanted = ENFORCE
-        if wanted is None and not said.text:
-            wanted = SAY_SOMETHING
-        return None if wanted in self._told else wanted
+        if wanted is None and not answer.text:
+            wanted = ASK_FOR_TEXT
+        return None if wanted in self._reminded else wanted
 
-    def _remind(self, said: Said, text: str) -> None:
-        self._told.add(text)
+    def _remind(self, answer: ModelAnswer, text: str) -> None:
+        self._reminded.add(text)
         marks: Frame = {"isSynthetic": True}
-        if said.stop_reason == "refusal":
+        if answer.stop_reason == "refusal":
             self._ending.safety_stops += 1
             model = shown_model(self._shared.model.name)
             content = f"{model}'s safeguards stopped the response above \u00b7 {CONTINUING}"
             self._output.system("informational", content=content, level="notice")
-            marks["refused_message_id"] = said.message_id
+            marks["refused_message_id"] = answer.message_id
         self._note(text, **marks)
 
-    async def _may_stop(self, said: Said, *, is_active: bool) -> bool:
+    async def _may_stop(self, answer: ModelAnswer, *, is_active: bool) -> bool:
         replies = await self._shared.hooks.fire(
             "Stop",
             {
                 "stop_hook_active": is_active,
-                "last_assistant_message": said.text,
+                "last_assistant_message": answer.text,
                 "background_tasks": [],
                 "session_crons": [],
             },
@@ -282,16 +281,16 @@ class Turn:
         )
         return False
 
-    def _note(self, text: str, **marks: Any) -> None:
-        """Say something in the person's place."""
+    def _note(self, text: str, **marks: Json) -> None:
+        """Write a user message on behalf of the CLI, and add it to the history."""
         self._output.user([{"type": "text", "text": text}], **marks)
         self._history.add_prompt(text)
 
     # The end
 
-    def _end_after_tools(self, said: Said, rounds: int) -> None:
-        """End the turn, if something that happened in this round ends it."""
-        ending, reason = self._ending, said.stop_reason
+    def _end_after_tools(self, answer: ModelAnswer, rounds: int) -> None:
+        """End the turn if a tool call or a limit of this round ends it."""
+        ending, reason = self._ending, answer.stop_reason
         outcomes, deferred = self._round.outcomes, self._round.deferred
         structured = [each for each in outcomes if each.structured_output is not None]
         if any(each.interrupts_turn for each in outcomes):
@@ -302,7 +301,7 @@ class Turn:
             ending.complete(terminal_reason=why, stop_reason=why, deferred_tool_use=call)
         elif any(each.stops_turn for each in outcomes):
             ending.complete(terminal_reason="hook_stopped", stop_reason=reason)
-        elif self.is_cut_in:
+        elif self.is_preempted:
             ending.complete(terminal_reason="aborted_tools", stop_reason=reason)
         elif structured:
             value = structured[-1].structured_output
@@ -319,9 +318,9 @@ class Turn:
             self._is_beyond_budget(reason)
 
     def _is_beyond_budget(self, stop_reason: str | None) -> bool:
-        """Whether too much money was spent; then the turn is over."""
+        """End the turn if the budget is used up; return whether it is."""
         most = self._output.settings.max_budget_usd
-        if most is None or self._shared.ledger.cost < most:
+        if most is None or self._shared.usage.cost < most:
             return False
         problem = f"Reached maximum budget (${most:g})"
         self._ending.exceed("max_budget_usd", "budget_exhausted", stop_reason, problem)

@@ -1,0 +1,1 @@
+"""The scenes and their checks, one module for each topic of the protocol."""

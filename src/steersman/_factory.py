@@ -1,0 +1,254 @@
+"""Options → a session that can be started.
+
+Makes what a session is given: its launch plan, transport, in-process MCP servers, policy hook,
+journal sinks and flight recorder. Modules that few programs need are imported where they are used.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from steersman._launch.plan import LaunchPlan, plan
+from steersman._session.session import Session
+from steersman._session.setup import FlightData, Resumption, SessionSetup
+from steersman._session.uuids import new_uuid
+from steersman.errors import UsageError
+from steersman.options.fields import Options
+from steersman.transports.subprocess import SubprocessTransport
+
+if TYPE_CHECKING:
+    from steersman._session.requests.policy_hook import PolicyHook
+    from steersman.options.servers import McpServer
+    from steersman.ports import Clock, JsonObject, Sink, ToolServer, Transport
+
+__all__ = ["FUNCTIONS", "build_session", "tool_servers"]
+
+FUNCTIONS = "functions"
+"""The key of the in-process MCP server for `functions=`: `mcp__functions__<name>`."""
+
+Redact = Callable[[bytes], bytes]
+Report = Callable[[str], None]
+
+
+def build_session(
+    options: Options,
+    transport: Transport | None,
+    clock: Clock,
+    fork: Callable[[str, Mapping[str, object]], Session],
+) -> Session:
+    """Return a session with these options, not started.
+
+    Without a transport the CLI runs as a subprocess on this machine. `fork` makes the session
+    that `session.fork()` returns.
+    """
+    options, policy_hook = with_policy_hook(options)
+    servers = tool_servers(options)
+    if transport is None:
+        check_plugins(options)
+    program = cli_program(options, transport)
+
+    def plan_next(how: Resumption) -> LaunchPlan:
+        return _plan(_next_options(options, how), servers, program, reruns=how.reruns)
+
+    first = _plan(options, servers, program)
+    setup = SessionSetup(
+        options,
+        first,
+        transport or SubprocessTransport(),
+        servers,
+        clock,
+        plan_next,
+        as_tool_server=as_tool_server,
+        open_journal=journal_opener(options),
+        transcript=transcript_reader(first.launch.env),
+        save_flight=flight_recorder(options),
+        fork=fork,
+        policy_hook=policy_hook,
+    )
+    return Session(setup)
+
+
+def _plan(
+    options: Options, servers: Mapping[str, ToolServer], program: str, *, reruns: bool = False
+) -> LaunchPlan:
+    approved: Iterable[str] = ()
+    if options.functions:
+        names = servers[FUNCTIONS].tool_names
+        approved = [f"mcp__{FUNCTIONS}__{name}" for name in names]
+    return plan(
+        options,
+        program=program,
+        host_env=os.environ,
+        new_session_id=new_uuid(),
+        servers=servers,
+        approved=approved,
+        reruns=reruns,
+    )
+
+
+def _next_options(options: Options, how: Resumption) -> Options:
+    """Return the options for the next CLI of the same session."""
+    if how.is_new:
+        # The first options again: a fork that was lost before it was saved must still start with
+        # the history of the original.
+        return dataclasses.replace(options, session_id=how.session_id)
+    return dataclasses.replace(
+        options,
+        resume=how.session_id,
+        session_id=None,
+        continue_conversation=False,
+        fork_session=False,
+        resume_session_at=how.at,
+        resume_drops_turn=None,
+    )
+
+
+def cli_program(options: Options, transport: Transport | None) -> str:
+    """Return the program to run.
+
+    A transport that the caller passes may run it on another machine, so nothing is looked up then.
+    """
+    if transport is None:
+        from steersman.transports.locate import locate  # noqa: PLC0415 - read with the first one
+
+        return locate(options.cli_path)
+    return "claude" if options.cli_path is None else str(options.cli_path)
+
+
+def check_plugins(options: Options) -> None:
+    """Check that the plugin directories exist. Raises `UsageError`."""
+    if options.plugins:
+        from steersman import skills  # noqa: PLC0415 - most programs have no plugins
+
+        skills.check_plugins(options)
+
+
+def with_policy_hook(options: Options) -> tuple[Options, PolicyHook | None]:
+    """Return the options with the policy's hook before the caller's hooks, and that hook.
+
+    Without `policy` and `ask_every_call` there is no such hook.
+    """
+    if options.policy is None and not options.ask_every_call:
+        return options, None
+    # Most programs have no policy.
+    from steersman._session.requests.policy_hook import PolicyHook  # noqa: PLC0415
+    from steersman.hooks.events import PreToolUse  # noqa: PLC0415
+    from steersman.hooks.registry import Hooks  # noqa: PLC0415
+
+    policy_hook = PolicyHook(options)
+    first = Hooks()
+    first.on(PreToolUse)(policy_hook)
+    return dataclasses.replace(options, hooks=first | options.hooks), policy_hook
+
+
+def tool_servers(options: Options) -> dict[str, ToolServer]:
+    """Return the MCP servers that run in this process, by key."""
+    from pathlib import Path  # noqa: PLC0415 - slow to load
+
+    given: Mapping[str, ToolServer | McpServer | JsonObject] = {}
+    if not isinstance(options.mcp_servers, str | Path):
+        given = options.mcp_servers
+    servers = {
+        key: as_tool_server(server)
+        for key, server in given.items()
+        if not isinstance(server, Mapping)
+    }
+    if options.functions:
+        if FUNCTIONS in given:
+            raise UsageError(
+                "mcp_servers key",
+                FUNCTIONS,
+                f"another key: {FUNCTIONS!r} is reserved for the tools of functions=",
+            )
+        # `steersman.tools` is large, and many programs have no tools.
+        from steersman.tools.toolbox import Toolbox  # noqa: PLC0415
+
+        servers[FUNCTIONS] = Toolbox(FUNCTIONS, options.functions)
+    return servers
+
+
+def as_tool_server(server: ToolServer | McpServer) -> ToolServer:
+    """Return a `ToolServer` for a server of the `mcp` package, and other servers unchanged."""
+    from steersman.tools import mcp_instance  # noqa: PLC0415 - as above
+
+    return mcp_instance.as_tool_server(server)
+
+
+def journal_opener(options: Options) -> Callable[[Redact, Report], Sink] | None:
+    """Return what opens the sinks of one session's journal, or `None` if there are none."""
+    from pathlib import Path  # noqa: PLC0415 - slow to load
+
+    path, sinks = None, options.sinks
+    if isinstance(options.journal, str | Path):
+        path = options.journal
+    elif options.journal is not None:
+        sinks = (options.journal, *sinks)
+    if path is None and not sinks:
+        return None
+
+    def open_journal(redact: Redact, report: Report) -> Sink:
+        # Most sessions keep no journal beside the one in memory.
+        from steersman.journal.files import Header  # noqa: PLC0415
+        from steersman.stores import JournalFile  # noqa: PLC0415
+        from steersman.stores.fan_out import FanOutSink  # noqa: PLC0415
+
+        if path is None:
+            return FanOutSink(sinks, redact=redact, report=report)
+        header = Header(steersman=_version())
+        file = JournalFile(path, redact=redact, report=report, header=header)
+        if not sinks:
+            return file
+        return FanOutSink(sinks, file=file, redact=redact, report=report)
+
+    return open_journal
+
+
+def transcript_reader(env: Mapping[str, str]) -> Callable[[str], list[bytes] | None]:
+    """Return what reads the session files that a CLI with this environment writes."""
+
+    def read(session_id: str) -> list[bytes] | None:
+        from steersman.stores import read_transcript  # noqa: PLC0415 - only after a crash
+
+        return read_transcript(env, session_id)
+
+    return read
+
+
+def flight_recorder(options: Options) -> Callable[[FlightData], None] | None:
+    """Return what saves a bundle after an error, or `None` if `flight_recorder` is not set."""
+    directory = options.flight_recorder
+    if directory is None:
+        return None
+
+    def save(flight: FlightData) -> None:
+        from steersman.journal.replaying import replay  # noqa: PLC0415 - only after an error
+        from steersman.observe import FlightRecord, record  # noqa: PLC0415 - only after an error
+
+        bundle = FlightRecord(
+            error=flight.error,
+            session_id=flight.session_id,
+            entries=flight.entries,
+            states=replay(flight.entries).states,
+            stderr_tail=flight.stderr_tail,
+            options=_names_set(options),
+            versions={"steersman": _version(), "cli": flight.cli_version},
+        )
+        record(directory, bundle)
+
+    return save
+
+
+def _version() -> str:
+    from importlib.metadata import version  # noqa: PLC0415 - slow, and rarely needed
+
+    return version("steersman")
+
+
+def _names_set(options: Options) -> list[str]:
+    """Return the names of the options that differ from their defaults, without the values."""
+    usual = Options()
+    fields = [each.name for each in dataclasses.fields(Options)]
+    return [name for name in fields if getattr(options, name) != getattr(usual, name)]

@@ -1,0 +1,1 @@
+"""Options → argv, environment, private files and the initialize request. Pure: no I/O."""

@@ -1,0 +1,147 @@
+"""A launch that is being put together, and the usual ways in which an option is added to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from steersman import _json
+from steersman._json import JsonDict
+from steersman.errors import UsageError
+from steersman.options import Options, checks
+from steersman.ports import FileArgument
+
+__all__ = [
+    "LONGEST_LIST",
+    "LaunchBuilder",
+    "Put",
+    "env_variable",
+    "flag",
+    "flag_with_value",
+    "host_only",
+    "initialize_field",
+    "size_of",
+]
+
+LONGEST_LIST = 1500
+"""Bytes that a list may take on argv; a longer one moves to the settings file or to initialize."""
+
+
+@dataclass(slots=True)
+class LaunchBuilder:
+    """The parts of a launch that the options have added so far."""
+
+    options: Options
+    approved: tuple[str, ...]
+    """Rules that allow what the caller approved by passing it, such as functions and skills."""
+    forbidden: tuple[str, ...] = ()
+    """Rules that deny what other options than `disallowed_tools` forbid."""
+    argv: list[str | FileArgument] = field(default_factory=list[str | FileArgument])
+    env: dict[str, str] = field(default_factory=dict[str, str])
+    files: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    initialize: JsonDict = field(default_factory=dict[str, object])
+    settings: JsonDict = field(default_factory=dict[str, object])
+    settings_path: str | None = None
+
+    def await_initialize(self) -> None:
+        """Let the CLI wait for the initialize request before it loads plugins and policies."""
+        if "--await-initialize" not in self.argv:
+            self.argv.append("--await-initialize")
+
+    def rerun(self) -> None:
+        """Let the CLI resume the turn that was interrupted when the previous CLI was lost.
+
+        Without waiting for initialize, the turn would resume before our hooks are registered, and a
+        tool that a hook denies would run.
+        """
+        self.await_initialize()
+        self.env["CLAUDE_CODE_RESUME_INTERRUPTED_TURN"] = "1"
+
+    def add_rules(self, kind: str, rules: Iterable[str]) -> None:
+        """Add permission rules to the settings of this session, after those already there."""
+        permissions = self.settings.setdefault("permissions", {})
+        if not _json.is_object(permissions) or not _json.is_array(permissions.get(kind, [])):
+            raise UsageError(
+                "settings",
+                "permissions of another form",
+                f'{{"permissions": {{"{kind}": [...]}}}}',
+            )
+        permissions[kind] = [*permissions.get(kind, []), *rules]
+
+    def add_settings(self) -> None:
+        """Write all settings that were collected into one private file."""
+        if self.settings_path is not None and self.settings:
+            raise UsageError(
+                "settings",
+                self.settings_path,
+                "a mapping, if sandbox= or a list of rules or directories over"
+                f" {LONGEST_LIST} bytes is passed too",
+                hint="read the file and pass its content as settings={...}",
+            )
+        if self.settings_path is not None:
+            self.argv.append(f"--settings={self.settings_path}")
+        elif self.settings:
+            self.files["settings.json"] = _json.dumps(self.settings)
+            self.argv.append(FileArgument("--settings=", "settings.json"))
+
+
+Put: TypeAlias = Callable[[LaunchBuilder], None]
+"""Adds one option to a launch; reads its value from `LaunchBuilder.options`."""
+
+
+def flag_with_value(option: str, name: str) -> Put:
+    """Add `--name=value`: one token, so that the CLI cannot read the value as a flag."""
+
+    def put(builder: LaunchBuilder) -> None:
+        given: object = getattr(builder.options, option)
+        if given is not None:
+            builder.argv.append(f"{name}={given}")
+
+    return put
+
+
+def flag(option: str, name: str, *, when: bool) -> Put:
+    """Add `--name` if the option is `when`."""
+
+    def put(builder: LaunchBuilder) -> None:
+        if getattr(builder.options, option) is when:
+            builder.argv.append(name)
+
+    return put
+
+
+def initialize_field(option: str, name: str) -> Put:
+    """Add a field to the initialize request, unless the option is empty, `False` or `None`."""
+
+    def put(builder: LaunchBuilder) -> None:
+        given: object = getattr(builder.options, option)
+        if given:
+            builder.initialize[name] = checks.plain(option, given)
+
+    return put
+
+
+def env_variable(option: str, name: str) -> Put:
+    """Set a variable to the option's string, or to `true` if the option is `True`."""
+
+    def put(builder: LaunchBuilder) -> None:
+        given: object = getattr(builder.options, option)
+        if isinstance(given, str):
+            builder.env[name] = given
+        elif given is True:
+            builder.env[name] = "true"
+
+    return put
+
+
+def host_only(_builder: LaunchBuilder) -> None:
+    """Add nothing: the option is not for the CLI, or `plan()` handles it."""
+
+
+def size_of(texts: Iterable[str]) -> int:
+    """Return the bytes that `texts` take on a command line, with a separator after each.
+
+    File names may hold bytes that are not UTF-8, which Python represents as lone surrogates.
+    """
+    return sum(len(text.encode("utf-8", "surrogateescape")) + 1 for text in texts)

@@ -1,0 +1,178 @@
+"""Options → `LaunchPlan`: the command to run, and the initialize request.
+
+`plan()` applies the rows of `table` from top to bottom. An option becomes a flag, an environment
+variable, a private file or a field of the initialize request, or stays in this process. Nothing
+private or long is put on argv, which every user of the machine can read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from steersman._launch.builder import LaunchBuilder, size_of
+from steersman._launch.environment import environment
+from steersman._launch.table import ROWS, hook_id
+from steersman.control.handshake import Initialize
+from steersman.errors import UsageError
+from steersman.options import Options
+from steersman.ports import FileArgument, Launch
+
+__all__ = ["MINIMUM_VERSION", "ROWS", "LaunchPlan", "hook_id", "plan", "redacted"]
+
+MINIMUM_VERSION = "2.1.0"
+"""The oldest CLI whose protocol is supported."""
+
+_SHOWN = frozenset(
+    {
+        "--add-dir",
+        "--agent",
+        "--allowedTools",
+        "--betas",
+        "--debug",
+        "--debug-file",
+        "--disallowedTools",
+        "--effort",
+        "--fallback-model",
+        "--input-format",
+        "--max-budget-usd",
+        "--max-thinking-tokens",
+        "--max-turns",
+        "--model",
+        "--output-format",
+        "--permission-mode",
+        "--permission-prompt-tool",
+        "--permission-prompts",
+        "--plugin-dir",
+        "--plugin-dir-no-mcp",
+        "--project-config-root",
+        "--resume",
+        "--resume-drops-turn",
+        "--resume-session-at",
+        "--session-id",
+        "--setting-sources",
+        "--settings",
+        "--system-prompt-file",
+        "--task-budget",
+        "--thinking",
+        "--thinking-display",
+        "--tools",
+    }
+)
+"""Flags whose values are not secret, and help to explain why a start failed."""
+
+LONGEST_ARGUMENT = 4096
+LONGEST_SHOWN = 200
+
+_ALWAYS = (
+    "--output-format=stream-json",
+    "--input-format=stream-json",
+    "--verbose",
+    # `turn.text()` reads partial messages.
+    "--include-partial-messages",
+    # The results of older CLIs name no prompts. There, replayed user messages show which prompt a
+    # result belongs to.
+    "--replay-user-messages",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchPlan:
+    """What a session needs to start a CLI: the command, and the initialize request."""
+
+    launch: Launch
+    initialize: Initialize
+    session_id: str | None
+    """The id of the conversation; `None` if only the CLI knows it (`continue_conversation`)."""
+
+
+def plan(
+    options: Options,
+    *,
+    program: str,
+    host_env: Mapping[str, str],
+    new_session_id: str,
+    servers: Iterable[str] = (),
+    approved: Iterable[str] = (),
+    reruns: bool = False,
+) -> LaunchPlan:
+    """Return the launch plan for `options`.
+
+    `program` is the CLI to run and `host_env` the environment of this process. `new_session_id` is
+    used for a new conversation if the options name none. `servers` are the keys of the in-process
+    MCP servers, `approved` the names of tools that run without a permission request. With `reruns`
+    the CLI resumes the turn that was interrupted when the previous CLI was lost.
+    """
+    builder = LaunchBuilder(options, approved=tuple(approved))
+    if reruns:
+        builder.rerun()
+    for name, row in ROWS.items():
+        size = len(builder.argv)
+        row.put(builder)
+        if len(builder.argv) > size:
+            _refuse_long(name, builder.argv[size:])
+    session_id = _choose_session(builder, new_session_id)
+    builder.add_settings()
+    _refuse_long("settings", builder.argv)
+    builder.initialize |= {"sdk_mcp_servers": list(servers) or None}
+    launch = Launch(
+        argv=(program, *_ALWAYS, _prompt_tool(options), *builder.argv),
+        env=environment(host_env, options.inherit_env, _variables(builder)),
+        cwd=None if options.cwd is None else str(options.cwd),
+        user=options.user,
+        files=builder.files,
+    )
+    return LaunchPlan(launch, Initialize(**builder.initialize), session_id)
+
+
+def redacted(launch: Launch) -> tuple[str, ...]:
+    """Return the command line for error messages, without the values of unknown flags."""
+    return tuple(map(_shown, launch.argv))
+
+
+def _shown(token: str | FileArgument) -> str:
+    if isinstance(token, FileArgument):
+        return f"{token.prefix}<file>"
+    flag, equals, _ = token.partition("=")
+    known = not flag.startswith("--") or not equals or flag in _SHOWN
+    shown = token if known else f"{flag}=…"
+    return shown if len(shown) <= LONGEST_SHOWN else shown[:LONGEST_SHOWN] + "…"
+
+
+def _prompt_tool(options: Options) -> str:
+    # Without this flag the CLI denies such calls itself. With it, our answer can explain to the
+    # developer how to pass `can_use_tool`.
+    return f"--permission-prompt-tool={options.permission_prompt_tool_name or 'stdio'}"
+
+
+def _variables(builder: LaunchBuilder) -> dict[str, str]:
+    """Return the variables that the caller sets, through `env` and through other options."""
+    given = builder.options.env
+    for name in builder.env.keys() & given.keys():
+        if given[name] != builder.env[name]:
+            raise UsageError(
+                f"env[{name!r}]",
+                "another value than the option that sets this variable",
+                "the same value, or no value",
+                hint=f"leave {name} out of env=",
+            )
+    return {**given, **builder.env}
+
+
+def _choose_session(builder: LaunchBuilder, new_session_id: str) -> str | None:
+    """Return the id of the conversation, and add a new one to argv.
+
+    The id of a new conversation is chosen here, so that it is known even if the CLI crashes.
+    """
+    options = builder.options
+    if options.goes_on and not options.fork_session:
+        return options.resume
+    session_id = options.session_id or new_session_id
+    builder.argv.append(f"--session-id={session_id}")
+    return session_id
+
+
+def _refuse_long(option: str, argv: Iterable[str | FileArgument]) -> None:
+    sizes = [size_of([token]) for token in argv if isinstance(token, str)]
+    if sizes and max(sizes) > LONGEST_ARGUMENT:
+        raise UsageError(option, f"{max(sizes)} bytes", f"at most {LONGEST_ARGUMENT} bytes")

@@ -1,0 +1,174 @@
+"""Checks what a callback returned and converts it into the reply that is sent.
+
+The CLI treats a reply that it cannot read as no reply and lets the action happen. So every reply is
+checked here first.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from steersman import _json
+from steersman.hooks.events import Elicitation, HookEvent, PermissionRequest, PreModelSwitch
+from steersman.hooks.outputs import (
+    Context,
+    ElicitationOutput,
+    ModelSwitchVerdict,
+    Output,
+    PermissionRequestOutput,
+    PermissionVerdict,
+    ToolVerdict,
+)
+from steersman.hooks.replies import AsyncReply, CommonReply, Reply, deny
+
+__all__ = ["InvalidReply", "blocking_reply", "encode_reply", "parse_reply"]
+
+NAMES = {"continue_": "continue", "async_": "async"}
+"""Fields that are reserved in Python, as the official Python SDK writes them."""
+
+REFUSALS = ("decline", "cancel")
+
+
+class InvalidReply(Exception):
+    """A callback returned something that is not a reply to its event; the text describes it."""
+
+
+def blocking_reply(event: type[HookEvent], reason: str) -> Reply:
+    """Return the reply that stops the action of `event`."""
+    return _fit(event, deny(reason))
+
+
+def parse_reply(event: type[HookEvent], given: object) -> Reply | AsyncReply | None:
+    """Return what a callback returned as a reply to `event`; None for no opinion.
+
+    Raises `InvalidReply`.
+    """
+    if given is None or isinstance(given, AsyncReply):
+        return given
+    if isinstance(given, Reply):
+        return _make_effective(event, _fit(event, given))
+    if _json.is_mapping(given):
+        return _read_mapping(event, given) if given else None
+    raise InvalidReply(f"returned {type(given).__name__}")
+
+
+def encode_reply(reply: Reply | AsyncReply | None) -> bytes:
+    """Return the reply as JSON. Raises `InvalidReply` if a value in it cannot be encoded."""
+    if reply is None:
+        return b"{}"
+    try:
+        return _json.dumps(reply)
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+        raise InvalidReply(f"returned a value that is not JSON: {error}") from error
+
+
+def _fit(event: type[HookEvent], reply: Reply) -> Reply:
+    specific = reply.hook_specific_output
+    if specific is None:
+        return reply
+    if isinstance(specific, Output) and type(specific) is event.OUTPUT:
+        _check_values(event, specific)
+        return reply
+    if isinstance(specific, ToolVerdict):
+        return _convert_verdict(event, reply, specific)
+    if isinstance(specific, Context):
+        return _replace(reply, _context_output(event, specific))
+    if _json.is_mapping(specific):
+        return _replace(reply, _check_specific(event, specific))
+    raise InvalidReply(f"answered with {type(specific).__name__}")
+
+
+def _convert_verdict(event: type[HookEvent], reply: Reply, verdict: ToolVerdict) -> Reply:
+    """Convert a verdict about a tool into the form that another event needs."""
+    decision, reason = verdict.permission_decision, verdict.permission_decision_reason
+    if event is PermissionRequest and decision in ("allow", "deny"):
+        about = PermissionVerdict(
+            behavior=decision, updated_input=verdict.updated_input, message=reason
+        )
+        return _replace(reply, PermissionRequestOutput(decision=about))
+    if event is PreModelSwitch and decision in ("allow", "deny"):
+        switch = ModelSwitchVerdict(permission_decision=decision, permission_decision_reason=reason)
+        return _replace(reply, switch)
+    if decision == "deny":
+        return msgspec.structs.replace(
+            reply, hook_specific_output=None, decision="block", reason=reason
+        )
+    if decision == "allow" and verdict.updated_input is None:
+        return _replace(reply, None)
+    raise InvalidReply(f"answered {decision or 'with other input'}, which is for PreToolUse")
+
+
+def _context_output(event: type[HookEvent], context: Context) -> Output:
+    output = event.OUTPUT
+    if output is None or "additional_context" not in output.__struct_fields__:
+        raise InvalidReply(f"answered with context, which {event.event_name()} does not take")
+    return msgspec.convert({"additionalContext": context.additional_context, **_tag(event)}, output)
+
+
+def _read_mapping(event: type[HookEvent], given: _json.JsonObject) -> Reply | AsyncReply:
+    fields = {NAMES.get(name, name): value for name, value in given.items() if value is not None}
+    specific = fields.pop("hookSpecificOutput", None)
+    try:
+        if fields.get("async"):
+            return msgspec.convert(fields, AsyncReply)
+        common = msgspec.convert(fields, CommonReply)
+    except msgspec.ValidationError as error:
+        raise InvalidReply(f"returned a mapping that is not a reply: {error}") from None
+    output = None if specific is None else _check_specific(event, specific)
+    reply = Reply(**msgspec.structs.asdict(common), hook_specific_output=output)
+    return _make_effective(event, reply)
+
+
+def _check_specific(event: type[HookEvent], given: object) -> _json.JsonDict | None:
+    """Check a `hookSpecificOutput`. Fields that this release does not know are kept."""
+    if not _json.is_mapping(given):
+        raise InvalidReply(f"returned {type(given).__name__} as hookSpecificOutput")
+    fields = {name: value for name, value in given.items() if value is not None}
+    if fields.get("hookEventName") != event.event_name():
+        raise InvalidReply(f"answered {fields.get('hookEventName')!r}, not {event.event_name()!r}")
+    if event.OUTPUT is not None:
+        try:
+            msgspec.convert(fields, event.OUTPUT)
+        except msgspec.ValidationError as error:
+            raise InvalidReply(f"returned an invalid hookSpecificOutput: {error}") from None
+    return fields
+
+
+def _make_effective(event: type[HookEvent], reply: Reply) -> Reply:
+    """Add what the CLI needs to obey a refusal that it would otherwise ignore."""
+    specific = reply.hook_specific_output
+    if event is PermissionRequest and reply.decision == "block" and specific is None:
+        return _replace(
+            reply, blocking_reply(event, reply.reason or "blocked").hook_specific_output
+        )
+    if event is Elicitation and reply.decision is None and _action_in(specific) in REFUSALS:
+        return msgspec.structs.replace(reply, decision="block")
+    return reply
+
+
+def _action_in(specific: object) -> object:
+    if _json.is_mapping(specific):
+        return specific.get("action")
+    return specific.action if isinstance(specific, ElicitationOutput) else None
+
+
+def _check_values(event: type[HookEvent], specific: Output) -> None:
+    """Check the field values of an output, which its class accepts unchecked."""
+    if isinstance(specific, ToolVerdict):
+        # `ToolVerdict` checks its values when it is made: it is the most frequent output.
+        return
+    try:
+        msgspec.convert(msgspec.to_builtins(specific), type(specific))
+    except (msgspec.ValidationError, TypeError) as error:
+        raise InvalidReply(f"answered {event.event_name()} with invalid values: {error}") from None
+    except UnicodeEncodeError:
+        # A lone surrogate from the model's own text, which `encode_reply` can send.
+        return
+
+
+def _replace(reply: Reply, specific: Output | Context | _json.JsonDict | None) -> Reply:
+    return msgspec.structs.replace(reply, hook_specific_output=specific)
+
+
+def _tag(event: type[HookEvent]) -> dict[str, str]:
+    return {"hookEventName": event.event_name()}

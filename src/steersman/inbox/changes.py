@@ -1,0 +1,91 @@
+"""Changes of an inbox: outcomes of asks, and iterators over the changes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from steersman.errors import AlreadyAnswered, AskError, AskGone, ReaderLagged
+from steersman.permissions import Ask
+
+__all__ = ["AskOutcome", "Change", "Watch"]
+
+MOST_WAITING = 10_000
+"""How many changes are kept for a slow watcher."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskOutcome:
+    """How an ask ended: answered, expired, or closed by its session."""
+
+    ask_id: str
+    how: Literal["answered", "expired", "closed"]
+    by: str = ""
+    """Who answered or what expired the ask; for `closed`, the reason."""
+    answer: Any = None
+
+    def error(self) -> AskError:
+        """Return the error for a caller that answers later."""
+        if self.how == "answered":
+            return AlreadyAnswered(self.ask_id, self.by, self.answer)
+        if self.how == "expired":
+            return AskGone(self.ask_id, f"it has expired and was denied by {self.by}")
+        return AskGone(self.ask_id, f"the session no longer waits for it: {self.by}")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change in an inbox."""
+
+    what: Literal["opened", "delegated", "answered", "expired", "closed"]
+    ask: Ask
+    outcome: AskOutcome | None = None
+
+
+class Watch(AsyncIterator[Change]):
+    """Yields the changes of an inbox from now on, until `aclose()`.
+
+    Raises `ReaderLagged` if changes were lost because it was read too slowly; you can continue to
+    read after that.
+    """
+
+    def __init__(self, leave: Callable[[Watch], None], begin: Iterable[Change] = ()) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._changes: deque[Change] = deque(begin)
+        self._news = asyncio.Event()
+        self._leave = leave
+        self._lost = 0
+        self._is_closed = False
+
+    def notify(self, change: Change) -> None:
+        """Add a change; may be called from any thread."""
+        if len(self._changes) >= MOST_WAITING:
+            self._lost += 1
+            return
+        self._changes.append(change)
+        # The event loop of a watcher that was not closed may be closed itself.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._news.set)
+
+    async def __anext__(self) -> Change:
+        while not (self._changes or self._lost or self._is_closed):
+            self._news.clear()
+            if not self._changes:
+                await self._news.wait()
+        if self._lost and not self._changes:
+            lost, self._lost = self._lost, 0
+            raise ReaderLagged(lost)
+        if not self._changes:
+            raise StopAsyncIteration
+        return self._changes.popleft()
+
+    async def aclose(self) -> None:
+        """Stop watching."""
+        self._is_closed = True
+        self._changes.clear()
+        self._leave(self)
+        self._news.set()

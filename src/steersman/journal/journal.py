@@ -1,0 +1,136 @@
+"""An append-only log in memory that forgets its oldest entries when it grows too large."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from steersman._json import JsonObject
+from steersman.journal.entries import NOTHING, Entry, Kind
+from steersman.messages.parsing import Message
+
+__all__ = ["CONVERSATION", "DEFAULT_MEMORY", "Journal"]
+
+CONVERSATION = frozenset(
+    {Kind.MESSAGE, Kind.PARTIAL, Kind.BOOKKEEPING, Kind.SETTLED, Kind.RESTARTED}
+)
+"""The kinds of entries that a reader of the conversation waits for."""
+
+DEFAULT_MEMORY = 64 * 1024 * 1024
+"""Bytes of lines kept in memory."""
+
+# Bytes that an entry needs beside its line, so that many small entries are limited as well.
+ENTRY_WEIGHT = 200
+
+# In Python 3.11 looking up a member of an enum takes thirty times as long as a global name.
+PARTIAL, SETTLED = Kind.PARTIAL, Kind.SETTLED
+
+WARM = 512 * 1024
+"""Bytes of the newest entries that keep their decoded message.
+
+More than one read from the CLI, so a reader that keeps up never decodes a message again.
+"""
+
+
+class Journal:
+    """Entries in order, numbered from 1."""
+
+    def __init__(self, memory: int = DEFAULT_MEMORY) -> None:
+        self._memory = memory
+        self._entries: list[Entry] = []
+        self._start = 0
+        self._forgotten = 0
+        self._total_weight = 0
+        """Bytes of all entries ever appended; the next two count parts of the same sum."""
+        self._forgotten_weight = 0
+        self._cooled_weight = 0
+        self._warm_after = self._fresh_after = 0
+        self._tidy_at = min(memory, WARM)
+        """The total weight at which `_tidy` has something to do."""
+        self.last_seq = 0
+        """The number of the newest entry; 0 if there is none."""
+        self.last_spoken = 0
+        """The number of the newest entry that is part of the conversation."""
+        self.last_settled = 0
+        """The number of the newest entry that ends a turn."""
+
+    def append(
+        self,
+        at: float,
+        kind: Kind,
+        line: bytes = b"",
+        turns: tuple[str, ...] = (),
+        details: JsonObject = NOTHING,
+        decoded: Message | None = None,
+    ) -> Entry:
+        """Append an entry, and forget the oldest ones if the journal grows too large."""
+        self.last_seq = seq = self.last_seq + 1
+        if kind in CONVERSATION:
+            self.last_spoken = seq
+            if kind is SETTLED:
+                self.last_settled = seq
+        entry = Entry(seq, at, kind, line, turns, details, decoded)
+        self._entries.append(entry)
+        self._total_weight = written = self._total_weight + len(line) + ENTRY_WEIGHT
+        if written > self._tidy_at:
+            self._tidy()
+        return entry
+
+    def append_partials(
+        self, at: float, lines: Sequence[bytes], turns: tuple[str, ...]
+    ) -> list[Entry]:
+        """Append `stream_event` lines that arrived together, in a third of the time of `append`."""
+        seq = self.last_seq
+        entries = [
+            Entry(number, at, PARTIAL, line, turns) for number, line in enumerate(lines, seq + 1)
+        ]
+        self._entries += entries
+        self.last_seq = self.last_spoken = seq + len(entries)
+        self._total_weight += sum(map(len, lines)) + len(entries) * ENTRY_WEIGHT
+        if self._total_weight > self._tidy_at:
+            self._tidy()
+        return entries
+
+    def after(self, seq: int, most: int = 512) -> list[Entry]:
+        """Return up to `most` entries after number `seq` that are still in memory."""
+        begin = self._start + max(0, seq - self._forgotten)
+        return self._entries[begin : begin + most]
+
+    def lost_after(self, seq: int) -> int:
+        """Return how many entries after number `seq` are no longer in memory."""
+        return max(0, self._forgotten - seq)
+
+    def _tidy(self) -> None:
+        if self._total_weight - self._forgotten_weight > self._memory:
+            self._forget()
+        if self._total_weight - self._cooled_weight > WARM:
+            self._cool()
+        self._tidy_at = min(self._forgotten_weight + self._memory, self._cooled_weight + WARM)
+
+    def _cool(self) -> None:
+        """Drop the decoded messages of older entries, which need more memory than their lines.
+
+        A reader that comes later decodes the lines again.
+        """
+        count = self._fresh_after - max(self._warm_after, self._forgotten)
+        for entry in self.after(self._warm_after, most=max(0, count)):
+            if entry.decoded is not None:
+                entry.decoded = None
+        self._warm_after, self._fresh_after = self._fresh_after, self.last_seq
+        self._cooled_weight = self._total_weight
+
+    def _forget(self) -> None:
+        while (
+            self._total_weight - self._forgotten_weight > self._memory
+            and self._start < len(self._entries) - 1
+        ):
+            self._forgotten_weight += len(self._entries[self._start].line) + ENTRY_WEIGHT
+            # Deleting from the front of a list moves all entries; this frees the line at once.
+            self._entries[self._start] = _FORGOTTEN
+            self._start += 1
+            self._forgotten += 1
+        if self._start * 2 > len(self._entries):
+            del self._entries[: self._start]
+            self._start = 0
+
+
+_FORGOTTEN = Entry(0, 0.0, Kind.NOISE)

@@ -1,0 +1,189 @@
+"""The totals of a session: results of turns, costs, tool calls, tasks and counts.
+
+Entries in, results and counts out. A live session and the replay of a journal use this class, so
+both give the same results. Partial messages are not decoded here.
+"""
+
+from __future__ import annotations
+
+from steersman.errors import SteersmanError
+from steersman.journal.agents import AgentNode, agent_tree
+from steersman.journal.calls import ToolCallRecord, ToolCallTracker, tool_ends_in
+from steersman.journal.costs import Cost, CostTracker
+from steersman.journal.entries import Entry, Kind
+from steersman.journal.results import Outcome, TurnResult, TurnResultBuilder, cause_of
+from steersman.journal.tasks import Task, TaskRegistry
+from steersman.messages.content import ToolUseBlock
+from steersman.messages.limits import ApiRetry
+from steersman.messages.parsing import Message
+from steersman.messages.turns import Assistant, Result
+
+__all__ = ["RECORDED_TYPES", "SessionTotals"]
+
+TASKS = frozenset(
+    {
+        "task_started",
+        "task_progress",
+        "task_updated",
+        "task_notification",
+        "background_tasks_changed",
+    }
+)
+RECORDED_TYPES = TASKS | {"assistant", "user", "result", "api_retry"}
+"""The types and system subtypes of the messages that are recorded here."""
+
+# Used for every message, and in Python 3.11 looking up a member of an enum is slow.
+MESSAGE = Kind.MESSAGE
+
+
+class SessionTotals:
+    """Counts, costs and results of one session, over all its CLI processes."""
+
+    def __init__(self) -> None:
+        self.cost_usd = 0.0
+        """The cost of all turns, including those that the CLI started itself."""
+        self.messages = 0
+        """How many messages have arrived."""
+        self.started = 0
+        """How many prompts were sent."""
+        self.settled = 0
+        """How many of the sent prompts have settled."""
+        self.results = 0
+        """How many results have arrived, including those of turns that the CLI started itself."""
+        self.retry: tuple[ApiRetry, float] | None = None
+        """The last `api_retry` and its time, if no other message has arrived since."""
+        self.last_message: str | None = None
+        """The uuid of the last assistant message of the main agent."""
+        self.calls = ToolCallTracker()
+        self.tasks = TaskRegistry()
+        self.costs = CostTracker()
+        self._turns: dict[str, TurnResultBuilder] = {}
+        self._result: Result | None = None
+        self.uncharged = Cost()
+        """The cost that the last result has added, until it is charged to a turn."""
+
+    def open(self, uuid: str, at: float) -> TurnResultBuilder:
+        """Begin a turn; a prompt that is sent again after a restart continues its turn."""
+        if uuid not in self._turns:
+            self.started += 1
+            self._turns[uuid] = TurnResultBuilder(uuid, at)
+        return self._turns[uuid]
+
+    def record(self, entry: Entry, name: str) -> list[ToolCallRecord]:
+        """Record a message, and return the tool calls that begin or end with it."""
+        if entry.kind is MESSAGE:
+            self.messages += 1
+        if name == "assistant":
+            message = entry.decoded or entry.message
+            if type(message) is Assistant:
+                return self._record_text(entry, message)
+        if name == "user":
+            return self._end_calls(entry)
+        return self._record_message(entry.message, entry, name) if name in RECORDED_TYPES else []
+
+    def record_assistant(self, entry: Entry, message: Assistant) -> list[ToolCallRecord]:
+        """Record an assistant message that was decoded on arrival, as `record` does."""
+        self.messages += 1
+        return self._record_text(entry, message)
+
+    def settle(
+        self,
+        uuid: str,
+        at: float,
+        outcome: Outcome,
+        *,
+        has_result: bool = True,
+        cause: SteersmanError | None = None,
+        text: str | None = None,
+    ) -> TurnResult:
+        """End a turn and return its result.
+
+        With `has_result`, the last result message ended this turn. If it ended several turns, the
+        first one to settle is charged.
+        """
+        turn = self._turns.pop(uuid, None)
+        if turn is None:
+            turn = TurnResultBuilder(uuid, at)
+        else:
+            self.settled += 1
+        if has_result and self._result is not None:
+            turn.add_result(self._result, self.uncharged)
+            self.uncharged = Cost()
+        return turn.build(at, outcome, cause=cause, text=text)
+
+    def charge(self, uuid: str) -> None:
+        """Charge the last result to a turn that another result will end."""
+        if uuid in self._turns and self._result is not None:
+            self._turns[uuid].add_result(self._result, self.uncharged)
+            self.uncharged = Cost()
+
+    def cli_lost(self, at: float) -> None:
+        """Forget running calls, and end running tasks, because their CLI has exited."""
+        self.retry = None
+        self.calls.close()
+        self.tasks.lose(at)
+
+    def agents(self, state: str = "", started: float | None = None) -> AgentNode:
+        """Return the main agent and its subagents, as far as they are remembered."""
+        return agent_tree(self.tasks.all, self.calls.all, state, started=started)
+
+    @property
+    def last_cause(self) -> SteersmanError | None:
+        """The error in the last result, if it is one that `cause_of` knows."""
+        return None if self._result is None else cause_of(self._result)
+
+    @property
+    def running_tasks(self) -> tuple[Task, ...]:
+        """The tasks that have not ended."""
+        return self.tasks.running
+
+    def _record_text(self, entry: Entry, message: Assistant) -> list[ToolCallRecord]:
+        """Record an assistant message. Text is kept as its line: most of it is never read here."""
+        if ToolUseBlock in map(type, message.message.content):
+            return self._record_message(entry.message, entry, "assistant")
+        self.retry = None
+        if message.parent_tool_use_id is None:
+            self.last_message = message.uuid
+        for uuid in entry.turns:
+            turn = self._turns.get(uuid)
+            if turn is not None:
+                turn.record_assistant(message, entry.line)
+        return []
+
+    def _record_message(self, message: Message, entry: Entry, name: str) -> list[ToolCallRecord]:
+        if isinstance(message, ApiRetry):
+            self.retry = (message, entry.at)
+            return []
+        self.retry = None
+        if isinstance(message, Result):
+            self._add_result(message)
+            return []
+        if isinstance(message, Assistant) and message.parent_tool_use_id is None:
+            self.last_message = message.uuid
+        for uuid in entry.turns:
+            if uuid in self._turns:
+                self._turns[uuid].record(message, entry.at)
+        return self._record_call_or_task(message, entry.at, name)
+
+    def _end_calls(self, entry: Entry) -> list[ToolCallRecord]:
+        """End the calls whose results `entry` has, without decoding results of megabytes."""
+        self.retry = None
+        ends = tool_ends_in(entry.line)
+        if not ends:
+            return []
+        for uuid in entry.turns:
+            if uuid in self._turns:
+                self._turns[uuid].calls.end(ends, entry.at)
+        return self.calls.end(ends, entry.at)
+
+    def _add_result(self, result: Result) -> None:
+        self.results += 1
+        self._result = result
+        self.uncharged = self.costs.add(result)
+        self.cost_usd += self.uncharged.cost_usd
+
+    def _record_call_or_task(self, message: Message, at: float, name: str) -> list[ToolCallRecord]:
+        if name in TASKS:
+            self.tasks.record(message, at)
+            return []
+        return self.calls.record(message, at)

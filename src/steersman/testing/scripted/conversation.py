@@ -1,0 +1,119 @@
+"""Conversations of a scripted CLI: what its model is sent, and what a resume needs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from steersman._json import Json, JsonDict
+from steersman.testing.request import ModelRequest
+from steersman.testing.scripted.queue import Prompt
+
+__all__ = ["CONTINUE", "Conversation", "History", "Memory"]
+
+FOLDED = "The user sent a new message while you were working:\n"
+
+CONTINUE = "Continue from where you left off."
+"""The prompt that the CLI sends to the model when it resumes an interrupted turn."""
+
+
+class History:
+    """The messages so far, in the form of the Messages API."""
+
+    def __init__(self, session_id: str) -> None:
+        self._session_id = session_id
+        self._messages: list[JsonDict] = []
+
+    def add_prompt(self, content: Json) -> None:
+        """Add a prompt of the user."""
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+        self._add("user", blocks)
+
+    def add_context(self, text: str) -> None:
+        """Add a prompt that wants no answer: it becomes the beginning of the next prompt."""
+        self._add("user", [{"type": "text", "text": f"{text}\n"}])
+
+    def add_reminders(self, texts: Iterable[str]) -> None:
+        """Add context that hooks provide for the model."""
+        self._add(
+            "user",
+            [
+                {"type": "text", "text": f"<system-reminder>\n{text}\n</system-reminder>"}
+                for text in texts
+            ],
+        )
+
+    def add_folded(self, text: str) -> None:
+        """Add a prompt that arrived during the turn."""
+        self._add("system", [{"type": "text", "text": FOLDED + text}])
+
+    def add_answer(self, blocks: Sequence[JsonDict]) -> None:
+        """Add an answer of the model."""
+        self._add("assistant", blocks)
+
+    def add_results(self, blocks: Sequence[JsonDict]) -> None:
+        """Add the results of tool calls."""
+        self._add("user", blocks)
+
+    def request(self, model: str, tools: Iterable[str]) -> ModelRequest:
+        """Return the next request to the model."""
+        messages = [{**each, "content": list(each["content"])} for each in self._messages]
+        return ModelRequest(
+            {
+                "model": model,
+                "messages": messages,
+                "system": [{"type": "text", "text": "You are a scripted CLI."}],
+                "tools": [{"name": name} for name in tools],
+                "metadata": {"user_id": self._session_id},
+                "stream": True,
+            }
+        )
+
+    def _add(self, role: str, blocks: Sequence[JsonDict]) -> None:
+        if not blocks:
+            return
+        if self._messages and self._messages[-1]["role"] == role:
+            self._messages[-1]["content"] += blocks
+        else:
+            self._messages.append({"role": role, "content": list(blocks)})
+
+
+class Conversation:
+    """One conversation, across all processes that have resumed it."""
+
+    def __init__(self, session_id: str) -> None:
+        self.history = History(session_id)
+        self.known: set[str] = set()
+        """The uuids of prompts that an earlier process has started."""
+        self._taken: set[str] = set()
+        self._open: list[Prompt] = []
+
+    def begin(self, prompts: list[Prompt]) -> None:
+        """Record the prompts of a turn that starts, so that another process can resume it."""
+        self._open = prompts
+        self._taken |= {each.uuid for each in prompts if each.uuid is not None}
+
+    def end(self) -> None:
+        """Record the end of the turn."""
+        self._open = []
+
+    def resume(self) -> list[Prompt]:
+        """Prepare for another process; return the prompt that resumes a lost turn, if any."""
+        self.known |= self._taken
+        uuids = [each.uuid for each in self._open if each.should_query]
+        self._open = []
+        # The result of the resumed turn names the first prompt only.
+        return [Prompt(CONTINUE, uuids[0])] if uuids else []
+
+
+class Memory:
+    """All conversations of a scripted CLI, by session id."""
+
+    def __init__(self) -> None:
+        self._conversations: dict[str, Conversation] = {}
+
+    def open(self, session_id: str, *, resumes: bool) -> Conversation:
+        """Return the conversation to resume, or a new one if the id is unknown or not resumed."""
+        found = self._conversations.get(session_id) if resumes else None
+        conversation = found or Conversation(session_id)
+        self._conversations[session_id] = conversation
+        return conversation

@@ -1,0 +1,1 @@
+"""MCP: JSON-RPC messages, the `mcp` package, and connections to other MCP servers."""

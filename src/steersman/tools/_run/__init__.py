@@ -1,0 +1,1 @@
+"""Where calls of tools run: threads, concurrency limits, heartbeats, stall detection."""

@@ -1,0 +1,1 @@
+"""Python types and JSON Schemas → the schema of a tool and the reader of its arguments."""

@@ -1,0 +1,115 @@
+"""Looks up in the CLI's session file what became of a prompt.
+
+A file has one JSON object per line. Each entry names its parent, so the descendants of a prompt, up
+to the next prompt, belong to it. Lines that are cut off or unknown are ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from steersman import _json
+from steersman._json import JsonObject
+
+__all__ = ["answer_to", "has_prompt", "is_unfinished", "was_folded"]
+
+PARAGRAPH = "\n\n"
+"""Separates the texts of two messages of one turn."""
+
+STOPPED = "[Request interrupted by user"
+"""The beginning of the note that the CLI writes when a turn is interrupted."""
+
+SYNTHETIC = "<synthetic>"
+"""The `model` of messages that the CLI wrote itself."""
+
+
+def answer_to(lines: Iterable[bytes], *uuids: str) -> str:
+    """Return the text that the main agent wrote for the prompts `uuids`; empty if there is none."""
+    texts: dict[str, str] = {}
+    for entry in _belonging(lines, uuids):
+        for message_id, text in _texts(entry):
+            texts[message_id] = texts.get(message_id, "") + text
+    return PARAGRAPH.join(text for text in texts.values() if text)
+
+
+def is_unfinished(lines: Iterable[bytes], *uuids: str) -> bool:
+    """Whether the CLI began to answer these prompts and did not finish, because it was lost."""
+    last: JsonObject | None = None
+    for entry in _belonging(lines, uuids):
+        if entry.get("type") in ("user", "assistant"):
+            last = entry
+    if last is None or _is_stop(last):
+        return False
+    is_assistant = last.get("type") == "assistant"
+    return not is_assistant or any(block.get("type") == "tool_use" for block in _blocks(last))
+
+
+def has_prompt(lines: Iterable[bytes], uuid: str) -> bool:
+    """Whether the CLI has stored the prompt with this uuid."""
+    return any(_names(entry, uuid) for entry in _entries(lines))
+
+
+def was_folded(lines: Iterable[bytes], uuid: str) -> bool:
+    """Whether the prompt was folded into a running turn.
+
+    The CLI stores such a prompt as an attachment and does not recognise its uuid after a resume.
+    """
+    return any(_folds(entry, uuid) for entry in _entries(lines))
+
+
+def _belonging(lines: Iterable[bytes], uuids: Sequence[str]) -> Iterator[JsonObject]:
+    """Yield the prompts and their descendants."""
+    chain: set[str] = set()
+    for entry in _entries(lines):
+        is_ours = entry.get("parentUuid") in chain and not _is_prompt(entry)
+        if is_ours or any(_names(entry, uuid) for uuid in uuids):
+            chain.add(str(entry.get("uuid")))
+            yield entry
+
+
+def _entries(lines: Iterable[bytes]) -> Iterator[JsonObject]:
+    for line in lines:
+        try:
+            entry = _json.loads(line)
+        except ValueError:
+            continue
+        if _json.is_object(entry):
+            yield entry
+
+
+def _names(entry: JsonObject, uuid: str) -> bool:
+    return (entry.get("type") == "user" and entry.get("uuid") == uuid) or _folds(entry, uuid)
+
+
+def _folds(entry: JsonObject, uuid: str) -> bool:
+    folded = entry.get("attachment") if entry.get("type") == "attachment" else None
+    return _json.is_object(folded) and folded.get("source_uuid") == uuid
+
+
+def _is_prompt(entry: JsonObject) -> bool:
+    """Whether `entry` is a new prompt, and not a tool result or a note of the CLI."""
+    if entry.get("type") != "user" or entry.get("isMeta") or _is_stop(entry):
+        return False
+    return not any(block.get("type") == "tool_result" for block in _blocks(entry))
+
+
+def _is_stop(entry: JsonObject) -> bool:
+    """Whether `entry` is the CLI's note that the turn was interrupted."""
+    texts = [str(block.get("text", "")) for block in _blocks(entry)]
+    return entry.get("type") == "user" and any(text.startswith(STOPPED) for text in texts)
+
+
+def _texts(entry: JsonObject) -> Iterator[tuple[str, str]]:
+    message = entry.get("message")
+    is_assistant = entry.get("type") == "assistant" and not entry.get("isApiErrorMessage")
+    if not is_assistant or not _json.is_object(message) or message.get("model") == SYNTHETIC:
+        return
+    for block in _blocks(entry):
+        if block.get("type") == "text":
+            yield str(message.get("id")), str(block.get("text", ""))
+
+
+def _blocks(entry: JsonObject) -> list[JsonObject]:
+    message = entry.get("message")
+    content = message.get("content") if _json.is_object(message) else None
+    return [block for block in content if _json.is_object(block)] if _json.is_array(content) else []

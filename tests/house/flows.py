@@ -1,0 +1,262 @@
+"""Which of our source files five flows pass through, in the order in which they are entered.
+
+`python -m tests.house.flows` prints them. Each flow runs on the scripted CLI, whose own files are
+not counted, and runs twice: the first time loads modules.
+
+- `prompt`: from `session.send()` to the bytes of the prompt.
+- `permission`: from the bytes of `can_use_tool` to the bytes of its answer.
+- `tool_call`: from the bytes of `tools/call` to the bytes of its answer.
+- `loss`: from the exit of the CLI to the bytes of the same prompt, sent to its successor.
+- `close`: from `session.aclose()` to its return.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any, cast
+
+from steersman import Agent, Allow, Session
+from steersman.ports import Channel, Launch, Receiver, Transport
+from steersman.testing.script import Script, call, say, stall
+from steersman.testing.scripted.cli import ScriptedCLI
+
+__all__ = ["FLOWS", "Visits", "close", "loss", "permission", "played", "prompt", "tool_call"]
+
+SOURCE = str(Path(__file__).parents[2] / "src/steersman") + "/"
+OF_THE_SCRIPTED_CLI = ("testing/", "transports/memory.py")
+LIMIT = 10.0
+
+
+@dataclass
+class Visits:
+    """What a flow entered, in order."""
+
+    files: list[str] = field(default_factory=list[str])
+    """Every file, once, in the order of the first visit."""
+    functions: list[str] = field(default_factory=list[str])
+    """Every function, once, as `file:qualified name`."""
+    changes: int = 0
+    """How often the next function entered is in another file."""
+    _last: str = ""
+
+    def enter(self, frame: FrameType, event: str, _argument: object) -> None:
+        """Note a function that is entered; given to `sys.setprofile`."""
+        name = frame.f_code.co_filename
+        file = name.removeprefix(SOURCE)
+        if event != "call" or file == name or file.startswith(OF_THE_SCRIPTED_CLI):
+            return
+        function = f"{file}:{frame.f_code.co_qualname}"
+        self.changes += file != self._last
+        self._last = file
+        if file not in self.files:
+            self.files.append(file)
+        if function not in self.functions:
+            self.functions.append(function)
+
+    def start(self) -> None:
+        """Begin to look."""
+        sys.setprofile(self.enter)
+
+    def stop(self) -> None:
+        """Look no more."""
+        sys.setprofile(None)
+
+
+@contextmanager
+def _looking(visits: Visits) -> Generator[None, None, None]:
+    visits.start()
+    try:
+        yield
+    finally:
+        visits.stop()
+
+
+@dataclass
+class _Tap:
+    """A transport that calls back with what passes through it."""
+
+    inner: Transport
+    on_input: Callable[[bytes], None] = lambda _data: None
+    """Before the session is given bytes of the CLI."""
+    on_output: Callable[[bytes], None] = lambda _data: None
+    """When the session has written bytes."""
+    on_exit: Callable[[], None] = lambda: None
+
+    async def open(self, launch: Launch, receiver: Receiver) -> Channel:
+        inner = await self.inner.open(launch, _TappedReceiver(self, receiver))
+        return cast("Channel", _TappedChannel(self, inner))
+
+
+@dataclass
+class _TappedReceiver:
+    tap: _Tap
+    receiver: Receiver
+
+    def data_received(self, data: bytes) -> None:
+        self.tap.on_input(data)
+        self.receiver.data_received(data)
+
+    def stderr_received(self, data: bytes) -> None:
+        self.receiver.stderr_received(data)
+
+    def exited(self, status: int) -> None:
+        self.tap.on_exit()
+        self.receiver.exited(status)
+
+
+class _TappedChannel:
+    def __init__(self, tap: _Tap, channel: Channel) -> None:
+        self._tap, self._channel = tap, channel
+
+    def write(self, data: bytes) -> None:
+        self._tap.on_output(data)
+        self._channel.write(data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._channel, name)
+
+
+@dataclass
+class _Between:
+    """Looks from one sight of bytes to the next."""
+
+    visits: Visits
+    begin: bytes
+    end: bytes
+    is_looking: bool = False
+
+    def first(self, data: bytes) -> None:
+        if self.begin in data and not self.visits.files:
+            self.is_looking = True
+            self.visits.start()
+
+    def last(self, data: bytes) -> None:
+        if self.is_looking and self.end in data:
+            self.visits.stop()
+            self.is_looking = False
+
+
+async def _idle(session: Session) -> None:
+    await session.idle(LIMIT)
+
+
+async def _allow(*_: object) -> Allow:
+    return Allow()
+
+
+async def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+async def prompt() -> Visits:
+    """Send a prompt."""
+    visits = Visits()
+    sent = _Between(visits, b"", b'"user"')
+    tap = _Tap(ScriptedCLI(Script(say("fine"), say("fine"))), on_output=sent.last)
+    async with Agent(transport=tap).session() as session:
+        await (await session.send("warm up"))
+        await _idle(session)
+        sent.is_looking = True
+        with _looking(visits):
+            turn = await session.send("go")
+        await turn
+    return visits
+
+
+async def permission() -> Visits:
+    """Answer one permission request with a callback."""
+    visits = Visits()
+    between = _Between(visits, b'"can_use_tool"', b'"control_response"')
+    cli = ScriptedCLI(Script(call("Bash", command="touch x"), say("done")))
+    tap = _Tap(cli, on_input=between.first, on_output=between.last)
+    async with Agent(transport=tap, can_use_tool=_allow).session() as session:
+        await (await session.send("go"))
+    return visits
+
+
+async def tool_call() -> Visits:
+    """Answer one call of a tool written in Python."""
+    visits = Visits()
+    between = _Between(visits, b'"tools/call"', b'"control_response"')
+    cli = ScriptedCLI(Script(call("mcp__functions__add", a=1, b=2), say("three")))
+    tap = _Tap(cli, on_input=between.first, on_output=between.last)
+    async with Agent(transport=tap, functions=[add]).session() as session:
+        await (await session.send("go"))
+    return visits
+
+
+async def loss() -> Visits:
+    """Lose the CLI in the middle of a turn, and send the prompt to the next one."""
+    visits = Visits()
+    between = _Between(visits, b"", b'"user"')
+    cli = ScriptedCLI(Script(say("half") + stall(), say("whole")))
+    tap = _Tap(cli, on_output=between.last)
+
+    def begin() -> None:
+        if not visits.files:
+            between.is_looking = True
+            visits.start()
+
+    tap.on_exit = begin
+    async with Agent(transport=tap).session() as session:
+        turn = await session.send("go")
+        await cli.wait_for_stall()
+        cli.exit(7, "lost")
+        await turn
+        tap.on_exit = lambda: None
+    return visits
+
+
+async def close() -> Visits:
+    """Close a session that is idle."""
+    visits = Visits()
+    session = Agent(transport=_Tap(ScriptedCLI(Script(say("fine"))))).session()
+    await session.start()
+    await (await session.send("go"))
+    await _idle(session)
+    with _looking(visits):
+        await session.aclose()
+    return visits
+
+
+FLOWS: dict[str, Callable[[], Awaitable[Visits]]] = {
+    "prompt": prompt,
+    "permission": permission,
+    "tool call": tool_call,
+    "loss": loss,
+    "close": close,
+}
+
+
+async def played(flow: Callable[[], Awaitable[Visits]]) -> Visits:
+    """Play a flow twice, and return what it entered the second time."""
+    try:
+        async with asyncio.timeout(LIMIT):
+            await flow()
+            return await flow()
+    finally:
+        sys.setprofile(None)
+
+
+def main(names: list[str]) -> int:
+    """Print each flow: how many files, functions and changes of file, then the files in order."""
+    logging.disable()
+    for name, flow in FLOWS.items():
+        if not names or name in names:
+            seen = asyncio.run(played(flow))
+            counts = f"{len(seen.files)} files, {len(seen.functions)} functions"
+            lines = (f"{name}: {counts}, {seen.changes} changes of file", *seen.files)
+            sys.stdout.write("\n    ".join(lines) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steersman._factory import journal_opener, tool_servers, with_policy_hook
+from steersman.errors import UsageError
+from steersman.hooks import Hooks, PreToolUse
+from steersman.options import Options
+from steersman.permissions import Policy, deny
+from steersman.stores import JournalFile
+from steersman.stores.fan_out import FanOutSink
+from steersman.tools import Toolbox
+from tests.options.test_fields import KeptNowhere, approve
+
+
+def unchanged(line: bytes) -> bytes:
+    return line
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"policy": Policy(deny("Bash"))}, {"ask_every_call": True, "can_use_tool": approve}],
+    ids=["policy", "ask_every_call"],
+)
+def test_the_policy_hook_is_the_first_hook_and_is_returned(given: dict[str, Any]) -> None:
+    hooks = Hooks()
+    hooks.on(PreToolUse)(print)
+
+    options, policy_hook = with_policy_hook(Options(hooks=hooks, **given))
+
+    assert policy_hook is not None
+    assert [each.callback for each in options.hooks] == [policy_hook, print]
+
+
+def test_without_a_policy_there_is_no_policy_hook() -> None:
+    options = Options()
+
+    assert with_policy_hook(options) == (options, None)
+
+
+def test_functions_get_a_server_whose_key_is_reserved() -> None:
+    def shout(name: str) -> str:
+        """Shout."""
+        return name
+
+    assert tool_servers(Options(functions=(shout,)))["functions"].tool_names == ("shout",)
+    with pytest.raises(UsageError, match="reserved for the tools of functions="):
+        tool_servers(Options(functions=(shout,), mcp_servers={"functions": Toolbox("x")}))
+
+
+def test_a_journal_is_opened_with_the_session_and_not_before(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+
+    found = {
+        "nothing": journal_opener(Options()),
+        "file": journal_opener(Options(journal=path)),
+        "sink": journal_opener(Options(journal=KeptNowhere())),
+        "both": journal_opener(Options(journal=tmp_path / "2.jsonl", sinks=(KeptNowhere(),))),
+    }
+
+    assert not path.exists()
+    opened = {name: each(unchanged, print) for name, each in found.items() if each is not None}
+    assert {name: type(sink) for name, sink in opened.items()} == {
+        "file": JournalFile,
+        "sink": FanOutSink,
+        "both": FanOutSink,
+    }
+    for sink in opened.values():
+        sink.close()

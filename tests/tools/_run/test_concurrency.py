@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import asyncio
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steersman.tools._run.concurrency import ConcurrencyLimit
+
+
+async def work(limit: ConcurrencyLimit, inside: list[int]) -> None:
+    await limit.acquire()
+    inside.append(1)
+    assert len(inside) <= limit.most
+    await asyncio.sleep(0)
+    inside.pop()
+    limit.release()
+
+
+async def play(limit: ConcurrencyLimit, steps: list[tuple[str, int]]) -> None:
+    """Begin and cancel calls in any order, and let all of them end."""
+    inside: list[int] = []
+    tasks: list[asyncio.Task[None]] = []
+    for deed, number in steps:
+        if deed == "begin":
+            tasks.append(asyncio.create_task(work(limit, inside)))
+        elif deed == "wait":
+            await asyncio.sleep(0)
+        elif tasks and not inside:
+            tasks[number % len(tasks)].cancel()
+    async with asyncio.timeout(5):
+        await asyncio.gather(*tasks, return_exceptions=True)
+        # Every place is back: so many can be taken again.
+        for _ in range(limit.most):
+            await limit.acquire()
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["begin", "begin", "cancel", "wait"]), st.integers(0, 20)),
+    max_size=40,
+)
+
+
+@given(most=st.integers(1, 3), steps=STEPS)
+def test_no_place_is_lost_and_none_is_given_twice(most: int, steps: list[tuple[str, int]]) -> None:
+    asyncio.run(play(ConcurrencyLimit(most), steps))
+
+
+async def test_places_are_given_in_the_order_in_which_they_were_asked_for() -> None:
+    limit, order = ConcurrencyLimit(1), list[int]()
+    await limit.acquire()
+
+    async def take(number: int) -> None:
+        await limit.acquire()
+        order.append(number)
+        limit.release()
+
+    waiting = [asyncio.create_task(take(number)) for number in range(5)]
+    await asyncio.sleep(0)
+    limit.release()
+    async with asyncio.timeout(5):
+        await asyncio.gather(*waiting)
+
+    assert order == [0, 1, 2, 3, 4]
+
+
+def test_a_place_is_not_given_to_a_loop_that_is_closed() -> None:
+    limit = ConcurrencyLimit(1)
+    loop = asyncio.new_event_loop()
+    lost = loop.create_task(limit.acquire())
+
+    async def begin() -> None:
+        await limit.acquire()
+
+    async def step() -> None:
+        await asyncio.sleep(0)
+
+    asyncio.run(begin())
+    loop.run_until_complete(step())
+    loop.close()
+    limit.release()
+
+    asyncio.run(asyncio.wait_for(begin(), 5))
+    assert not lost.done()
