@@ -26,6 +26,8 @@ LOOSE = ("README.md", "CONTRIBUTING.md", "pyproject.toml", ".importlinter", "Mak
 SUFFIXES = frozenset({".py", ".md", ".toml", ".pyi"})
 MAPS = ROOT / "scripts" / "renames"
 """Never changed: a map that is applied to itself loses its old names."""
+WORDS = ROOT / "tests" / "house" / "words.toml"
+"""Never changed either: it lists the old names, which must not occur."""
 
 
 def main(arguments: list[str]) -> None:
@@ -57,7 +59,7 @@ def _files() -> Iterable[Path]:
     for place in PLACES:
         for file in sorted((ROOT / place).rglob("*")):
             is_text = file.suffix in SUFFIXES and "__pycache__" not in file.parts
-            if is_text and MAPS not in file.parents:
+            if is_text and MAPS not in file.parents and file != WORDS:
                 yield file
     yield from (ROOT / name for name in LOOSE if (ROOT / name).exists())
 
