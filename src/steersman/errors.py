@@ -291,7 +291,7 @@ class CliExited(ChannelError):
 
 
 class Stalled(ChannelError):
-    """The CLI sent nothing for too long, and then did not obey an interrupt in time."""
+    """The CLI sent nothing for longer than `watchdog=` allows."""
 
     code = "stalled"
 

@@ -178,3 +178,46 @@ async def test_one_who_is_asked_may_end_the_session_before_ever_waiting() -> Non
 
     assert (last.state, last.open_asks) == ("cancelled", ())
     assert not any(b'"allow"' in each.line for each in await entries_of(session))
+
+
+async def states_of(session: Session) -> list[str]:
+    return [each.details["after"] for each in await entries_of(session) if each.kind is Kind.PHASE]
+
+
+async def test_a_permission_that_is_answered_at_once_is_recorded_and_changes_no_state() -> None:
+    async def at_once(*_: Any) -> Allow:
+        return Allow()
+
+    changes: list[str] = []
+    cli = ScriptedCLI(Script(call("Write", file_path="/x", content="x"), say("done")))
+
+    async with opened(cli, can_use_tool=at_once) as session:
+        session.on("state_change", lambda change: changes.append(change.after))
+        done = await (await session.send("go"))
+
+    decided = [each for each in await entries_of(session) if each.kind is Kind.DECIDED]
+    assert done.outcome == "completed"
+    assert len(decided) == 1
+    assert "waiting_permission" not in changes
+    assert "waiting_permission" not in await states_of(session)
+
+
+async def test_a_tool_call_changes_the_state_only_if_it_waits() -> None:
+    async def at_once() -> str:
+        """Return without waiting."""
+        return "done"
+
+    async def waits() -> str:
+        """Wait for one round of the event loop."""
+        await asyncio.sleep(0)
+        return "done"
+
+    states: dict[str, list[str]] = {}
+    for name in ("at_once", "waits"):
+        cli = ScriptedCLI(Script(call(f"mcp__functions__{name}"), say("done")))
+        async with opened(cli, functions=[at_once, waits]) as session:
+            await (await session.send("go"))
+        states[name] = await states_of(session)
+
+    assert "waiting_tool_call" not in states["at_once"]
+    assert states["waits"].count("waiting_tool_call") == 1
