@@ -174,11 +174,11 @@ CHANGES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "tool": (
         {"functions": [adding("Add two numbers.", -1)]},
-        "the answer to tools/call add at the tool server functions differs",
+        "the answer to tools/call add of the MCP server functions differs",
     ),
     "schema": (
         {"functions": [adding("Sum up.")]},
-        "the answer to tools/list at the tool server functions differs",
+        "the answer to tools/list of the MCP server functions differs",
     ),
     "greeting": ({"append_system_prompt": "Be brief."}, "the request initialize differs"),
     "options": ({"model": "opus"}, "the options differ"),
