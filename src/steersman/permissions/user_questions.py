@@ -45,13 +45,13 @@ class Question:
     options: tuple[Choice, ...] = ()
     multi_select: bool = False
 
-    def answer(self, *said: str) -> QuestionAnswer:
+    def answer(self, *answers: str) -> QuestionAnswer:
         """Answer with labels of choices, or with a text of the user's own."""
-        if not said or not all(isinstance(each, str) and each for each in said):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError("answer", said, "the label of a choice, or another text")
-        if len(said) > 1 and not self.multi_select:
-            raise UsageError("answer", said, "one answer: this question is not multi_select")
-        return QuestionAnswer(self.question, ", ".join(said))
+        if not answers or not all(isinstance(each, str) and each for each in answers):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError("answer", answers, "the label of a choice, or another text")
+        if len(answers) > 1 and not self.multi_select:
+            raise UsageError("answer", answers, "one answer: this question is not multi_select")
+        return QuestionAnswer(self.question, ", ".join(answers))
 
     def skip(self) -> QuestionAnswer:
         """Leave this question unanswered."""
@@ -70,11 +70,11 @@ class QuestionAsk:
     tool_input: JsonDict
     agent_id: str | None = None
 
-    def answer(self, *said: str) -> list[QuestionAnswer]:
+    def answer(self, *answers: str) -> list[QuestionAnswer]:
         """Answer a call that has one question."""
         if len(self.questions) != 1:
-            raise UsageError("answer", said, "QuestionAsk.questions[n].answer(...) for each")
-        return [self.questions[0].answer(*said)]
+            raise UsageError("answer", answers, "QuestionAsk.questions[n].answer(...) for each")
+        return [self.questions[0].answer(*answers)]
 
     def skip(self) -> list[QuestionAnswer]:
         """Answer none of the questions; the model reads `UNANSWERED`."""

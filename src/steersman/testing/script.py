@@ -245,11 +245,11 @@ def cut() -> Step:
     return Step((Cut(),))
 
 
-def step(*pieces: Step | Part, usage: Usage | None = None, stop_reason: str | None = None) -> Step:
+def step(*parts: Step | Part, usage: Usage | None = None, stop_reason: str | None = None) -> Step:
     """Return one step made of several steps or parts, as `+` does."""
     whole = Step((), usage, stop_reason)
-    for piece in pieces:
-        whole = whole + (piece if isinstance(piece, Step) else Step((piece,)))
+    for part in parts:
+        whole = whole + (part if isinstance(part, Step) else Step((part,)))
     return replace(whole, usage=usage or whole.usage, stop_reason=stop_reason or whole.stop_reason)
 
 
