@@ -34,8 +34,8 @@ class JournalWriter:
         self.append = self._append_for_sink
         self.append_partials = self._append_partials_for_sink
 
-    def _append_for_sink(self, *told: Any, **more: Any) -> Entry:
-        entry = self.journal.append(*told, **more)
+    def _append_for_sink(self, *fields: Any, **options: Any) -> Entry:
+        entry = self.journal.append(*fields, **options)
         self._unwritten.append(entry)
         return entry
 
@@ -77,7 +77,7 @@ class JournalWriter:
         if self._unwritten:
             self.flush()
         before, self._announced = self._announced, self.journal.last_seq
-        self.signal.wake(was_spoken=self.journal.last_spoken > before)
+        self.signal.wake(has_conversation=self.journal.last_spoken > before)
 
     def end(self) -> None:
         """Nothing more will be written."""

@@ -43,15 +43,15 @@ class EventListeners:
             raise UsageError("event", event, f"one of {', '.join(self._queues)}")
         if not callable(listener):
             raise UsageError("listener", listener, "a function of what happened")
-        line = _ListenerQueue(event, listener)
+        queue = _ListenerQueue(event, listener)
         self.is_any = True
-        lines = self._queues[event]
-        lines.append(line)
+        queues = self._queues[event]
+        queues.append(queue)
 
         def remove() -> None:
-            if line in lines:
-                lines.remove(line)
-                line.cancel()
+            if queue in queues:
+                queues.remove(queue)
+                queue.cancel()
 
         return remove
 
@@ -59,21 +59,21 @@ class EventListeners:
         """Whether anybody would hear it."""
         return bool(self._queues[event])
 
-    def emit(self, event: EventName, told: Any) -> None:
+    def emit(self, event: EventName, value: Any) -> None:
         """Let everybody know who listens for it; returns at once."""
-        for line in self._queues[event]:
-            line.put(told)
+        for queue in self._queues[event]:
+            queue.put(value)
 
     async def drain(self, timeout: float) -> None:
         """Wait until all that was told is heard, or time is up; then nobody listens any more."""
-        lines = [line for each in self._queues.values() for line in each]
-        busy = [line.task for line in lines if line.task is not None]
+        queues = [queue for each in self._queues.values() for queue in each]
+        busy = [queue.task for queue in queues if queue.task is not None]
         mine = asyncio.current_task()
         waiting = [task for task in busy if task is not mine]
         if waiting:
             await asyncio.wait(waiting, timeout=timeout)
-        for line in lines:
-            line.cancel()
+        for queue in queues:
+            queue.cancel()
         if left := [task for task in waiting if not task.done()]:
             # A cancelled listener may clean up, and nothing of it runs on after the close.
             await asyncio.wait(left, timeout=timeout)
@@ -88,11 +88,11 @@ class _ListenerQueue:
         self._waiting: deque[Any] = deque()
         self.task: asyncio.Task[None] | None = None
 
-    def put(self, told: Any) -> None:
+    def put(self, value: Any) -> None:
         if len(self._waiting) >= MOST_WAITING:
             self._waiting.popleft()
             log.error("a listener for %r is too slow: an event was dropped", self._event)
-        self._waiting.append(told)
+        self._waiting.append(value)
         if self.task is None:
             self.task = asyncio.get_running_loop().create_task(self._drain())
 
@@ -109,9 +109,9 @@ class _ListenerQueue:
         finally:
             self.task = None
 
-    async def _call(self, told: Any) -> None:
+    async def _call(self, value: Any) -> None:
         try:
-            answer = self._listener(told)
+            answer = self._listener(value)
             if inspect.isawaitable(answer):
                 await answer
         except asyncio.CancelledError:

@@ -90,25 +90,25 @@ class McpControls:
         own = {key: self._adopt(each) for key, each in servers.items() if _is_own(each)}
         external = {key: each for key, each in servers.items() if _json.is_mapping(each)}
         leaving = [key for key in self._own.keys if key in servers]
-        gone = McpServersSet()
+        removal = McpServersSet()
         if leaving:
             # First without them: the CLI greets nobody anew under a key that it knows.
-            gone = await self._tell(set(self._own.keys) - set(leaving), external)
+            removal = await self._send_servers(set(self._own.keys) - set(leaving), external)
             for key in leaving:
                 await self._own.remove(key)
         if leaving and not own:
-            return gone
-        answer = await self._tell_with(own, external)
+            return removal
+        answer = await self._add_and_send(own, external)
         return set_source(
             McpServersSet(
-                added=[*gone.added, *answer.added],
-                removed=[*gone.removed, *answer.removed],
-                errors={**gone.errors, **answer.errors},
+                added=[*removal.added, *answer.added],
+                removed=[*removal.removed, *answer.removed],
+                errors={**removal.errors, **answer.errors},
             ),
             answer.raw,
         )
 
-    async def _tell_with(
+    async def _add_and_send(
         self, own: Mapping[str, ToolServer], external: Mapping[str, Any]
     ) -> McpServersSet:
         added: list[str] = []
@@ -116,17 +116,17 @@ class McpControls:
             for key, server in own.items():
                 await self._own.add(server, self._make_caller(key))
                 added.append(key)
-            return await self._tell(self._own.keys, external)
+            return await self._send_servers(self._own.keys, external)
         except BaseException:
             for key in added:
                 await self._own.remove(key)
             raise
 
-    async def _tell(self, own: Iterable[str], external: Mapping[str, Any]) -> McpServersSet:
+    async def _send_servers(self, own: Iterable[str], external: Mapping[str, Any]) -> McpServersSet:
         """Name them all: the CLI drops what it is not told of again."""
         plain = {key: checks.plain(f"servers[{key!r}]", each) for key, each in external.items()}
-        told = {**{key: own_config(key) for key in own}, **plain}
-        answer = await self._call(McpSetServers(servers=told))
+        configs = {**{key: own_config(key) for key in own}, **plain}
+        answer = await self._call(McpSetServers(servers=configs))
         for name, error in answer.errors.items():
             self._log.record_failure(name, error)
         return answer
@@ -184,7 +184,7 @@ class McpStatusLog:
 
 
 async def wait_for_servers(
-    link: CliLink, book: McpStatusLog, options: Options, own: Iterable[str]
+    link: CliLink, status_log: McpStatusLog, options: Options, own: Iterable[str]
 ) -> None:
     """Return once every server that `options.require` names is connected.
 
@@ -195,7 +195,7 @@ async def wait_for_servers(
         return
     names = own if isinstance(options.require, bool) else options.require
     try:
-        await _wait(link, book, _Wanted(tuple(names), options.require is True), options)
+        await _wait(link, status_log, _Wanted(tuple(names), options.require is True), options)
     except BaseException:
         link.end()
         await asyncio.wait([link.exit_status], timeout=REAPING)
@@ -214,12 +214,12 @@ class _Wanted(NamedTuple):
         return min(absent, key=lambda each: each.status == PENDING, default=None)
 
 
-async def _wait(link: CliLink, book: McpStatusLog, wanted: _Wanted, options: Options) -> None:
+async def _wait(link: CliLink, status_log: McpStatusLog, wanted: _Wanted, options: Options) -> None:
     loop, pause, limit = asyncio.get_running_loop(), FIRST_PAUSE, options.startup.servers
     deadline = loop.time() + limit
     while True:
-        found = await _ask(link, limit)
-        book.record(found.values(), link.redactor.text)
+        found = await _fetch_status(link, limit)
+        status_log.record(found.values(), link.redactor.text)
         missing = wanted.missing(found)
         if missing is None:
             return
@@ -232,7 +232,7 @@ async def _wait(link: CliLink, book: McpStatusLog, wanted: _Wanted, options: Opt
         pause = min(2 * pause, LONGEST_PAUSE)
 
 
-async def _ask(link: CliLink, timeout: float) -> dict[str, McpServerStatus]:
+async def _fetch_status(link: CliLink, timeout: float) -> dict[str, McpServerStatus]:
     try:
         answer = await link.call(McpStatus(), timeout)
     except RequestError as error:

@@ -24,7 +24,7 @@ class Pause:
         """Hold every tool from the next one on, and every prompt; `hard` stops the tree."""
         parts = self._parts
         cli = await self._lifecycle.ready()
-        was_shut = parts.gate.is_closed
+        was_closed = parts.gate.is_closed
         parts.gate.close()
         parts.prompts.is_held = True
         try:
@@ -34,7 +34,7 @@ class Pause:
             elif not parts.gate.has_stopped_tree:
                 await self._install_gate()
         except BaseException:
-            if not was_shut:
+            if not was_closed:
                 self._release()
             raise
         parts.watchdog.stop()
@@ -63,9 +63,9 @@ class Pause:
             if not parts.slot.is_modern:
                 reason = "this CLI is too old to be held between tools; use pause(hard=True)"
                 raise RequestRefused("pause", reason)
-            greeting = with_gate(parts.setup.plan.initialize)
+            initialize = with_gate(parts.setup.plan.initialize)
             with suppress(RequestLost):
-                await cli.link.call(greeting, parts.options.request_timeout)
+                await cli.link.call(initialize, parts.options.request_timeout)
                 parts.gate.is_installed = True
 
     def _release(self) -> None:

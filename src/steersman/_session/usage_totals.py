@@ -40,10 +40,10 @@ class UsageTotals:
         self.session = NOTHING
         self._settled = NOTHING
         """What is told by results."""
-        self._mark: Spent | None = None
+        self._baseline: Spent | None = None
         """The CLI's totals where the unsettled use begins; None while nobody knows them."""
         self._before_turn = NOTHING
-        self._has_spoken = False
+        self._has_answered = False
 
     @property
     def turn(self) -> Spent:
@@ -53,33 +53,33 @@ class UsageTotals:
     def new_cli(self, *, is_fresh: bool) -> None:
         """Another CLI counts from here on: from zero, or from a past that it has yet to tell."""
         self._settled = self.session
-        self._mark = NOTHING if is_fresh else None
+        self._baseline = NOTHING if is_fresh else None
 
     def new_turn(self) -> None:
         """Another turn is at work."""
         self._before_turn = self.session
-        self._has_spoken = False
+        self._has_answered = False
 
-    def speak(self) -> None:
+    def model_answered(self) -> None:
         """The model has answered in this turn; each cost comes behind the answer it is for."""
-        self._has_spoken = True
+        self._has_answered = True
 
-    def hear(self, totals: Spent) -> None:
+    def update(self, totals: Spent) -> None:
         """The CLI tells its totals, as it was asked to."""
-        if self._mark is None:
-            self._mark = totals
-        if totals.covers(self._mark):
-            self.session = self._settled + (totals - self._mark)
-        if not self._has_spoken:
+        if self._baseline is None:
+            self._baseline = totals
+        if totals.covers(self._baseline):
+            self.session = self._settled + (totals - self._baseline)
+        if not self._has_answered:
             # Told before this turn could use anything: it is from those before.
             self._before_turn = self.session
 
-    def settle(self, totals: Spent, told: Spent) -> None:
+    def settle(self, totals: Spent, added_by_result: Spent) -> None:
         """A result tells the totals; `told` is what it says was added, for want of a mark."""
-        added = told
-        if self._mark is not None:
+        added = added_by_result
+        if self._baseline is not None:
             # Totals that fell began anew.
-            added = totals - self._mark if totals.covers(self._mark) else totals
+            added = totals - self._baseline if totals.covers(self._baseline) else totals
         self._settled += added
-        self._mark = totals
+        self._baseline = totals
         self.session = self._settled

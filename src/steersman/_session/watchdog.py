@@ -36,7 +36,7 @@ class SilenceWatchdog:
         self._alarm: asyncio.TimerHandle | None = None
         self._stopping: asyncio.Task[None] | None = None
         self.last = "the start"
-        self._announced = 0.0
+        self._retry_delay = 0.0
         self._running_tools: set[str] = set()
 
     def observe(self, entry: Entry, name: str, calls: Sequence[ToolCallRecord]) -> None:
@@ -48,17 +48,17 @@ class SilenceWatchdog:
             else:
                 self._running_tools.discard(call.tool_use_id)
         if name == "api_retry" and isinstance(entry.message, ApiRetry):
-            self._announced = entry.message.retry_delay_ms / 1000
+            self._retry_delay = entry.message.retry_delay_ms / 1000
         elif name == "result":
             self._running_tools.clear()
 
     def start(self) -> None:
         """Begin to watch; silence counts from now on."""
         self.stop()
-        life = self._slot.running
-        if life is not None:
-            life.link.last_activity = asyncio.get_running_loop().time()
-            self._set_alarm(life, 0.0)
+        cli = self._slot.running
+        if cli is not None:
+            cli.link.last_activity = asyncio.get_running_loop().time()
+            self._set_alarm(cli, 0.0)
 
     def reset(self) -> None:
         """The CLI is gone, with its tools; the next one begins anew."""
@@ -72,43 +72,43 @@ class SilenceWatchdog:
             self._alarm.cancel()
             self._alarm = None
 
-    def _set_alarm(self, life: RunningCli, silence: float) -> None:
+    def _set_alarm(self, cli: RunningCli, silence: float) -> None:
         """Look again when the next of the limits is reached, whichever will count by then."""
-        limits = [limit for limit in self._patience().values() if limit is not None]
+        limits = [limit for limit in self._timeouts().values() if limit is not None]
         if limits:
             left = [limit - silence for limit in limits if limit > silence]
             loop = asyncio.get_running_loop()
-            self._alarm = loop.call_later(min(left, default=min(limits)), self._check, life)
+            self._alarm = loop.call_later(min(left, default=min(limits)), self._check, cli)
 
-    def _check(self, life: RunningCli) -> None:
+    def _check(self, cli: RunningCli) -> None:
         self._alarm = None
-        if life is not self._slot.running or not life.link.is_open or self._is_stopping:
+        if cli is not self._slot.running or not cli.link.is_open or self._is_stopping:
             return
         if self._prompts.current is None:
             return
         now = asyncio.get_running_loop().time()
-        if not life.tasks.is_empty:
+        if not cli.tasks.is_empty:
             # It waits for us.
-            life.link.last_activity = now
-        phase = self._phase(life)
-        limit, silence = self._patience()[phase], now - life.link.last_activity
+            cli.link.last_activity = now
+        phase = self._phase(cli)
+        limit, silence = self._timeouts()[phase], now - cli.link.last_activity
         if limit is not None and silence >= limit:
-            self._stalled(life, phase, silence)
+            self._stalled(cli, phase, silence)
         else:
-            self._set_alarm(life, silence)
+            self._set_alarm(cli, silence)
 
-    def _phase(self, life: RunningCli) -> str:
+    def _phase(self, cli: RunningCli) -> str:
         """What the CLI should be doing now."""
         if self._running_tools:
             # Also right behind its stream, whose last pieces come after the call.
             return "tool"
-        if life.link.last_kind is Kind.PARTIAL:
+        if cli.link.last_kind is Kind.PARTIAL:
             return "between_events"
         return "retry" if self.last == "api_retry" else "first_token"
 
-    def _patience(self) -> dict[str, float | None]:
+    def _timeouts(self) -> dict[str, float | None]:
         limits = self._limits
-        retry = None if limits.retry is None else limits.retry + self._announced
+        retry = None if limits.retry is None else limits.retry + self._retry_delay
         return {
             "first_token": limits.first_token,
             "between_events": limits.between_events,
@@ -120,10 +120,10 @@ class SilenceWatchdog:
     def _is_stopping(self) -> bool:
         return self._stopping is not None and not self._stopping.done()
 
-    def _stalled(self, life: RunningCli, phase: str, silence: float) -> None:
+    def _stalled(self, cli: RunningCli, phase: str, silence: float) -> None:
         turns = [turn for turn in self._prompts.unsettled if not turn.is_settled]
-        last = "stream_event" if life.link.last_kind is Kind.PARTIAL else self.last
-        why = Stalled(phase, silence, last, evidence=life.link.evidence(phase))
+        last = "stream_event" if cli.link.last_kind is Kind.PARTIAL else self.last
+        why = Stalled(phase, silence, last, evidence=cli.link.evidence(phase))
         self._log.note(
             Kind.STALLED,
             tuple(turn.uuid for turn in turns),

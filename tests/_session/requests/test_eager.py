@@ -9,10 +9,14 @@ from typing import Any
 
 import pytest
 
-from steersman._session.requests.eager import starter
+from steersman._session.requests.eager import EagerStarter, Work
 
 NAME = contextvars.ContextVar("NAME", default="nobody")
 LIMIT = 5
+
+
+def start(work: Work, context: contextvars.Context) -> asyncio.Task[None]:
+    return EagerStarter()()(work, context)
 
 
 async def from_a_callback(act: Callable[[], asyncio.Task[None]]) -> asyncio.Task[None]:
@@ -30,7 +34,7 @@ async def test_what_does_not_wait_is_done_when_it_is_started() -> None:
         seen.append("worked")
 
     def act() -> asyncio.Task[None]:
-        task = starter()(work(), contextvars.copy_context())
+        task = start(work(), contextvars.copy_context())
         seen.append("started")
         assert task.done()
         return task
@@ -51,7 +55,7 @@ async def test_it_runs_in_its_own_context_and_knows_itself() -> None:
         await asyncio.sleep(0)
         seen.extend([NAME.get(), asyncio.current_task()])
 
-    task = await from_a_callback(lambda: starter()(work(), context))
+    task = await from_a_callback(lambda: start(work(), context))
     await task
 
     assert seen == ["somebody", task, "changed", task]
@@ -69,7 +73,7 @@ async def test_a_timeout_that_begins_in_the_first_step_holds() -> None:
             seen.append("too late")
 
     async with asyncio.timeout(LIMIT):
-        await (await from_a_callback(lambda: starter()(work(), contextvars.copy_context())))
+        await (await from_a_callback(lambda: start(work(), contextvars.copy_context())))
 
     assert seen == ["too late"]
 
@@ -78,7 +82,7 @@ async def test_it_can_be_cancelled_where_it_waits() -> None:
     async def work() -> None:
         await asyncio.Event().wait()
 
-    task = await from_a_callback(lambda: starter()(work(), contextvars.copy_context()))
+    task = await from_a_callback(lambda: start(work(), contextvars.copy_context()))
     task.cancel()
 
     async with asyncio.timeout(LIMIT):
@@ -90,7 +94,7 @@ async def test_what_it_raises_is_kept_for_who_waits() -> None:
     async def work() -> None:
         raise ZeroDivisionError
 
-    task = await from_a_callback(lambda: starter()(work(), contextvars.copy_context()))
+    task = await from_a_callback(lambda: start(work(), contextvars.copy_context()))
 
     with pytest.raises(ZeroDivisionError):
         await task
@@ -102,7 +106,7 @@ async def test_inside_another_task_it_starts_as_usual() -> None:
     async def work() -> None:
         seen.append("worked")
 
-    task = starter()(work(), contextvars.copy_context())
+    task = start(work(), contextvars.copy_context())
     seen.append("started")
     await task
 
@@ -122,7 +126,7 @@ async def test_a_loop_with_its_own_tasks_makes_them() -> None:
     loop = asyncio.get_running_loop()
     loop.set_task_factory(factory)
     try:
-        task = await from_a_callback(lambda: starter()(work(), contextvars.copy_context()))
+        task = await from_a_callback(lambda: start(work(), contextvars.copy_context()))
         await task
     finally:
         loop.set_task_factory(None)
@@ -134,6 +138,6 @@ async def test_the_loop_is_left_as_it_was() -> None:
     async def work() -> None:
         """Nothing."""
 
-    await (await from_a_callback(lambda: starter()(work(), contextvars.copy_context())))
+    await (await from_a_callback(lambda: start(work(), contextvars.copy_context())))
 
     assert "call_soon" not in vars(asyncio.get_running_loop())

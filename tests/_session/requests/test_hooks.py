@@ -11,7 +11,7 @@ import pytest
 
 from steersman import _json
 from steersman._protocol.events import HookAsked
-from steersman._session.requests.hooks import HookRunner, openings
+from steersman._session.requests.hooks import HookRunner, start_outputs
 from steersman._struct import set_source
 from steersman.hooks import (
     HookEvent,
@@ -243,7 +243,7 @@ async def test_what_the_session_raises_reaches_the_hooks_that_fit() -> None:
     replies = await desk.run_own(SessionStart(source="startup"))
     await asyncio.sleep(0)
 
-    assert openings(replies) == [
+    assert start_outputs(replies) == [
         SessionStartOutput(additional_context="it is Sunday"),
         SessionStartOutput(initial_user_message="hello"),
     ]

@@ -461,8 +461,8 @@ async def test_parallel_calls_are_each_decided_for_themselves() -> None:
 
 async def test_an_elicitation_of_our_own_servers_is_declined_where_nobody_answers() -> None:
     """There is no request of the CLI's that could wait for it."""
-    deciding = PermissionResponder(UserCallbacks(elicited=lambda _: None), lambda *_: None)
+    responder = PermissionResponder(UserCallbacks(on_elicitation=lambda _: None), lambda *_: None)
 
-    said = await deciding.elicit(Elicitation(mcp_server_name="mine"))
+    said = await responder.elicit(Elicitation(mcp_server_name="mine"))
 
     assert said == ElicitationAnswer("decline")

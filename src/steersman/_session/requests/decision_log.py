@@ -61,7 +61,7 @@ class DecisionLog:
 
     def __init__(self, write: Callable[[Kind, dict[str, Any]], None]) -> None:
         self._write = write
-        self._made: dict[str, str] = {}
+        self._open: dict[str, str] = {}
 
     def record(
         self,
@@ -75,9 +75,9 @@ class DecisionLog:
         agent: str | None = None,
     ) -> None:
         """Somebody on our side decided: `allow` or `deny`."""
-        self._made[tool_use_id] = verdict
-        if len(self._made) > MOST_OPEN:
-            del self._made[next(iter(self._made))]
+        self._open[tool_use_id] = verdict
+        if len(self._open) > MOST_OPEN:
+            del self._open[next(iter(self._open))]
         details: dict[str, Any] = {
             "tool_use_id": tool_use_id,
             "tool": tool,
@@ -94,8 +94,8 @@ class DecisionLog:
 
     def record_answer(self, ask_id: str, ask: str, by: str) -> None:
         """Somebody answered what was no permission."""
-        told = {"id": ask_id, "ask": ask, "verdict": "answered", "source": "person", "by": by}
-        self._write(DECIDED, told)
+        details = {"id": ask_id, "ask": ask, "verdict": "answered", "source": "person", "by": by}
+        self._write(DECIDED, details)
 
     def record_results(self, entry: Entry) -> None:
         """Learn from a tool's result who let it run."""
@@ -110,30 +110,30 @@ class DecisionLog:
         metas = {meta.id: meta for meta in line.tool_result_meta}
         for block in line.message.content:
             if block.type == "tool_result":
-                self._hear_result(block, metas.get(block.tool_use_id))
+                self._record_result(block, metas.get(block.tool_use_id))
 
-    def _hear_result(self, block: _Block, meta: _Meta | None) -> None:
-        ours = self._made.pop(block.tool_use_id, None)
-        told = None if meta is None else meta.permission_decision
-        if told is None:
+    def _record_result(self, block: _Block, meta: _Meta | None) -> None:
+        ours = self._open.pop(block.tool_use_id, None)
+        reported = None if meta is None else meta.permission_decision
+        if reported is None:
             # An error without a decision is a call that the CLI could not even make.
             if ours is None and not block.is_error:
                 self._write(Kind.UNDECIDED, {"tool_use_id": block.tool_use_id})
             return
-        verdict = "allow" if told.decision == "accept" else "deny"
+        verdict = "allow" if reported.decision == "accept" else "deny"
         if verdict != ours:
             details = {
                 "tool_use_id": block.tool_use_id,
                 "verdict": verdict,
-                "source": _source(told),
-                "reason": told.reason_type,
+                "source": _source(reported),
+                "reason": reported.reason_type,
             }
             self._write(DECIDED, details)
 
 
-def _source(told: _Verdict) -> Source:
-    if told.source == "hook":
+def _source(reported: _Verdict) -> Source:
+    if reported.source == "hook":
         return "hook"
-    if told.source.startswith("user"):
+    if reported.source.startswith("user"):
         return "callback"
-    return "rule" if told.reason_type == "rule" else "cli"
+    return "rule" if reported.reason_type == "rule" else "cli"

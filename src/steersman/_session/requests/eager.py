@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-__all__ = ["starter"]
+__all__ = ["EagerStarter"]
 
 Work = Coroutine[Any, Any, None]
 Start = Callable[[Work, contextvars.Context], asyncio.Task[None]]
@@ -31,17 +31,6 @@ class EagerStarter:
         if asyncio.current_task(loop) is None and loop.get_task_factory() is None:
             return self._at_once
         return functools.partial(_later, loop)
-
-
-def starter() -> Start:
-    """What starts work as a task in a context, and runs it until it waits for something.
-
-    Where another task is at work, or the loop makes its tasks in its own way, it starts as usual.
-    """
-    loop = asyncio.get_running_loop()
-    if asyncio.current_task(loop) is not None or loop.get_task_factory() is not None:
-        return functools.partial(_later, loop)
-    return _at_once(loop)
 
 
 def _later(

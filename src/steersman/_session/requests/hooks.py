@@ -38,16 +38,16 @@ from steersman.options import Options
 __all__ = [
     "HookRunner",
     "PermissionHookBarrier",
-    "openings",
     "run_session_end",
     "run_session_start",
+    "start_outputs",
 ]
 
 LIMIT = 590.0
 """Seconds for a hook without a timeout of its own; the CLI gives it 600."""
 
 NO_OPINION = Raw(b"{}")
-GOES_ON = Raw(b'{"async":true}')
+RUNS_ASYNC = Raw(b'{"async":true}')
 
 Report = Callable[[str, BaseException | str], None]
 
@@ -60,10 +60,10 @@ class HookRunner:
     ) -> None:
         self._hooks = hooks
         self._report = report
-        self._deferring = DeferralCheck(ask_rules)
+        self._deferral = DeferralCheck(ask_rules)
         self._running: set[asyncio.Task[Any]] = set()
-        asked = {key: each for key, each in hooks.items() if _has_a_say_in_permissions(each)}
-        self._holding = PermissionHookBarrier(asked)
+        asked = {key: each for key, each in hooks.items() if _may_decide_permissions(each)}
+        self._barrier = PermissionHookBarrier(asked)
         self.decides_permissions = bool(asked)
         """Whether a hook may decide about permissions."""
 
@@ -72,10 +72,10 @@ class HookRunner:
         hook = self._hooks[asked.callback_id]
         if hook.run_async:
             self._begin(hook, asked.event, asked.tool_use_id)
-            return GOES_ON
+            return RUNS_ASYNC
         if hook.event is not PermissionRequest:
             return (await self._ask(hook, asked.event, asked.tool_use_id))[1]
-        with self._holding.running(asked.callback_id, asked.tool_use_id) as decide:
+        with self._barrier.running(asked.callback_id, asked.tool_use_id) as decide:
             reply, line = await self._ask(hook, asked.event, asked.tool_use_id)
             if isinstance(reply, Reply) and reply.hook_specific_output is not None:
                 decide()
@@ -87,19 +87,19 @@ class HookRunner:
         The CLI asks them and us at the same time and goes by who is first: an approver that
         allows must not overtake a guard that still looks.
         """
-        await self._holding.wait(tool_name, tool_use_id)
+        await self._barrier.wait(tool_name, tool_use_id)
 
     async def run_own(self, event: HookEvent) -> list[Reply]:
         """Call the hooks for something that the CLI does not call back for; gives what they say."""
-        fitting = [
+        matching = [
             hook
             for hook in self._hooks.values()
             if type(event) is hook.event and matches(hook.matcher, event.matched)
         ]
-        for hook in fitting:
+        for hook in matching:
             if hook.run_async:
                 self._begin(hook, event, "")
-        asked = [self._ask(hook, event, "") for hook in fitting if not hook.run_async]
+        asked = [self._ask(hook, event, "") for hook in matching if not hook.run_async]
         replies = [reply for reply, _ in await asyncio.gather(*asked)]
         return [reply for reply in replies if isinstance(reply, Reply)]
 
@@ -120,7 +120,7 @@ class HookRunner:
             given = await _call(hook, event, tool_use_id)
             if hook.kind == "observe" or given is None:
                 return None, NO_OPINION
-            reply = self._allowed(event, parse_reply(hook.event, given))
+            reply = self._checked_deferral(event, parse_reply(hook.event, given))
             return reply, Raw(encode_reply(reply))
         except asyncio.CancelledError:
             if not hook.is_guard:
@@ -129,8 +129,8 @@ class HookRunner:
             if not _is_being_cancelled():
                 self._report(f"{hook.event_name} hook", "was cancelled")
             return _failed(hook, "was cancelled")
-        except InvalidReply as misfit:
-            self._report(f"{hook.event_name} hook", str(misfit))
+        except InvalidReply as invalid:
+            self._report(f"{hook.event_name} hook", str(invalid))
             return _failed(hook, "did not return a reply")
         except _TooSlow as slow:
             self._report(f"{hook.event_name} hook", str(slow))
@@ -139,13 +139,13 @@ class HookRunner:
             self._report(f"{hook.event_name} hook", error)
             return _failed(hook, f"raised {type(error).__name__}")
 
-    def _allowed(
+    def _checked_deferral(
         self, event: HookEvent, reply: Reply | AsyncReply | None
     ) -> Reply | AsyncReply | None:
         """The reply, unless it puts off a tool that cannot be."""
         if not (isinstance(event, PreToolUse) and isinstance(reply, Reply)):
             return reply
-        objection = self._deferring.objection(event, reply)
+        objection = self._deferral.objection(event, reply)
         if objection is None:
             return reply
         self._report("PreToolUse hook", objection)
@@ -167,7 +167,7 @@ async def _call(hook: Registered, event: HookEvent, tool_use_id: str) -> Any:
             awaited = given.send(None)
         except StopIteration as done:
             return done.value
-        given = _rest(given, awaited)
+        given = _resume(given, awaited)
     elif not inspect.isawaitable(given):
         return given
     limit = LIMIT if hook.timeout is None else hook.timeout
@@ -182,16 +182,16 @@ async def _call(hook: Registered, event: HookEvent, tool_use_id: str) -> Any:
 
 
 @types.coroutine
-def _rest(begun: Coroutine[Any, Any, Any], awaited: Any) -> Generator[Any, Any, Any]:
+def _resume(coroutine: Coroutine[Any, Any, Any], awaited: Any) -> Generator[Any, Any, Any]:
     """Go on with a coroutine that has taken its first step and waits for something."""
     try:
         while True:
             try:
                 given = yield awaited
             except BaseException as error:  # noqa: BLE001 - a cancellation, for the one who waits
-                awaited = begun.throw(error)
+                awaited = coroutine.throw(error)
             else:
-                awaited = begun.send(given)
+                awaited = coroutine.send(given)
     except StopIteration as done:
         return done.value
 
@@ -203,7 +203,7 @@ def _failed(hook: Registered, how: str) -> tuple[Reply | None, Raw]:
     return reply, Raw(encode_reply(reply))
 
 
-def _has_a_say_in_permissions(hook: Registered) -> bool:
+def _may_decide_permissions(hook: Registered) -> bool:
     return hook.event is PermissionRequest and hook.kind != "observe"
 
 
@@ -215,7 +215,7 @@ def _is_being_cancelled() -> bool:
 ARRIVAL = 2.0
 """Seconds in which the CLI must have asked the hooks; it asks them together with us."""
 
-TAKEN_BACK = 30.0
+WITHDRAWAL = 30.0
 """Seconds in which the CLI must have taken our question back once a hook has decided."""
 
 REMEMBERED = 1000
@@ -252,7 +252,7 @@ class PermissionHookBarrier:
         try:
             await call.wait_for(wanted)
             if call.is_decided:
-                await asyncio.sleep(TAKEN_BACK)
+                await asyncio.sleep(WITHDRAWAL)
                 raise TimeoutError("a hook has decided, and the CLI still asks")
         finally:
             self._calls.pop(tool_use_id, None)
@@ -301,7 +301,7 @@ class _HookedCall:
 
 
 async def run_session_start(
-    hooking: HookRunner, options: Options, session_id: str
+    runner: HookRunner, options: Options, session_id: str
 ) -> list[SessionStartOutput]:
     """Call the hooks on `SessionStart`; gives what they add to the conversation."""
     source = "startup"
@@ -314,19 +314,19 @@ async def run_session_start(
         model=options.model,
         session_title=options.title,
     )
-    return openings(await hooking.run_own(event))
+    return start_outputs(await runner.run_own(event))
 
 
-async def run_session_end(hooking: HookRunner, options: Options, session_id: str) -> None:
+async def run_session_end(runner: HookRunner, options: Options, session_id: str) -> None:
     """Call the hooks on `SessionEnd`, and end those that nobody waits for."""
     event = SessionEnd(session_id=session_id, cwd=str(options.cwd or ""), reason="other")
     with suppress(TimeoutError):
         async with asyncio.timeout(options.close_grace):
-            await hooking.run_own(event)
-    hooking.cancel_all()
+            await runner.run_own(event)
+    runner.cancel_all()
 
 
-def openings(replies: Iterable[Reply]) -> list[SessionStartOutput]:
+def start_outputs(replies: Iterable[Reply]) -> list[SessionStartOutput]:
     """The part of each reply that is about the start, in order."""
     found: list[SessionStartOutput] = []
     for reply in replies:

@@ -74,10 +74,10 @@ class UserCallbacks:
     """Whoever answers what only a person, or a policy in its place, can answer."""
 
     approver: Approver | None = None
-    elicited: ElicitationHandler | None = None
-    shown: DialogHandler | None = None
-    questioned: QuestionHandler | None = None
-    asking: InboxForwarder | None = None
+    on_elicitation: ElicitationHandler | None = None
+    on_user_dialog: DialogHandler | None = None
+    on_question: QuestionHandler | None = None
+    inbox: InboxForwarder | None = None
     """The way to an inbox."""
 
 
@@ -90,14 +90,14 @@ class PermissionResponder:
 
     def __init__(
         self,
-        people: UserCallbacks,
+        callbacks: UserCallbacks,
         report: Callable[[str, BaseException | str], None],
         *,
         decisions: DecisionLog | None = None,
         setting_sources: tuple[str, ...] = (),
         remember: Scope | None = None,
     ) -> None:
-        self._people = people
+        self._callbacks = callbacks
         self._report = report
         self._decisions = decisions
         self._setting_sources = setting_sources
@@ -111,74 +111,74 @@ class PermissionResponder:
         self, asked: PermissionAsked, session_id: str, reply: SendAnswer = ignore_answer
     ) -> Decision | Deferred:
         """Whether the tool may run."""
-        people, question = self._people, asked.request
-        if question.tool_name == ASK_USER_QUESTION and self._has_room_for_questions:
-            return await self._question(asked, session_id, reply)
-        if people.approver is not None:
-            context = PermissionContext(asked.request_id, session_id, question)
+        callbacks, request = self._callbacks, asked.request
+        if request.tool_name == ASK_USER_QUESTION and self._can_ask_user:
+            return await self._ask_user(asked, session_id, reply)
+        if callbacks.approver is not None:
+            context = PermissionContext(asked.request_id, session_id, request)
             try:
-                given = people.approver(question.tool_name, question.input, context)
+                given = callbacks.approver(request.tool_name, request.input, context)
                 decision = await given if inspect.isawaitable(given) else given
             except Exception as error:  # noqa: BLE001 - the caller's own code; whatever it was, deny
                 self._report("can_use_tool", error)
                 how = f"Denied: the permission callback raised {type(error).__name__}."
-                return self._decided(question, Deny(how), "callback", "")
-            if decision is not None or people.asking is None:
-                return self._decided(question, self._checked(question, decision), "callback", "")
-        if people.asking is not None:
-            return people.asking.put(
-                asked.request_id, question, session_id, self._settle_permission, reply
+                return self._decided(request, Deny(how), "callback", "")
+            if decision is not None or callbacks.inbox is None:
+                return self._decided(request, self._checked(request, decision), "callback", "")
+        if callbacks.inbox is not None:
+            return callbacks.inbox.put(
+                asked.request_id, request, session_id, self._settle_permission, reply
             )
-        return self._decided(question, Deny(NO_APPROVER), "nobody", "")
+        return self._decided(request, Deny(NO_APPROVER), "nobody", "")
 
     @property
-    def _has_room_for_questions(self) -> bool:
-        return self._people.questioned is not None or self._people.asking is not None
+    def _can_ask_user(self) -> bool:
+        return self._callbacks.on_question is not None or self._callbacks.inbox is not None
 
-    async def _question(
+    async def _ask_user(
         self, asked: PermissionAsked, session_id: str, reply: SendAnswer
     ) -> Decision | Deferred:
-        people, question = self._people, asked.request
+        callbacks, request = self._callbacks, asked.request
         answers: object = None
-        questions = question_ask(question, asked.request_id, session_id)
-        if people.questioned is not None:
+        ask = question_ask(request, asked.request_id, session_id)
+        if callbacks.on_question is not None:
             try:
-                given = people.questioned(questions)
+                given = callbacks.on_question(ask)
                 answers = await given if inspect.isawaitable(given) else given
-                if answers is not None or people.asking is None:
-                    return self._decided(question, questions.decision(answers), "callback", "")
+                if answers is not None or callbacks.inbox is None:
+                    return self._decided(request, ask.decision(answers), "callback", "")
             except Exception as error:  # noqa: BLE001 - the caller's own code; nobody has answered
                 self._report("on_question", error)
-                return self._decided(question, Deny(QuestionAsk.UNANSWERED), "callback", "")
-        assert people.asking is not None
-        return people.asking.put(
-            asked.request_id, question, session_id, self._settle_permission, reply
+                return self._decided(request, Deny(QuestionAsk.UNANSWERED), "callback", "")
+        assert callbacks.inbox is not None
+        return callbacks.inbox.put(
+            asked.request_id, request, session_id, self._settle_permission, reply
         )
 
     def _settle_permission(self, ask: Ask, answer: Any, by: str) -> Decision:
         assert isinstance(ask.payload, CanUseTool)
-        decision = self._lasting(ask.payload, response_of(ask, answer))
+        decision = self._with_updates(ask.payload, response_of(ask, answer))
         return self._decided(ask.payload, decision, "person", by)
 
-    def _checked(self, question: CanUseTool, decision: object) -> Decision:
+    def _checked(self, request: CanUseTool, decision: object) -> Decision:
         if isinstance(decision, Deny):
             return decision
         if isinstance(decision, Allow):
-            if question.tool_name == ASK_USER_QUESTION:
-                return question_ask(question, "", "").decision(decision)
-            return self._lasting(question, decision)
+            if request.tool_name == ASK_USER_QUESTION:
+                return question_ask(request, "", "").decision(decision)
+            return self._with_updates(request, decision)
         self._report("can_use_tool", f"returned {type(decision).__name__}, not Allow or Deny")
         return Deny("Denied: the permission callback did not return a decision.")
 
-    def _lasting(self, question: CanUseTool, decision: Decision) -> Decision:
+    def _with_updates(self, request: CanUseTool, decision: Decision) -> Decision:
         """An approval with what makes it last put where it has an effect."""
         if isinstance(decision, Deny):
             return decision
         # Older CLIs want the input back even when it is unchanged.
-        given = question.input if decision.updated_input is None else decision.updated_input
+        given = request.input if decision.updated_input is None else decision.updated_input
         updates = decision.updated_permissions
         if updates is None and self._remember is not None:
-            updates = remembering_updates(question, self._remember)
+            updates = remembering_updates(request, self._remember)
         if not updates:
             return Allow(given)
         kept = Allow(given, [where_it_counts(each, self._setting_sources) for each in updates])
@@ -186,16 +186,16 @@ class PermissionResponder:
         return kept
 
     def _decided(
-        self, question: CanUseTool, decision: Decision, source: Source, by: str
+        self, request: CanUseTool, decision: Decision, source: Source, by: str
     ) -> Decision:
         if self._decisions is not None:
             self._decisions.record(
-                question.tool_use_id,
-                question.tool_name,
+                request.tool_use_id,
+                request.tool_name,
                 "allow" if isinstance(decision, Allow) else "deny",
                 source,
                 by=by,
-                agent=question.agent_id,
+                agent=request.agent_id,
                 reason="" if isinstance(decision, Allow) else decision.message,
             )
         return decision
@@ -214,17 +214,17 @@ class PermissionResponder:
         answer = await self._elicited(asked.elicitation)
         if answer is not None:
             return answer
-        if self._people.asking is None:
+        if self._callbacks.inbox is None:
             return ElicitationAnswer("decline")
         payload = asked.elicitation
-        return self._people.asking.put(asked.request_id, payload, session_id, self._settle, reply)
+        return self._callbacks.inbox.put(asked.request_id, payload, session_id, self._settle, reply)
 
     async def _elicited(self, elicitation: Elicitation) -> ElicitationAnswer | None:
         """The handler's answer; `None` if it has none, or there is no handler."""
-        if self._people.elicited is None:
+        if self._callbacks.on_elicitation is None:
             return None
         try:
-            answer = await _given(self._people.elicited(elicitation))
+            answer = await _awaited(self._callbacks.on_elicitation(elicitation))
         except Exception as error:  # noqa: BLE001 - the caller's own code; nobody has agreed
             self._report("on_elicitation", error)
             return ElicitationAnswer("decline")
@@ -236,15 +236,15 @@ class PermissionResponder:
         self, asked: DialogAsked, session_id: str, reply: SendAnswer
     ) -> DialogAnswer | Deferred:
         """What the person does with the dialog. Raises `RequestRejected`."""
-        if self._people.shown is None:
-            if self._people.asking is None:
+        if self._callbacks.on_user_dialog is None:
+            if self._callbacks.inbox is None:
                 raise RequestRejected(NO_DIALOGS)
             payload: UserDialog = asked.dialog
-            return self._people.asking.put(
+            return self._callbacks.inbox.put(
                 asked.request_id, payload, session_id, self._settle, reply
             )
         try:
-            given = self._people.shown(asked.dialog)
+            given = self._callbacks.on_user_dialog(asked.dialog)
             return await given if inspect.isawaitable(given) else given
         except Exception as error:
             self._report("on_user_dialog", error)
@@ -257,8 +257,8 @@ class PermissionResponder:
 
     def withdraw(self, request_id: str, reason: str) -> None:
         """Nobody waits for this answer any more."""
-        if self._people.asking is not None:
-            self._people.asking.withdraw(request_id, reason)
+        if self._callbacks.inbox is not None:
+            self._callbacks.inbox.withdraw(request_id, reason)
 
 
 def build_permissions(
@@ -270,16 +270,16 @@ def build_permissions(
     report: Callable[[str, BaseException | str], None],
 ) -> PermissionResponder:
     """Build what answers the permission requests of one session."""
-    asking = None if options.inbox is None else InboxForwarder(options.inbox, note, turn, clock)
-    people = UserCallbacks(
+    inbox = None if options.inbox is None else InboxForwarder(options.inbox, note, turn, clock)
+    callbacks = UserCallbacks(
         options.can_use_tool,
         options.on_elicitation,
         options.on_user_dialog,
         options.on_question,
-        asking,
+        inbox,
     )
     return PermissionResponder(
-        people,
+        callbacks,
         report,
         decisions=decisions,
         setting_sources=options.setting_sources,
@@ -287,7 +287,7 @@ def build_permissions(
     )
 
 
-async def _given(given: Any) -> Any:
+async def _awaited(given: Any) -> Any:
     return await given if inspect.isawaitable(given) else given
 
 
@@ -302,7 +302,7 @@ DEFERRED: Final = Deferred.DEFERRED
 SendAnswer = Callable[[str, Any], None]
 """Sends the answer to the request of that id."""
 
-Settled = Callable[[Ask, Any, str], Any]
+BuildResponse = Callable[[Ask, Any, str], Any]
 """Makes the response of an answer and who gave it, and writes it down."""
 
 
@@ -328,7 +328,7 @@ class InboxForwarder:
         request_id: str,
         payload: Payload,
         session_id: str,
-        settled: Settled,
+        build_response: BuildResponse,
         reply: SendAnswer,
     ) -> Deferred:
         """Have the question wait; `reply` gets the response, in this event loop."""
@@ -342,12 +342,12 @@ class InboxForwarder:
 
         def settle(answer: Any, by: str) -> None:
             self._open.discard(request_id)
-            reply(request_id, settled(ask, answer, by))
+            reply(request_id, build_response(ask, answer, by))
 
         self._loop = asyncio.get_running_loop()
-        self._note(Kind.ASKED, **_told(ask))
+        self._note(Kind.ASKED, **_ask_details(ask))
         self._open.add(request_id)
-        self._inbox.open(ask, lambda answer, by: self._in_loop(settle, answer, by))
+        self._inbox.open(ask, lambda answer, by: self._settle_in_loop(settle, answer, by))
         return DEFERRED
 
     def withdraw(self, request_id: str, reason: str) -> None:
@@ -356,13 +356,13 @@ class InboxForwarder:
             self._open.discard(request_id)
             self._inbox.close(request_id, reason)
 
-    def _in_loop(self, settle: Callable[[Any, str], None], answer: Any, by: str) -> None:
+    def _settle_in_loop(self, settle: Callable[[Any, str], None], answer: Any, by: str) -> None:
         """Answer now if this is the session's own loop, so that who answers knows it is sent."""
         try:
-            is_here = asyncio.get_running_loop() is self._loop
+            is_own_loop = asyncio.get_running_loop() is self._loop
         except RuntimeError:
-            is_here = False
-        if is_here:
+            is_own_loop = False
+        if is_own_loop:
             settle(answer, by)
         elif self._loop is not None:
             self._loop.call_soon_threadsafe(settle, answer, by)
@@ -376,10 +376,10 @@ def response_of(ask: Ask, answer: Any) -> Any:
         return ask.refusal("Denied: the answer was not one that fits the question.")
 
 
-def _told(ask: Ask) -> dict[str, Any]:
+def _ask_details(ask: Ask) -> dict[str, Any]:
     """What the journal says of an ask; its payload stands there already, in the CLI's line."""
     tool_use_id = getattr(ask.payload, "tool_use_id", None)
-    told = {
+    details = {
         "id": ask.id,
         "ask": ask.kind,
         "tool": ask.tool_name,
@@ -387,4 +387,4 @@ def _told(ask: Ask) -> dict[str, Any]:
         "agent": ask.agent,
         "turn": ask.turn,
     }
-    return {name: value for name, value in told.items() if value}
+    return {name: value for name, value in details.items() if value}

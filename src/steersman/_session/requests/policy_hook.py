@@ -37,10 +37,10 @@ class PolicyHook:
         self._home = options.env.get("HOME") or os.environ.get("HOME", "")
         self._cwd = ""
 
-    def connect(self, deciding: PermissionResponder, decisions: DecisionLog) -> None:
+    def connect(self, permissions: PermissionResponder, decisions: DecisionLog) -> None:
         """Record decisions in `decisions`, and learn what a person allows for good."""
         self.decisions = decisions
-        deciding.on_remembered = self.remember
+        permissions.on_remembered = self.remember
 
     def __call__(self, event: PreToolUse) -> Mapping[str, Any]:
         """What the policy says of the call."""
@@ -53,7 +53,7 @@ class PolicyHook:
             event.permission_mode or "default",
             Place(self._cwd or "/", self._home),
         )
-        found = self._decided(call)
+        found = self._decide(call)
         if found.verdict == "cli":
             return NO_OPINION
         if found.verdict != "ask" and self.decisions is not None:
@@ -66,7 +66,7 @@ class PolicyHook:
                 reason=found.reason,
                 agent=event.agent_id,
             )
-        return _reply(found.verdict, _told(found))
+        return _reply(found.verdict, _reason(found))
 
     def remember(self, approval: Allow) -> None:
         """Do not ask again about what a person has allowed for good."""
@@ -74,7 +74,7 @@ class PolicyHook:
             if isinstance(update, AddRules) and update.behavior == "allow":
                 self._remembered += _parsed(map(str, update.rules))
 
-    def _decided(self, call: ToolCall) -> Explanation:
+    def _decide(self, call: ToolCall) -> Explanation:
         found = self._policy.decide(call)
         if found.verdict == "cli" and self._asks_for_all and not self._covers(self._listed, call):
             found = Policy(otherwise="ask").decide(call)
@@ -109,7 +109,7 @@ def _parsed(texts: Any) -> list[Rule]:
     return found
 
 
-def _told(found: Explanation) -> str:
+def _reason(found: Explanation) -> str:
     if found.verdict == "deny":
         return f"Denied by policy ({found.rule})" + (f": {found.reason}" if found.reason else ".")
     return f"policy: {found.rule}"

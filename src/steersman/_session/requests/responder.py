@@ -50,7 +50,7 @@ class Responder:
         # By its very class, and not by `match`: a struct of another one takes ten times as long.
         if type(asked) is PermissionAsked:
             if self.hooks.decides_permissions:
-                return self._decide_last(asked, session_id, reply)
+                return self._decide_after_hooks(asked, session_id, reply)
             return self.permissions.decide(asked, session_id, reply)
         if type(asked) is ToolCalled:
             return self._serve(asked)
@@ -62,7 +62,9 @@ class Responder:
             return self.permissions.show(asked, session_id, reply)
         raise RequestRejected(asked.reason)
 
-    async def _decide_last(self, asked: PermissionAsked, session_id: str, reply: SendAnswer) -> Any:
+    async def _decide_after_hooks(
+        self, asked: PermissionAsked, session_id: str, reply: SendAnswer
+    ) -> Any:
         # The CLI asks hooks on PermissionRequest at the same time and goes by the first.
         await self.hooks.wait_for_permission_hooks(
             asked.request.tool_name, asked.request.tool_use_id

@@ -34,7 +34,7 @@ class _OpenRequest(Struct, eq=False):
     need: Need | None
     task: asyncio.Task[None] | None = None
     """None until its first step is done, and where the answer comes from an inbox."""
-    is_later: bool = False
+    is_deferred: bool = False
     """Whether it comes from an inbox."""
     has_begun: bool = False
     """Whether its task has taken a step."""
@@ -47,14 +47,14 @@ class RequestTasks:
 
     def __init__(
         self,
-        desk: Responder,
+        responder: Responder,
         link: CliLink,
         changed: Callable[[Need | None], None],
         is_in_turn: Callable[[], bool] = bool,
     ) -> None:
         self._is_in_turn = is_in_turn
         self._starter = EagerStarter()
-        self._responder = desk
+        self._responder = responder
         self._link = link
         self._changed = changed
         self._new: list[tuple[_OpenRequest, contextvars.Context]] = []
@@ -125,7 +125,7 @@ class RequestTasks:
 
     def _cancel(self, opened: _OpenRequest, reason: str) -> None:
         task, request_id = opened.task, opened.asked.request_id
-        if task is None and opened.has_begun and not opened.is_later:
+        if task is None and opened.has_begun and not opened.is_deferred:
             # It is in its first step, and it is its own code that ends it.
             task = asyncio.current_task()
         if task is not None:
@@ -135,7 +135,7 @@ class RequestTasks:
             self._uncount(opened)
             return
         self._forget(opened)
-        if opened.is_later:
+        if opened.is_deferred:
             self._responder.withdraw(request_id, reason)
         self._send(self._link.connection.refuse(request_id, reason))
 
@@ -154,7 +154,7 @@ class RequestTasks:
                 asked, self._link.session_id, self._answer_later
             )
             if response is DEFERRED:
-                opened.task, opened.is_later = None, True
+                opened.task, opened.is_deferred = None, True
                 return
             line = connection.answer(asked.request_id, response)
         except RequestRejected as refused:
