@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from steersman._protocol.events import ToolCalled
-from steersman.ports import Caller, JsonObject, ToolServer
+from steersman.ports import INTERNAL_ERROR, Caller, JsonObject, ToolServer, jsonrpc_error
 
 __all__ = ["ToolServers"]
 
@@ -77,18 +76,18 @@ class ToolServers:
 
     async def answer(self, asked: ToolCalled) -> JsonObject:
         """The server's answer, or an error in the words of JSON-RPC."""
-        number = asked.message.get("id")
+        request_id = asked.message.get("id")
         server = self._servers.get(asked.server)
         if server is None:
-            return _rpc_error(number, f"no tool server is called {asked.server!r} here")
+            return jsonrpc_error(
+                request_id, INTERNAL_ERROR, f"no tool server is called {asked.server!r} here"
+            )
         try:
             reply = await server.handle(asked.message, self._callers[asked.server])
         except Exception as error:  # noqa: BLE001 - a server of the caller's; the CLI must hear of it
             self._report(f"tool server {asked.server!r}", error)
-            return _rpc_error(number, f"the tool server failed: {type(error).__name__}")
+            return jsonrpc_error(
+                request_id, INTERNAL_ERROR, f"the tool server failed: {type(error).__name__}"
+            )
         # Notifications too must be answered, or the CLI waits until a timeout.
         return reply if reply is not None else {"jsonrpc": "2.0", "result": {}}
-
-
-def _rpc_error(number: Any, text: str) -> JsonObject:
-    return {"jsonrpc": "2.0", "id": number, "error": {"code": -32603, "message": text}}
