@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from steersman._json import Json, JsonDict
 from steersman._session.readers import JournalSignal
 from steersman.journal import Entry, Journal, Kind
 from steersman.ports import Clock, Sink
@@ -46,11 +47,11 @@ class JournalWriter:
         self._unwritten += entries
         return entries
 
-    def note(self, kind: Kind, turns: tuple[str, ...] = (), **details: Any) -> None:
+    def note(self, kind: Kind, turns: tuple[str, ...] = (), **details: Json) -> None:
         """Write down something that is not a line."""
         self.write(kind, details, turns)
 
-    def write(self, kind: Kind, details: dict[str, Any], turns: tuple[str, ...] = ()) -> None:
+    def write(self, kind: Kind, details: JsonDict, turns: tuple[str, ...] = ()) -> None:
         """The same for details that stand together already."""
         self.append(self.clock(), kind, b"", turns, details)
         if not self._holds_wakeups:

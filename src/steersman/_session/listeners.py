@@ -59,7 +59,7 @@ class EventListeners:
         """Whether anybody would hear it."""
         return bool(self._queues[event])
 
-    def emit(self, event: EventName, value: Any) -> None:
+    def emit(self, event: EventName, value: object) -> None:
         """Let everybody know who listens for it; returns at once."""
         for queue in self._queues[event]:
             queue.put(value)
@@ -85,10 +85,10 @@ class _ListenerQueue:
     def __init__(self, event: str, listener: Listener) -> None:
         self._event = event
         self._listener = listener
-        self._waiting: deque[Any] = deque()
+        self._waiting: deque[object] = deque()
         self.task: asyncio.Task[None] | None = None
 
-    def put(self, value: Any) -> None:
+    def put(self, value: object) -> None:
         if len(self._waiting) >= MOST_WAITING:
             self._waiting.popleft()
             log.error("a listener for %r is too slow: an event was dropped", self._event)
@@ -109,7 +109,7 @@ class _ListenerQueue:
         finally:
             self.task = None
 
-    async def _call(self, value: Any) -> None:
+    async def _call(self, value: object) -> None:
         try:
             answer = self._listener(value)
             if inspect.isawaitable(answer):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from steersman import _json
+from steersman._json import JsonDict, JsonObject
 from steersman._session.journal_writer import JournalWriter
 from steersman._session.link import CliLink
 from steersman._session.requests.tool_servers import ToolServers
@@ -25,7 +26,7 @@ from steersman.control.verbs import Verb
 from steersman.errors import McpNotReady, RequestError, RequestRefused
 from steersman.journal import Kind
 from steersman.options import Options, checks
-from steersman.ports import Caller, JsonObject, ToolServer
+from steersman.ports import Caller, ToolServer
 
 __all__ = ["McpControls", "McpStatusLog", "wait_for_servers"]
 
@@ -53,7 +54,7 @@ class McpControls:
         log: McpStatusLog,
         own: ToolServers,
         make_caller: Callable[[str], Caller],
-        adopt: Callable[[Any], ToolServer],
+        adopt: Callable[[object], ToolServer],
     ) -> None:
         self._call = call
         self._log = log
@@ -81,7 +82,7 @@ class McpControls:
         await self._call(McpToggle(server_name=name, enabled=enabled))
         await self.status()
 
-    async def set_servers(self, servers: Mapping[str, Any]) -> McpServersSet:
+    async def set_servers(self, servers: Mapping[str, object]) -> McpServersSet:
         """Exchange the external servers that were added before, and add or replace own ones.
 
         Own ones that are not named stay, `None` takes one away.
@@ -109,7 +110,7 @@ class McpControls:
         )
 
     async def _add_and_send(
-        self, own: Mapping[str, ToolServer], external: Mapping[str, Any]
+        self, own: Mapping[str, ToolServer], external: Mapping[str, JsonObject]
     ) -> McpServersSet:
         added: list[str] = []
         try:
@@ -122,7 +123,9 @@ class McpControls:
                 await self._own.remove(key)
             raise
 
-    async def _send_servers(self, own: Iterable[str], external: Mapping[str, Any]) -> McpServersSet:
+    async def _send_servers(
+        self, own: Iterable[str], external: Mapping[str, JsonObject]
+    ) -> McpServersSet:
         """Name them all: the CLI drops what it is not told of again."""
         plain = {key: checks.plain(f"servers[{key!r}]", each) for key, each in external.items()}
         configs = {**{key: own_config(key) for key in own}, **plain}
@@ -132,12 +135,12 @@ class McpControls:
         return answer
 
 
-def own_config(key: str) -> dict[str, Any]:
+def own_config(key: str) -> JsonDict:
     """How the CLI is told of a server in this process; without the name it drops it in silence."""
     return {"type": "sdk", "name": key}
 
 
-def _is_own(given: ToolServer | JsonObject | None) -> bool:
+def _is_own(given: object) -> bool:
     return given is not None and not isinstance(given, Mapping)
 
 
@@ -170,7 +173,7 @@ class McpStatusLog:
                     error=redact(each.error),
                 )
 
-    def record_init(self, servers: Iterable[Any]) -> None:
+    def record_init(self, servers: Iterable[object]) -> None:
         """The same from the list in `system/init`, which tells no errors."""
         self.record(
             McpServerStatus(name=str(each.get("name", "")), status=str(each.get("status", "")))

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
+from steersman._json import JsonObject
 from steersman._session.cli import CliSlot, RunningCli
 from steersman._session.journal_writer import JournalWriter
 from steersman._session.prompt_queue import PromptQueue
@@ -328,7 +328,7 @@ def _tokens(usages: Iterable[Usage | ModelUsage]) -> float:
     )
 
 
-def _reported_tokens(model: Mapping[str, Any]) -> float:
+def _reported_tokens(model: JsonObject) -> float:
     names = ("inputTokens", "outputTokens", "cacheCreationInputTokens")
     figures = [model.get(name) for name in names]
     return sum(each for each in figures if isinstance(each, int | float))

@@ -8,11 +8,12 @@ gets an entry of its own.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
+from steersman._json import JsonDict
 from steersman.journal import Entry, Kind
 
 __all__ = ["DecisionLog", "Source"]
@@ -59,7 +60,7 @@ _decode = msgspec.json.Decoder(_Line).decode
 class DecisionLog:
     """Writes down each decision once, with its source."""
 
-    def __init__(self, write: Callable[[Kind, dict[str, Any]], None]) -> None:
+    def __init__(self, write: Callable[[Kind, JsonDict], None]) -> None:
         self._write = write
         self._open: dict[str, str] = {}
 
@@ -78,7 +79,7 @@ class DecisionLog:
         self._open[tool_use_id] = verdict
         if len(self._open) > MOST_OPEN:
             del self._open[next(iter(self._open))]
-        details: dict[str, Any] = {
+        details: JsonDict = {
             "tool_use_id": tool_use_id,
             "tool": tool,
             "verdict": verdict,

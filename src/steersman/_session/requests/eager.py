@@ -57,7 +57,7 @@ else:
             return functools.partial(_later, loop)
         steps: list[Callable[[], object]] = []
 
-        def catch(step: Callable[[], object], **_: Any) -> None:
+        def catch(step: Callable[[], object], **_: object) -> None:
             steps.append(step)
 
         def begin(work: Work, context: contextvars.Context) -> asyncio.Task[None]:

@@ -61,7 +61,7 @@ class HookRunner:
         self._hooks = hooks
         self._report = report
         self._deferral = DeferralCheck(ask_rules)
-        self._running: set[asyncio.Task[Any]] = set()
+        self._running: set[asyncio.Task[object]] = set()
         asked = {key: each for key, each in hooks.items() if _may_decide_permissions(each)}
         self._barrier = PermissionHookBarrier(asked)
         self.decides_permissions = bool(asked)
@@ -156,9 +156,9 @@ class _TooSlow(Exception):
     """The hook had its time; the text says how long."""
 
 
-async def _call(hook: Registered, event: HookEvent, tool_use_id: str) -> Any:
+async def _call(hook: Registered, event: HookEvent, tool_use_id: str) -> object:
     if hook.is_official:
-        given: Any = hook.callback(event.raw, tool_use_id or None, {"signal": None})
+        given: object = hook.callback(event.raw, tool_use_id or None, {"signal": None})
     else:
         given = hook.callback(event)
     if inspect.iscoroutine(given):

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
+from steersman._json import JsonDict
 from steersman._protocol.events import DialogAsked, ElicitationAsked, PermissionAsked
 from steersman._session.requests.decision_log import DecisionLog, Source
 from steersman.errors import UsageError
@@ -81,7 +82,7 @@ class UserCallbacks:
     """The way to an inbox."""
 
 
-def ignore_answer(_request_id: str, _response: Any) -> None:
+def ignore_answer(_request_id: str, _response: object) -> None:
     """Where an answer goes that nobody waits for."""
 
 
@@ -155,7 +156,7 @@ class PermissionResponder:
             asked.request_id, request, session_id, self._settle_permission, reply
         )
 
-    def _settle_permission(self, ask: Ask, answer: Any, by: str) -> Decision:
+    def _settle_permission(self, ask: Ask, answer: object, by: str) -> Decision:
         assert isinstance(ask.payload, CanUseTool)
         decision = self._with_updates(ask.payload, response_of(ask, answer))
         return self._decided(ask.payload, decision, "person", by)
@@ -250,7 +251,7 @@ class PermissionResponder:
             self._report("on_user_dialog", error)
             raise RequestRejected(f"the dialog failed: {type(error).__name__}") from error
 
-    def _settle(self, ask: Ask, answer: Any, by: str) -> Any:
+    def _settle(self, ask: Ask, answer: object, by: str) -> object:
         if self._decisions is not None:
             self._decisions.record_answer(ask.id, ask.kind, by)
         return response_of(ask, answer)
@@ -287,7 +288,7 @@ def build_permissions(
     )
 
 
-async def _awaited(given: Any) -> Any:
+async def _awaited(given: object) -> object:
     return await given if inspect.isawaitable(given) else given
 
 
@@ -299,10 +300,10 @@ class Deferred(Enum):
 
 DEFERRED: Final = Deferred.DEFERRED
 
-SendAnswer = Callable[[str, Any], None]
+SendAnswer = Callable[[str, object], None]
 """Sends the answer to the request of that id."""
 
-BuildResponse = Callable[[Ask, Any, str], Any]
+BuildResponse = Callable[[Ask, object, str], object]
 """Makes the response of an answer and who gave it, and writes it down."""
 
 
@@ -340,7 +341,7 @@ class InboxForwarder:
             turn=self._turn(),
         )
 
-        def settle(answer: Any, by: str) -> None:
+        def settle(answer: object, by: str) -> None:
             self._open.discard(request_id)
             reply(request_id, build_response(ask, answer, by))
 
@@ -356,7 +357,9 @@ class InboxForwarder:
             self._open.discard(request_id)
             self._inbox.close(request_id, reason)
 
-    def _settle_in_loop(self, settle: Callable[[Any, str], None], answer: Any, by: str) -> None:
+    def _settle_in_loop(
+        self, settle: Callable[[object, str], None], answer: object, by: str
+    ) -> None:
         """Answer now if this is the session's own loop, so that who answers knows it is sent."""
         try:
             is_own_loop = asyncio.get_running_loop() is self._loop
@@ -368,7 +371,7 @@ class InboxForwarder:
             self._loop.call_soon_threadsafe(settle, answer, by)
 
 
-def response_of(ask: Ask, answer: Any) -> Any:
+def response_of(ask: Ask, answer: object) -> Any:
     """The answer as it goes on the wire; one that does not fit lets nothing through."""
     try:
         return ask.response(answer)
@@ -376,7 +379,7 @@ def response_of(ask: Ask, answer: Any) -> Any:
         return ask.refusal("Denied: the answer was not one that fits the question.")
 
 
-def _ask_details(ask: Ask) -> dict[str, Any]:
+def _ask_details(ask: Ask) -> JsonDict:
     """What the journal says of an ask; its payload stands there already, in the CLI's line."""
     tool_use_id = getattr(ask.payload, "tool_use_id", None)
     details = {

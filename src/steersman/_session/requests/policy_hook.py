@@ -6,9 +6,10 @@ It is a guard: should it fail, the tool does not run.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Iterable
+from typing import Literal
 
+from steersman._json import JsonObject
 from steersman._session.requests.decision_log import DecisionLog
 from steersman._session.requests.permissions import PermissionResponder
 from steersman.errors import UsageError
@@ -21,7 +22,7 @@ from steersman.permissions.rules import Match, Rule, ToolCall, parse_rule
 
 __all__ = ["PolicyHook"]
 
-NO_OPINION: Mapping[str, Any] = {}
+NO_OPINION: JsonObject = {}
 
 
 class PolicyHook:
@@ -42,7 +43,7 @@ class PolicyHook:
         self.decisions = decisions
         permissions.on_remembered = self.remember
 
-    def __call__(self, event: PreToolUse) -> Mapping[str, Any]:
+    def __call__(self, event: PreToolUse) -> JsonObject:
         """What the policy says of the call."""
         # The CLI's directory moves with `cd` in Bash; rules begin where it was at first.
         self._cwd = self._cwd or event.cwd
@@ -98,7 +99,7 @@ def _listed(options: Options) -> list[Rule]:
     return rules
 
 
-def _parsed(texts: Any) -> list[Rule]:
+def _parsed(texts: Iterable[str]) -> list[Rule]:
     found: list[Rule] = []
     for text in texts:
         try:
@@ -115,7 +116,7 @@ def _reason(found: Explanation) -> str:
     return f"policy: {found.rule}"
 
 
-def _reply(verdict: Literal["allow", "deny", "ask"], reason: str) -> Mapping[str, Any]:
+def _reply(verdict: Literal["allow", "deny", "ask"], reason: str) -> JsonObject:
     return {
         "hookSpecificOutput": {
             "hookEventName": "PreToolUse",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import Any
 
 from steersman._protocol.events import (
     DialogAsked,
@@ -42,7 +41,7 @@ class Responder:
 
     def answer(
         self, asked: CliRequest, session_id: str, reply: SendAnswer = ignore_answer
-    ) -> Awaitable[Any]:
+    ) -> Awaitable[object]:
         """The response to send, or `DEFERRED`: then it is `reply` that gets it, when it is there.
 
         Raises `RequestRejected`, now or when it is awaited, where the answer is an error.
@@ -64,14 +63,14 @@ class Responder:
 
     async def _decide_after_hooks(
         self, asked: PermissionAsked, session_id: str, reply: SendAnswer
-    ) -> Any:
+    ) -> object:
         # The CLI asks hooks on PermissionRequest at the same time and goes by the first.
         await self.hooks.wait_for_permission_hooks(
             asked.request.tool_name, asked.request.tool_use_id
         )
         return await self.permissions.decide(asked, session_id, reply)
 
-    async def _serve(self, asked: ToolCalled) -> Any:
+    async def _serve(self, asked: ToolCalled) -> object:
         return {"mcp_response": await self.servers.answer(asked)}
 
     def withdraw(self, request_id: str, reason: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import Callable
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -170,7 +170,7 @@ class RequestTasks:
         if self._open.get(asked.request_id) is opened:
             self._forget(opened)
 
-    def _answer_later(self, request_id: str, response: Any) -> None:
+    def _answer_later(self, request_id: str, response: object) -> None:
         """Send an answer that no task waited for; nothing if the question was withdrawn."""
         opened = self._open.get(request_id)
         if opened is not None:
