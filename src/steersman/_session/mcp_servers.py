@@ -1,4 +1,4 @@
-"""The tool servers of a running session: asked about, connected again, switched, exchanged."""
+"""The MCP servers of a running session: status, reconnect, enable or disable, replace."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ SERVERS = checks.mapping_of(
 
 
 class CallVerb(Protocol):
-    """Puts a verb to the CLI, as `Session.call` does."""
+    """Sends a verb to the CLI, as `Session.call` does."""
 
     def __call__(self, verb: Verb[AnswerT], /) -> Awaitable[AnswerT]:
-        """Give its answer."""
+        """Return the CLI's answer to `verb`."""
         ...
 
 
 class McpControls:
-    """Does what a session's methods about tool servers promise."""
+    """Implements the methods of `Session` about MCP servers."""
 
     def __init__(
         self,
@@ -63,13 +63,13 @@ class McpControls:
         self._adopt = adopt
 
     async def status(self) -> McpServers:
-        """How they are now."""
+        """Return the current status of all MCP servers."""
         answer = await self._call(McpStatus())
         self._log.record(answer.servers)
         return answer
 
     async def reconnect(self, name: str) -> None:
-        """Have the CLI connect to a server of its own again."""
+        """Make the CLI reconnect to one of its MCP servers."""
         try:
             await self._call(McpReconnect(server_name=name))
         except RequestRefused as error:
@@ -78,14 +78,14 @@ class McpControls:
         await self.status()
 
     async def toggle(self, name: str, *, enabled: bool) -> None:
-        """Take a server out of use, or into use again."""
+        """Enable or disable an MCP server."""
         await self._call(McpToggle(server_name=name, enabled=enabled))
         await self.status()
 
     async def set_servers(self, servers: Mapping[str, object]) -> McpServersSet:
-        """Exchange the external servers that were added before, and add or replace own ones.
+        """Replace the external servers that were added before; add or replace in-process ones.
 
-        Own ones that are not named stay, `None` takes one away.
+        In-process servers that are not named stay; `None` removes one.
         """
         SERVERS("servers", servers)
         own = {key: self._adopt(each) for key, each in servers.items() if _is_own(each)}
@@ -93,7 +93,7 @@ class McpControls:
         leaving = [key for key in self._own.keys if key in servers]
         removal = McpServersSet()
         if leaving:
-            # First without them: the CLI greets nobody anew under a key that it knows.
+            # Remove them first: the CLI does not initialize a server under a key that it knows.
             removal = await self._send_servers(set(self._own.keys) - set(leaving), external)
             for key in leaving:
                 await self._own.remove(key)
@@ -126,7 +126,7 @@ class McpControls:
     async def _send_servers(
         self, own: Iterable[str], external: Mapping[str, JsonObject]
     ) -> McpServersSet:
-        """Name them all: the CLI drops what it is not told of again."""
+        """Send the complete list: the CLI drops every server that is missing from it."""
         plain = {key: checks.plain(f"servers[{key!r}]", each) for key, each in external.items()}
         configs = {**{key: own_config(key) for key in own}, **plain}
         answer = await self._call(McpSetServers(servers=configs))
@@ -136,7 +136,7 @@ class McpControls:
 
 
 def own_config(key: str) -> JsonDict:
-    """How the CLI is told of a server in this process; without the name it drops it in silence."""
+    """Return the CLI's config of an in-process server. Without `name` the CLI silently drops it."""
     return {"type": "sdk", "name": key}
 
 
@@ -149,7 +149,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.5
 
 
 class McpStatusLog:
-    """What was last heard of each tool server."""
+    """Journals each change in the status of an MCP server."""
 
     def __init__(self, log: JournalWriter) -> None:
         self._log = log
@@ -158,7 +158,7 @@ class McpStatusLog:
     def record(
         self, servers: Iterable[McpServerStatus], redact: Callable[[str], str] = str
     ) -> None:
-        """Take note of how they are now; a server that is first heard of well is no news."""
+        """Record the servers' status; a new server that is connected or pending gets no entry."""
         for each in servers:
             before = self._known.get(each.name, CONNECTED)
             if each.status == PENDING and each.name not in self._known:
@@ -174,7 +174,7 @@ class McpStatusLog:
                 )
 
     def record_init(self, servers: Iterable[object]) -> None:
-        """The same from the list in `system/init`, which tells no errors."""
+        """Record the status list of `system/init`, which contains no errors."""
         self.record(
             McpServerStatus(name=str(each.get("name", "")), status=str(each.get("status", "")))
             for each in servers
@@ -182,7 +182,7 @@ class McpStatusLog:
         )
 
     def record_failure(self, name: str, error: str) -> None:
-        """A server could not be connected again."""
+        """Record that a server could not be connected."""
         self.record([McpServerStatus(name=name, status=FAILED, error=error)])
 
 
@@ -191,8 +191,8 @@ async def wait_for_servers(
 ) -> None:
     """Return once every server that `options.require` names is connected.
 
-    `own` are the servers in this process, which the CLI lists only when they have answered.
-    Raises `McpNotReady` for one that is not, with the CLI gone.
+    `own` are the in-process servers, which the CLI lists only after they have answered. If a
+    server is not connected, ends the CLI and raises `McpNotReady`.
     """
     if not options.require:
         return
@@ -210,7 +210,7 @@ class _Wanted(NamedTuple):
     and_all_others: bool
 
     def missing(self, found: Mapping[str, McpServerStatus]) -> McpServerStatus | None:
-        """The first that is not connected; one that never will be comes before one that may."""
+        """Return the first server that is not connected; a failed one before a pending one."""
         names = dict.fromkeys((*found, *self.names) if self.and_all_others else self.names)
         absent = [found.get(name, McpServerStatus(name=name, status=PENDING)) for name in names]
         absent = [each for each in absent if each.status != CONNECTED]

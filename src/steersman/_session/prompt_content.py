@@ -1,4 +1,4 @@
-"""What may be sent as a prompt."""
+"""Checks prompts and converts them to the content of a user message."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from steersman.options.checks import plain
 __all__ = ["LARGEST", "Prompt", "prompt_content"]
 
 Prompt = str | Sequence[JsonObject]
-"""A text, or content blocks as the Messages API takes them; `steersman.prompts` makes such."""
+"""A text, or content blocks of the Messages API, which `steersman.prompts` builds."""
 
 LARGEST = 32 * 1024 * 1024
-"""Bytes that the API takes in one request."""
+"""The API's limit for one request, in bytes."""
 
 ALLOWED = 'a non-empty text, or a list of content blocks such as {"type": "text", "text": ...}'
 
 
 def prompt_content(prompt: object) -> str | list[JsonDict]:
-    """The content of the user message that says `prompt`. Raises `UsageError`."""
+    """Return `prompt` as the content of a user message. Raises `UsageError`."""
     if isinstance(prompt, str) and prompt.strip():
         _refuse_large(len(prompt.encode("utf-8", "surrogatepass")))
         return prompt

@@ -1,6 +1,6 @@
-"""Readings of a journal that wait for what is not written yet.
+"""Readers of a journal, which wait for entries that are not written yet.
 
-A reader has its own cursor: a slow one lags, it never holds up the session or another reader.
+Each reader has its own cursor. A slow reader lags; it never delays the session or another reader.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ __all__ = ["JournalReader", "JournalSignal", "TurnReader"]
 T = TypeVar("T")
 
 SWEEP_AT = 32
-"""So many may wait before those that were cancelled are looked for."""
+"""Number of waiting futures at which cancelled ones are first removed."""
 
 
 class JournalSignal:
-    """Wakes everyone who waits for the journal to grow, all at once."""
+    """Wakes all readers that wait for the journal to grow."""
 
     def __init__(self) -> None:
         self._waiting: list[asyncio.Future[None]] = []
@@ -30,9 +30,9 @@ class JournalSignal:
         self.has_ended = False
 
     def wake(self, *, has_conversation: bool = True) -> None:
-        """The journal has grown, or will not grow any more.
+        """Wake readers after the journal has grown or ended.
 
-        Most readers only want the conversation: they sleep on unless it `has_conversation`.
+        Most readers read only the conversation; they are woken only with `has_conversation`.
         """
         if self._waiting:
             waiting, self._waiting = self._waiting, []
@@ -42,14 +42,15 @@ class JournalSignal:
             _wake_all(readers)
 
     def end(self) -> None:
-        """Nothing will be added."""
+        """Mark the journal as complete, and wake all readers."""
         self.has_ended = True
         self.wake()
 
     def wait(self, *, conversation_only: bool = False) -> asyncio.Future[None]:
-        """Done when the journal has grown or ended; with `conversation_only`, by the conversation.
+        """Return a future that is done when the journal has grown or ended.
 
-        Everyone has one of their own: to share one takes a shield, and with it a round of the loop.
+        With `conversation_only`, only growth of the conversation counts. Each reader gets its own
+        future: a shared one needs a shield, which costs an iteration of the event loop.
         """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         waiting = self._waiting_for_conversation if conversation_only else self._waiting
@@ -57,7 +58,7 @@ class JournalSignal:
             future.set_result(None)
         else:
             if len(waiting) >= self._sweep_at:
-                # A wait that was cancelled is still in the list.
+                # Futures of cancelled waits are still in the list.
                 waiting[:] = [each for each in waiting if not each.done()]
                 self._sweep_at = max(SWEEP_AT, 2 * len(waiting))
             waiting.append(future)
@@ -71,7 +72,7 @@ def _wake_all(waiting: list[asyncio.Future[None]]) -> None:
 
 
 class JournalReader(AsyncIterator[T], Generic[T]):
-    """What `pick` makes of each entry, in order. Holds nothing that must be closed."""
+    """Iterates over what `pick` returns for each entry, without None. Needs no closing."""
 
     def __init__(
         self,
@@ -92,18 +93,18 @@ class JournalReader(AsyncIterator[T], Generic[T]):
         self._until = until
         self._on_lag = on_lag
         self._picked: Iterator[T | None] = iter(())
-        """What is made of the entries at hand, one by one, as somebody asks."""
+        """Applies `pick` to the entries of `_batch` one by one, as items are requested."""
         self._batch: list[Entry] = []
-        """They stay decoded for other readers until we go on."""
+        """The current entries. They stay decoded, for other readers, until the next batch."""
         self._is_last = False
-        """Whether nothing counts behind them."""
+        """Whether no entry after `_batch` is read."""
         self._has_ended = False
 
     def __aiter__(self) -> JournalReader[T]:
         return self
 
     async def __anext__(self) -> T:
-        # It goes on where it was left, also behind an entry whose `pick` has raised.
+        # Continues after the last entry, even if `pick` has raised for it.
         for picked in self._picked:
             if picked is not None:
                 return picked
@@ -157,7 +158,7 @@ class JournalReader(AsyncIterator[T], Generic[T]):
 
 
 class TurnReader(JournalReader[T]):
-    """The same for the entries of one turn, of some kinds, until it settles."""
+    """Reads the entries of one turn that are of certain kinds, until the turn settles."""
 
     def __init__(
         self,

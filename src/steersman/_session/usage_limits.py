@@ -1,7 +1,7 @@
-"""Limits of our own: what turns and the session have used, and what happens when it is too much.
+"""Enforces `Options.limits`: counts what turns and the session use, warns, and stops.
 
-Round trips and tool calls are counted as they come. Money and tokens are the CLI's own figures: it
-tells them with each result, and while a turn runs it is asked for them.
+Model responses and tool calls are counted as they arrive. Money and tokens are the CLI's own
+figures: it reports them with each result, and during a turn they are requested with `get_usage`.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ PATIENCE = 10.0
 """Seconds that the CLI may take to obey an interrupt."""
 
 RETRY_AFTER = 0.5
-"""Seconds until we look again, where a limit is reached while the CLI is being replaced."""
+"""Seconds until the next check, if a time limit is reached while the CLI is restarted."""
 
 COUNTED = frozenset({"turns", "tool_calls"})
-"""What may be used up to the limit, and is too much only beyond it."""
+"""Figures that may be equal to their limit; only a greater one is too much."""
 
 
 @dataclass(slots=True)
 class _Used:
-    """What was used so far, in the words of `Caps`."""
+    """What was used so far; the fields are those of `Caps`."""
 
     usd: float = 0.0
     tokens: float = 0
@@ -49,11 +49,11 @@ class _Used:
     tool_calls: float = 0
     seconds: float = 0.0
     reported: set[str] = field(default_factory=set[str])
-    """Of which of them it was said that they are near, or used up."""
+    """Names whose warning was recorded, and `name!` for limits whose reaching was recorded."""
 
 
 class UsageLimiter:
-    """Counts, warns and stops. Costs nothing where nothing is limited."""
+    """Counts usage, records warnings, and stops turns. Does nothing if nothing is limited."""
 
     def __init__(
         self, limits: Limits, slot: CliSlot, prompts: PromptQueue, log: JournalWriter
@@ -76,25 +76,25 @@ class UsageLimiter:
         self._alarm: asyncio.TimerHandle | None = None
         self._stopping: asyncio.Task[None] | None = None
         self._asked_cli: RunningCli | None = None
-        """The CLI that has a question of ours."""
+        """The CLI that has not answered `get_usage` yet."""
         self._requests_again = False
-        """Something has come since it was asked."""
+        """Whether a message has arrived since the request, so that its answer will be outdated."""
         self._results = 0
 
     def refuse_more(self) -> None:
-        """Raise `LimitReached` if the session may not go on."""
+        """Raise `LimitReached` if a limit of the session is reached."""
         if self._used_up is not None:
             raise self._used_up
 
     def launched(self, *, is_fresh: bool) -> None:
-        """A CLI can be spoken to, and nothing was written to it yet: ask where it begins."""
+        """Request the totals of a new CLI, before a prompt is written to it."""
         if self._needs_reports:
             self._asked_cli, self._requests_again = None, False
             self._totals.new_cli(is_fresh=is_fresh)
             self._request_report()
 
     def started(self, _uuid: str) -> None:
-        """A prompt of ours is at work."""
+        """Start to count a turn, because a prompt was started."""
         if not self.is_on:
             return
         if not self._is_running:
@@ -106,7 +106,7 @@ class UsageLimiter:
         self._request_report()
 
     def settled(self, _uuid: str) -> None:
-        """A prompt is done with; the last one stops the clock."""
+        """Stop the clock if the last unsettled prompt settles."""
         if len(self._prompts.unsettled) <= 1:
             self._is_running = False
             self._stop_clock()
@@ -114,17 +114,17 @@ class UsageLimiter:
     # Time
 
     def pause(self) -> None:
-        """Let the clock stand still."""
+        """Stop the clock while the session is paused."""
         self._is_paused = True
         self._stop_clock()
 
     def resume(self) -> None:
-        """Let the clock run while something is at work."""
+        """Start the clock again if a turn is in progress."""
         self._is_paused = False
         self._run_clock()
 
     def stop(self) -> None:
-        """Nothing is measured any more."""
+        """Cancel the timer."""
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
@@ -147,7 +147,7 @@ class UsageLimiter:
             self._since = now
 
     def _set_alarm(self) -> None:
-        """Look again when the next mark on the clock is reached: a warning or a limit."""
+        """Set the timer to the next warning or limit in seconds."""
         marks = [
             mark - used.seconds
             for used, caps, _ in self._each()
@@ -173,14 +173,14 @@ class UsageLimiter:
     # Use
 
     def record(self, entry: Entry, name: str) -> None:
-        """Count what a message tells of."""
+        """Count what a message uses."""
         if name not in ("assistant", "user", "result"):
             return
         message = entry.message
         if isinstance(message, Result):
             self._add_up(message)
             self._clear_cause(entry, message)
-            # What it ends has ended by itself.
+            # The turn has ended by itself, so there is nothing to stop.
             self._check(has_ended=True)
             return
         if isinstance(message, Assistant):
@@ -190,7 +190,7 @@ class UsageLimiter:
         self._request_report()
 
     def _count(self, message: Assistant) -> None:
-        """Count a message, of which each block comes as a frame of its own, with the same id."""
+        """Count a message. The CLI sends each content block as its own line, with the same id."""
         calls = sum(isinstance(block, ToolUseBlock) for block in message.content)
         is_new = message.message.id not in self._message_ids
         self._message_ids.add(message.message.id)
@@ -206,7 +206,7 @@ class UsageLimiter:
         self._copy_totals()
 
     def _clear_cause(self, entry: Entry, result: Result) -> None:
-        """A turn that came to its end before we could stop it has not failed."""
+        """Remove the `LimitReached` of a turn that completed before it could be stopped."""
         if outcome_of(result) != "completed":
             return
         for turn in filter(None, map(self._prompts.find, entry.turns)):
@@ -214,7 +214,7 @@ class UsageLimiter:
                 turn.cause = None
 
     def _copy_totals(self) -> None:
-        """Put what the bill says beside what is counted."""
+        """Copy money and tokens from the totals into the counted figures."""
         for used, amount in (
             (self._session, self._totals.session),
             (self._turn, self._totals.turn),
@@ -222,9 +222,9 @@ class UsageLimiter:
             used.usd, used.tokens = amount.usd, amount.tokens
 
     def _request_report(self) -> None:
-        """Ask the CLI for its totals, which it does not tell before the end of a turn.
+        """Request the CLI's totals, which it does not report before the end of a turn.
 
-        While an answer is on its way, what comes makes it old: the question is asked again then.
+        A message that arrives before the answer makes it outdated; then the request is repeated.
         """
         cli = self._slot.running
         if not self._needs_reports or cli is None or not cli.link.is_open:
@@ -240,7 +240,8 @@ class UsageLimiter:
             if cli is not self._asked_cli:
                 return
             again, self._asked_cli, self._requests_again = self._requests_again, None, False
-            # Where it is refused, only results tell; one that came since knows better.
+            # If the CLI refuses, only results report totals. A result that arrived since the
+            # request is newer than this answer.
             if not report.cancelled() and report.exception() is None and results == self._results:
                 self._apply(report.result())
             if again and self._is_running:
@@ -258,7 +259,7 @@ class UsageLimiter:
         self._copy_totals()
         self._check()
 
-    # Too much
+    # Limits
 
     def _each(self) -> Iterator[tuple[_Used, Caps, str]]:
         yield self._turn, self._limits.turn, "turn"
@@ -277,7 +278,7 @@ class UsageLimiter:
                     self._stop(reached)
 
     def _report(self, used: _Used, reached: LimitReached) -> None:
-        """Write down, once each, that a limit is near and that it is reached."""
+        """Record once that a limit is near, and once that it is reached."""
         name, figure, limit = reached.name, reached.used, reached.limit
         is_reached = figure >= limit
         mark = f"{name}!" if is_reached else name
@@ -296,7 +297,7 @@ class UsageLimiter:
             self._refuse_prompts(reached)
 
     def _refuse_prompts(self, why: LimitReached) -> None:
-        """Take no more prompts, those that wait included."""
+        """Accept no more prompts, and withdraw the queued ones."""
         self._used_up = self._used_up or why
         queue = self._prompts
         for prompt in filter(None, map(queue.find, queue.queued)):
@@ -306,7 +307,7 @@ class UsageLimiter:
     def _stop(self, why: LimitReached) -> None:
         turns = [turn for turn in self._prompts.unsettled if turn.cause is None]
         for turn in turns:
-            # At once: it may settle before the CLI hears of it.
+            # Set at once, because the turn may settle before the CLI receives the interrupt.
             turn.cause = why
         if turns and self._limits.is_hard:
             self._slot.kill(why)
@@ -317,7 +318,7 @@ class UsageLimiter:
     async def _interrupt(self, turns: list[SentPrompt], why: LimitReached) -> None:
         left = [turn for turn in turns if not turn.is_settled]
         if left:
-            # Otherwise it would be the next prompt that is interrupted.
+            # If all have settled, an interrupt would stop the next prompt.
             await self._slot.stop_turns(left, why, PATIENCE)
 
 

@@ -1,7 +1,7 @@
-"""The watchdog: notices a CLI that has gone mute, stops it, and has it brought back.
+"""The watchdog: stops a CLI that sends nothing for too long, so that it is restarted.
 
-One timer per session, and nothing per message: when it goes off it looks at when the CLI was last
-heard, and at what it should be doing.
+It uses one timer per session and does no work per message. When the timer fires, it checks when the
+CLI last sent something, and what the CLI should be doing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["SilenceWatchdog"]
 
 
 class SilenceWatchdog:
-    """Looks after one session while a prompt of ours is at work."""
+    """Watches the CLI of one session while a prompt is unsettled."""
 
     def __init__(
         self, limits: Watchdog | None, slot: CliSlot, prompts: PromptQueue, log: JournalWriter
@@ -40,7 +40,7 @@ class SilenceWatchdog:
         self._running_tools: set[str] = set()
 
     def observe(self, entry: Entry, name: str, calls: Sequence[ToolCallRecord]) -> None:
-        """Learn what the CLI does by what it says, and by the `calls` that begin or end with it."""
+        """Note the message `name`, and the tool `calls` that begin or end with it."""
         self.last = name
         for call in calls:
             if call.is_running:
@@ -53,7 +53,7 @@ class SilenceWatchdog:
             self._running_tools.clear()
 
     def start(self) -> None:
-        """Begin to watch; silence counts from now on."""
+        """Start watching; silence is measured from now on."""
         self.stop()
         cli = self._slot.running
         if cli is not None:
@@ -61,19 +61,19 @@ class SilenceWatchdog:
             self._set_alarm(cli, 0.0)
 
     def reset(self) -> None:
-        """The CLI is gone, with its tools; the next one begins anew."""
+        """Stop watching and forget running tools, because the CLI has exited."""
         self.stop()
         self._running_tools.clear()
         self.last = "the start"
 
     def stop(self) -> None:
-        """Do not watch any more."""
+        """Stop watching."""
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
 
     def _set_alarm(self, cli: RunningCli, silence: float) -> None:
-        """Look again when the next of the limits is reached, whichever will count by then."""
+        """Set the timer to the next limit, whichever phase it is for: the phase may change."""
         limits = [limit for limit in self._timeouts().values() if limit is not None]
         if limits:
             left = [limit - silence for limit in limits if limit > silence]
@@ -88,7 +88,7 @@ class SilenceWatchdog:
             return
         now = asyncio.get_running_loop().time()
         if not cli.tasks.is_empty:
-            # It waits for us.
+            # The CLI waits for an answer of this process.
             cli.link.last_activity = now
         phase = self._phase(cli)
         limit, silence = self._timeouts()[phase], now - cli.link.last_activity
@@ -98,9 +98,9 @@ class SilenceWatchdog:
             self._set_alarm(cli, silence)
 
     def _phase(self, cli: RunningCli) -> str:
-        """What the CLI should be doing now."""
+        """Return what the CLI should be doing now."""
         if self._running_tools:
-            # Also right behind its stream, whose last pieces come after the call.
+            # Checked first, because the last `stream_event` lines arrive after the tool call.
             return "tool"
         if cli.link.last_kind is Kind.PARTIAL:
             return "between_events"

@@ -1,8 +1,8 @@
 """The record of who decided about each tool call.
 
-Our own decisions are written down as they are made, before they are sent. What the CLI, a hook or a
-rule of its decided is read off the tool's result. A tool that ran with no decision on record at all
-gets an entry of its own.
+A decision of this process is written to the journal when it is made, before it is sent. A decision
+of the CLI, of one of its hooks or of one of its rules is read from the tool's result. A tool that
+ran without any recorded decision gets an `UNDECIDED` entry.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ __all__ = ["DecisionLog", "Source"]
 
 Source = Literal["rule", "callback", "hook", "cli", "person", "nobody"]
 
-# Python 3.11 looks an enum's members up at thirty times the price of a name, for every permission.
+# In Python 3.11, looking up an enum member costs thirty times as much as a global name, and every
+# permission needs this one.
 DECIDED = Kind.DECIDED
 
 MOST_OPEN = 10_000
-"""Decisions whose tools have not reported; beyond that the oldest is forgotten."""
+"""Decisions that are kept until the tool's result; above that number, the oldest is dropped."""
 
 
 class _Verdict(Struct):
@@ -58,7 +59,7 @@ _decode = msgspec.json.Decoder(_Line).decode
 
 
 class DecisionLog:
-    """Writes down each decision once, with its source."""
+    """Writes each decision to the journal once, with its source."""
 
     def __init__(self, write: Callable[[Kind, JsonDict], None]) -> None:
         self._write = write
@@ -75,7 +76,7 @@ class DecisionLog:
         reason: str = "",
         agent: str | None = None,
     ) -> None:
-        """Somebody on our side decided: `allow` or `deny`."""
+        """Record a decision of this process; `verdict` is `allow` or `deny`."""
         self._open[tool_use_id] = verdict
         if len(self._open) > MOST_OPEN:
             del self._open[next(iter(self._open))]
@@ -94,12 +95,12 @@ class DecisionLog:
         self._write(DECIDED, details)
 
     def record_answer(self, ask_id: str, ask: str, by: str) -> None:
-        """Somebody answered what was no permission."""
+        """Record the answer to a question of `AskUserQuestion`, an elicitation or a dialog."""
         details = {"id": ask_id, "ask": ask, "verdict": "answered", "source": "person", "by": by}
         self._write(DECIDED, details)
 
     def record_results(self, entry: Entry) -> None:
-        """Learn from a tool's result who let it run."""
+        """Record the decisions that the CLI reports with tool results."""
         if b'"tool_result"' not in entry.line:
             return
         try:
@@ -117,7 +118,7 @@ class DecisionLog:
         ours = self._open.pop(block.tool_use_id, None)
         reported = None if meta is None else meta.permission_decision
         if reported is None:
-            # An error without a decision is a call that the CLI could not even make.
+            # An error without a decision is a call that the CLI could not make at all.
             if ours is None and not block.is_error:
                 self._write(Kind.UNDECIDED, {"tool_use_id": block.tool_use_id})
             return

@@ -1,8 +1,8 @@
-"""How a hook is called, and what a failing one means.
+"""Calls the hooks of the host program and turns failures into answers.
 
-A guard that raises, is too slow, is cancelled, or answers with something else, stops the action.
-What went wrong is logged and journalled; the model is told no more than the kind of error. Our own
-limit is shorter than the CLI's, so that we answer before the CLI lets the action happen.
+A guard that raises, times out, is cancelled or returns an invalid reply stops the action. The error
+is logged and journalled; the model receives only the kind of error. Our time limit is shorter than
+the CLI's, because the CLI lets the action happen when its own limit is reached.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 LIMIT = 590.0
-"""Seconds for a hook without a timeout of its own; the CLI gives it 600."""
+"""Seconds for a hook without a timeout; the CLI allows 600."""
 
 NO_OPINION = Raw(b"{}")
 RUNS_ASYNC = Raw(b'{"async":true}')
@@ -65,10 +65,10 @@ class HookRunner:
         asked = {key: each for key, each in hooks.items() if _may_decide_permissions(each)}
         self._barrier = PermissionHookBarrier(asked)
         self.decides_permissions = bool(asked)
-        """Whether a hook may decide about permissions."""
+        """Whether a registered `PermissionRequest` hook may decide about permissions."""
 
     async def answer(self, asked: HookAsked) -> Raw:
-        """What the hook says, or what its failure means, ready to be sent."""
+        """Call the hook and return its reply, or the reply for its failure, encoded as JSON."""
         hook = self._hooks[asked.callback_id]
         if hook.run_async:
             self._begin(hook, asked.event, asked.tool_use_id)
@@ -82,15 +82,15 @@ class HookRunner:
             return line
 
     async def wait_for_permission_hooks(self, tool_name: str, tool_use_id: str) -> None:
-        """Wait until the `PermissionRequest` hooks have had their say about a tool.
+        """Wait until the `PermissionRequest` hooks have replied about a tool call.
 
-        The CLI asks them and us at the same time and goes by who is first: an approver that
-        allows must not overtake a guard that still looks.
+        The CLI calls them and sends `can_use_tool` at the same time, and uses the first answer. An
+        approver that allows the call must not answer before a guard that is still running.
         """
         await self._barrier.wait(tool_name, tool_use_id)
 
     async def run_own(self, event: HookEvent) -> list[Reply]:
-        """Call the hooks for something that the CLI does not call back for; gives what they say."""
+        """Call the hooks for an event that the CLI does not send, and return their replies."""
         matching = [
             hook
             for hook in self._hooks.values()
@@ -104,7 +104,7 @@ class HookRunner:
         return [reply for reply in replies if isinstance(reply, Reply)]
 
     def cancel_all(self) -> None:
-        """End the hooks that nobody waits for."""
+        """Cancel the `run_async` hooks that are still running."""
         for task in list(self._running):
             task.cancel()
 
@@ -125,7 +125,7 @@ class HookRunner:
         except asyncio.CancelledError:
             if not hook.is_guard:
                 raise
-            # Whoever cancelled it: what it looked at has not been allowed.
+            # A cancelled guard has not allowed the action, whatever cancelled it.
             if not _is_being_cancelled():
                 self._report(f"{hook.event_name} hook", "was cancelled")
             return _failed(hook, "was cancelled")
@@ -142,7 +142,7 @@ class HookRunner:
     def _checked_deferral(
         self, event: HookEvent, reply: Reply | AsyncReply | None
     ) -> Reply | AsyncReply | None:
-        """The reply, unless it puts off a tool that cannot be."""
+        """Return the reply, or a blocking one if it defers a tool that cannot be deferred."""
         if not (isinstance(event, PreToolUse) and isinstance(reply, Reply)):
             return reply
         objection = self._deferral.objection(event, reply)
@@ -153,7 +153,7 @@ class HookRunner:
 
 
 class _TooSlow(Exception):
-    """The hook had its time; the text says how long."""
+    """The hook did not answer within its timeout, which the text states."""
 
 
 async def _call(hook: Registered, event: HookEvent, tool_use_id: str) -> object:
@@ -162,7 +162,7 @@ async def _call(hook: Registered, event: HookEvent, tool_use_id: str) -> object:
     else:
         given = hook.callback(event)
     if inspect.iscoroutine(given):
-        # Most hooks wait for nothing, and need no timer then.
+        # Most hooks do not wait for anything, so they need no timer.
         try:
             awaited = given.send(None)
         except StopIteration as done:
@@ -183,12 +183,12 @@ async def _call(hook: Registered, event: HookEvent, tool_use_id: str) -> object:
 
 @types.coroutine
 def _resume(coroutine: Coroutine[Any, Any, Any], awaited: Any) -> Generator[Any, Any, Any]:
-    """Go on with a coroutine that has taken its first step and waits for something."""
+    """Run the rest of a coroutine whose first step has yielded `awaited`."""
     try:
         while True:
             try:
                 given = yield awaited
-            except BaseException as error:  # noqa: BLE001 - a cancellation, for the one who waits
+            except BaseException as error:  # noqa: BLE001 - such as a cancellation; the coroutine handles it
                 awaited = coroutine.throw(error)
             else:
                 awaited = coroutine.send(given)
@@ -213,17 +213,17 @@ def _is_being_cancelled() -> bool:
 
 
 ARRIVAL = 2.0
-"""Seconds in which the CLI must have asked the hooks; it asks them together with us."""
+"""Seconds for the CLI to call the hooks, which it does together with `can_use_tool`."""
 
 WITHDRAWAL = 30.0
-"""Seconds in which the CLI must have taken our question back once a hook has decided."""
+"""Seconds for the CLI to withdraw `can_use_tool` after a hook has decided."""
 
 REMEMBERED = 1000
-"""Calls of whose hooks we know; nobody may ever wait for some of them."""
+"""Tool calls whose hooks are remembered; the CLI sends no `can_use_tool` for some of them."""
 
 
 class PermissionHookBarrier:
-    """Lets nobody answer about a tool before the hooks that were asked as well."""
+    """Delays the answer to `can_use_tool` until the `PermissionRequest` hooks have replied."""
 
     def __init__(self, hooks: Mapping[str, Registered]) -> None:
         self._hooks = hooks
@@ -231,7 +231,7 @@ class PermissionHookBarrier:
 
     @contextmanager
     def running(self, hook: str, tool_use_id: str) -> Generator[Callable[[], None], None, None]:
-        """A hook looks at a tool call; call what this gives if it decides."""
+        """Mark a hook as running for a tool call; call the yielded function if the hook decides."""
         call = self._call(tool_use_id) if hook in self._hooks else _HookedCall()
         call.begin(hook)
         try:
@@ -240,10 +240,10 @@ class PermissionHookBarrier:
             call.end(hook)
 
     async def wait(self, tool_name: str, tool_use_id: str) -> None:
-        """Return once all hooks are done that this tool matters to, and none has decided.
+        """Return when all hooks that match this tool are done and none of them has decided.
 
-        Where one has, the CLI takes the question back, which cancels us. Both answers at once
-        would be a race, which the wrong one can win.
+        If a hook has decided, the CLI withdraws its request, which cancels this wait. To answer as
+        well would be a race that the wrong answer can win.
         """
         wanted = {key for key, hook in self._hooks.items() if matches(hook.matcher, tool_name)}
         if not wanted:
@@ -253,7 +253,7 @@ class PermissionHookBarrier:
             await call.wait_for(wanted)
             if call.is_decided:
                 await asyncio.sleep(WITHDRAWAL)
-                raise TimeoutError("a hook has decided, and the CLI still asks")
+                raise TimeoutError("a hook has decided, but the CLI has not withdrawn its request")
         finally:
             self._calls.pop(tool_use_id, None)
 
@@ -265,7 +265,7 @@ class PermissionHookBarrier:
 
 
 class _HookedCall:
-    """One tool call: the hooks that look at it, and those that have."""
+    """The hooks of one tool call: those that have begun, and those that are done."""
 
     def __init__(self) -> None:
         self._begun: set[str] = set()
@@ -290,7 +290,7 @@ class _HookedCall:
                 while not wanted <= self._begun:
                     await self._change()
         except TimeoutError:
-            # It was not asked; then it has no say.
+            # The CLI did not call this hook, so it does not decide.
             pass
         while not self._begun <= self._done:
             await self._change()
@@ -303,7 +303,7 @@ class _HookedCall:
 async def run_session_start(
     runner: HookRunner, options: Options, session_id: str
 ) -> list[SessionStartOutput]:
-    """Call the hooks on `SessionStart`; gives what they add to the conversation."""
+    """Call the `SessionStart` hooks and return what they add to the conversation."""
     source = "startup"
     if options.goes_on:
         source = "fork" if options.fork_session else "resume"
@@ -318,7 +318,7 @@ async def run_session_start(
 
 
 async def run_session_end(runner: HookRunner, options: Options, session_id: str) -> None:
-    """Call the hooks on `SessionEnd`, and end those that nobody waits for."""
+    """Call the `SessionEnd` hooks, then cancel the `run_async` hooks."""
     event = SessionEnd(session_id=session_id, cwd=str(options.cwd or ""), reason="other")
     with suppress(TimeoutError):
         async with asyncio.timeout(options.close_grace):
@@ -327,7 +327,7 @@ async def run_session_end(runner: HookRunner, options: Options, session_id: str)
 
 
 def start_outputs(replies: Iterable[Reply]) -> list[SessionStartOutput]:
-    """The part of each reply that is about the start, in order."""
+    """Return the `SessionStart` output of each reply that has one, in order."""
     found: list[SessionStartOutput] = []
     for reply in replies:
         specific = reply.hook_specific_output

@@ -1,8 +1,8 @@
-"""What only a person can answer, or a policy in their place.
+"""Answers permission requests, elicitations and dialogs with callbacks or through the inbox.
 
-Fails closed: a callback that raises, or answers with something else, stops the action. What went
-wrong is logged and journalled; the model is told no more than the kind of error. Whatever nobody
-has an answer for waits in the inbox, if there is one.
+Fails closed: a callback that raises or returns an invalid answer stops the action. The error is
+logged and journalled; the model receives only the kind of error. A request without an answer waits
+in the inbox, if there is one.
 """
 
 from __future__ import annotations
@@ -60,34 +60,34 @@ __all__ = [
 ]
 
 NO_APPROVER = (
-    "Denied: this program has registered nobody to approve tools. Its author can pass"
-    " can_use_tool=..., or approve this tool with allowed_tools=[...]."
+    "Denied: this program has no permission callback. Its author can pass can_use_tool=..., or"
+    " approve this tool with allowed_tools=[...]."
 )
 NO_DIALOGS = "this program shows no dialogs; its author can pass on_user_dialog=..."
 
 
 class RequestRejected(Exception):
-    """The answer is an error, with this text."""
+    """The control request is answered with an error that has this text."""
 
 
 @dataclass(frozen=True, slots=True)
 class UserCallbacks:
-    """Whoever answers what only a person, or a policy in its place, can answer."""
+    """The callbacks of the host program for requests that a user answers."""
 
     approver: Approver | None = None
     on_elicitation: ElicitationHandler | None = None
     on_user_dialog: DialogHandler | None = None
     on_question: QuestionHandler | None = None
     inbox: InboxForwarder | None = None
-    """The way to an inbox."""
+    """Used for a request that no callback answers."""
 
 
 def ignore_answer(_request_id: str, _response: object) -> None:
-    """Where an answer goes that nobody waits for."""
+    """Drop an answer that is not sent."""
 
 
 class PermissionResponder:
-    """Asks the right one of the people."""
+    """Calls the callback for each request, or puts the request into the inbox."""
 
     def __init__(
         self,
@@ -104,14 +104,14 @@ class PermissionResponder:
         self._setting_sources = setting_sources
         self._remember: Scope | None = remember
         self.on_remembered: Callable[[Allow], None] = lambda _: None
-        """Hears of every approval that changes what is asked from now on."""
+        """Called with every approval that changes the permission rules."""
 
-    # Permissions, and the questions of `AskUserQuestion`, which come as such
+    # Permissions, and `AskUserQuestion`, which arrives as a permission request
 
     async def decide(
         self, asked: PermissionAsked, session_id: str, reply: SendAnswer = ignore_answer
     ) -> Decision | Deferred:
-        """Whether the tool may run."""
+        """Decide whether the tool may run, or defer the request to the inbox."""
         callbacks, request = self._callbacks, asked.request
         if request.tool_name == ASK_USER_QUESTION and self._can_ask_user:
             return await self._ask_user(asked, session_id, reply)
@@ -148,7 +148,7 @@ class PermissionResponder:
                 answers = await given if inspect.isawaitable(given) else given
                 if answers is not None or callbacks.inbox is None:
                     return self._decided(request, ask.decision(answers), "callback", "")
-            except Exception as error:  # noqa: BLE001 - the caller's own code; nobody has answered
+            except Exception as error:  # noqa: BLE001 - the caller's own code; there is no answer
                 self._report("on_question", error)
                 return self._decided(request, Deny(QuestionAsk.UNANSWERED), "callback", "")
         assert callbacks.inbox is not None
@@ -172,10 +172,10 @@ class PermissionResponder:
         return Deny("Denied: the permission callback did not return a decision.")
 
     def _with_updates(self, request: CanUseTool, decision: Decision) -> Decision:
-        """An approval with what makes it last put where it has an effect."""
+        """Return the decision, with permission updates stored where the CLI reads them."""
         if isinstance(decision, Deny):
             return decision
-        # Older CLIs want the input back even when it is unchanged.
+        # Older CLIs require the input in the answer even if it is unchanged.
         given = request.input if decision.updated_input is None else decision.updated_input
         updates = decision.updated_permissions
         if updates is None and self._remember is not None:
@@ -201,17 +201,17 @@ class PermissionResponder:
             )
         return decision
 
-    # What servers and the CLI itself want of the person
+    # Elicitations of MCP servers, and dialogs of the CLI
 
     async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
-        """What the person says to a server of ours; there is no request that could wait."""
+        """Answer an in-process MCP server. There is no control request that could be deferred."""
         answer = await self._elicited(elicitation)
         return ElicitationAnswer("decline") if answer is None else answer
 
     async def elicit_later(
         self, asked: ElicitationAsked, session_id: str, reply: SendAnswer
     ) -> ElicitationAnswer | Deferred:
-        """What the person says to a server of the CLI's."""
+        """Answer an MCP server that the CLI runs, or defer the request to the inbox."""
         answer = await self._elicited(asked.elicitation)
         if answer is not None:
             return answer
@@ -221,12 +221,12 @@ class PermissionResponder:
         return self._callbacks.inbox.put(asked.request_id, payload, session_id, self._settle, reply)
 
     async def _elicited(self, elicitation: Elicitation) -> ElicitationAnswer | None:
-        """The handler's answer; `None` if it has none, or there is no handler."""
+        """Return the callback's answer; None if it has no answer or there is no callback."""
         if self._callbacks.on_elicitation is None:
             return None
         try:
             answer = await _awaited(self._callbacks.on_elicitation(elicitation))
-        except Exception as error:  # noqa: BLE001 - the caller's own code; nobody has agreed
+        except Exception as error:  # noqa: BLE001 - the caller's own code; decline
             self._report("on_elicitation", error)
             return ElicitationAnswer("decline")
         if answer is None or isinstance(answer, ElicitationAnswer):
@@ -236,7 +236,7 @@ class PermissionResponder:
     async def show(
         self, asked: DialogAsked, session_id: str, reply: SendAnswer
     ) -> DialogAnswer | Deferred:
-        """What the person does with the dialog. Raises `RequestRejected`."""
+        """Show the dialog and return the user's answer, or defer it. Raises `RequestRejected`."""
         if self._callbacks.on_user_dialog is None:
             if self._callbacks.inbox is None:
                 raise RequestRejected(NO_DIALOGS)
@@ -257,7 +257,7 @@ class PermissionResponder:
         return response_of(ask, answer)
 
     def withdraw(self, request_id: str, reason: str) -> None:
-        """Nobody waits for this answer any more."""
+        """Remove a request that the CLI has withdrawn from the inbox."""
         if self._callbacks.inbox is not None:
             self._callbacks.inbox.withdraw(request_id, reason)
 
@@ -270,7 +270,7 @@ def build_permissions(
     clock: Clock,
     report: Callable[[str, BaseException | str], None],
 ) -> PermissionResponder:
-    """Build what answers the permission requests of one session."""
+    """Build the `PermissionResponder` of one session from its options."""
     inbox = None if options.inbox is None else InboxForwarder(options.inbox, note, turn, clock)
     callbacks = UserCallbacks(
         options.can_use_tool,
@@ -293,7 +293,7 @@ async def _awaited(given: object) -> object:
 
 
 class Deferred(Enum):
-    """The answer will come by itself."""
+    """A response that means: the answer is sent later, through `SendAnswer`."""
 
     DEFERRED = "later"
 
@@ -304,11 +304,11 @@ SendAnswer = Callable[[str, object], None]
 """Sends the answer to the request of that id."""
 
 BuildResponse = Callable[[Ask, object, str], object]
-"""Makes the response of an answer and who gave it, and writes it down."""
+"""Builds the response from an ask, the answer and its author, and records the decision."""
 
 
 class InboxForwarder:
-    """Puts the questions of one session into an inbox."""
+    """Puts the open requests of one session into an inbox."""
 
     def __init__(
         self,
@@ -332,7 +332,7 @@ class InboxForwarder:
         build_response: BuildResponse,
         reply: SendAnswer,
     ) -> Deferred:
-        """Have the question wait; `reply` gets the response, in this event loop."""
+        """Put the request into the inbox; `reply` gets the response, in this event loop."""
         ask = Ask(
             id=request_id,
             session=session_id,
@@ -352,7 +352,7 @@ class InboxForwarder:
         return DEFERRED
 
     def withdraw(self, request_id: str, reason: str) -> None:
-        """Nobody waits for this answer any more."""
+        """Remove a request that the CLI has withdrawn from the inbox."""
         if request_id in self._open:
             self._open.discard(request_id)
             self._inbox.close(request_id, reason)
@@ -360,7 +360,10 @@ class InboxForwarder:
     def _settle_in_loop(
         self, settle: Callable[[object, str], None], answer: object, by: str
     ) -> None:
-        """Answer now if this is the session's own loop, so that who answers knows it is sent."""
+        """Send the answer; at once if called in the session's own event loop.
+
+        A caller in that loop then knows that the answer has been sent when `answer` returns.
+        """
         try:
             is_own_loop = asyncio.get_running_loop() is self._loop
         except RuntimeError:
@@ -372,15 +375,15 @@ class InboxForwarder:
 
 
 def response_of(ask: Ask, answer: object) -> Any:
-    """The answer as it goes on the wire; one that does not fit lets nothing through."""
+    """Return the answer as it is sent; for an answer of the wrong kind, a refusal."""
     try:
         return ask.response(answer)
     except UsageError:
-        return ask.refusal("Denied: the answer was not one that fits the question.")
+        return ask.refusal("Denied: the answer is not valid for this request.")
 
 
 def _ask_details(ask: Ask) -> JsonDict:
-    """What the journal says of an ask; its payload stands there already, in the CLI's line."""
+    """Return the journal details of an ask. The CLI's own line already holds its payload."""
     tool_use_id = getattr(ask.payload, "tool_use_id", None)
     details = {
         "id": ask.id,

@@ -1,6 +1,6 @@
-"""The policy at work: a hook of ours before every tool call, in front of the caller's own.
+"""Applies `Options.policy` as a `PreToolUse` hook that runs before the caller's own hooks.
 
-It is a guard: should it fail, the tool does not run.
+The hook is a guard: if it fails, the tool does not run.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ NO_OPINION: JsonObject = {}
 
 
 class PolicyHook:
-    """Answers for the policy, and remembers what a person has allowed for the session."""
+    """Decides by the policy, and remembers the rules that a user allowed for the session."""
 
     def __init__(self, options: Options) -> None:
         self.decisions: DecisionLog | None = None
-        """Where decisions are written down, once the session is built."""
+        """Set by `connect` when the session is built."""
         self._policy = options.policy or Policy()
         self._asks_for_all = options.ask_every_call
         self._listed = _listed(options)
@@ -39,13 +39,13 @@ class PolicyHook:
         self._cwd = ""
 
     def connect(self, permissions: PermissionResponder, decisions: DecisionLog) -> None:
-        """Record decisions in `decisions`, and learn what a person allows for good."""
+        """Record decisions in `decisions`, and remember lasting approvals of `permissions`."""
         self.decisions = decisions
         permissions.on_remembered = self.remember
 
     def __call__(self, event: PreToolUse) -> JsonObject:
-        """What the policy says of the call."""
-        # The CLI's directory moves with `cd` in Bash; rules begin where it was at first.
+        """Return the policy's decision about the call as a hook output."""
+        # `cd` in Bash changes the CLI's directory; relative rules use the first directory.
         self._cwd = self._cwd or event.cwd
         call = ToolCall(
             event.tool_name,
@@ -70,7 +70,7 @@ class PolicyHook:
         return _reply(found.verdict, _reason(found))
 
     def remember(self, approval: Allow) -> None:
-        """Do not ask again about what a person has allowed for good."""
+        """Allow from now on what the updates of `approval` allow."""
         for update in approval.updated_permissions or ():
             if isinstance(update, AddRules) and update.behavior == "allow":
                 self._remembered += _parsed(map(str, update.rules))
@@ -90,7 +90,7 @@ class PolicyHook:
 
 
 def _listed(options: Options) -> list[Rule]:
-    """What the caller approves by name: these are not asked about."""
+    """Return rules for tools that the options approve by name; `ask_every_call` skips them."""
     rules = _parsed(options.allowed_tools)
     if options.functions:
         rules.append(Rule("mcp__functions"))
@@ -105,7 +105,7 @@ def _parsed(texts: Iterable[str]) -> list[Rule]:
         try:
             found.append(parse_rule(text))
         except UsageError:
-            # A rule that only the CLI can read: its calls are asked about once more.
+            # Only the CLI can read this rule, so its calls are asked about again.
             continue
     return found
 
