@@ -12,7 +12,7 @@ def dollars(number: float) -> Spent:
     return Spent(number, 10 * number)
 
 
-def test_a_first_answer_that_comes_late_is_charged_to_a_new_conversation() -> None:
+def test_a_late_first_report_is_charged_to_a_new_conversation() -> None:
     usage = UsageTotals()
     usage.new_cli(is_fresh=True)
     usage.new_turn()
@@ -51,7 +51,7 @@ def test_what_an_interrupted_turn_still_costs_is_not_charged_to_the_next_one() -
     assert usage.session == dollars(3)
 
 
-def test_a_result_without_a_mark_is_believed() -> None:
+def test_a_result_without_earlier_totals_is_charged_as_it_reports() -> None:
     usage = UsageTotals()
     usage.new_cli(is_fresh=False)
     usage.new_turn()
@@ -62,7 +62,7 @@ def test_a_result_without_a_mark_is_believed() -> None:
     assert usage.session == dollars(3)
 
 
-def test_totals_that_begin_anew_are_added() -> None:
+def test_totals_that_were_reset_are_added() -> None:
     usage = UsageTotals()
     usage.new_cli(is_fresh=True)
     usage.settle(dollars(5), dollars(5))
@@ -73,7 +73,7 @@ def test_totals_that_begin_anew_are_added() -> None:
     assert usage.session == dollars(7)
 
 
-def test_another_cli_goes_on_from_what_was_used() -> None:
+def test_another_cli_continues_from_the_use_so_far() -> None:
     usage = UsageTotals()
     usage.new_cli(is_fresh=True)
     usage.model_answered()
@@ -92,9 +92,7 @@ STEPS = st.lists(
 
 
 @given(st.integers(0, 9), STEPS)
-def test_an_answer_always_brings_the_bill_up_to_the_truth(
-    past: int, steps: list[tuple[str, int]]
-) -> None:
+def test_a_report_always_makes_the_totals_exact(past: int, steps: list[tuple[str, int]]) -> None:
     """As long as a CLI is asked before it works, and its costs come behind its words."""
     usage = UsageTotals()
     usage.new_cli(is_fresh=False)

@@ -11,7 +11,7 @@ import pytest
 
 from steersman._session.requests.eager import EagerStarter, Work
 
-NAME = contextvars.ContextVar("NAME", default="nobody")
+NAME = contextvars.ContextVar("NAME", default="default")
 LIMIT = 5
 
 
@@ -27,7 +27,7 @@ async def from_a_callback(act: Callable[[], asyncio.Task[None]]) -> asyncio.Task
         return await given
 
 
-async def test_what_does_not_wait_is_done_when_it_is_started() -> None:
+async def test_a_task_that_does_not_wait_is_done_when_it_is_started() -> None:
     seen: list[str] = []
 
     async def work() -> None:
@@ -44,9 +44,9 @@ async def test_what_does_not_wait_is_done_when_it_is_started() -> None:
     assert seen == ["worked", "started"]
 
 
-async def test_it_runs_in_its_own_context_and_knows_itself() -> None:
+async def test_a_task_runs_in_its_context_and_is_the_current_task() -> None:
     context = contextvars.copy_context()
-    context.run(NAME.set, "somebody")
+    context.run(NAME.set, "caller")
     seen: list[Any] = []
 
     async def work() -> None:
@@ -58,11 +58,11 @@ async def test_it_runs_in_its_own_context_and_knows_itself() -> None:
     task = await from_a_callback(lambda: start(work(), context))
     await task
 
-    assert seen == ["somebody", task, "changed", task]
-    assert (NAME.get(), context[NAME]) == ("nobody", "changed")
+    assert seen == ["caller", task, "changed", task]
+    assert (NAME.get(), context[NAME]) == ("default", "changed")
 
 
-async def test_a_timeout_that_begins_in_the_first_step_holds() -> None:
+async def test_a_timeout_that_begins_in_the_first_step_expires() -> None:
     seen: list[str] = []
 
     async def work() -> None:
@@ -78,7 +78,7 @@ async def test_a_timeout_that_begins_in_the_first_step_holds() -> None:
     assert seen == ["too late"]
 
 
-async def test_it_can_be_cancelled_where_it_waits() -> None:
+async def test_a_task_can_be_cancelled_while_it_waits() -> None:
     async def work() -> None:
         await asyncio.Event().wait()
 
@@ -90,7 +90,7 @@ async def test_it_can_be_cancelled_where_it_waits() -> None:
     assert task.cancelled()
 
 
-async def test_what_it_raises_is_kept_for_who_waits() -> None:
+async def test_an_exception_of_the_first_step_is_raised_when_awaited() -> None:
     async def work() -> None:
         raise ZeroDivisionError
 
@@ -100,7 +100,7 @@ async def test_what_it_raises_is_kept_for_who_waits() -> None:
         await task
 
 
-async def test_inside_another_task_it_starts_as_usual() -> None:
+async def test_inside_another_task_a_task_starts_later() -> None:
     seen: list[str] = []
 
     async def work() -> None:
@@ -113,7 +113,7 @@ async def test_inside_another_task_it_starts_as_usual() -> None:
     assert seen == ["started", "worked"]
 
 
-async def test_a_loop_with_its_own_tasks_makes_them() -> None:
+async def test_a_task_factory_of_the_loop_is_used() -> None:
     made: list[asyncio.Task[Any]] = []
 
     def factory(loop: asyncio.AbstractEventLoop, work: Any, **more: Any) -> asyncio.Task[Any]:
@@ -134,7 +134,7 @@ async def test_a_loop_with_its_own_tasks_makes_them() -> None:
     assert made == [task]
 
 
-async def test_the_loop_is_left_as_it_was() -> None:
+async def test_the_loop_is_not_changed() -> None:
     async def work() -> None:
         """Nothing."""
 

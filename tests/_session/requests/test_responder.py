@@ -37,7 +37,7 @@ def responder(faults: list[str] | None = None, **callbacks: Any) -> Responder:
     )
 
 
-async def test_a_server_is_told_what_the_person_answered() -> None:
+async def test_an_elicitation_gets_the_answer_of_its_callback() -> None:
     async def answer(elicitation: Elicitation) -> ElicitationAnswer:
         return ElicitationAnswer("accept", {"colour": elicitation.mcp_server_name})
 
@@ -46,12 +46,12 @@ async def test_a_server_is_told_what_the_person_answered() -> None:
     assert answered == ElicitationAnswer("accept", {"colour": "paint"})
 
 
-async def test_with_nobody_to_ask_a_server_is_declined() -> None:
+async def test_an_elicitation_without_a_callback_is_declined() -> None:
     assert await responder().answer(COLOUR, "s") == ElicitationAnswer("decline")
 
 
 @pytest.mark.parametrize("given", [None, {"action": "accept"}, "yes", True])
-async def test_what_is_no_answer_declines(given: object) -> None:
+async def test_an_invalid_answer_declines(given: object) -> None:
     assert await responder(on_elicitation=lambda _: given).answer(COLOUR, "s") == ElicitationAnswer(
         "decline"
     )
@@ -76,7 +76,7 @@ async def test_a_dialog_is_shown_by_its_handler() -> None:
     assert shown == DialogAnswer("ok", {"path": "/workspace"})
 
 
-async def test_a_dialog_that_nobody_shows_is_refused_and_says_how_to_show_it() -> None:
+async def test_a_dialog_without_a_callback_is_refused_and_the_error_names_the_option() -> None:
     with pytest.raises(RequestRejected, match="on_user_dialog"):
         await responder().answer(TRUST, "s")
 
@@ -93,6 +93,6 @@ async def test_a_dialog_that_fails_is_refused_and_reported() -> None:
 
 
 @pytest.mark.parametrize("fields", [{"action": "maybe"}, {"action": "accept", "content": 5}])
-def test_an_answer_that_no_server_understands_cannot_be_made(fields: dict[str, Any]) -> None:
+def test_an_elicitation_answer_with_invalid_fields_is_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         ElicitationAnswer(**fields)

@@ -77,7 +77,7 @@ class UserCallbacks:
     approver: Approver | None = None
     on_elicitation: ElicitationHandler | None = None
     on_user_dialog: DialogHandler | None = None
-    on_question: QuestionHandler | None = None
+    on_ask_user: QuestionHandler | None = None
     inbox: InboxForwarder | None = None
     """Used for a request that no callback answers."""
 
@@ -134,7 +134,7 @@ class PermissionResponder:
 
     @property
     def _can_ask_user(self) -> bool:
-        return self._callbacks.on_question is not None or self._callbacks.inbox is not None
+        return self._callbacks.on_ask_user is not None or self._callbacks.inbox is not None
 
     async def _ask_user(
         self, asked: PermissionAsked, session_id: str, reply: SendAnswer
@@ -142,9 +142,9 @@ class PermissionResponder:
         callbacks, request = self._callbacks, asked.request
         answers: object = None
         ask = question_ask(request, asked.request_id, session_id)
-        if callbacks.on_question is not None:
+        if callbacks.on_ask_user is not None:
             try:
-                given = callbacks.on_question(ask)
+                given = callbacks.on_ask_user(ask)
                 answers = await given if inspect.isawaitable(given) else given
                 if answers is not None or callbacks.inbox is None:
                     return self._decided(request, ask.decision(answers), "callback", "")
