@@ -16,7 +16,7 @@ from tests._session.peers import FramePeer, entries_of, opened
 
 
 class Tools:
-    """Built-in tools that tell that they ran."""
+    """A Bash tool that records its commands."""
 
     def __init__(self) -> None:
         self.ran: list[str] = []
@@ -33,7 +33,7 @@ ALLOWED: dict[str, Any] = {"allowed_tools": ["Bash"]}
 
 
 async def held(session: Session, count: int = 1) -> None:
-    """Return once so many tools wait at the gate."""
+    """Wait until the gate holds `count` tool calls."""
     found = 0
     async for entry in session.journal():
         found += entry.kind is Kind.CONTROL and b'"callback_id":"gate"' in entry.line  # type: ignore[union-attr]
@@ -42,7 +42,7 @@ async def held(session: Session, count: int = 1) -> None:
 
 
 async def history(session: Session) -> list[str]:
-    """The states that a closed session went through."""
+    """Return the states of a closed session, in order."""
     entries = await entries_of(session)
     return ["idle", *(each.details["after"] for each in entries if each.kind is Kind.PHASE)]
 
@@ -207,7 +207,7 @@ async def test_neither_the_clock_nor_the_watchdog_runs_while_paused() -> None:
         **ALLOWED,
     ) as session:
         turn = await session.send("work")
-        # Before the CLI has taken it up: that it begins meanwhile starts no clock either.
+        # The CLI has not started the prompt yet: its start must not start the clock either.
         await session.pause()
         await cli.wait_for_stall()
         with pytest.raises(TimeoutError):

@@ -1,4 +1,4 @@
-"""Guards fail closed; what nobody can answer is refused."""
+"""Guards fail closed; a request that cannot be answered is refused."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def bash() -> Script:
 
 
 class Ran:
-    """A built-in tool that remembers its inputs."""
+    """A built-in tool that records its inputs."""
 
     def __init__(self) -> None:
         self.inputs: list[dict[str, Any]] = []
@@ -42,7 +42,7 @@ def invalid(*_given: Any) -> Any:
 
 
 async def use_bash(**options: Any) -> tuple[Ran, str, list[Any]]:
-    """Let the model use Bash; gives what ran, what the model was told, and the journal."""
+    """Let the model use Bash; return what ran, the tool result and the journal."""
     ran, cli = Ran(), None
     cli = ScriptedCLI(bash(), tools={"Bash": ran})
     async with opened(cli, **options) as session:

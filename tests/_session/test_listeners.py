@@ -29,7 +29,7 @@ async def allow(_name: str, _input: dict[str, Any], _context: PermissionContext)
 
 
 def record_events(session: Session) -> dict[str, list[Any]]:
-    """Everything that a session tells, by event."""
+    """Record the values of all events, by event."""
     received: dict[str, list[Any]] = {name: [] for name in EVENTS}
     for name in EVENTS:
         session.on(name, received[name].append)  # type: ignore[arg-type]

@@ -19,13 +19,13 @@ from tests._session.peers import Frame, FramePeer, lifecycle, opened, result, st
 MANY = 20_000
 FEWER = 2_000
 SMALL = 100_000
-"""Bytes of journal that hold only a small part of so many messages."""
+"""Bytes of journal memory, which hold only a small part of the messages."""
 PATIENCE = 30.0
-"""For `MANY` on a busy machine; they take half a second of CPU."""
+"""Seconds for `MANY` messages on a busy machine; they take half a second of CPU."""
 
 
 def flood(count: int) -> Callable[[FramePeer, Frame], None]:
-    """Say very much, then ask; end the turn when the answer has come."""
+    """Send `count` messages and a permission request; end the turn after the answer."""
     lines = [json.dumps(text(f"message {n}", f"msg_{n}")).encode() for n in range(count)]
 
     def play(peer: FramePeer, frame: Frame) -> None:
@@ -80,7 +80,7 @@ async def test_a_turn_whose_first_entries_are_lost_cannot_be_read_as_if_it_were_
             await anext(session.messages())
 
     assert of_turn.value.lost > 0
-    # What is settled is whole all the same.
+    # The settled result is complete nevertheless.
     assert settled.text.startswith("message 0\n\nmessage 1\n\n")
     assert settled.text.endswith(f"message {FEWER - 1}")
 
@@ -157,7 +157,7 @@ async def test_cancelling_one_reader_leaves_the_others_waiting() -> None:
 
 async def test_the_journal_has_both_directions_and_entries_of_the_session() -> None:
     async with opened(ScriptedCLI()) as session:
-        await (await session.send("hello"))
+        await (await session.send("go"))
     kinds = [entry.kind async for entry in session.journal() if not isinstance(entry, Lagged)]
 
     assert set(kinds) >= {
@@ -186,7 +186,7 @@ async def test_a_reader_begins_at_a_number(after: Any) -> None:
 
 
 async def _without_waiting(session: Any) -> Any:
-    """What is in the journal now."""
+    """Yield the entries that are in the journal now."""
     last = session.last_seq
     async for entry in session.journal():
         yield entry

@@ -19,13 +19,13 @@ ALLOWED: dict[str, Any] = {"allowed_tools": ["Bash"]}
 
 
 def limit_of(result: Any) -> tuple[str, str, float] | None:
-    """Which limit ended a turn."""
+    """Return the limit that ended a turn, or None."""
     cause = result.cause
     return (cause.scope, cause.name, cause.limit) if isinstance(cause, LimitReached) else None
 
 
 async def limit_entries(session: Session) -> list[Mapping[str, Any]]:
-    """What the journal of a closed session says about limits."""
+    """Return the details of the `LIMIT` entries of a closed session."""
     return [each.details for each in await entries_of(session) if each.kind is Kind.LIMIT]
 
 
@@ -136,7 +136,7 @@ async def test_a_hard_limit_kills_the_cli_and_the_session_has_failed() -> None:
 
 
 async def test_a_limit_reached_with_the_last_message_stops_no_turn() -> None:
-    """Neither the turn, which is done, nor the one that is next."""
+    """The turn has completed, and the interrupt would stop the next one."""
     cli = ScriptedCLI(
         Script(
             when("one", say("first").using(Usage(1000, 1000))),

@@ -1,4 +1,4 @@
-"""The bill: whatever the order in which totals come, nothing is charged twice or forgotten."""
+"""In whatever order totals arrive, nothing is charged twice or forgotten."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ STEPS = st.lists(
 
 @given(st.integers(0, 9), STEPS)
 def test_a_report_always_makes_the_totals_exact(past: int, steps: list[tuple[str, int]]) -> None:
-    """As long as a CLI is asked before it works, and its costs come behind its words."""
+    """Holds if totals are requested before the first prompt, and costs follow the answers."""
     usage = UsageTotals()
     usage.new_cli(is_fresh=False)
     usage.update(dollars(past))
@@ -115,7 +115,7 @@ def test_a_report_always_makes_the_totals_exact(past: int, steps: list[tuple[str
                 usage.update(dollars(totals))
                 before = used
             case _:
-                # What was used and never told is lost with the CLI.
+                # Use that a CLI never reports is lost when it exits, so request it first.
                 usage.update(dollars(totals))
                 usage.new_cli(is_fresh=False)
                 totals = number

@@ -1,4 +1,4 @@
-"""The watchdog, in virtual time: the CLIs are played by hand, and the seconds cost nothing."""
+"""The watchdog, with scripted CLIs and a virtual clock, so that no test waits."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def retry(seconds: float) -> Frame:
 
 
 class Silent:
-    """Says some frames about a prompt, and then nothing; obeys an interrupt if told to."""
+    """Sends `frames` after a prompt, and then nothing; with `obeys`, answers an interrupt."""
 
     def __init__(self, *frames: Frame, obeys: bool = True) -> None:
         self._frames = frames
@@ -73,7 +73,7 @@ class Silent:
 
 
 async def watched(play: Any, **options: Any) -> tuple[TurnResult, list[dict[str, Any]], float]:
-    """How a turn ended, what the journal says about silence, and how long it took."""
+    """Run a turn; return its result, the details of `STALLED` entries, and its duration."""
     limits = {"watchdog": LIMITS, "revive": False, **options}
     async with opened(FramePeer(play).transport, limit=MINUTES, **limits) as session:
         before = asyncio.get_running_loop().time()
@@ -89,7 +89,7 @@ async def watched(play: Any, **options: Any) -> tuple[TurnResult, list[dict[str,
         ([], "first_token", 10.0, "the start"),
         ([partial()], "between_events", 20.0, "stream_event"),
         ([tool_call()], "tool", 30.0, "assistant"),
-        # The last pieces of a stream come behind the call.
+        # The last `stream_event` lines arrive after the tool call.
         ([tool_call(), partial()], "tool", 30.0, "stream_event"),
         ([tool_call(), tool_result()], "first_token", 10.0, "user"),
         ([retry(7.0)], "retry", 47.0, "api_retry"),
@@ -129,7 +129,7 @@ def test_without_a_watchdog_silence_has_no_limit() -> None:
 
 
 class Slow:
-    """Says something every so often, for a long time, and then ends the turn."""
+    """Sends a partial message every `pause` seconds, `times` times, and then ends the turn."""
 
     def __init__(self, pause: float, times: int) -> None:
         self._pause = pause
@@ -157,7 +157,7 @@ def test_a_cli_that_is_slow_but_alive_is_left_alone() -> None:
 
 
 class SlowAfterPermission:
-    """Asks for a permission, and takes its time once it has the answer."""
+    """Requests a permission, and ends the turn `pause` seconds after the answer."""
 
     def __init__(self, pause: float) -> None:
         self._pause = pause

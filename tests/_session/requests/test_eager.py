@@ -1,4 +1,4 @@
-"""Tasks that take their first step at once are tasks like any other."""
+"""Tasks that run their first step at once behave like any other task."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def start(work: Work, context: contextvars.Context) -> asyncio.Task[None]:
 
 
 async def from_a_callback(act: Callable[[], asyncio.Task[None]]) -> asyncio.Task[None]:
-    """What `act` gives, called as a pipe's reader is: outside of any task."""
+    """Call `act` outside of any task, as a transport's reader is called; return its task."""
     given: asyncio.Future[asyncio.Task[None]] = asyncio.get_running_loop().create_future()
     asyncio.get_running_loop().call_soon(lambda: given.set_result(act()))
     async with asyncio.timeout(LIMIT):
@@ -121,7 +121,7 @@ async def test_a_task_factory_of_the_loop_is_used() -> None:
         return made[-1]
 
     async def work() -> None:
-        """Nothing."""
+        """Return at once."""
 
     loop = asyncio.get_running_loop()
     loop.set_task_factory(factory)
@@ -136,7 +136,7 @@ async def test_a_task_factory_of_the_loop_is_used() -> None:
 
 async def test_the_loop_is_not_changed() -> None:
     async def work() -> None:
-        """Nothing."""
+        """Return at once."""
 
     await (await from_a_callback(lambda: start(work(), contextvars.copy_context())))
 

@@ -1,4 +1,4 @@
-"""How hooks are called: kinds, limits, cancellation, and what is raised by us."""
+"""How hooks are called: kinds, timeouts, cancellation, and events of the session."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ NEVER = 3600.0
 def runner_of(
     hooks: Hooks | Mapping[Any, Any], **given: Any
 ) -> tuple[HookRunner, Faults, Callable[..., Any]]:
-    """A desk for hooks, what went wrong there, and a way to ask it."""
+    """Return a `HookRunner`, the faults that it reports, and a function that calls a hook."""
     faults: Faults = []
     registered = dict(enumerate(hooks_from("hooks", hooks)))
     runner = HookRunner(
@@ -219,7 +219,7 @@ async def test_of_two_tools_deferred_at_once_the_second_is_denied() -> None:
     assert found == ["defer", "deny"]
 
 
-# What we raise ourselves
+# Events that the session sends to hooks itself
 
 
 async def test_an_event_of_the_session_reaches_the_hooks_that_match() -> None:
@@ -262,7 +262,7 @@ async def test_an_event_of_the_session_survives_slow_and_broken_hooks() -> None:
     assert [where for where, _ in faults] == ["SessionStart hook"] * 2
 
 
-# Permissions that hooks are asked about as well
+# Permissions for which the CLI also calls hooks
 
 
 async def test_a_permission_waits_for_a_permission_hook_that_runs() -> None:
@@ -367,7 +367,7 @@ async def test_hooks_may_be_given_as_a_mapping() -> None:
 @pytest.mark.parametrize(
     ("reply", "received", "asked"),
     [
-        (deny("a hook says no"), "a hook says no", 0),
+        (deny("denied by a hook"), "denied by a hook", 0),
         (let_run(), "ran", 0),
         (None, "by the approver", 1),
         ("nonsense", "Stopped: the PermissionRequest hook did not return a reply.", 0),
@@ -399,7 +399,7 @@ async def test_a_hook_object_with_a_method_called_serve_is_only_called_as_a_hook
     served: list[object] = []
 
     class Watcher:
-        """A caller's own object, whose other methods are none of our business."""
+        """An object of the caller, whose other methods must not be called."""
 
         seen = 0
 

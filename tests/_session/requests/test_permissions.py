@@ -1,4 +1,4 @@
-"""DecisionLog of a session: who is asked, what waits, and what is written down."""
+"""Permissions of a session: callbacks, policy, inbox, and the record of decisions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests._session.peers import Frame, FramePeer, entries_of, opened, result
 
 
 def asking(*requests: dict[str, Any]) -> FramePeer:
-    """A CLI that asks all of these at once, and ends the turn when all are answered."""
+    """Return a CLI that sends all requests at once, and ends the turn after the last answer."""
 
     def play(peer: FramePeer, frame: Frame) -> None:
         if frame["type"] == "user":
@@ -83,7 +83,7 @@ DIALOG = {"subtype": "request_user_dialog", "dialog_kind": "trust", "payload": {
 
 
 async def opened_asks(inbox: Inbox, many: int) -> list[Ask]:
-    """The asks of an inbox, once there are so many."""
+    """Wait for `many` asks in the inbox and return them."""
     watch = inbox.watch()
     found = [(await anext(watch)).ask for _ in range(many)]
     await watch.aclose()
@@ -150,7 +150,7 @@ async def test_each_kind_of_ask_is_answered_in_its_own_form() -> None:
         await turn
 
     received = answers(peer)
-    # The settings file is not read in this session, so the rule is given to the session.
+    # This session does not read the settings file, so the rule is stored in the session.
     assert received["q0"]["updatedPermissions"] == [
         {**BASH["permission_suggestions"][0], "destination": "session"}  # type: ignore[index]
     ]
@@ -297,7 +297,7 @@ def bash(*commands: str) -> Script:
 async def run_policed(
     *commands: str, **options: Any
 ) -> tuple[list[str], dict[str, Any], list[Entry]]:
-    """Let the model run commands; gives those that ran, what was decided, and the journal."""
+    """Let the model run commands; return those that ran, the decisions and the journal."""
     ran: list[str] = []
 
     def run(given: dict[str, Any]) -> str:
@@ -458,7 +458,7 @@ async def test_parallel_calls_are_each_decided_for_themselves() -> None:
 
 
 async def test_an_elicitation_of_an_in_process_server_is_declined_without_an_answer() -> None:
-    """There is no request of the CLI's that could wait for it."""
+    """There is no control request that could be deferred."""
     responder = PermissionResponder(UserCallbacks(on_elicitation=lambda _: None), lambda *_: None)
 
     answer = await responder.elicit(Elicitation(mcp_server_name="mine"))

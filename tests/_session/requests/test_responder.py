@@ -1,4 +1,4 @@
-"""Questions that only a person can answer, beside permissions."""
+"""Elicitations and dialogs, which callbacks answer."""
 
 from __future__ import annotations
 

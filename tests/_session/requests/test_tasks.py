@@ -11,7 +11,7 @@ from tests._session.peers import LIMIT, Frame, FramePeer, entries_of, opened
 
 
 class SlowApprover:
-    """Somebody who is asked, and takes time to notice that nobody waits any more."""
+    """A callback that never answers, and takes time to clean up after its cancellation."""
 
     def __init__(self) -> None:
         self.was_asked = asyncio.Event()
@@ -80,13 +80,13 @@ async def test_a_handler_that_cancels_itself_is_a_refusal_to_the_cli() -> None:
         await asyncio.Event().wait()
         return Allow()
 
-    cli = ScriptedCLI(Script(call("Write", file_path="/x", content="x"), say("went on")))
+    cli = ScriptedCLI(Script(call("Write", file_path="/x", content="x"), say("continued")))
 
     async with opened(cli, can_use_tool=approver) as session:
         done = await (await session.send("go"))
     answers = [each.line for each in await entries_of(session) if each.kind is Kind.SENT]
 
-    assert done.text.endswith("went on")
+    assert done.text.endswith("continued")
     assert sum(b'"error":"cancelled"' in line for line in answers) == 1
 
 
@@ -101,7 +101,7 @@ def permission(request_id: str) -> Frame:
 
 
 class Answers:
-    """What a CLI by hand is answered."""
+    """Records the ids of the answers that a `FramePeer` receives."""
 
     def __init__(self) -> None:
         self.ids: list[str] = []
@@ -113,7 +113,7 @@ class Answers:
             self._has_more.set()
 
     async def first(self, number: int) -> list[str]:
-        """Whose answers they are, once there are so many."""
+        """Wait for `number` answers and return their request ids."""
         while len(self.ids) < number:
             self._has_more.clear()
             await self._has_more.wait()
