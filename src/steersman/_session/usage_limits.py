@@ -30,7 +30,7 @@ from steersman.options import Caps, Limits
 __all__ = ["UsageLimiter"]
 
 PATIENCE = 10.0
-"""Seconds that the CLI may take to obey an interrupt."""
+"""Seconds for the CLI to obey an interrupt, or to answer `get_usage`."""
 
 RETRY_AFTER = 0.5
 """Seconds until the next check, if a time limit is reached while the CLI is restarted."""

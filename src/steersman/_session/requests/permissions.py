@@ -257,7 +257,7 @@ class PermissionResponder:
         return response_of(ask, answer)
 
     def withdraw(self, request_id: str, reason: str) -> None:
-        """Remove a request that the CLI has withdrawn from the inbox."""
+        """Remove a deferred request from the inbox; `reason` is reported to late answers."""
         if self._callbacks.inbox is not None:
             self._callbacks.inbox.withdraw(request_id, reason)
 
@@ -352,7 +352,7 @@ class InboxForwarder:
         return DEFERRED
 
     def withdraw(self, request_id: str, reason: str) -> None:
-        """Remove a request that the CLI has withdrawn from the inbox."""
+        """Remove a deferred request from the inbox; `reason` is reported to late answers."""
         if request_id in self._open:
             self._open.discard(request_id)
             self._inbox.close(request_id, reason)
