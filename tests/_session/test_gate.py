@@ -16,7 +16,7 @@ from tests._session.peers import FramePeer, entries_of, opened
 
 
 class Tools:
-    """Built-in tools that tell that they ran."""
+    """A Bash tool that records its commands."""
 
     def __init__(self) -> None:
         self.ran: list[str] = []
@@ -33,7 +33,7 @@ ALLOWED: dict[str, Any] = {"allowed_tools": ["Bash"]}
 
 
 async def held(session: Session, count: int = 1) -> None:
-    """Return once so many tools wait at the gate."""
+    """Wait until the gate holds `count` tool calls."""
     found = 0
     async for entry in session.journal():
         found += entry.kind is Kind.CONTROL and b'"callback_id":"gate"' in entry.line  # type: ignore[union-attr]
@@ -42,7 +42,7 @@ async def held(session: Session, count: int = 1) -> None:
 
 
 async def history(session: Session) -> list[str]:
-    """The states that a closed session went through."""
+    """Return the states of a closed session, in order."""
     entries = await entries_of(session)
     return ["idle", *(each.details["after"] for each in entries if each.kind is Kind.PHASE)]
 
@@ -86,7 +86,7 @@ async def test_prompts_are_held_while_paused_and_sent_in_order_afterwards() -> N
     assert [each.text for each in results] == ["Echo: first", "Echo: one", "Echo: two"]
 
 
-async def test_a_pause_while_idle_says_so_and_nothing_else() -> None:
+async def test_a_pause_while_idle_only_changes_the_state() -> None:
     async with opened(ScriptedCLI()) as session:
         await session.pause()
         await session.resume()
@@ -108,14 +108,14 @@ async def test_a_second_pause_and_a_second_resume_change_nothing() -> None:
         await session.resume()
         await session.resume()
         result = await turn
-        told = [each for each in cli.received if each.get("request", {}).get("hooks")]
+        registered = [each for each in cli.received if each.get("request", {}).get("hooks")]
 
     assert (result.outcome, tools.ran) == ("completed", ["one"])
-    assert len(told) == 1
+    assert len(registered) == 1
     assert (await history(session)).count("paused") == 1
 
 
-async def test_a_turn_that_needs_no_tool_goes_on_and_settles_while_paused() -> None:
+async def test_a_turn_that_needs_no_tool_continues_and_settles_while_paused() -> None:
     cli = ScriptedCLI(Script(say("half") + stall() + say(" and whole")))
 
     async with opened(cli) as session:
@@ -207,7 +207,7 @@ async def test_neither_the_clock_nor_the_watchdog_runs_while_paused() -> None:
         **ALLOWED,
     ) as session:
         turn = await session.send("work")
-        # Before the CLI has taken it up: that it begins meanwhile starts no clock either.
+        # The CLI has not started the prompt yet: its start must not start the clock either.
         await session.pause()
         await cli.wait_for_stall()
         with pytest.raises(TimeoutError):
@@ -222,7 +222,7 @@ async def test_neither_the_clock_nor_the_watchdog_runs_while_paused() -> None:
     assert not kinds & {Kind.STALLED, Kind.LIMIT}
 
 
-async def test_the_clock_runs_on_after_a_pause() -> None:
+async def test_the_clock_continues_after_a_pause() -> None:
     cli = ScriptedCLI(Script(say("half") + stall()))
 
     async with opened(cli, limits=Limits(turn=Caps(seconds=0.2))) as session:
@@ -235,7 +235,7 @@ async def test_the_clock_runs_on_after_a_pause() -> None:
     assert isinstance(result.cause, LimitReached)
 
 
-async def test_a_cli_that_dies_while_paused_comes_back_with_the_gate_shut() -> None:
+async def test_a_cli_that_exits_while_paused_is_restarted_with_the_gate_closed() -> None:
     tools = Tools()
     cli = tools.cli(
         say("I try") + stall() + call("Bash", command="one"),
@@ -257,7 +257,7 @@ async def test_a_cli_that_dies_while_paused_comes_back_with_the_gate_shut() -> N
     assert (result.outcome, tools.ran) == ("completed", ["two"])
 
 
-async def test_an_old_cli_cannot_be_held_between_tools_and_it_is_said_so() -> None:
+async def test_an_old_cli_cannot_be_paused_between_tools_and_the_error_names_the_remedy() -> None:
     peer = FramePeer()
 
     async with opened(peer.transport) as session:
@@ -285,16 +285,16 @@ async def test_a_session_that_does_not_run_cannot_be_paused() -> None:
         await session.resume()
 
 
-async def test_a_cli_that_is_stopped_is_asked_nothing_and_it_is_said_so() -> None:
+async def test_a_stopped_cli_is_sent_no_request_and_the_error_names_the_remedy() -> None:
     cli = ScriptedCLI(Script(say("half") + stall()))
 
     async with opened(cli) as session:
         turn = await session.send("talk")
         await cli.wait_for_stall()
         await session.pause(hard=True)
-        for asking in (session.set_model("x"), session.control("x"), session.interrupt()):
+        for request in (session.set_model("x"), session.control("x"), session.interrupt()):
             with pytest.raises(RequestRefused, match=r"resume\(\) first"):
-                await asking
+                await request
         await session.resume()
         await turn.interrupt()
         result = await turn

@@ -1,4 +1,4 @@
-"""Guards fail closed; what nobody can answer is refused."""
+"""Guards fail closed; a request that cannot be answered is refused."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def bash() -> Script:
 
 
 class Ran:
-    """A built-in tool that remembers its inputs."""
+    """A built-in tool that records its inputs."""
 
     def __init__(self) -> None:
         self.inputs: list[dict[str, Any]] = []
@@ -37,54 +37,52 @@ def raising(*_given: Any) -> Any:
     raise RuntimeError("secret detail")
 
 
-def nonsense(*_given: Any) -> Any:
+def invalid(*_given: Any) -> Any:
     return "yes"
 
 
 async def use_bash(**options: Any) -> tuple[Ran, str, list[Any]]:
-    """Let the model use Bash; gives what ran, what the model was told, and the journal."""
+    """Let the model use Bash; return what ran, the tool result and the journal."""
     ran, cli = Ran(), None
     cli = ScriptedCLI(bash(), tools={"Bash": ran})
     async with opened(cli, **options) as session:
         await (await session.send("go"))
-    told = cli.asked[-1].tool_results.get("toolu_1", "")
-    return ran, told, await entries_of(session)
+    received = cli.asked[-1].tool_results.get("toolu_1", "")
+    return ran, received, await entries_of(session)
 
 
-async def test_without_an_approver_what_the_cli_asks_is_denied_and_says_how_to_register_one() -> (
-    None
-):
-    ran, told, _ = await use_bash()
+async def test_without_an_approver_a_permission_is_denied_and_the_text_names_the_option() -> None:
+    ran, received, _ = await use_bash()
 
     assert ran.inputs == []
-    assert "can_use_tool=" in told
+    assert "can_use_tool=" in received
 
 
 async def test_an_approver_that_allows_lets_it_run_perhaps_with_other_input() -> None:
-    ran, told, _ = await use_bash(can_use_tool=lambda *_: Allow({"command": "true"}))
+    ran, received, _ = await use_bash(can_use_tool=lambda *_: Allow({"command": "true"}))
 
     assert ran.inputs == [{"command": "true"}]
-    assert told == "ran"
+    assert received == "ran"
 
 
-async def test_an_approver_that_denies_tells_the_model_why() -> None:
-    ran, told, _ = await use_bash(can_use_tool=lambda *_: Deny("not on my machine"))
+async def test_the_model_gets_the_reason_of_a_denial() -> None:
+    ran, received, _ = await use_bash(can_use_tool=lambda *_: Deny("not on my machine"))
 
-    assert (ran.inputs, told) == ([], "not on my machine")
+    assert (ran.inputs, received) == ([], "not on my machine")
 
 
 @pytest.mark.parametrize(
-    ("approver", "reason"), [(raising, "raised RuntimeError"), (nonsense, "did not return")]
+    ("approver", "reason"), [(raising, "raised RuntimeError"), (invalid, "did not return")]
 )
 async def test_an_approver_that_fails_denies(
     approver: Callable[..., Any], reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.CRITICAL):
-        ran, told, journal = await use_bash(can_use_tool=approver)
+        ran, received, journal = await use_bash(can_use_tool=approver)
 
     assert ran.inputs == []
-    assert reason in told
-    assert "secret detail" not in told
+    assert reason in received
+    assert "secret detail" not in received
     assert [entry.details["where"] for entry in journal if entry.kind is Kind.FAULT] == [
         "can_use_tool"
     ]
@@ -100,7 +98,7 @@ async def test_a_denial_may_end_the_turn() -> None:
     assert len(cli.asked) == 1
 
 
-async def test_an_approver_is_told_which_call_of_which_session_it_is_about() -> None:
+async def test_an_approver_gets_the_ids_of_the_call_and_the_session() -> None:
     seen: list[tuple[str, dict[str, Any], PermissionContext]] = []
 
     def approve(name: str, given: dict[str, Any], context: PermissionContext) -> Allow:
@@ -122,7 +120,7 @@ def hooked(event: Any, callback: Callable[..., Any], matcher: str | None = None)
     return hooks
 
 
-async def test_a_hook_that_denies_stops_the_tool_before_anyone_is_asked() -> None:
+async def test_a_hook_that_denies_stops_the_tool_before_the_approver_is_called() -> None:
     asked: list[str] = []
     hooks = hooked(PreToolUse, lambda _: stop_tool("house rule"))
 
@@ -130,10 +128,10 @@ async def test_a_hook_that_denies_stops_the_tool_before_anyone_is_asked() -> Non
         asked.append(name)
         return Allow()
 
-    ran, told, _ = await use_bash(hooks=hooks, can_use_tool=approve)
+    ran, received, _ = await use_bash(hooks=hooks, can_use_tool=approve)
 
     assert (ran.inputs, asked) == ([], [])
-    assert "house rule" in told
+    assert "house rule" in received
 
 
 async def test_a_hook_that_allows_lets_it_run_without_asking() -> None:
@@ -145,24 +143,24 @@ async def test_a_hook_that_allows_lets_it_run_without_asking() -> None:
 
 
 @pytest.mark.parametrize(
-    ("callback", "reason"), [(raising, "raised RuntimeError"), (nonsense, "did not return")]
+    ("callback", "reason"), [(raising, "raised RuntimeError"), (invalid, "did not return")]
 )
 async def test_a_hook_before_a_tool_that_fails_stops_the_tool(
     callback: Callable[..., Any], reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.CRITICAL):
-        ran, told, journal = await use_bash(
+        ran, received, journal = await use_bash(
             hooks=hooked(PreToolUse, callback), can_use_tool=lambda *_: Allow()
         )
 
     assert ran.inputs == []
-    assert reason in told
+    assert reason in received
     assert [entry.details["where"] for entry in journal if entry.kind is Kind.FAULT] == [
         "PreToolUse hook"
     ]
 
 
-@pytest.mark.parametrize("callback", [raising, nonsense])
+@pytest.mark.parametrize("callback", [raising, invalid])
 async def test_a_hook_on_a_prompt_that_fails_keeps_it_from_the_model(
     callback: Callable[..., Any], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -178,17 +176,17 @@ async def test_a_hook_on_a_prompt_that_fails_keeps_it_from_the_model(
 
 
 @pytest.mark.parametrize("event", [PostToolUse, Stop])
-@pytest.mark.parametrize("callback", [raising, nonsense])
+@pytest.mark.parametrize("callback", [raising, invalid])
 async def test_an_observer_that_fails_does_not_affect_the_run(
     event: Any, callback: Callable[..., Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.CRITICAL):
-        ran, told, _ = await use_bash(
+        ran, received, _ = await use_bash(
             hooks=hooked(event, callback), can_use_tool=lambda *_: Allow()
         )
 
     assert len(ran.inputs) == 1
-    assert told == "ran"
+    assert received == "ran"
 
 
 async def test_a_hook_is_called_only_for_the_tools_that_it_names() -> None:
@@ -223,7 +221,7 @@ async def test_a_hook_may_keep_the_turn_going() -> None:
         "not even an object",
     ],
 )
-async def test_what_nobody_can_answer_is_refused_and_not_ignored(request_: Any) -> None:
+async def test_a_request_that_cannot_be_answered_is_refused_and_not_ignored(request_: Any) -> None:
     def play(peer: FramePeer, frame: Frame) -> None:
         if frame["type"] == "user":
             asked = {"type": "control_request", "request_id": "strange-1", "request": request_}
@@ -241,7 +239,7 @@ async def test_what_nobody_can_answer_is_refused_and_not_ignored(request_: Any) 
     assert answer["response"]["error"]
 
 
-async def test_a_call_to_a_server_that_is_not_here_gets_an_error_with_its_own_id() -> None:
+async def test_a_call_to_an_unknown_server_gets_an_error_with_its_own_id() -> None:
     def play(peer: FramePeer, frame: Frame) -> None:
         message = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "x"}}
         if frame["type"] == "user":

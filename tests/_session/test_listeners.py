@@ -28,40 +28,40 @@ async def allow(_name: str, _input: dict[str, Any], _context: PermissionContext)
     return Allow()
 
 
-def listen(session: Session) -> dict[str, list[Any]]:
-    """Everything that a session tells, by event."""
-    heard: dict[str, list[Any]] = {name: [] for name in EVENTS}
+def record_events(session: Session) -> dict[str, list[Any]]:
+    """Record the values of all events, by event."""
+    received: dict[str, list[Any]] = {name: [] for name in EVENTS}
     for name in EVENTS:
-        session.on(name, heard[name].append)  # type: ignore[arg-type]
-    return heard
+        session.on(name, received[name].append)  # type: ignore[arg-type]
+    return received
 
 
-async def test_each_event_brings_what_happened() -> None:
+async def test_each_event_has_its_value() -> None:
     cli = ScriptedCLI(
         Script(call("mcp__functions__add", a=2, b=3), call("Bash", command="touch x"), say("done"))
     )
 
     async with opened(cli, functions=[add], can_use_tool=allow) as session:
-        heard = listen(session)
+        received = record_events(session)
         result = await (await session.send("work"))
 
-    calls: list[ToolCallRecord] = heard["tool_call"]
-    results: list[ToolCallRecord] = heard["tool_result"]
+    calls: list[ToolCallRecord] = received["tool_call"]
+    results: list[ToolCallRecord] = received["tool_result"]
     assert [(each.name, each.server, each.input) for each in calls] == [
         ("mcp__functions__add", "functions", {"a": 2, "b": 3}),
         ("Bash", None, {"command": "touch x"}),
     ]
     assert [each.tool_use_id for each in results] == [each.tool_use_id for each in calls]
     assert all(each.duration is not None and each.duration >= 0 for each in results)
-    assert [type(each) for each in heard["ask"]] == [Ask]
-    assert [each.tool_name for each in (ask.payload for ask in heard["ask"])] == ["Bash"]
-    assert any(isinstance(each, Assistant) and each.text == "done" for each in heard["message"])
-    assert heard["message"][-1] == result.result
-    assert heard["error"] == []
-    assert [type(each) for each in heard["complete"]] == [SessionSnapshot]
+    assert [type(each) for each in received["ask"]] == [Ask]
+    assert [each.tool_name for each in (ask.payload for ask in received["ask"])] == ["Bash"]
+    assert any(isinstance(each, Assistant) and each.text == "done" for each in received["message"])
+    assert received["message"][-1] == result.result
+    assert received["error"] == []
+    assert [type(each) for each in received["complete"]] == [SessionSnapshot]
 
 
-async def test_changes_of_state_are_told_in_order_with_a_snapshot_of_that_moment() -> None:
+async def test_state_changes_are_reported_in_order_with_a_snapshot_of_that_moment() -> None:
     cli = ScriptedCLI(Script(call("mcp__functions__add", a=2, b=3), say("done")))
     session = Agent(transport=cli, functions=[add]).session()
     changes: list[StateChanged] = []
@@ -86,73 +86,73 @@ async def test_changes_of_state_are_told_in_order_with_a_snapshot_of_that_moment
     assert changes[-1].snapshot == session.snapshot()
 
 
-async def test_complete_is_told_once_however_often_it_is_closed() -> None:
+async def test_complete_is_reported_once_however_often_the_session_is_closed() -> None:
     session = Agent(transport=ScriptedCLI()).session()
-    heard = listen(session)
+    received = record_events(session)
 
     async with asyncio.timeout(5), session:
         await asyncio.gather(session.aclose(), session.aclose(), session.cancel())
     await session.aclose()
 
-    assert [each.state for each in heard["complete"]] == ["completed"]
+    assert [each.state for each in received["complete"]] == ["completed"]
 
 
 async def test_a_start_that_fails_is_an_error_and_complete() -> None:
     session = Agent(transport=ScriptedCLI(faults=Faults(exit_at="initialize"))).session()
-    heard = listen(session)
+    received = record_events(session)
 
     with pytest.raises(Exception) as caught:  # noqa: PT011 - which one is not the point here
         await asyncio.wait_for(session.start(), 5)
 
-    assert heard["error"] == [caught.value]
-    assert [each.state for each in heard["complete"]] == ["failed"]
+    assert received["error"] == [caught.value]
+    assert [each.state for each in received["complete"]] == ["failed"]
 
 
-async def test_a_turn_that_fails_is_an_error_and_the_session_goes_on() -> None:
+async def test_a_turn_that_fails_is_an_error_and_the_session_continues() -> None:
     cli = ScriptedCLI(Script(fail(400), say("fine")))
 
     async with opened(cli) as session:
-        heard = listen(session)
+        received = record_events(session)
         failed = await (await session.send("one"))
         fine = await (await session.send("two"))
 
     assert (failed.outcome, fine.outcome) == ("failed", "completed")
-    (error,) = heard["error"]
+    (error,) = received["error"]
     assert type(error) is TurnFailed
     assert error.reason == failed.reason
-    assert [each.state for each in heard["complete"]] == ["completed"]
+    assert [each.state for each in received["complete"]] == ["completed"]
 
 
-async def test_listeners_may_be_async_and_hear_everything_in_order_before_the_end() -> None:
-    heard: list[Any] = []
+async def test_listeners_may_be_async_and_get_every_event_in_order_before_the_end() -> None:
+    received: list[Any] = []
 
     async def slowly(message: Any) -> None:
         for _ in range(20):
             await asyncio.sleep(0)
-        heard.append(message)
+        received.append(message)
 
     async with opened(ScriptedCLI()) as session:
         session.on("message", slowly)
         turns = [await (await session.send(str(n))) for n in range(3)]
 
-    assert [each for each in heard if each in [turn.result for turn in turns]] == [
+    assert [each for each in received if each in [turn.result for turn in turns]] == [
         turn.result for turn in turns
     ]
 
 
-async def test_a_listener_that_raises_is_logged_and_told_of_the_next_event(
+async def test_a_listener_that_raises_is_logged_and_gets_the_next_event(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    heard: list[Any] = []
+    received: list[Any] = []
 
     def awkward(message: Any) -> None:
-        heard.append(message)
+        received.append(message)
         raise RuntimeError("no")
 
     async def cancelled(message: Any) -> None:
         never = asyncio.get_running_loop().create_future()
         never.cancel()
-        heard.append(message)
+        received.append(message)
         await never
 
     with caplog.at_level(logging.ERROR, "steersman.session"):
@@ -163,11 +163,11 @@ async def test_a_listener_that_raises_is_logged_and_told_of_the_next_event(
             results = [await (await session.send(str(n))) for n in range(2)]
 
     assert [each.outcome for each in results] == ["completed", "completed"]
-    assert [heard.count(each.result) for each in results] == [2, 2]
+    assert [received.count(each.result) for each in results] == [2, 2]
     assert "a listener for 'message' failed" in caplog.text
 
 
-async def test_a_listener_that_never_comes_back_holds_up_nobody() -> None:
+async def test_a_listener_that_never_returns_delays_nothing() -> None:
     cancelled: list[str] = []
 
     async def stuck(_message: Any) -> None:
@@ -185,25 +185,25 @@ async def test_a_listener_that_never_comes_back_holds_up_nobody() -> None:
     assert cancelled == ["at the end"]
 
 
-async def test_who_leaves_hears_nothing_more_not_even_what_waits() -> None:
-    heard: list[str] = []
+async def test_a_removed_listener_gets_no_more_events_not_even_queued_ones() -> None:
+    received: list[str] = []
 
     async with opened(ScriptedCLI()) as session:
 
         def once(_message: Any) -> None:
-            heard.append("once")
-            leave()
+            received.append("once")
+            remove()
 
         def before(_message: Any) -> None:
-            heard.append("never")
+            received.append("never")
 
-        leave = session.on("message", once)
+        remove = session.on("message", once)
         session.on("message", before)()
         await (await session.send("one"))
         await (await session.send("two"))
-        leave()
+        remove()
 
-    assert heard == ["once"]
+    assert received == ["once"]
 
 
 async def test_a_listener_may_end_the_session() -> None:
@@ -222,7 +222,7 @@ async def test_a_listener_may_end_the_session() -> None:
     assert (result.outcome, session.state) == ("cancelled", "cancelled")
 
 
-async def test_what_is_no_event_or_no_function_is_refused() -> None:
+async def test_an_unknown_event_and_a_listener_that_is_not_callable_are_refused() -> None:
     session = Agent(transport=ScriptedCLI()).session()
 
     with pytest.raises(UsageError, match="tool_result"):
@@ -269,7 +269,7 @@ async def test_a_wait_that_is_too_short_leaves_the_session_as_it_was() -> None:
     assert [each.outcome for each in results] == ["completed", "completed"]
 
 
-async def test_waiting_for_the_end_of_a_failed_session_tells_that_it_failed() -> None:
+async def test_waiting_for_the_end_of_a_failed_session_returns_its_state() -> None:
     cli = ScriptedCLI(Script(say("half") + stall()))
 
     async with opened(cli, revive=False) as session:

@@ -19,21 +19,21 @@ from tests._session.peers import Frame, FramePeer, lifecycle, opened, result, st
 MANY = 20_000
 FEWER = 2_000
 SMALL = 100_000
-"""Bytes of journal that hold only a small part of so many messages."""
+"""Bytes of journal memory, which hold only a small part of the messages."""
 PATIENCE = 30.0
-"""For `MANY` on a busy machine; they take half a second of CPU."""
+"""Seconds for `MANY` messages on a busy machine; they take half a second of CPU."""
 
 
 def flood(count: int) -> Callable[[FramePeer, Frame], None]:
-    """Say very much, then ask; end the turn when the answer has come."""
-    said = [json.dumps(text(f"message {n}", f"msg_{n}")).encode() for n in range(count)]
+    """Send `count` messages and a permission request; end the turn after the answer."""
+    lines = [json.dumps(text(f"message {n}", f"msg_{n}")).encode() for n in range(count)]
 
     def play(peer: FramePeer, frame: Frame) -> None:
         if frame["type"] == "user":
             peer.say(state("running"), lifecycle(frame["uuid"], "started"))
-            peer.wire.write(b"\n".join([*said, b""]))
-            question = {"subtype": "can_use_tool", "tool_name": "Bash", "input": {"command": "ls"}}
-            peer.say({"type": "control_request", "request_id": "ask-1", "request": question})
+            peer.wire.write(b"\n".join([*lines, b""]))
+            request = {"subtype": "can_use_tool", "tool_name": "Bash", "input": {"command": "ls"}}
+            peer.say({"type": "control_request", "request_id": "ask-1", "request": request})
         elif frame["type"] == "control_response":
             uuid = peer.sent("user")[0]["uuid"]
             peer.say(result([uuid], "done"), lifecycle(uuid, "completed"), state("idle"))
@@ -45,7 +45,7 @@ def allow(_name: str, _input: dict[str, Any], _context: PermissionContext) -> Al
     return Allow()
 
 
-async def test_a_question_behind_20000_unread_messages_is_answered_and_memory_is_bounded() -> None:
+async def test_a_request_after_20000_unread_messages_is_answered_and_memory_is_bounded() -> None:
     peer = FramePeer(flood(MANY))
     options: dict[str, Any] = {
         "can_use_tool": allow,
@@ -66,7 +66,7 @@ async def test_a_question_behind_20000_unread_messages_is_answered_and_memory_is
     assert sum(len(entry.line) for entry in kept) <= SMALL
 
 
-async def test_a_turn_that_lost_its_beginning_is_not_told_as_if_it_were_whole() -> None:
+async def test_a_turn_whose_first_entries_are_lost_cannot_be_read_as_if_it_were_whole() -> None:
     peer = FramePeer(flood(FEWER))
 
     async with opened(peer.transport, can_use_tool=allow, journal_memory=SMALL) as session:
@@ -80,7 +80,7 @@ async def test_a_turn_that_lost_its_beginning_is_not_told_as_if_it_were_whole() 
             await anext(session.messages())
 
     assert of_turn.value.lost > 0
-    # What is settled is whole all the same.
+    # The settled result is complete nevertheless.
     assert settled.text.startswith("message 0\n\nmessage 1\n\n")
     assert settled.text.endswith(f"message {FEWER - 1}")
 
@@ -103,7 +103,7 @@ async def test_two_readers_see_the_same_and_a_late_one_too() -> None:
     assert len(late) > 20
 
 
-async def test_a_slow_reader_does_not_hold_up_the_session_or_the_fast_one() -> None:
+async def test_a_slow_reader_does_not_delay_the_session() -> None:
     async with opened(ScriptedCLI(Script(say("one", 3), say("two", 3)))) as session:
         slow = session.messages()
         await (await session.send("first"))
@@ -115,7 +115,7 @@ async def test_a_slow_reader_does_not_hold_up_the_session_or_the_fast_one() -> N
     assert [each.text for each in rest if isinstance(each, Assistant)] == ["one", "two"]
 
 
-async def test_a_reading_begins_behind_the_entry_that_is_named() -> None:
+async def test_a_reader_begins_after_the_given_entry() -> None:
     async with opened(ScriptedCLI(Script(say("one"), say("two")))) as session:
         await (await session.send("first"))
         seen = session.last_seq
@@ -150,14 +150,14 @@ async def test_cancelling_one_reader_leaves_the_others_waiting() -> None:
         one.cancel()
         await asyncio.wait([one])
         await cli.release()
-        said = await other
+        first = await other
 
-    assert said == "late"
+    assert first == "late"
 
 
-async def test_the_journal_tells_both_directions_and_our_own_decisions() -> None:
+async def test_the_journal_has_both_directions_and_entries_of_the_session() -> None:
     async with opened(ScriptedCLI()) as session:
-        await (await session.send("hello"))
+        await (await session.send("go"))
     kinds = [entry.kind async for entry in session.journal() if not isinstance(entry, Lagged)]
 
     assert set(kinds) >= {
@@ -179,14 +179,14 @@ async def test_a_session_that_has_not_started_has_nothing_to_read() -> None:
 
 
 @pytest.mark.parametrize("after", [-1, 1.5, True, "1"])
-async def test_a_reading_begins_at_a_number(after: Any) -> None:
+async def test_a_reader_begins_at_a_number(after: Any) -> None:
     async with opened(ScriptedCLI()) as session:
         with pytest.raises(UsageError, match="after"):
             session.journal(after=after)
 
 
 async def _without_waiting(session: Any) -> Any:
-    """What is in the journal now."""
+    """Yield the entries that are in the journal now."""
     last = session.last_seq
     async for entry in session.journal():
         yield entry
@@ -194,8 +194,8 @@ async def _without_waiting(session: Any) -> Any:
             return
 
 
-async def _until(messages: Any, said: str) -> Any:
+async def _until(messages: Any, last: str) -> Any:
     async for message in messages:
         yield message
-        if isinstance(message, Assistant) and message.text == said:
+        if isinstance(message, Assistant) and message.text == last:
             return

@@ -19,13 +19,13 @@ ALLOWED: dict[str, Any] = {"allowed_tools": ["Bash"]}
 
 
 def limit_of(result: Any) -> tuple[str, str, float] | None:
-    """Which limit ended a turn."""
+    """Return the limit that ended a turn, or None."""
     cause = result.cause
     return (cause.scope, cause.name, cause.limit) if isinstance(cause, LimitReached) else None
 
 
-async def limits_told(session: Session) -> list[Mapping[str, Any]]:
-    """What the journal of a closed session says about limits."""
+async def limit_entries(session: Session) -> list[Mapping[str, Any]]:
+    """Return the details of the `LIMIT` entries of a closed session."""
     return [each.details for each in await entries_of(session) if each.kind is Kind.LIMIT]
 
 
@@ -73,7 +73,7 @@ async def test_a_turn_that_takes_too_long_is_stopped_and_the_next_one_is_not() -
     assert (results[1].outcome, results[1].text) == ("completed", "fresh")
 
 
-async def test_a_warning_at_four_fifths_and_a_word_at_the_limit_each_once() -> None:
+async def test_a_warning_at_four_fifths_and_the_limit_are_each_recorded_once() -> None:
     cli = ScriptedCLI(Script(*([A_CALL] * 5), say("done")))
 
     async with opened(cli, limits=Limits(turn=Caps(tool_calls=5)), **ALLOWED) as session:
@@ -81,13 +81,13 @@ async def test_a_warning_at_four_fifths_and_a_word_at_the_limit_each_once() -> N
 
     usual = {"scope": "turn", "name": "tool_calls", "limit": 5}
     assert result.outcome == "completed"
-    assert await limits_told(session) == [
+    assert await limit_entries(session) == [
         {**usual, "used": 4, "is_reached": False},
         {**usual, "used": 5, "is_reached": True},
     ]
 
 
-async def test_a_session_limit_takes_back_what_waits_and_refuses_what_comes() -> None:
+async def test_a_session_limit_withdraws_queued_prompts_and_refuses_new_ones() -> None:
     cli = ScriptedCLI(Script(A_CALL, A_CALL, say("done")))
 
     async with opened(cli, limits=Limits(session=Caps(turns=3)), **ALLOWED) as session:
@@ -135,8 +135,8 @@ async def test_a_hard_limit_kills_the_cli_and_the_session_has_failed() -> None:
     assert errors == [result.cause]
 
 
-async def test_a_limit_reached_with_the_last_word_stops_nobody() -> None:
-    """Neither the turn, which is done, nor the one that is next."""
+async def test_a_limit_reached_with_the_last_message_stops_no_turn() -> None:
+    """The turn has completed, and the interrupt would stop the next one."""
     cli = ScriptedCLI(
         Script(
             when("one", say("first").using(Usage(1000, 1000))),
@@ -151,7 +151,7 @@ async def test_a_limit_reached_with_the_last_word_stops_nobody() -> None:
     assert [(each.outcome, each.cause) for each in results] == [("completed", None)] * 2
 
 
-async def test_without_limits_the_cli_is_asked_nothing() -> None:
+async def test_without_limits_the_cli_gets_no_usage_request() -> None:
     cli = ScriptedCLI(Script(A_CALL, say("done")))
 
     async with opened(cli, **ALLOWED) as session:
@@ -162,7 +162,7 @@ async def test_without_limits_the_cli_is_asked_nothing() -> None:
     ]
 
 
-async def test_a_limit_that_nobody_waits_for_is_kept_all_the_same() -> None:
+async def test_a_limit_stops_a_turn_whose_result_is_not_awaited() -> None:
     cli = ScriptedCLI(Script(say("half") + stall()))
 
     async with opened(cli, limits=Limits(session=Caps(seconds=0.1))) as session:

@@ -1,4 +1,4 @@
-"""The bill: whatever the order in which totals come, nothing is charged twice or forgotten."""
+"""In whatever order totals arrive, nothing is charged twice or forgotten."""
 
 from __future__ import annotations
 
@@ -12,78 +12,78 @@ def dollars(number: float) -> Spent:
     return Spent(number, 10 * number)
 
 
-def test_a_first_answer_that_comes_late_is_charged_to_a_new_conversation() -> None:
-    bill = UsageTotals()
-    bill.new_cli(is_fresh=True)
-    bill.new_turn()
-    bill.speak()
+def test_a_late_first_report_is_charged_to_a_new_conversation() -> None:
+    usage = UsageTotals()
+    usage.new_cli(is_fresh=True)
+    usage.new_turn()
+    usage.model_answered()
 
-    bill.hear(dollars(2))
+    usage.update(dollars(2))
 
-    assert bill.turn == bill.session == dollars(2)
+    assert usage.turn == usage.session == dollars(2)
 
 
 def test_the_past_of_a_resumed_conversation_is_not_charged() -> None:
-    bill = UsageTotals()
-    bill.new_cli(is_fresh=False)
-    bill.hear(dollars(7))
-    bill.new_turn()
-    bill.speak()
+    usage = UsageTotals()
+    usage.new_cli(is_fresh=False)
+    usage.update(dollars(7))
+    usage.new_turn()
+    usage.model_answered()
 
-    bill.hear(dollars(8))
+    usage.update(dollars(8))
 
-    assert bill.turn == bill.session == dollars(1)
+    assert usage.turn == usage.session == dollars(1)
 
 
 def test_what_an_interrupted_turn_still_costs_is_not_charged_to_the_next_one() -> None:
-    bill = UsageTotals()
-    bill.new_cli(is_fresh=True)
-    bill.new_turn()
-    bill.speak()
-    bill.settle(NOTHING, NOTHING)
-    bill.new_turn()
-    bill.hear(dollars(2))
-    bill.speak()
+    usage = UsageTotals()
+    usage.new_cli(is_fresh=True)
+    usage.new_turn()
+    usage.model_answered()
+    usage.settle(NOTHING, NOTHING)
+    usage.new_turn()
+    usage.update(dollars(2))
+    usage.model_answered()
 
-    bill.hear(dollars(3))
+    usage.update(dollars(3))
 
-    assert bill.turn == dollars(1)
-    assert bill.session == dollars(3)
-
-
-def test_a_result_without_a_mark_is_believed() -> None:
-    bill = UsageTotals()
-    bill.new_cli(is_fresh=False)
-    bill.new_turn()
-
-    bill.settle(dollars(9), dollars(1))
-    bill.settle(dollars(11), dollars(2))
-
-    assert bill.session == dollars(3)
+    assert usage.turn == dollars(1)
+    assert usage.session == dollars(3)
 
 
-def test_totals_that_begin_anew_are_added() -> None:
-    bill = UsageTotals()
-    bill.new_cli(is_fresh=True)
-    bill.settle(dollars(5), dollars(5))
+def test_a_result_without_earlier_totals_is_charged_as_it_reports() -> None:
+    usage = UsageTotals()
+    usage.new_cli(is_fresh=False)
+    usage.new_turn()
 
-    bill.settle(dollars(1), dollars(1))
-    bill.hear(dollars(2))
+    usage.settle(dollars(9), dollars(1))
+    usage.settle(dollars(11), dollars(2))
 
-    assert bill.session == dollars(7)
+    assert usage.session == dollars(3)
 
 
-def test_another_cli_goes_on_from_what_was_used() -> None:
-    bill = UsageTotals()
-    bill.new_cli(is_fresh=True)
-    bill.speak()
-    bill.hear(dollars(4))
+def test_totals_that_were_reset_are_added() -> None:
+    usage = UsageTotals()
+    usage.new_cli(is_fresh=True)
+    usage.settle(dollars(5), dollars(5))
 
-    bill.new_cli(is_fresh=False)
-    bill.hear(dollars(1))
-    bill.hear(dollars(3))
+    usage.settle(dollars(1), dollars(1))
+    usage.update(dollars(2))
 
-    assert bill.session == dollars(6)
+    assert usage.session == dollars(7)
+
+
+def test_another_cli_continues_from_the_use_so_far() -> None:
+    usage = UsageTotals()
+    usage.new_cli(is_fresh=True)
+    usage.model_answered()
+    usage.update(dollars(4))
+
+    usage.new_cli(is_fresh=False)
+    usage.update(dollars(1))
+    usage.update(dollars(3))
+
+    assert usage.session == dollars(6)
 
 
 STEPS = st.lists(
@@ -92,33 +92,31 @@ STEPS = st.lists(
 
 
 @given(st.integers(0, 9), STEPS)
-def test_an_answer_always_brings_the_bill_up_to_the_truth(
-    past: int, steps: list[tuple[str, int]]
-) -> None:
-    """As long as a CLI is asked before it works, and its costs come behind its words."""
-    bill = UsageTotals()
-    bill.new_cli(is_fresh=False)
-    bill.hear(dollars(past))
+def test_a_report_always_makes_the_totals_exact(past: int, steps: list[tuple[str, int]]) -> None:
+    """Holds if totals are requested before the first prompt, and costs follow the answers."""
+    usage = UsageTotals()
+    usage.new_cli(is_fresh=False)
+    usage.update(dollars(past))
     totals, used, before = past, 0, 0
 
     for step, number in steps:
         match step:
             case "use":
-                bill.speak()
+                usage.model_answered()
                 totals, used = totals + number, used + number
             case "ask":
-                bill.hear(dollars(totals))
-                assert (bill.session, bill.turn) == (dollars(used), dollars(used - before))
+                usage.update(dollars(totals))
+                assert (usage.session, usage.turn) == (dollars(used), dollars(used - before))
             case "result":
-                bill.settle(dollars(totals), NOTHING)
-                assert bill.session == dollars(used)
+                usage.settle(dollars(totals), NOTHING)
+                assert usage.session == dollars(used)
             case "turn":
-                bill.new_turn()
-                bill.hear(dollars(totals))
+                usage.new_turn()
+                usage.update(dollars(totals))
                 before = used
             case _:
-                # What was used and never told is lost with the CLI.
-                bill.hear(dollars(totals))
-                bill.new_cli(is_fresh=False)
+                # Use that a CLI never reports is lost when it exits, so request it first.
+                usage.update(dollars(totals))
+                usage.new_cli(is_fresh=False)
                 totals = number
-                bill.hear(dollars(totals))
+                usage.update(dollars(totals))

@@ -1,4 +1,4 @@
-"""The watchdog, in virtual time: the CLIs are played by hand, and the seconds cost nothing."""
+"""The watchdog, with scripted CLIs and a virtual clock, so that no test waits."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def in_virtual_time(doing: Coroutine[Any, Any, T]) -> T:
         return runner.run(doing)
 
 
-def began(uuid: str) -> Frame:
+def started(uuid: str) -> Frame:
     return lifecycle(uuid, "started")
 
 
-def piece() -> Frame:
+def partial() -> Frame:
     delta = {
         "type": "content_block_delta",
         "index": 0,
@@ -39,13 +39,13 @@ def piece() -> Frame:
     return {"type": "stream_event", "event": delta, "parent_tool_use_id": None}
 
 
-def called(tool_use_id: str = "toolu_1") -> Frame:
+def tool_call(tool_use_id: str = "toolu_1") -> Frame:
     block: Frame = {"type": "tool_use", "id": tool_use_id, "name": "Bash", "input": {}}
     message: Frame = {"id": "msg_1", "role": "assistant", "content": [block]}
     return {"type": "assistant", "message": message, "parent_tool_use_id": None}
 
 
-def gave(tool_use_id: str = "toolu_1") -> Frame:
+def tool_result(tool_use_id: str = "toolu_1") -> Frame:
     block = {"type": "tool_result", "tool_use_id": tool_use_id, "content": "x"}
     message = {"role": "user", "content": [block]}
     return {"type": "user", "message": message, "parent_tool_use_id": None}
@@ -56,8 +56,8 @@ def retry(seconds: float) -> Frame:
     return {"type": "system", "subtype": "api_retry", "retry_delay_ms": seconds * 1000, **fields}
 
 
-class Mute:
-    """Says some frames about a prompt, and then nothing; obeys an interrupt if told to."""
+class Silent:
+    """Sends `frames` after a prompt, and then nothing; with `obeys`, answers an interrupt."""
 
     def __init__(self, *frames: Frame, obeys: bool = True) -> None:
         self._frames = frames
@@ -65,7 +65,7 @@ class Mute:
 
     def __call__(self, peer: FramePeer, frame: Frame) -> None:
         if frame["type"] == "user":
-            peer.say(began(frame["uuid"]), *self._frames)
+            peer.say(started(frame["uuid"]), *self._frames)
         elif frame.get("request", {}).get("subtype") == "interrupt" and self._obeys:
             uuid = peer.sent("user")[0]["uuid"]
             stopped: Frame = {"is_error": True, "terminal_reason": "aborted_streaming"}
@@ -73,7 +73,7 @@ class Mute:
 
 
 async def watched(play: Any, **options: Any) -> tuple[TurnResult, list[dict[str, Any]], float]:
-    """How a turn ended, what the journal says about silence, and how long it took."""
+    """Run a turn; return its result, the details of `STALLED` entries, and its duration."""
     limits = {"watchdog": LIMITS, "revive": False, **options}
     async with opened(FramePeer(play).transport, limit=MINUTES, **limits) as session:
         before = asyncio.get_running_loop().time()
@@ -87,18 +87,18 @@ async def watched(play: Any, **options: Any) -> tuple[TurnResult, list[dict[str,
     ("frames", "phase", "limit", "last"),
     [
         ([], "first_token", 10.0, "the start"),
-        ([piece()], "between_events", 20.0, "stream_event"),
-        ([called()], "tool", 30.0, "assistant"),
-        # The last pieces of a stream come behind the call.
-        ([called(), piece()], "tool", 30.0, "stream_event"),
-        ([called(), gave()], "first_token", 10.0, "user"),
+        ([partial()], "between_events", 20.0, "stream_event"),
+        ([tool_call()], "tool", 30.0, "assistant"),
+        # The last `stream_event` lines arrive after the tool call.
+        ([tool_call(), partial()], "tool", 30.0, "stream_event"),
+        ([tool_call(), tool_result()], "first_token", 10.0, "user"),
         ([retry(7.0)], "retry", 47.0, "api_retry"),
     ],
 )
 def test_silence_is_noticed_when_the_limit_of_its_phase_is_reached(
     frames: list[Frame], phase: str, limit: float, last: str
 ) -> None:
-    settled, stalled, took = in_virtual_time(watched(Mute(*frames)))
+    settled, stalled, took = in_virtual_time(watched(Silent(*frames)))
 
     assert stalled == [{"phase": phase, "since": pytest.approx(limit), "last_event": last}]
     assert took == pytest.approx(limit)
@@ -108,7 +108,7 @@ def test_silence_is_noticed_when_the_limit_of_its_phase_is_reached(
 
 
 def test_a_cli_that_does_not_obey_is_killed() -> None:
-    settled, stalled, took = in_virtual_time(watched(Mute(obeys=False)))
+    settled, stalled, took = in_virtual_time(watched(Silent(obeys=False)))
 
     assert settled.outcome == "failed"
     assert isinstance(settled.cause, Stalled)
@@ -116,10 +116,10 @@ def test_a_cli_that_does_not_obey_is_killed() -> None:
     assert took == pytest.approx(10.0 + LIMITS.interrupt)
 
 
-def test_without_a_watchdog_nobody_is_timed() -> None:
+def test_without_a_watchdog_silence_has_no_limit() -> None:
     async def wait() -> bool:
         async with opened(
-            FramePeer(Mute()).transport, limit=2 * MINUTES, watchdog=None, revive=False
+            FramePeer(Silent()).transport, limit=2 * MINUTES, watchdog=None, revive=False
         ) as session:
             turn = await session.send("go")
             await asyncio.wait([asyncio.ensure_future(turn.result())], timeout=MINUTES)
@@ -129,7 +129,7 @@ def test_without_a_watchdog_nobody_is_timed() -> None:
 
 
 class Slow:
-    """Says something every so often, for a long time, and then ends the turn."""
+    """Sends a partial message every `pause` seconds, `times` times, and then ends the turn."""
 
     def __init__(self, pause: float, times: int) -> None:
         self._pause = pause
@@ -137,16 +137,16 @@ class Slow:
 
     def __call__(self, peer: FramePeer, frame: Frame) -> None:
         if frame["type"] == "user":
-            peer.say(began(frame["uuid"]))
-            self._go_on(peer, frame["uuid"])
+            peer.say(started(frame["uuid"]))
+            self._continue(peer, frame["uuid"])
 
-    def _go_on(self, peer: FramePeer, uuid: str) -> None:
+    def _continue(self, peer: FramePeer, uuid: str) -> None:
         if not self._left:
             peer.say(result([uuid], "done"))
             return
         self._left -= 1
-        peer.say(piece())
-        asyncio.get_running_loop().call_later(self._pause, self._go_on, peer, uuid)
+        peer.say(partial())
+        asyncio.get_running_loop().call_later(self._pause, self._continue, peer, uuid)
 
 
 def test_a_cli_that_is_slow_but_alive_is_left_alone() -> None:
@@ -156,8 +156,8 @@ def test_a_cli_that_is_slow_but_alive_is_left_alone() -> None:
     assert took == pytest.approx(19.0 * 30)
 
 
-class InboxForwarder:
-    """Asks for a permission, and takes its time once it has the answer."""
+class SlowAfterPermission:
+    """Requests a permission, and ends the turn `pause` seconds after the answer."""
 
     def __init__(self, pause: float) -> None:
         self._pause = pause
@@ -166,13 +166,13 @@ class InboxForwarder:
         if frame["type"] == "user":
             asked: Frame = {"subtype": "can_use_tool", "tool_name": "Bash", "input": {}}
             request: Frame = {"type": "control_request", "request_id": "q", "request": asked}
-            peer.say(began(frame["uuid"]), called(), request)
+            peer.say(started(frame["uuid"]), tool_call(), request)
         elif frame["type"] == "control_response":
             end = result([peer.sent("user")[0]["uuid"]], "done")
             asyncio.get_running_loop().call_later(self._pause, peer.say, end)
 
 
-def slow_person(seconds: float) -> Any:
+def slow_approver(seconds: float) -> Any:
     async def ponder(_name: str, _given: dict[str, Any], _context: PermissionContext) -> Allow:
         await asyncio.sleep(seconds)
         return Allow()
@@ -180,8 +180,8 @@ def slow_person(seconds: float) -> Any:
     return ponder
 
 
-def test_waiting_for_a_person_is_not_timed_and_silence_counts_from_the_answer() -> None:
-    asked = watched(InboxForwarder(29.0), can_use_tool=slow_person(59.0))
+def test_waiting_for_an_approver_is_not_timed_and_silence_counts_from_the_answer() -> None:
+    asked = watched(SlowAfterPermission(29.0), can_use_tool=slow_approver(59.0))
 
     settled, stalled, took = in_virtual_time(asked)
 
@@ -190,7 +190,7 @@ def test_waiting_for_a_person_is_not_timed_and_silence_counts_from_the_answer() 
 
 
 def test_silence_after_the_answer_is_noticed() -> None:
-    asked = watched(InboxForwarder(MINUTES), can_use_tool=slow_person(59.0))
+    asked = watched(SlowAfterPermission(MINUTES), can_use_tool=slow_approver(59.0))
 
     _settled, stalled, _took = in_virtual_time(asked)
 

@@ -1,4 +1,4 @@
-"""The flight recorder's view of a session: what is kept when something goes wrong."""
+"""Collects what the flight recorder saves when a turn or the session fails."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from steersman.journal import Entry, Kind
 __all__ = ["FlightReporter"]
 
 KEPT = 500
-"""Journal entries that are kept after an error; phase changes are kept in any case."""
+"""The number of newest journal entries to save; phase changes are always saved."""
 
 
 class FlightReporter:
-    """Tells listeners of errors, and keeps a record of each if the options ask for it."""
+    """Reports errors to listeners, and saves a record of each if the options require it."""
 
     def __init__(
         self,
@@ -33,12 +33,12 @@ class FlightReporter:
         self._listeners = listeners
 
     def failed(self, error: SteersmanError) -> None:
-        """A turn or the session has failed with `error`."""
+        """Report and save `error`, with which a turn or the session has failed."""
         self._listeners.emit("error", error)
         self.keep(error)
 
     def keep(self, error: BaseException) -> None:
-        """Keep the end of the journal and of stderr, with secrets left out."""
+        """Save the end of the journal and of stderr, without secrets."""
         if self._keep is None:
             return
         slot, journal = self._slot, self._log.journal

@@ -1,7 +1,7 @@
-"""A gate before every tool of the CLI's, shut while the session is paused.
+"""A gate that holds every tool call of the CLI while the session is paused.
 
-It is a hook of ours on `PreToolUse`, which the CLI learns of with the first pause: a second
-`initialize` replaces the hooks. A session that never pauses pays nothing for it.
+The gate is a `PreToolUse` hook. The first pause registers it with a second `initialize`, which
+replaces the hooks, so a session that never pauses has no extra cost.
 """
 
 from __future__ import annotations
@@ -15,44 +15,44 @@ from steersman.control.handshake import Initialize
 __all__ = ["GATE", "Gate", "with_gate"]
 
 GATE = "gate"
-"""The callback id of our own hook, beside `hook_0`, `hook_1` and so on."""
+"""The callback id of the gate's hook, beside `hook_0`, `hook_1` and so on."""
 
 LONGEST_PAUSE = 365 * 24 * 3600
-"""Seconds that the CLI waits at the gate; its own default would deny the tool after ten minutes."""
+"""Timeout of the hook in seconds; with its default, the CLI denies the tool after ten minutes."""
 
 
 class Gate:
-    """Open, until somebody shuts it."""
+    """Open until `close` is called."""
 
     def __init__(self) -> None:
         self.is_installed = False
-        """Whether the CLI knows of it; a new CLI does not."""
+        """Whether the hook is registered with the current CLI."""
         self.has_stopped_tree = False
-        """Whether the CLI's processes are stopped as well."""
+        """Whether the CLI's process tree is stopped too, by `pause(hard=True)`."""
         self._is_open = asyncio.Event()
         self._is_open.set()
 
     @property
     def is_closed(self) -> bool:
-        """Whether tools are held."""
+        """Whether tool calls are held."""
         return not self._is_open.is_set()
 
     def close(self) -> None:
-        """Hold every tool that comes."""
+        """Hold every tool call from now on."""
         self._is_open.clear()
 
     def open(self) -> None:
-        """Let go of all that wait, and of those that come."""
+        """Release the held tool calls, and hold no more."""
         self._is_open.set()
 
     async def wait(self) -> dict[str, object]:
-        """Give the hook's answer, no opinion, once the gate is open."""
+        """Wait until the gate is open, then return the hook's output, which decides nothing."""
         await self._is_open.wait()
         return {}
 
 
 def with_gate(initialize: Initialize) -> Initialize:
-    """The same handshake, with the gate before every other hook."""
+    """Return `initialize` with the gate in front of every other `PreToolUse` hook."""
     hooks = initialize.hooks or {}
     gate = {"hookCallbackIds": [GATE], "timeout": LONGEST_PAUSE, "onFailure": "block"}
     before_tools = [gate, *hooks.get("PreToolUse", [])]

@@ -1,4 +1,4 @@
-"""The journal of a session, over all the CLIs that it has had."""
+"""Writes the journal of a session, which continues when the CLI is restarted."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from steersman._json import Json, JsonDict
 from steersman._session.readers import JournalSignal
 from steersman.journal import Entry, Journal, Kind
 from steersman.ports import Clock, Sink
@@ -14,14 +15,14 @@ __all__ = ["JournalWriter"]
 
 
 class JournalWriter:
-    """Writes entries, wakes whoever waits for them, and hands them to the disk."""
+    """Appends entries, wakes the readers, and passes the entries to the sink."""
 
     def __init__(self, memory: int, clock: Clock = time.time) -> None:
         self.journal = Journal(memory)
         self.signal = JournalSignal()
         self.clock = clock
         self.append = self.journal.append
-        """Writes the next entry; readers learn of it with the next `wake`."""
+        """Appends an entry; readers see it after the next `wake`."""
         self.append_partials = self.journal.append_partials
         self._sink: Sink | None = None
         self._unwritten: list[Entry] = []
@@ -29,13 +30,13 @@ class JournalWriter:
         self._holds_wakeups = False
 
     def write_to(self, sink: Sink) -> None:
-        """Hand every entry to `sink` from now on."""
+        """Pass every entry to `sink` from now on."""
         self._sink = sink
         self.append = self._append_for_sink
         self.append_partials = self._append_partials_for_sink
 
-    def _append_for_sink(self, *told: Any, **more: Any) -> Entry:
-        entry = self.journal.append(*told, **more)
+    def _append_for_sink(self, *fields: Any, **options: Any) -> Entry:
+        entry = self.journal.append(*fields, **options)
         self._unwritten.append(entry)
         return entry
 
@@ -46,41 +47,41 @@ class JournalWriter:
         self._unwritten += entries
         return entries
 
-    def note(self, kind: Kind, turns: tuple[str, ...] = (), **details: Any) -> None:
-        """Write down something that is not a line."""
+    def note(self, kind: Kind, turns: tuple[str, ...] = (), **details: Json) -> None:
+        """Write an entry that is not a line of the CLI."""
         self.write(kind, details, turns)
 
-    def write(self, kind: Kind, details: dict[str, Any], turns: tuple[str, ...] = ()) -> None:
-        """The same for details that stand together already."""
+    def write(self, kind: Kind, details: JsonDict, turns: tuple[str, ...] = ()) -> None:
+        """Write an entry that is not a line of the CLI, with its details as a dict."""
         self.append(self.clock(), kind, b"", turns, details)
         if not self._holds_wakeups:
             self.wake()
 
     def fault(self, where: str, error: BaseException | str) -> None:
-        """Write down that the caller's own code failed."""
+        """Record that a callback or server of the caller failed."""
         how = error if isinstance(error, str) else type(error).__name__
         self.note(Kind.FAULT, where=where, error=how)
 
     def hold_wakeups(self) -> None:
-        """Let nobody wake before `release`: what is being written belongs together."""
+        """Hold wake-ups until `release_wakeups`, so that readers see a whole chunk at once."""
         self._holds_wakeups = True
 
     def release_wakeups(self) -> None:
-        """Wake everyone once for all that was gathered."""
+        """Wake the readers once for all entries since `hold_wakeups`."""
         self._holds_wakeups = False
         self.wake()
 
     def wake(self) -> None:
-        """Let readers, and the disk, have what was written since."""
+        """Flush new entries to the sink and wake the readers, unless wake-ups are held."""
         if self._holds_wakeups:
             return
         if self._unwritten:
             self.flush()
         before, self._announced = self._announced, self.journal.last_seq
-        self.signal.wake(was_spoken=self.journal.last_spoken > before)
+        self.signal.wake(has_conversation=self.journal.last_spoken > before)
 
     def end(self) -> None:
-        """Nothing more will be written."""
+        """Close the sink and mark the journal as complete."""
         self.flush()
         if self._sink is not None:
             self._sink.close()
@@ -90,7 +91,7 @@ class JournalWriter:
         self.signal.end()
 
     def flush(self) -> None:
-        """Let the disk have what was written since."""
+        """Pass the entries since the last flush to the sink."""
         if self._unwritten and self._sink is not None:
             entries, self._unwritten = self._unwritten, []
             self._sink.write(entries)

@@ -1,6 +1,6 @@
-"""Listeners: functions that are told what happens in a session, and cannot hurt it.
+"""Listeners: functions that are called with the events of a session and cannot disturb it.
 
-Each has a task and a line of its own: a slow one falls behind, a failing one is logged.
+Each listener has its own queue and task, so a slow one only delays itself. A failure is logged.
 """
 
 from __future__ import annotations
@@ -26,73 +26,73 @@ EventName = Literal[
 Listener = Callable[[Any], Awaitable[None] | None]
 
 MOST_WAITING = 100_000
-"""Events that a listener may lie behind; then the oldest are dropped, and it is said so."""
+"""Events that may wait for a listener; above that number, the oldest is dropped and logged."""
 
 
 class EventListeners:
-    """Everybody who listens to one session."""
+    """The listeners of one session, by event."""
 
     def __init__(self) -> None:
         self._queues: dict[str, list[_ListenerQueue]] = {name: [] for name in get_args(EventName)}
         self.is_any = False
-        """Whether anybody listens, or did: most sessions have nobody."""
+        """Whether a listener was ever added; most sessions have none."""
 
     def add(self, event: str, listener: Listener) -> Callable[[], None]:
-        """Tell `listener` of each such event from now on; gives what ends that."""
+        """Call `listener` for each `event` from now on. Returns a function that removes it."""
         if event not in get_args(EventName):
             raise UsageError("event", event, f"one of {', '.join(self._queues)}")
         if not callable(listener):
-            raise UsageError("listener", listener, "a function of what happened")
-        line = _ListenerQueue(event, listener)
+            raise UsageError("listener", listener, "a function that takes the event")
+        queue = _ListenerQueue(event, listener)
         self.is_any = True
-        lines = self._queues[event]
-        lines.append(line)
+        queues = self._queues[event]
+        queues.append(queue)
 
         def remove() -> None:
-            if line in lines:
-                lines.remove(line)
-                line.cancel()
+            if queue in queues:
+                queues.remove(queue)
+                queue.cancel()
 
         return remove
 
     def has(self, event: EventName) -> bool:
-        """Whether anybody would hear it."""
+        """Whether the event has a listener."""
         return bool(self._queues[event])
 
-    def emit(self, event: EventName, told: Any) -> None:
-        """Let everybody know who listens for it; returns at once."""
-        for line in self._queues[event]:
-            line.put(told)
+    def emit(self, event: EventName, value: object) -> None:
+        """Queue `value` for every listener of the event; returns at once."""
+        for queue in self._queues[event]:
+            queue.put(value)
 
     async def drain(self, timeout: float) -> None:
-        """Wait until all that was told is heard, or time is up; then nobody listens any more."""
-        lines = [line for each in self._queues.values() for line in each]
-        busy = [line.task for line in lines if line.task is not None]
+        """Wait at most `timeout` seconds for the queued events, then cancel the listeners."""
+        queues = [queue for each in self._queues.values() for queue in each]
+        busy = [queue.task for queue in queues if queue.task is not None]
         mine = asyncio.current_task()
         waiting = [task for task in busy if task is not mine]
         if waiting:
             await asyncio.wait(waiting, timeout=timeout)
-        for line in lines:
-            line.cancel()
+        for queue in queues:
+            queue.cancel()
         if left := [task for task in waiting if not task.done()]:
-            # A cancelled listener may clean up, and nothing of it runs on after the close.
+            # A cancelled listener may clean up, but must not run after the session has closed.
             await asyncio.wait(left, timeout=timeout)
 
 
 class _ListenerQueue:
-    """One listener, and what it has not heard yet."""
+    """One listener, and the events that it has not handled yet."""
 
     def __init__(self, event: str, listener: Listener) -> None:
         self._event = event
         self._listener = listener
-        self._waiting: deque[Any] = deque()
+        self._waiting: deque[object] = deque()
         self.task: asyncio.Task[None] | None = None
 
-    def put(self, told: Any) -> None:
+    def put(self, value: object) -> None:
         if len(self._waiting) >= MOST_WAITING:
             self._waiting.popleft()
             log.error("a listener for %r is too slow: an event was dropped", self._event)
-        self._waiting.append(told)
+        self._waiting.append(value)
         if self.task is None:
             self.task = asyncio.get_running_loop().create_task(self._drain())
 
@@ -102,23 +102,23 @@ class _ListenerQueue:
             self.task.cancel()
 
     async def _drain(self) -> None:
-        """Runs only as long as there is something to tell."""
+        """Call the listener for each queued event; the task ends when the queue is empty."""
         try:
             while self._waiting:
                 await self._call(self._waiting.popleft())
         finally:
             self.task = None
 
-    async def _call(self, told: Any) -> None:
+    async def _call(self, value: object) -> None:
         try:
-            answer = self._listener(told)
+            answer = self._listener(value)
             if inspect.isawaitable(answer):
                 await answer
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            # What it waited for was cancelled, not we.
+            # Something that the listener awaited was cancelled, not this task.
             log.exception("a listener for %r failed", self._event)
         except Exception:
             log.exception("a listener for %r failed", self._event)

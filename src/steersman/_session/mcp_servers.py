@@ -1,12 +1,13 @@
-"""The tool servers of a running session: asked about, connected again, switched, exchanged."""
+"""The MCP servers of a running session: status, reconnect, enable or disable, replace."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from steersman import _json
+from steersman._json import JsonDict, JsonObject
 from steersman._session.journal_writer import JournalWriter
 from steersman._session.link import CliLink
 from steersman._session.requests.tool_servers import ToolServers
@@ -25,7 +26,7 @@ from steersman.control.verbs import Verb
 from steersman.errors import McpNotReady, RequestError, RequestRefused
 from steersman.journal import Kind
 from steersman.options import Options, checks
-from steersman.ports import Caller, JsonObject, ToolServer
+from steersman.ports import Caller, ToolServer
 
 __all__ = ["McpControls", "McpStatusLog", "wait_for_servers"]
 
@@ -37,15 +38,15 @@ SERVERS = checks.mapping_of(
 
 
 class CallVerb(Protocol):
-    """Puts a verb to the CLI, as `Session.call` does."""
+    """Sends a verb to the CLI, as `Session.call` does."""
 
     def __call__(self, verb: Verb[AnswerT], /) -> Awaitable[AnswerT]:
-        """Give its answer."""
+        """Return the CLI's answer to `verb`."""
         ...
 
 
 class McpControls:
-    """Does what a session's methods about tool servers promise."""
+    """Implements the methods of `Session` about MCP servers."""
 
     def __init__(
         self,
@@ -53,7 +54,7 @@ class McpControls:
         log: McpStatusLog,
         own: ToolServers,
         make_caller: Callable[[str], Caller],
-        adopt: Callable[[Any], ToolServer],
+        adopt: Callable[[object], ToolServer],
     ) -> None:
         self._call = call
         self._log = log
@@ -62,13 +63,13 @@ class McpControls:
         self._adopt = adopt
 
     async def status(self) -> McpServers:
-        """How they are now."""
+        """Return the current status of all MCP servers."""
         answer = await self._call(McpStatus())
         self._log.record(answer.servers)
         return answer
 
     async def reconnect(self, name: str) -> None:
-        """Have the CLI connect to a server of its own again."""
+        """Make the CLI reconnect to one of its MCP servers."""
         try:
             await self._call(McpReconnect(server_name=name))
         except RequestRefused as error:
@@ -77,67 +78,69 @@ class McpControls:
         await self.status()
 
     async def toggle(self, name: str, *, enabled: bool) -> None:
-        """Take a server out of use, or into use again."""
+        """Enable or disable an MCP server."""
         await self._call(McpToggle(server_name=name, enabled=enabled))
         await self.status()
 
-    async def set_servers(self, servers: Mapping[str, Any]) -> McpServersSet:
-        """Exchange the external servers that were added before, and add or replace own ones.
+    async def set_servers(self, servers: Mapping[str, object]) -> McpServersSet:
+        """Replace the external servers that were added before; add or replace in-process ones.
 
-        Own ones that are not named stay, `None` takes one away.
+        In-process servers that are not named stay; `None` removes one.
         """
         SERVERS("servers", servers)
         own = {key: self._adopt(each) for key, each in servers.items() if _is_own(each)}
         external = {key: each for key, each in servers.items() if _json.is_mapping(each)}
         leaving = [key for key in self._own.keys if key in servers]
-        gone = McpServersSet()
+        removal = McpServersSet()
         if leaving:
-            # First without them: the CLI greets nobody anew under a key that it knows.
-            gone = await self._tell(set(self._own.keys) - set(leaving), external)
+            # Remove them first: the CLI does not initialize a server under a key that it knows.
+            removal = await self._send_servers(set(self._own.keys) - set(leaving), external)
             for key in leaving:
                 await self._own.remove(key)
         if leaving and not own:
-            return gone
-        answer = await self._tell_with(own, external)
+            return removal
+        answer = await self._add_and_send(own, external)
         return set_source(
             McpServersSet(
-                added=[*gone.added, *answer.added],
-                removed=[*gone.removed, *answer.removed],
-                errors={**gone.errors, **answer.errors},
+                added=[*removal.added, *answer.added],
+                removed=[*removal.removed, *answer.removed],
+                errors={**removal.errors, **answer.errors},
             ),
             answer.raw,
         )
 
-    async def _tell_with(
-        self, own: Mapping[str, ToolServer], external: Mapping[str, Any]
+    async def _add_and_send(
+        self, own: Mapping[str, ToolServer], external: Mapping[str, JsonObject]
     ) -> McpServersSet:
         added: list[str] = []
         try:
             for key, server in own.items():
                 await self._own.add(server, self._make_caller(key))
                 added.append(key)
-            return await self._tell(self._own.keys, external)
+            return await self._send_servers(self._own.keys, external)
         except BaseException:
             for key in added:
                 await self._own.remove(key)
             raise
 
-    async def _tell(self, own: Iterable[str], external: Mapping[str, Any]) -> McpServersSet:
-        """Name them all: the CLI drops what it is not told of again."""
+    async def _send_servers(
+        self, own: Iterable[str], external: Mapping[str, JsonObject]
+    ) -> McpServersSet:
+        """Send the complete list: the CLI drops every server that is missing from it."""
         plain = {key: checks.plain(f"servers[{key!r}]", each) for key, each in external.items()}
-        told = {**{key: own_config(key) for key in own}, **plain}
-        answer = await self._call(McpSetServers(servers=told))
+        configs = {**{key: own_config(key) for key in own}, **plain}
+        answer = await self._call(McpSetServers(servers=configs))
         for name, error in answer.errors.items():
             self._log.record_failure(name, error)
         return answer
 
 
-def own_config(key: str) -> dict[str, Any]:
-    """How the CLI is told of a server in this process; without the name it drops it in silence."""
+def own_config(key: str) -> JsonDict:
+    """Return the CLI's config of an in-process server. Without `name` the CLI silently drops it."""
     return {"type": "sdk", "name": key}
 
 
-def _is_own(given: ToolServer | JsonObject | None) -> bool:
+def _is_own(given: object) -> bool:
     return given is not None and not isinstance(given, Mapping)
 
 
@@ -146,7 +149,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.5
 
 
 class McpStatusLog:
-    """What was last heard of each tool server."""
+    """Journals each change in the status of an MCP server."""
 
     def __init__(self, log: JournalWriter) -> None:
         self._log = log
@@ -155,7 +158,7 @@ class McpStatusLog:
     def record(
         self, servers: Iterable[McpServerStatus], redact: Callable[[str], str] = str
     ) -> None:
-        """Take note of how they are now; a server that is first heard of well is no news."""
+        """Record the servers' status; a new server that is connected or pending gets no entry."""
         for each in servers:
             before = self._known.get(each.name, CONNECTED)
             if each.status == PENDING and each.name not in self._known:
@@ -170,8 +173,8 @@ class McpStatusLog:
                     error=redact(each.error),
                 )
 
-    def record_init(self, servers: Iterable[Any]) -> None:
-        """The same from the list in `system/init`, which tells no errors."""
+    def record_init(self, servers: Iterable[object]) -> None:
+        """Record the status list of `system/init`, which contains no errors."""
         self.record(
             McpServerStatus(name=str(each.get("name", "")), status=str(each.get("status", "")))
             for each in servers
@@ -179,23 +182,23 @@ class McpStatusLog:
         )
 
     def record_failure(self, name: str, error: str) -> None:
-        """A server could not be connected again."""
+        """Record that a server could not be connected."""
         self.record([McpServerStatus(name=name, status=FAILED, error=error)])
 
 
 async def wait_for_servers(
-    link: CliLink, book: McpStatusLog, options: Options, own: Iterable[str]
+    link: CliLink, status_log: McpStatusLog, options: Options, own: Iterable[str]
 ) -> None:
     """Return once every server that `options.require` names is connected.
 
-    `own` are the servers in this process, which the CLI lists only when they have answered.
-    Raises `McpNotReady` for one that is not, with the CLI gone.
+    `own` are the in-process servers, which the CLI lists only after they have answered. If a
+    server is not connected, ends the CLI and raises `McpNotReady`.
     """
     if not options.require:
         return
     names = own if isinstance(options.require, bool) else options.require
     try:
-        await _wait(link, book, _Wanted(tuple(names), options.require is True), options)
+        await _wait(link, status_log, _Wanted(tuple(names), options.require is True), options)
     except BaseException:
         link.end()
         await asyncio.wait([link.exit_status], timeout=REAPING)
@@ -207,19 +210,19 @@ class _Wanted(NamedTuple):
     and_all_others: bool
 
     def missing(self, found: Mapping[str, McpServerStatus]) -> McpServerStatus | None:
-        """The first that is not connected; one that never will be comes before one that may."""
+        """Return the first server that is not connected; a failed one before a pending one."""
         names = dict.fromkeys((*found, *self.names) if self.and_all_others else self.names)
         absent = [found.get(name, McpServerStatus(name=name, status=PENDING)) for name in names]
         absent = [each for each in absent if each.status != CONNECTED]
         return min(absent, key=lambda each: each.status == PENDING, default=None)
 
 
-async def _wait(link: CliLink, book: McpStatusLog, wanted: _Wanted, options: Options) -> None:
+async def _wait(link: CliLink, status_log: McpStatusLog, wanted: _Wanted, options: Options) -> None:
     loop, pause, limit = asyncio.get_running_loop(), FIRST_PAUSE, options.startup.servers
     deadline = loop.time() + limit
     while True:
-        found = await _ask(link, limit)
-        book.record(found.values(), link.redactor.text)
+        found = await _fetch_status(link, limit)
+        status_log.record(found.values(), link.redactor.text)
         missing = wanted.missing(found)
         if missing is None:
             return
@@ -232,7 +235,7 @@ async def _wait(link: CliLink, book: McpStatusLog, wanted: _Wanted, options: Opt
         pause = min(2 * pause, LONGEST_PAUSE)
 
 
-async def _ask(link: CliLink, timeout: float) -> dict[str, McpServerStatus]:
+async def _fetch_status(link: CliLink, timeout: float) -> dict[str, McpServerStatus]:
     try:
         answer = await link.call(McpStatus(), timeout)
     except RequestError as error:

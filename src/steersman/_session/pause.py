@@ -14,17 +14,17 @@ __all__ = ["Pause"]
 
 
 class Pause:
-    """Holds tools and prompts, or stops the whole process tree."""
+    """Holds tool calls and prompts, or stops the CLI's process tree."""
 
     def __init__(self, parts: Parts, lifecycle: Lifecycle) -> None:
         self._parts = parts
         self._lifecycle = lifecycle
 
     async def begin(self, *, hard: bool) -> None:
-        """Hold every tool from the next one on, and every prompt; `hard` stops the tree."""
+        """Hold new tool calls and prompts; with `hard`, stop the process tree."""
         parts = self._parts
         cli = await self._lifecycle.ready()
-        was_shut = parts.gate.is_closed
+        was_closed = parts.gate.is_closed
         parts.gate.close()
         parts.prompts.is_held = True
         try:
@@ -34,7 +34,7 @@ class Pause:
             elif not parts.gate.has_stopped_tree:
                 await self._install_gate()
         except BaseException:
-            if not was_shut:
+            if not was_closed:
                 self._release()
             raise
         parts.watchdog.stop()
@@ -42,7 +42,7 @@ class Pause:
         parts.status.move(Move.PAUSE)
 
     def end(self) -> None:
-        """Let everything continue; does nothing to a session that is not paused."""
+        """Resume the session, if it is paused."""
         parts = self._parts
         if parts.status.phase is not Phase.PAUSED:
             return
@@ -56,12 +56,12 @@ class Pause:
             parts.watchdog.start()
 
     async def _install_gate(self) -> None:
-        """Register our hook with the CLI; one that replaces it is launched with the hook."""
+        """Register the gate's hook with the CLI; a restarted CLI is launched with it."""
         parts = self._parts
         while not parts.gate.is_installed:
             cli = await self._lifecycle.ready()
             if not parts.slot.is_modern:
-                reason = "this CLI is too old to be held between tools; use pause(hard=True)"
+                reason = "this CLI is too old to be paused between tools; use pause(hard=True)"
                 raise RequestRefused("pause", reason)
             initialize = with_gate(parts.setup.plan.initialize)
             with suppress(RequestLost):

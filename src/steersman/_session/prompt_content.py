@@ -1,28 +1,28 @@
-"""What may be sent as a prompt."""
+"""Checks prompts and converts them to the content of a user message."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import cast
 
 from steersman import _json
-from steersman._json import is_mapping, is_sequence
+from steersman._json import JsonDict, JsonObject, is_mapping, is_sequence
 from steersman.errors import UsageError
 from steersman.options.checks import plain
 
 __all__ = ["LARGEST", "Prompt", "prompt_content"]
 
-Prompt = str | Sequence[Mapping[str, Any]]
-"""A text, or content blocks as the Messages API takes them; `steersman.prompts` makes such."""
+Prompt = str | Sequence[JsonObject]
+"""A text, or content blocks of the Messages API, which `steersman.prompts` builds."""
 
 LARGEST = 32 * 1024 * 1024
-"""Bytes that the API takes in one request."""
+"""The API's limit for one request, in bytes."""
 
 ALLOWED = 'a non-empty text, or a list of content blocks such as {"type": "text", "text": ...}'
 
 
-def prompt_content(prompt: object) -> str | list[dict[str, Any]]:
-    """The content of the user message that says `prompt`. Raises `UsageError`."""
+def prompt_content(prompt: object) -> str | list[JsonDict]:
+    """Return `prompt` as the content of a user message. Raises `UsageError`."""
     if isinstance(prompt, str) and prompt.strip():
         _refuse_large(len(prompt.encode("utf-8", "surrogatepass")))
         return prompt
@@ -33,10 +33,10 @@ def prompt_content(prompt: object) -> str | list[dict[str, Any]]:
     return blocks
 
 
-def _block_of(position: int, block: object) -> dict[str, Any]:
+def _block_of(position: int, block: object) -> JsonDict:
     if not is_mapping(block) or not isinstance(block.get("type"), str):
         raise UsageError(f"prompt[{position}]", block, "a mapping with a type")
-    return cast("dict[str, Any]", plain(f"prompt[{position}]", block))
+    return cast("JsonDict", plain(f"prompt[{position}]", block))
 
 
 def _refuse_large(size: int) -> None:

@@ -1,6 +1,6 @@
-"""Readings of a journal that wait for what is not written yet.
+"""Readers of a journal, which wait for entries that are not written yet.
 
-A reader has its own cursor: a slow one lags, it never holds up the session or another reader.
+Each reader has its own cursor. A slow reader lags; it never delays the session or another reader.
 """
 
 from __future__ import annotations
@@ -16,62 +16,63 @@ __all__ = ["JournalReader", "JournalSignal", "TurnReader"]
 
 T = TypeVar("T")
 
-CROWD = 32
-"""So many may wait before those that were cancelled are looked for."""
+SWEEP_AT = 32
+"""Number of waiting futures at which cancelled ones are first removed."""
 
 
 class JournalSignal:
-    """Wakes everyone who waits for the journal to grow, all at once."""
+    """Wakes all readers that wait for the journal to grow."""
 
     def __init__(self) -> None:
         self._waiting: list[asyncio.Future[None]] = []
-        self._listening: list[asyncio.Future[None]] = []
-        self._crowd = CROWD
+        self._waiting_for_conversation: list[asyncio.Future[None]] = []
+        self._sweep_at = SWEEP_AT
         self.has_ended = False
 
-    def wake(self, *, was_spoken: bool = True) -> None:
-        """The journal has grown, or will not grow any more.
+    def wake(self, *, has_conversation: bool = True) -> None:
+        """Wake readers after the journal has grown or ended.
 
-        Most readers only want the conversation: they sleep on unless some of it `was_spoken`.
+        Most readers read only the conversation; they are woken only with `has_conversation`.
         """
         if self._waiting:
             waiting, self._waiting = self._waiting, []
-            _let_go(waiting)
-        if was_spoken and self._listening:
-            listening, self._listening = self._listening, []
-            _let_go(listening)
+            _wake_all(waiting)
+        if has_conversation and self._waiting_for_conversation:
+            readers, self._waiting_for_conversation = self._waiting_for_conversation, []
+            _wake_all(readers)
 
     def end(self) -> None:
-        """Nothing will be added."""
+        """Mark the journal as complete, and wake all readers."""
         self.has_ended = True
         self.wake()
 
-    def wait(self, *, for_speech: bool = False) -> asyncio.Future[None]:
-        """Done when the journal has grown or ended; with `for_speech`, by the conversation.
+    def wait(self, *, conversation_only: bool = False) -> asyncio.Future[None]:
+        """Return a future that is done when the journal has grown or ended.
 
-        Everyone has one of their own: to share one takes a shield, and with it a round of the loop.
+        With `conversation_only`, only growth of the conversation counts. Each reader gets its own
+        future: a shared one needs a shield, which costs an iteration of the event loop.
         """
-        own: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        waiting = self._listening if for_speech else self._waiting
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        waiting = self._waiting_for_conversation if conversation_only else self._waiting
         if self.has_ended:
-            own.set_result(None)
+            future.set_result(None)
         else:
-            if len(waiting) >= self._crowd:
-                # A wait that was cancelled is still in the list.
+            if len(waiting) >= self._sweep_at:
+                # Futures of cancelled waits are still in the list.
                 waiting[:] = [each for each in waiting if not each.done()]
-                self._crowd = max(CROWD, 2 * len(waiting))
-            waiting.append(own)
-        return own
+                self._sweep_at = max(SWEEP_AT, 2 * len(waiting))
+            waiting.append(future)
+        return future
 
 
-def _let_go(waiting: list[asyncio.Future[None]]) -> None:
+def _wake_all(waiting: list[asyncio.Future[None]]) -> None:
     for each in waiting:
         if not each.done():
             each.set_result(None)
 
 
 class JournalReader(AsyncIterator[T], Generic[T]):
-    """What `pick` makes of each entry, in order. Holds nothing that must be closed."""
+    """Iterates over what `pick` returns for each entry, without None. Needs no closing."""
 
     def __init__(
         self,
@@ -82,9 +83,9 @@ class JournalReader(AsyncIterator[T], Generic[T]):
         after: int = 0,
         until: Callable[[Entry], bool] | None = None,
         on_lag: Callable[[int], T] | None = None,
-        for_speech: bool = False,
+        conversation_only: bool = False,
     ) -> None:
-        self._for_speech = for_speech
+        self._conversation_only = conversation_only
         self._journal = journal
         self._growth = growth
         self._pick = pick
@@ -92,27 +93,27 @@ class JournalReader(AsyncIterator[T], Generic[T]):
         self._until = until
         self._on_lag = on_lag
         self._picked: Iterator[T | None] = iter(())
-        """What is made of the entries at hand, one by one, as somebody asks."""
-        self._at_hand: list[Entry] = []
-        """They stay decoded for other readers until we go on."""
+        """Applies `pick` to the entries of `_batch` one by one, as items are requested."""
+        self._batch: list[Entry] = []
+        """The current entries. They stay decoded, for other readers, until the next batch."""
         self._is_last = False
-        """Whether nothing counts behind them."""
-        self._is_over = False
+        """Whether no entry after `_batch` is read."""
+        self._has_ended = False
 
     def __aiter__(self) -> JournalReader[T]:
         return self
 
     async def __anext__(self) -> T:
-        # It goes on where it was left, also behind an entry whose `pick` has raised.
+        # Continues after the last entry, even if `pick` has raised for it.
         for picked in self._picked:
             if picked is not None:
                 return picked
-        return await self._go_on()
+        return await self._read_next()
 
-    async def _go_on(self) -> T:
-        while not self._is_over:
+    async def _read_next(self) -> T:
+        while not self._has_ended:
             if self._is_last:
-                self._is_over = True
+                self._has_ended = True
             elif lost := self._journal.lost_after(self._seq):
                 return self._lagged(lost)
             else:
@@ -123,22 +124,22 @@ class JournalReader(AsyncIterator[T], Generic[T]):
         raise StopAsyncIteration
 
     async def _refill(self) -> None:
-        for entry in self._at_hand:
+        for entry in self._batch:
             if entry.decoded is not None:
                 entry.decoded = None
-        self._at_hand = []
+        self._batch = []
         batch = self._journal.after(self._seq)
         if batch:
             self._seq = batch[-1].seq
-            self._at_hand = self._looked_at(batch)
+            self._batch = self._relevant(batch)
             pick = self._pick if self._until is None else self._pick_until
-            self._picked = map(pick, self._at_hand)
+            self._picked = map(pick, self._batch)
         elif self._growth.has_ended:
-            self._is_over = True
+            self._has_ended = True
         else:
-            await self._growth.wait(for_speech=self._for_speech)
+            await self._growth.wait(conversation_only=self._conversation_only)
 
-    def _looked_at(self, batch: list[Entry]) -> list[Entry]:
+    def _relevant(self, batch: list[Entry]) -> list[Entry]:
         return batch
 
     def _pick_until(self, entry: Entry) -> T | None:
@@ -151,13 +152,13 @@ class JournalReader(AsyncIterator[T], Generic[T]):
     def _lagged(self, lost: int) -> T:
         self._seq += lost
         if self._on_lag is None:
-            self._is_over = True
+            self._has_ended = True
             raise ReaderLagged(lost)
         return self._on_lag(lost)
 
 
 class TurnReader(JournalReader[T]):
-    """The same for the entries of one turn, of some kinds, until it settles."""
+    """Reads the entries of one turn that are of certain kinds, until the turn settles."""
 
     def __init__(
         self,
@@ -169,17 +170,17 @@ class TurnReader(JournalReader[T]):
         uuid: str,
         kinds: frozenset[Kind],
     ) -> None:
-        super().__init__(journal, growth, pick, after=after, for_speech=True)
+        super().__init__(journal, growth, pick, after=after, conversation_only=True)
         self._uuid = uuid
         self._kinds = kinds
 
-    def _looked_at(self, batch: list[Entry]) -> list[Entry]:
+    def _relevant(self, batch: list[Entry]) -> list[Entry]:
         uuid, kinds = self._uuid, self._kinds
         if self._journal.last_settled >= batch[0].seq:
-            batch = self._up_to_the_end(batch)
+            batch = self._cut_after_settled(batch)
         return [entry for entry in batch if entry.kind in kinds and uuid in entry.turns]
 
-    def _up_to_the_end(self, batch: list[Entry]) -> list[Entry]:
+    def _cut_after_settled(self, batch: list[Entry]) -> list[Entry]:
         for position, entry in enumerate(batch):
             if entry.kind is Kind.SETTLED and self._uuid in entry.turns:
                 self._is_last = True

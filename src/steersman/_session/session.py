@@ -269,13 +269,13 @@ class Session:
         return self.reading(
             lambda entry: entry.message if entry.kind in shown else None,
             after=after,
-            for_speech=True,
+            conversation_only=True,
         )
 
     def raw(self, *, after: int = 0) -> AsyncIterator[bytes]:
         """Iterate over the lines of the conversation as received, without control lines."""
         return self.reading(
-            lambda e: e.line if e.kind in LINES else None, after=after, for_speech=True
+            lambda e: e.line if e.kind in LINES else None, after=after, conversation_only=True
         )
 
     def journal(self, *, after: int = 0) -> AsyncIterator[Entry | Lagged]:
@@ -300,11 +300,11 @@ class Session:
         after: int = 0,
         until: Callable[[Entry], bool] | None = None,
         on_lag: Callable[[int], T] | None = None,
-        for_speech: bool = False,
+        conversation_only: bool = False,
     ) -> AsyncIterator[T]:
         """Iterate over what `pick` returns for each entry; `None` is skipped.
 
-        With `for_speech` only lines of the conversation and ends of turns wake the reader.
+        With `conversation_only`, only lines of the conversation and ends of turns wake the reader.
         """
         if isinstance(after, bool) or not isinstance(after, int) or after < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("after", after, "a sequence number, 0 or more")
@@ -320,7 +320,7 @@ class Session:
             after=after,
             until=until,
             on_lag=on_lag,
-            for_speech=for_speech,
+            conversation_only=conversation_only,
         )
 
     # Prompts

@@ -1,17 +1,17 @@
-"""Limits of our own: what turns and the session have used, and what happens when it is too much.
+"""Enforces `Options.limits`: counts what turns and the session use, warns, and stops.
 
-Round trips and tool calls are counted as they come. Money and tokens are the CLI's own figures: it
-tells them with each result, and while a turn runs it is asked for them.
+Model responses and tool calls are counted as they arrive. Money and tokens are the CLI's own
+figures: it reports them with each result, and during a turn they are requested with `get_usage`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
+from steersman._json import JsonObject
 from steersman._session.cli import CliSlot, RunningCli
 from steersman._session.journal_writer import JournalWriter
 from steersman._session.prompt_queue import PromptQueue
@@ -30,30 +30,30 @@ from steersman.options import Caps, Limits
 __all__ = ["UsageLimiter"]
 
 PATIENCE = 10.0
-"""Seconds that the CLI may take to obey an interrupt."""
+"""Seconds for the CLI to obey an interrupt, or to answer `get_usage`."""
 
-AGAIN = 0.5
-"""Seconds until we look again, where a limit is reached while the CLI is being replaced."""
+RETRY_AFTER = 0.5
+"""Seconds until the next check, if a time limit is reached while the CLI is restarted."""
 
 COUNTED = frozenset({"turns", "tool_calls"})
-"""What may be used up to the limit, and is too much only beyond it."""
+"""Figures that may be equal to their limit; only a greater one is too much."""
 
 
 @dataclass(slots=True)
 class _Used:
-    """What was used so far, in the words of `Caps`."""
+    """What was used so far; the fields are those of `Caps`."""
 
     usd: float = 0.0
     tokens: float = 0
     turns: float = 0
     tool_calls: float = 0
     seconds: float = 0.0
-    told: set[str] = field(default_factory=set[str])
-    """Of which of them it was said that they are near, or used up."""
+    reported: set[str] = field(default_factory=set[str])
+    """Names whose warning was recorded, and `name!` for limits whose reaching was recorded."""
 
 
 class UsageLimiter:
-    """Counts, warns and stops. Costs nothing where nothing is limited."""
+    """Counts usage, records warnings, and stops turns. Does nothing if nothing is limited."""
 
     def __init__(
         self, limits: Limits, slot: CliSlot, prompts: PromptQueue, log: JournalWriter
@@ -64,73 +64,73 @@ class UsageLimiter:
         self._log = log
         self.is_on = not (limits.turn.is_empty and limits.session.is_empty)
         """Whether anything is limited."""
-        self._asks = any(caps.usd or caps.tokens for caps in (limits.turn, limits.session))
+        self._needs_reports = any(caps.usd or caps.tokens for caps in (limits.turn, limits.session))
         self._session = _Used()
         self._turn = _Used()
-        self._bill = UsageTotals()
+        self._totals = UsageTotals()
         self._used_up: LimitReached | None = None
-        self._seen: set[str] = set()
-        self._is_at_work = False
+        self._message_ids: set[str] = set()
+        self._is_running = False
         self._is_paused = False
         self._since: float | None = None
         self._alarm: asyncio.TimerHandle | None = None
         self._stopping: asyncio.Task[None] | None = None
-        self._asked: RunningCli | None = None
-        """The CLI that has a question of ours."""
-        self._asks_again = False
-        """Something has come since it was asked."""
+        self._asked_cli: RunningCli | None = None
+        """The CLI that has not answered `get_usage` yet."""
+        self._requests_again = False
+        """Whether a message has arrived since the request, so that its answer will be outdated."""
         self._results = 0
 
     def refuse_more(self) -> None:
-        """Raise `LimitReached` if the session may not go on."""
+        """Raise `LimitReached` if a limit of the session is reached."""
         if self._used_up is not None:
             raise self._used_up
 
     def launched(self, *, is_fresh: bool) -> None:
-        """A CLI can be spoken to, and nothing was written to it yet: ask where it begins."""
-        if self._asks:
-            self._asked, self._asks_again = None, False
-            self._bill.new_cli(is_fresh=is_fresh)
-            self._ask()
+        """Request the totals of a new CLI, before a prompt is written to it."""
+        if self._needs_reports:
+            self._asked_cli, self._requests_again = None, False
+            self._totals.new_cli(is_fresh=is_fresh)
+            self._request_report()
 
     def started(self, _uuid: str) -> None:
-        """A prompt of ours is at work."""
+        """Start to count a turn, because a prompt was started."""
         if not self.is_on:
             return
-        if not self._is_at_work:
-            self._is_at_work = True
+        if not self._is_running:
+            self._is_running = True
             self._turn = _Used()
-            self._bill.new_turn()
-            self._seen.clear()
+            self._totals.new_turn()
+            self._message_ids.clear()
             self._run_clock()
-        self._ask()
+        self._request_report()
 
     def settled(self, _uuid: str) -> None:
-        """A prompt is done with; the last one stops the clock."""
+        """Stop the clock if the last unsettled prompt settles."""
         if len(self._prompts.unsettled) <= 1:
-            self._is_at_work = False
+            self._is_running = False
             self._stop_clock()
 
     # Time
 
     def pause(self) -> None:
-        """Let the clock stand still."""
+        """Stop the clock while the session is paused."""
         self._is_paused = True
         self._stop_clock()
 
     def resume(self) -> None:
-        """Let the clock run while something is at work."""
+        """Start the clock again if a turn is in progress."""
         self._is_paused = False
         self._run_clock()
 
     def stop(self) -> None:
-        """Nothing is measured any more."""
+        """Cancel the timer."""
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
 
     def _run_clock(self) -> None:
-        if self._is_at_work and not self._is_paused and self._since is None:
+        if self._is_running and not self._is_paused and self._since is None:
             self._since = asyncio.get_running_loop().time()
             self._set_alarm()
 
@@ -147,7 +147,7 @@ class UsageLimiter:
             self._since = now
 
     def _set_alarm(self) -> None:
-        """Look again when the next mark on the clock is reached: a warning or a limit."""
+        """Set the timer to the next warning or limit in seconds."""
         marks = [
             mark - used.seconds
             for used, caps, _ in self._each()
@@ -161,9 +161,9 @@ class UsageLimiter:
 
     def _tick(self) -> None:
         self._alarm = None
-        life = self._slot.running
-        if life is None or not life.link.is_open:
-            self._alarm = asyncio.get_running_loop().call_later(AGAIN, self._tick)
+        cli = self._slot.running
+        if cli is None or not cli.link.is_open:
+            self._alarm = asyncio.get_running_loop().call_later(RETRY_AFTER, self._tick)
             return
         self._count_time()
         self._check()
@@ -173,27 +173,27 @@ class UsageLimiter:
     # Use
 
     def record(self, entry: Entry, name: str) -> None:
-        """Count what a message tells of."""
+        """Count what a message uses."""
         if name not in ("assistant", "user", "result"):
             return
         message = entry.message
         if isinstance(message, Result):
             self._add_up(message)
-            self._forgive(entry, message)
-            # What it ends has ended by itself.
-            self._check(is_over=True)
+            self._clear_cause(entry, message)
+            # The turn has ended by itself, so there is nothing to stop.
+            self._check(has_ended=True)
             return
         if isinstance(message, Assistant):
-            self._bill.speak()
+            self._totals.model_answered()
             self._count(message)
             self._check()
-        self._ask()
+        self._request_report()
 
     def _count(self, message: Assistant) -> None:
-        """Count a message, of which each block comes as a frame of its own, with the same id."""
+        """Count a message. The CLI sends each content block as its own line, with the same id."""
         calls = sum(isinstance(block, ToolUseBlock) for block in message.content)
-        is_new = message.message.id not in self._seen
-        self._seen.add(message.message.id)
+        is_new = message.message.id not in self._message_ids
+        self._message_ids.add(message.message.id)
         for used in (self._turn, self._session):
             used.tool_calls += calls
             used.turns += is_new
@@ -201,84 +201,90 @@ class UsageLimiter:
     def _add_up(self, result: Result) -> None:
         self._results += 1
         totals = Spent(result.total_cost_usd or 0.0, _tokens(result.model_usage.values()))
-        told = self._prompts.totals.uncharged
-        self._bill.settle(totals, Spent(told.cost_usd, _tokens(told.model_usage.values())))
-        self._take_over()
+        added = self._prompts.totals.uncharged
+        self._totals.settle(totals, Spent(added.cost_usd, _tokens(added.model_usage.values())))
+        self._copy_totals()
 
-    def _forgive(self, entry: Entry, result: Result) -> None:
-        """A turn that came to its end before we could stop it has not failed."""
+    def _clear_cause(self, entry: Entry, result: Result) -> None:
+        """Remove the `LimitReached` of a turn that completed before it could be stopped."""
         if outcome_of(result) != "completed":
             return
         for turn in filter(None, map(self._prompts.find, entry.turns)):
             if isinstance(turn.cause, LimitReached):
                 turn.cause = None
 
-    def _take_over(self) -> None:
-        """Put what the bill says beside what is counted."""
-        for used, amount in ((self._session, self._bill.session), (self._turn, self._bill.turn)):
+    def _copy_totals(self) -> None:
+        """Copy money and tokens from the totals into the counted figures."""
+        for used, amount in (
+            (self._session, self._totals.session),
+            (self._turn, self._totals.turn),
+        ):
             used.usd, used.tokens = amount.usd, amount.tokens
 
-    def _ask(self) -> None:
-        """Ask the CLI for its totals, which it does not tell before the end of a turn.
+    def _request_report(self) -> None:
+        """Request the CLI's totals, which it does not report before the end of a turn.
 
-        While an answer is on its way, what comes makes it old: the question is asked again then.
+        A message that arrives before the answer makes it outdated; then the request is repeated.
         """
-        life = self._slot.running
-        if not self._asks or life is None or not life.link.is_open:
+        cli = self._slot.running
+        if not self._needs_reports or cli is None or not cli.link.is_open:
             return
-        if self._asked is life:
-            self._asks_again = True
+        if self._asked_cli is cli:
+            self._requests_again = True
             return
-        self._asked, results = life, self._results
-        request_id, answer = life.link.post(GetUsage(skip_behaviors=True), PATIENCE)
+        self._asked_cli, results = cli, self._results
+        request_id, answer = cli.link.post(GetUsage(skip_behaviors=True), PATIENCE)
 
-        def heard(told: asyncio.Future[Answer]) -> None:
-            life.link.forget(request_id)
-            if life is not self._asked:
+        def received(report: asyncio.Future[Answer]) -> None:
+            cli.link.forget(request_id)
+            if cli is not self._asked_cli:
                 return
-            again, self._asked, self._asks_again = self._asks_again, None, False
-            # Where it is refused, only results tell; one that came since knows better.
-            if not told.cancelled() and told.exception() is None and results == self._results:
-                self._take(told.result())
-            if again and self._is_at_work:
-                self._ask()
+            again, self._asked_cli, self._requests_again = self._requests_again, None, False
+            # If the CLI refuses, only results report totals. A result that arrived since the
+            # request is newer than this answer.
+            if not report.cancelled() and report.exception() is None and results == self._results:
+                self._apply(report.result())
+            if again and self._is_running:
+                self._request_report()
 
-        answer.add_done_callback(heard)
+        answer.add_done_callback(received)
 
-    def _take(self, report: Answer) -> None:
+    def _apply(self, report: Answer) -> None:
         if not isinstance(report, UsageReport):
             return
         models = report.session.model_usage.values()
-        self._bill.hear(Spent(report.session.total_cost_usd, sum(map(_tokens_told, models))))
-        self._take_over()
+        self._totals.update(
+            Spent(report.session.total_cost_usd, sum(map(_reported_tokens, models)))
+        )
+        self._copy_totals()
         self._check()
 
-    # Too much
+    # Limits
 
     def _each(self) -> Iterator[tuple[_Used, Caps, str]]:
         yield self._turn, self._limits.turn, "turn"
         yield self._session, self._limits.session, "session"
 
-    def _check(self, *, is_over: bool = False) -> None:
+    def _check(self, *, has_ended: bool = False) -> None:
         for used, caps, scope in self._each():
             for each in dataclasses.fields(caps):
                 limit, figure = getattr(caps, each.name), getattr(used, each.name)
                 if limit is None:
                     continue
                 reached = LimitReached(scope, each.name, figure, limit)
-                self._tell(used, reached)
+                self._report(used, reached)
                 is_too_much = figure > limit if each.name in COUNTED else figure >= limit
-                if is_too_much and not is_over:
+                if is_too_much and not has_ended:
                     self._stop(reached)
 
-    def _tell(self, used: _Used, reached: LimitReached) -> None:
-        """Write down, once each, that a limit is near and that it is reached."""
+    def _report(self, used: _Used, reached: LimitReached) -> None:
+        """Record once that a limit is near, and once that it is reached."""
         name, figure, limit = reached.name, reached.used, reached.limit
         is_reached = figure >= limit
-        word = f"{name}!" if is_reached else name
-        if figure < limit * self._limits.warn_at or word in used.told:
+        mark = f"{name}!" if is_reached else name
+        if figure < limit * self._limits.warn_at or mark in used.reported:
             return
-        used.told |= {name, word}
+        used.reported |= {name, mark}
         self._log.note(
             Kind.LIMIT,
             scope=reached.scope,
@@ -288,10 +294,10 @@ class UsageLimiter:
             is_reached=is_reached,
         )
         if is_reached and reached.scope == "session":
-            self._use_up(reached)
+            self._refuse_prompts(reached)
 
-    def _use_up(self, why: LimitReached) -> None:
-        """Take no more prompts, those that wait included."""
+    def _refuse_prompts(self, why: LimitReached) -> None:
+        """Accept no more prompts, and withdraw the queued ones."""
         self._used_up = self._used_up or why
         queue = self._prompts
         for prompt in filter(None, map(queue.find, queue.queued)):
@@ -301,7 +307,7 @@ class UsageLimiter:
     def _stop(self, why: LimitReached) -> None:
         turns = [turn for turn in self._prompts.unsettled if turn.cause is None]
         for turn in turns:
-            # At once: it may settle before the CLI hears of it.
+            # Set at once, because the turn may settle before the CLI receives the interrupt.
             turn.cause = why
         if turns and self._limits.is_hard:
             self._slot.kill(why)
@@ -312,7 +318,7 @@ class UsageLimiter:
     async def _interrupt(self, turns: list[SentPrompt], why: LimitReached) -> None:
         left = [turn for turn in turns if not turn.is_settled]
         if left:
-            # Otherwise it would be the next prompt that is interrupted.
+            # If all have settled, an interrupt would stop the next prompt.
             await self._slot.stop_turns(left, why, PATIENCE)
 
 
@@ -323,7 +329,7 @@ def _tokens(usages: Iterable[Usage | ModelUsage]) -> float:
     )
 
 
-def _tokens_told(model: Mapping[str, Any]) -> float:
+def _reported_tokens(model: JsonObject) -> float:
     names = ("inputTokens", "outputTokens", "cacheCreationInputTokens")
     figures = [model.get(name) for name in names]
     return sum(each for each in figures if isinstance(each, int | float))

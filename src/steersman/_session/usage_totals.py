@@ -1,8 +1,8 @@
-"""The bill: what this session has used by the CLI's own totals, whenever they come.
+"""What a session has used, computed from the CLI's own totals.
 
-The CLI tells its totals with each result, and when it is asked. They go on from a conversation's
-past, they start anew with `/clear`, and what an interrupted turn costs may be added after its
-result. So nothing here trusts a total alone: each is set against the one before.
+The CLI reports its totals with each result and as the answer to `get_usage`. In a resumed
+conversation they include its past; `/clear` resets them; and the cost of an interrupted turn may be
+added after its result. So only the difference between two totals is used, never a total alone.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Spent:
         return Spent(self.usd - other.usd, self.tokens - other.tokens)
 
     def covers(self, other: Spent) -> bool:
-        """Whether it is at least as much of both."""
+        """Whether both money and tokens are at least those of `other`."""
         return self.usd >= other.usd and self.tokens >= other.tokens
 
 
@@ -34,52 +34,52 @@ NOTHING = Spent()
 
 
 class UsageTotals:
-    """What the session has used, and what the turn at work has."""
+    """What the session and its current turn have used."""
 
     def __init__(self) -> None:
         self.session = NOTHING
         self._settled = NOTHING
-        """What is told by results."""
-        self._mark: Spent | None = None
-        """The CLI's totals where the unsettled use begins; None while nobody knows them."""
+        """The sum of what results have reported."""
+        self._baseline: Spent | None = None
+        """The CLI's totals where the unsettled use begins; None while they are unknown."""
         self._before_turn = NOTHING
-        self._has_spoken = False
+        self._has_answered = False
 
     @property
     def turn(self) -> Spent:
-        """What the turn at work has used."""
+        """What the current turn has used."""
         return self.session - self._before_turn
 
     def new_cli(self, *, is_fresh: bool) -> None:
-        """Another CLI counts from here on: from zero, or from a past that it has yet to tell."""
+        """Begin with another CLI; a fresh one counts from zero, others from unknown totals."""
         self._settled = self.session
-        self._mark = NOTHING if is_fresh else None
+        self._baseline = NOTHING if is_fresh else None
 
     def new_turn(self) -> None:
-        """Another turn is at work."""
+        """Begin another turn."""
         self._before_turn = self.session
-        self._has_spoken = False
+        self._has_answered = False
 
-    def speak(self) -> None:
-        """The model has answered in this turn; each cost comes behind the answer it is for."""
-        self._has_spoken = True
+    def model_answered(self) -> None:
+        """Note that the model has answered in this turn; costs are reported after the answer."""
+        self._has_answered = True
 
-    def hear(self, totals: Spent) -> None:
-        """The CLI tells its totals, as it was asked to."""
-        if self._mark is None:
-            self._mark = totals
-        if totals.covers(self._mark):
-            self.session = self._settled + (totals - self._mark)
-        if not self._has_spoken:
-            # Told before this turn could use anything: it is from those before.
+    def update(self, totals: Spent) -> None:
+        """Apply the totals of a `get_usage` answer."""
+        if self._baseline is None:
+            self._baseline = totals
+        if totals.covers(self._baseline):
+            self.session = self._settled + (totals - self._baseline)
+        if not self._has_answered:
+            # The model has not answered in this turn, so this use belongs to earlier turns.
             self._before_turn = self.session
 
-    def settle(self, totals: Spent, told: Spent) -> None:
-        """A result tells the totals; `told` is what it says was added, for want of a mark."""
-        added = told
-        if self._mark is not None:
-            # Totals that fell began anew.
-            added = totals - self._mark if totals.covers(self._mark) else totals
+    def settle(self, totals: Spent, added_by_result: Spent) -> None:
+        """Apply a result's totals; `added_by_result` counts if there are no earlier totals."""
+        added = added_by_result
+        if self._baseline is not None:
+            # Totals that became smaller were reset.
+            added = totals - self._baseline if totals.covers(self._baseline) else totals
         self._settled += added
-        self._mark = totals
+        self._baseline = totals
         self.session = self._settled

@@ -1,4 +1,4 @@
-"""New ids for conversations and prompts."""
+"""UUIDs for conversations and prompts."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ __all__ = ["new_uuid", "uuid_of"]
 
 
 def new_uuid() -> str:
-    """A random UUID, version 4.
+    """Return a random UUID, version 4.
 
-    Made by hand: importing `uuid` costs more than all of this package's own modules.
+    Does not use `uuid`, whose import costs more than all of this package's own modules.
     """
     return _written(os.urandom(16), version=4)
 
 
 def uuid_of(space: str, name: str) -> str:
-    """The UUID that `name` always has in `space`, version 8: made of a digest."""
+    """Return the UUID of `name` in `space`: version 8, computed from a digest."""
     import hashlib  # noqa: PLC0415 - few conversations are named
 
     digest = hashlib.sha256(f"{space}\0{name}".encode("utf-8", "surrogatepass")).digest()

@@ -1,7 +1,7 @@
-"""The watchdog: notices a CLI that has gone mute, stops it, and has it brought back.
+"""The watchdog: stops a CLI that sends nothing for too long, so that it is restarted.
 
-One timer per session, and nothing per message: when it goes off it looks at when the CLI was last
-heard, and at what it should be doing.
+It uses one timer per session and does no work per message. When the timer fires, it checks when the
+CLI last sent something, and what the CLI should be doing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["SilenceWatchdog"]
 
 
 class SilenceWatchdog:
-    """Looks after one session while a prompt of ours is at work."""
+    """Watches the CLI of one session while a prompt is unsettled."""
 
     def __init__(
         self, limits: Watchdog | None, slot: CliSlot, prompts: PromptQueue, log: JournalWriter
@@ -36,11 +36,11 @@ class SilenceWatchdog:
         self._alarm: asyncio.TimerHandle | None = None
         self._stopping: asyncio.Task[None] | None = None
         self.last = "the start"
-        self._announced = 0.0
+        self._retry_delay = 0.0
         self._running_tools: set[str] = set()
 
     def observe(self, entry: Entry, name: str, calls: Sequence[ToolCallRecord]) -> None:
-        """Learn what the CLI does by what it says, and by the `calls` that begin or end with it."""
+        """Note the message `name`, and the tool `calls` that begin or end with it."""
         self.last = name
         for call in calls:
             if call.is_running:
@@ -48,67 +48,67 @@ class SilenceWatchdog:
             else:
                 self._running_tools.discard(call.tool_use_id)
         if name == "api_retry" and isinstance(entry.message, ApiRetry):
-            self._announced = entry.message.retry_delay_ms / 1000
+            self._retry_delay = entry.message.retry_delay_ms / 1000
         elif name == "result":
             self._running_tools.clear()
 
     def start(self) -> None:
-        """Begin to watch; silence counts from now on."""
+        """Start watching; silence is measured from now on."""
         self.stop()
-        life = self._slot.running
-        if life is not None:
-            life.link.last_activity = asyncio.get_running_loop().time()
-            self._set_alarm(life, 0.0)
+        cli = self._slot.running
+        if cli is not None:
+            cli.link.last_activity = asyncio.get_running_loop().time()
+            self._set_alarm(cli, 0.0)
 
     def reset(self) -> None:
-        """The CLI is gone, with its tools; the next one begins anew."""
+        """Stop watching and forget running tools, because the CLI has exited."""
         self.stop()
         self._running_tools.clear()
         self.last = "the start"
 
     def stop(self) -> None:
-        """Do not watch any more."""
+        """Stop watching."""
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
 
-    def _set_alarm(self, life: RunningCli, silence: float) -> None:
-        """Look again when the next of the limits is reached, whichever will count by then."""
-        limits = [limit for limit in self._patience().values() if limit is not None]
+    def _set_alarm(self, cli: RunningCli, silence: float) -> None:
+        """Set the timer to the next limit, whichever phase it is for: the phase may change."""
+        limits = [limit for limit in self._timeouts().values() if limit is not None]
         if limits:
             left = [limit - silence for limit in limits if limit > silence]
             loop = asyncio.get_running_loop()
-            self._alarm = loop.call_later(min(left, default=min(limits)), self._check, life)
+            self._alarm = loop.call_later(min(left, default=min(limits)), self._check, cli)
 
-    def _check(self, life: RunningCli) -> None:
+    def _check(self, cli: RunningCli) -> None:
         self._alarm = None
-        if life is not self._slot.running or not life.link.is_open or self._is_stopping:
+        if cli is not self._slot.running or not cli.link.is_open or self._is_stopping:
             return
         if self._prompts.current is None:
             return
         now = asyncio.get_running_loop().time()
-        if not life.tasks.is_empty:
-            # It waits for us.
-            life.link.last_activity = now
-        phase = self._phase(life)
-        limit, silence = self._patience()[phase], now - life.link.last_activity
+        if not cli.tasks.is_empty:
+            # The CLI waits for an answer of this process.
+            cli.link.last_activity = now
+        phase = self._phase(cli)
+        limit, silence = self._timeouts()[phase], now - cli.link.last_activity
         if limit is not None and silence >= limit:
-            self._stalled(life, phase, silence)
+            self._stalled(cli, phase, silence)
         else:
-            self._set_alarm(life, silence)
+            self._set_alarm(cli, silence)
 
-    def _phase(self, life: RunningCli) -> str:
-        """What the CLI should be doing now."""
+    def _phase(self, cli: RunningCli) -> str:
+        """Return what the CLI should be doing now."""
         if self._running_tools:
-            # Also right behind its stream, whose last pieces come after the call.
+            # Checked first, because the last `stream_event` lines arrive after the tool call.
             return "tool"
-        if life.link.last_kind is Kind.PARTIAL:
+        if cli.link.last_kind is Kind.PARTIAL:
             return "between_events"
         return "retry" if self.last == "api_retry" else "first_token"
 
-    def _patience(self) -> dict[str, float | None]:
+    def _timeouts(self) -> dict[str, float | None]:
         limits = self._limits
-        retry = None if limits.retry is None else limits.retry + self._announced
+        retry = None if limits.retry is None else limits.retry + self._retry_delay
         return {
             "first_token": limits.first_token,
             "between_events": limits.between_events,
@@ -120,10 +120,10 @@ class SilenceWatchdog:
     def _is_stopping(self) -> bool:
         return self._stopping is not None and not self._stopping.done()
 
-    def _stalled(self, life: RunningCli, phase: str, silence: float) -> None:
+    def _stalled(self, cli: RunningCli, phase: str, silence: float) -> None:
         turns = [turn for turn in self._prompts.unsettled if not turn.is_settled]
-        last = "stream_event" if life.link.last_kind is Kind.PARTIAL else self.last
-        why = Stalled(phase, silence, last, evidence=life.link.evidence(phase))
+        last = "stream_event" if cli.link.last_kind is Kind.PARTIAL else self.last
+        why = Stalled(phase, silence, last, evidence=cli.link.evidence(phase))
         self._log.note(
             Kind.STALLED,
             tuple(turn.uuid for turn in turns),

@@ -1,4 +1,4 @@
-"""Tasks that take their first step at once are tasks like any other."""
+"""Tasks that run their first step at once behave like any other task."""
 
 from __future__ import annotations
 
@@ -9,28 +9,32 @@ from typing import Any
 
 import pytest
 
-from steersman._session.requests.eager import starter
+from steersman._session.requests.eager import EagerStarter, Work
 
-NAME = contextvars.ContextVar("NAME", default="nobody")
+NAME = contextvars.ContextVar("NAME", default="default")
 LIMIT = 5
 
 
+def start(work: Work, context: contextvars.Context) -> asyncio.Task[None]:
+    return EagerStarter()()(work, context)
+
+
 async def from_a_callback(act: Callable[[], asyncio.Task[None]]) -> asyncio.Task[None]:
-    """What `act` gives, called as a pipe's reader is: outside of any task."""
+    """Call `act` outside of any task, as a transport's reader is called; return its task."""
     given: asyncio.Future[asyncio.Task[None]] = asyncio.get_running_loop().create_future()
     asyncio.get_running_loop().call_soon(lambda: given.set_result(act()))
     async with asyncio.timeout(LIMIT):
         return await given
 
 
-async def test_what_does_not_wait_is_done_when_it_is_started() -> None:
+async def test_a_task_that_does_not_wait_is_done_when_it_is_started() -> None:
     seen: list[str] = []
 
     async def work() -> None:
         seen.append("worked")
 
     def act() -> asyncio.Task[None]:
-        task = starter()(work(), contextvars.copy_context())
+        task = start(work(), contextvars.copy_context())
         seen.append("started")
         assert task.done()
         return task
@@ -40,9 +44,9 @@ async def test_what_does_not_wait_is_done_when_it_is_started() -> None:
     assert seen == ["worked", "started"]
 
 
-async def test_it_runs_in_its_own_context_and_knows_itself() -> None:
+async def test_a_task_runs_in_its_context_and_is_the_current_task() -> None:
     context = contextvars.copy_context()
-    context.run(NAME.set, "somebody")
+    context.run(NAME.set, "caller")
     seen: list[Any] = []
 
     async def work() -> None:
@@ -51,14 +55,14 @@ async def test_it_runs_in_its_own_context_and_knows_itself() -> None:
         await asyncio.sleep(0)
         seen.extend([NAME.get(), asyncio.current_task()])
 
-    task = await from_a_callback(lambda: starter()(work(), context))
+    task = await from_a_callback(lambda: start(work(), context))
     await task
 
-    assert seen == ["somebody", task, "changed", task]
-    assert (NAME.get(), context[NAME]) == ("nobody", "changed")
+    assert seen == ["caller", task, "changed", task]
+    assert (NAME.get(), context[NAME]) == ("default", "changed")
 
 
-async def test_a_timeout_that_begins_in_the_first_step_holds() -> None:
+async def test_a_timeout_that_begins_in_the_first_step_expires() -> None:
     seen: list[str] = []
 
     async def work() -> None:
@@ -69,16 +73,16 @@ async def test_a_timeout_that_begins_in_the_first_step_holds() -> None:
             seen.append("too late")
 
     async with asyncio.timeout(LIMIT):
-        await (await from_a_callback(lambda: starter()(work(), contextvars.copy_context())))
+        await (await from_a_callback(lambda: start(work(), contextvars.copy_context())))
 
     assert seen == ["too late"]
 
 
-async def test_it_can_be_cancelled_where_it_waits() -> None:
+async def test_a_task_can_be_cancelled_while_it_waits() -> None:
     async def work() -> None:
         await asyncio.Event().wait()
 
-    task = await from_a_callback(lambda: starter()(work(), contextvars.copy_context()))
+    task = await from_a_callback(lambda: start(work(), contextvars.copy_context()))
     task.cancel()
 
     async with asyncio.timeout(LIMIT):
@@ -86,30 +90,30 @@ async def test_it_can_be_cancelled_where_it_waits() -> None:
     assert task.cancelled()
 
 
-async def test_what_it_raises_is_kept_for_who_waits() -> None:
+async def test_an_exception_of_the_first_step_is_raised_when_awaited() -> None:
     async def work() -> None:
         raise ZeroDivisionError
 
-    task = await from_a_callback(lambda: starter()(work(), contextvars.copy_context()))
+    task = await from_a_callback(lambda: start(work(), contextvars.copy_context()))
 
     with pytest.raises(ZeroDivisionError):
         await task
 
 
-async def test_inside_another_task_it_starts_as_usual() -> None:
+async def test_inside_another_task_a_task_starts_later() -> None:
     seen: list[str] = []
 
     async def work() -> None:
         seen.append("worked")
 
-    task = starter()(work(), contextvars.copy_context())
+    task = start(work(), contextvars.copy_context())
     seen.append("started")
     await task
 
     assert seen == ["started", "worked"]
 
 
-async def test_a_loop_with_its_own_tasks_makes_them() -> None:
+async def test_a_task_factory_of_the_loop_is_used() -> None:
     made: list[asyncio.Task[Any]] = []
 
     def factory(loop: asyncio.AbstractEventLoop, work: Any, **more: Any) -> asyncio.Task[Any]:
@@ -117,12 +121,12 @@ async def test_a_loop_with_its_own_tasks_makes_them() -> None:
         return made[-1]
 
     async def work() -> None:
-        """Nothing."""
+        """Return at once."""
 
     loop = asyncio.get_running_loop()
     loop.set_task_factory(factory)
     try:
-        task = await from_a_callback(lambda: starter()(work(), contextvars.copy_context()))
+        task = await from_a_callback(lambda: start(work(), contextvars.copy_context()))
         await task
     finally:
         loop.set_task_factory(None)
@@ -130,10 +134,10 @@ async def test_a_loop_with_its_own_tasks_makes_them() -> None:
     assert made == [task]
 
 
-async def test_the_loop_is_left_as_it_was() -> None:
+async def test_the_loop_is_not_changed() -> None:
     async def work() -> None:
-        """Nothing."""
+        """Return at once."""
 
-    await (await from_a_callback(lambda: starter()(work(), contextvars.copy_context())))
+    await (await from_a_callback(lambda: start(work(), contextvars.copy_context())))
 
     assert "call_soon" not in vars(asyncio.get_running_loop())

@@ -1,4 +1,4 @@
-"""How hooks are called: kinds, limits, cancellation, and what is raised by us."""
+"""How hooks are called: kinds, timeouts, cancellation, and events of the session."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from steersman import _json
 from steersman._protocol.events import HookAsked
-from steersman._session.requests.hooks import HookRunner, openings
+from steersman._session.requests.hooks import HookRunner, start_outputs
 from steersman._struct import set_source
 from steersman.hooks import (
     HookEvent,
@@ -42,23 +42,23 @@ Faults = list[tuple[str, str]]
 NEVER = 3600.0
 
 
-def hooking(
+def runner_of(
     hooks: Hooks | Mapping[Any, Any], **given: Any
 ) -> tuple[HookRunner, Faults, Callable[..., Any]]:
-    """A desk for hooks, what went wrong there, and a way to ask it."""
+    """Return a `HookRunner`, the faults that it reports, and a function that calls a hook."""
     faults: Faults = []
     registered = dict(enumerate(hooks_from("hooks", hooks)))
-    desk = HookRunner(
+    runner = HookRunner(
         {f"hook_{n}": hook for n, hook in registered.items()},
         lambda where, error: faults.append((where, str(error))),
         **given,
     )
 
     async def ask(event: HookEvent, n: int = 0, tool_use_id: str = "t1") -> Any:
-        answer = await desk.answer(HookAsked("r1", f"hook_{n}", event, tool_use_id))
+        answer = await runner.answer(HookAsked("r1", f"hook_{n}", event, tool_use_id))
         return _json.loads(bytes(answer))
 
-    return desk, faults, ask
+    return runner, faults, ask
 
 
 def on(event: type[HookEvent], callback: Callable[..., Any], **given: Any) -> Hooks:
@@ -113,10 +113,10 @@ def raising(*_given: Any) -> Any:
         ),
     ],
 )
-async def test_a_guard_that_fails_says_no_and_what_went_wrong_is_reported(
+async def test_a_guard_that_fails_denies_and_the_error_is_reported(
     callback: Callable[..., Any], how: str, fault: str
 ) -> None:
-    _, faults, ask = hooking(on(PreToolUse, callback, timeout=0.05))
+    _, faults, ask = runner_of(on(PreToolUse, callback, timeout=0.05))
 
     async with asyncio.timeout(5):
         answer = await ask(PreToolUse(tool_name="Write"))
@@ -126,10 +126,10 @@ async def test_a_guard_that_fails_says_no_and_what_went_wrong_is_reported(
 
 
 @pytest.mark.parametrize("callback", [raising, hang, lambda _: "yes", lambda _: deny("no")])
-async def test_an_observer_has_no_say_and_its_failure_is_only_reported(
+async def test_an_observer_decides_nothing_and_its_failure_is_only_reported(
     callback: Callable[..., Any],
 ) -> None:
-    _, _, ask = hooking(on(PreToolUse, callback, timeout=0.05, kind="observe"))
+    _, _, ask = runner_of(on(PreToolUse, callback, timeout=0.05, kind="observe"))
 
     async with asyncio.timeout(5):
         assert await ask(PreToolUse()) == {}
@@ -137,7 +137,7 @@ async def test_an_observer_has_no_say_and_its_failure_is_only_reported(
 
 @pytest.mark.parametrize("callback", [raising, hang, lambda _: "yes"])
 async def test_an_adviser_that_fails_stops_nothing(callback: Callable[..., Any]) -> None:
-    _, faults, ask = hooking(on(PostToolUse, callback, timeout=0.05))
+    _, faults, ask = runner_of(on(PostToolUse, callback, timeout=0.05))
 
     async with asyncio.timeout(5):
         assert await ask(PostToolUse()) == {}
@@ -145,8 +145,8 @@ async def test_an_adviser_that_fails_stops_nothing(callback: Callable[..., Any])
     assert [where for where, _ in faults] == ["PostToolUse hook"]
 
 
-async def test_a_guard_that_the_cli_takes_back_lets_nothing_through() -> None:
-    _, faults, ask = hooking(on(PreToolUse, hang))
+async def test_a_guard_that_the_cli_cancels_denies() -> None:
+    _, faults, ask = runner_of(on(PreToolUse, hang))
     asking = asyncio.ensure_future(ask(PreToolUse()))
     await asyncio.sleep(0)
 
@@ -167,23 +167,23 @@ async def test_an_async_hook_is_not_waited_for_and_ends_with_the_session() -> No
         finally:
             ended.set()
 
-    desk, _, ask = hooking(on(PreToolUse, work, run_async=True))
+    runner, _, ask = runner_of(on(PreToolUse, work, run_async=True))
 
     async with asyncio.timeout(5):
         assert await ask(PreToolUse()) == {"async": True}
         await begun.wait()
-        desk.cancel_all()
+        runner.cancel_all()
         await ended.wait()
 
 
-async def test_an_official_callback_gets_what_it_gets_there() -> None:
+async def test_an_official_callback_gets_the_arguments_of_the_official_sdk() -> None:
     seen: list[Any] = []
 
     async def check(given: Any, tool_use_id: Any, about: Any) -> dict[str, Any]:
         seen.append((given, tool_use_id, about))
         return {"continue_": False, "stopReason": "enough"}
 
-    _, _, ask = hooking({"PreToolUse": [HookMatcher(matcher="Bash", hooks=[check])]})
+    _, _, ask = runner_of({"PreToolUse": [HookMatcher(matcher="Bash", hooks=[check])]})
     raw = {"hook_event_name": "PreToolUse", "tool_name": "Bash", "new": 1}
 
     answer = await ask(set_source(PreToolUse(tool_name="Bash"), raw))
@@ -196,10 +196,10 @@ async def test_an_official_callback_gets_what_it_gets_there() -> None:
 @pytest.mark.parametrize(
     ("rules", "decision", "objections"), [(["Write"], "defer", 0), ([], "deny", 1)]
 )
-async def test_a_tool_is_put_off_only_where_a_rule_stands_behind_it(
+async def test_a_tool_is_deferred_only_if_an_ask_rule_covers_it(
     rules: list[str], decision: str, objections: int
 ) -> None:
-    _, faults, ask = hooking(on(PreToolUse, lambda _: defer()), ask_rules=rules)
+    _, faults, ask = runner_of(on(PreToolUse, lambda _: defer()), ask_rules=rules)
 
     answer = await ask(PreToolUse(tool_name="Write"))
 
@@ -207,8 +207,8 @@ async def test_a_tool_is_put_off_only_where_a_rule_stands_behind_it(
     assert len(faults) == objections
 
 
-async def test_of_two_tools_put_off_at_once_the_second_is_denied() -> None:
-    _, _, ask = hooking(on(PreToolUse, lambda _: defer()), ask_rules=["Write"])
+async def test_of_two_tools_deferred_at_once_the_second_is_denied() -> None:
+    _, _, ask = runner_of(on(PreToolUse, lambda _: defer()), ask_rules=["Write"])
 
     answers = [
         await ask(PreToolUse(tool_name="Write", prompt_id="p", tool_use_id=each))
@@ -219,10 +219,10 @@ async def test_of_two_tools_put_off_at_once_the_second_is_denied() -> None:
     assert found == ["defer", "deny"]
 
 
-# What we raise ourselves
+# Events that the session sends to hooks itself
 
 
-async def test_what_the_session_raises_reaches_the_hooks_that_fit() -> None:
+async def test_an_event_of_the_session_reaches_the_hooks_that_match() -> None:
     hooks, seen = Hooks(), list[str]()
 
     @hooks.on(SessionStart, "startup")
@@ -231,19 +231,19 @@ async def test_what_the_session_raises_reaches_the_hooks_that_fit() -> None:
         return context("it is Sunday")
 
     @hooks.on(SessionStart)
-    def greet(_event: SessionStart) -> dict[str, Any]:
+    def add_prompt(_event: SessionStart) -> dict[str, Any]:
         output = {"hookEventName": "SessionStart", "initialUserMessage": "hello"}
         return {"hookSpecificOutput": output}
 
     hooks.on(SessionStart, "resume")(raising)
     hooks.on(SessionStart, "startup", run_async=True)(lambda _: seen.append("async"))
     hooks.on(PreToolUse)(raising)
-    desk, faults, _ = hooking(hooks)
+    runner, faults, _ = runner_of(hooks)
 
-    replies = await desk.run_own(SessionStart(source="startup"))
+    replies = await runner.run_own(SessionStart(source="startup"))
     await asyncio.sleep(0)
 
-    assert openings(replies) == [
+    assert start_outputs(replies) == [
         SessionStartOutput(additional_context="it is Sunday"),
         SessionStartOutput(initial_user_message="hello"),
     ]
@@ -251,28 +251,28 @@ async def test_what_the_session_raises_reaches_the_hooks_that_fit() -> None:
     assert faults == []
 
 
-async def test_what_the_session_raises_is_bounded_and_survives_a_broken_hook() -> None:
+async def test_an_event_of_the_session_survives_slow_and_broken_hooks() -> None:
     hooks = on(SessionStart, raising)
     hooks.on(SessionStart, timeout=0.05)(hang)
-    desk, faults, _ = hooking(hooks)
+    runner, faults, _ = runner_of(hooks)
 
     async with asyncio.timeout(5):
-        assert await desk.run_own(SessionStart(source="resume")) == []
+        assert await runner.run_own(SessionStart(source="resume")) == []
 
     assert [where for where, _ in faults] == ["SessionStart hook"] * 2
 
 
-# Permissions that hooks are asked about as well
+# Permissions for which the CLI also calls hooks
 
 
-async def test_nobody_answers_before_a_hook_that_was_asked_as_well() -> None:
+async def test_a_permission_waits_for_a_permission_hook_that_runs() -> None:
     may_answer = asyncio.Event()
 
     async def look(_event: PermissionRequest) -> None:
         await may_answer.wait()
 
-    desk, _, ask = hooking(on(PermissionRequest, look, matcher="Write"))
-    held = asyncio.ensure_future(desk.wait_for_permission_hooks("Write", "t1"))
+    runner, _, ask = runner_of(on(PermissionRequest, look, matcher="Write"))
+    held = asyncio.ensure_future(runner.wait_for_permission_hooks("Write", "t1"))
     asked = asyncio.ensure_future(ask(PermissionRequest(tool_name="Write")))
 
     async with asyncio.timeout(5):
@@ -284,10 +284,10 @@ async def test_nobody_answers_before_a_hook_that_was_asked_as_well() -> None:
         await held
 
 
-async def test_nobody_answers_after_a_hook_that_has_decided() -> None:
-    desk, _, ask = hooking(on(PermissionRequest, lambda _: deny("no")))
+async def test_a_permission_is_not_answered_after_a_hook_has_decided() -> None:
+    runner, _, ask = runner_of(on(PermissionRequest, lambda _: deny("no")))
     await ask(PermissionRequest(tool_name="Write"))
-    held = asyncio.ensure_future(desk.wait_for_permission_hooks("Write", "t1"))
+    held = asyncio.ensure_future(runner.wait_for_permission_hooks("Write", "t1"))
 
     done, _ = await asyncio.wait([held], timeout=0.05)
 
@@ -295,11 +295,11 @@ async def test_nobody_answers_after_a_hook_that_has_decided() -> None:
     held.cancel()
 
 
-async def test_a_hook_that_has_had_its_say_holds_nobody_up() -> None:
-    desk, faults, ask = hooking(on(PermissionRequest, lambda _: None))
+async def test_a_hook_that_is_done_delays_no_permission() -> None:
+    runner, faults, ask = runner_of(on(PermissionRequest, lambda _: None))
     await ask(PermissionRequest(tool_name="Write"))
 
-    held = asyncio.ensure_future(desk.wait_for_permission_hooks("Write", "t1"))
+    held = asyncio.ensure_future(runner.wait_for_permission_hooks("Write", "t1"))
     await asyncio.sleep(0)
 
     assert (held.done(), faults) == (True, [])
@@ -314,20 +314,20 @@ async def test_a_hook_that_has_had_its_say_holds_nobody_up() -> None:
         Hooks(),
     ],
 )
-async def test_hooks_without_a_say_hold_nobody_up(hooks: Hooks) -> None:
-    desk, faults, _ = hooking(hooks)
+async def test_hooks_that_cannot_decide_delay_no_permission(hooks: Hooks) -> None:
+    runner, faults, _ = runner_of(hooks)
 
-    held = asyncio.ensure_future(desk.wait_for_permission_hooks("Write", "t1"))
+    held = asyncio.ensure_future(runner.wait_for_permission_hooks("Write", "t1"))
     await asyncio.sleep(0)
 
     assert (held.done(), faults) == (True, [])
 
 
-def test_hooks_that_the_cli_does_not_ask_are_not_waited_for_for_ever() -> None:
+def test_hooks_that_the_cli_does_not_call_are_not_waited_for_for_ever() -> None:
     async def hold() -> float:
-        desk, _, _ = hooking(on(PermissionRequest, hang))
+        runner, _, _ = runner_of(on(PermissionRequest, hang))
         begun = asyncio.get_running_loop().time()
-        await desk.wait_for_permission_hooks("Write", "t1")
+        await runner.wait_for_permission_hooks("Write", "t1")
         return asyncio.get_running_loop().time() - begun
 
     with asyncio.Runner(loop_factory=VirtualClockLoop) as runner:
@@ -365,25 +365,25 @@ async def test_hooks_may_be_given_as_a_mapping() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "told", "asked"),
+    ("reply", "received", "asked"),
     [
-        (deny("a hook says no"), "a hook says no", 0),
+        (deny("denied by a hook"), "denied by a hook", 0),
         (let_run(), "ran", 0),
         (None, "by the approver", 1),
         ("nonsense", "Stopped: the PermissionRequest hook did not return a reply.", 0),
     ],
 )
-async def test_a_hook_on_a_permission_is_heard_before_the_approver(
-    reply: Any, told: str, asked: int, caplog: pytest.LogCaptureFixture
+async def test_a_permission_hook_decides_before_the_approver(
+    reply: Any, received: str, asked: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     cli = ScriptedCLI(
         Script(call("Bash", command="touch x", id_="toolu_1"), say("done")),
         tools={"Bash": lambda _: "ran"},
     )
-    questions: list[str] = []
+    asked_approver: list[str] = []
 
     def decide(name: str, *_: Any) -> Deny:
-        questions.append(name)
+        asked_approver.append(name)
         return Deny("by the approver")
 
     with caplog.at_level(logging.CRITICAL):
@@ -391,15 +391,15 @@ async def test_a_hook_on_a_permission_is_heard_before_the_approver(
         async with opened(cli, hooks=hooks, can_use_tool=decide) as session:
             await (await session.send("go"))
 
-    assert cli.asked[-1].tool_results["toolu_1"] == told
-    assert len(questions) == asked
+    assert cli.asked[-1].tool_results["toolu_1"] == received
+    assert len(asked_approver) == asked
 
 
 async def test_a_hook_object_with_a_method_called_serve_is_only_called_as_a_hook() -> None:
     served: list[object] = []
 
     class Watcher:
-        """A caller's own object, whose other methods are none of our business."""
+        """An object of the caller, whose other methods must not be called."""
 
         seen = 0
 

@@ -1,4 +1,4 @@
-"""DecisionLog of a session: who is asked, what waits, and what is written down."""
+"""Permissions of a session: callbacks, policy, inbox, and the record of decisions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests._session.peers import Frame, FramePeer, entries_of, opened, result
 
 
 def asking(*requests: dict[str, Any]) -> FramePeer:
-    """A CLI that asks all of these at once, and ends the turn when all are answered."""
+    """Return a CLI that sends all requests at once, and ends the turn after the last answer."""
 
     def play(peer: FramePeer, frame: Frame) -> None:
         if frame["type"] == "user":
@@ -83,16 +83,14 @@ DIALOG = {"subtype": "request_user_dialog", "dialog_kind": "trust", "payload": {
 
 
 async def opened_asks(inbox: Inbox, many: int) -> list[Ask]:
-    """The asks of an inbox, once there are so many."""
+    """Wait for `many` asks in the inbox and return them."""
     watch = inbox.watch()
     found = [(await anext(watch)).ask for _ in range(many)]
     await watch.aclose()
     return found
 
 
-async def test_what_nobody_answers_waits_in_the_inbox_and_is_written_down_before_it_is_sent() -> (
-    None
-):
+async def test_a_request_without_a_callback_waits_in_the_inbox_and_is_recorded_first() -> None:
     inbox, peer = Inbox(), asking(BASH)
 
     async with opened(peer.transport, inbox=inbox) as session:
@@ -151,14 +149,14 @@ async def test_each_kind_of_ask_is_answered_in_its_own_form() -> None:
         await inbox.expire(by_kind["dialog"].id)
         await turn
 
-    told = answers(peer)
-    # The settings file is not read in this session, so the rule is given to the session.
-    assert told["q0"]["updatedPermissions"] == [
+    received = answers(peer)
+    # This session does not read the settings file, so the rule is stored in the session.
+    assert received["q0"]["updatedPermissions"] == [
         {**BASH["permission_suggestions"][0], "destination": "session"}  # type: ignore[index]
     ]
-    assert told["q1"]["updatedInput"]["answers"] == {"Which?": "a"}
-    assert told["q2"] == {"action": "accept", "content": {"colour": "red"}}
-    assert told["q3"] == {"behavior": "cancelled"}
+    assert received["q1"]["updatedInput"]["answers"] == {"Which?": "a"}
+    assert received["q2"] == {"action": "accept", "content": {"colour": "red"}}
+    assert received["q3"] == {"behavior": "cancelled"}
 
 
 async def test_a_thousand_open_asks_cost_no_task() -> None:
@@ -189,7 +187,7 @@ async def test_an_ask_answered_after_its_session_ended_is_a_clear_error() -> Non
         await inbox.answer(waiting.id, Allow(), by="ann")
 
 
-async def test_an_ask_that_the_cli_takes_back_leaves_the_inbox() -> None:
+async def test_an_ask_that_the_cli_cancels_leaves_the_inbox() -> None:
     inbox, peer = Inbox(), asking(BASH)
 
     async with opened(peer.transport, inbox=inbox) as session:
@@ -234,9 +232,9 @@ async def test_a_callback_without_an_opinion_leaves_it_to_the_inbox() -> None:
         await turn
 
     assert {each.kind for each in waiting} == {"permission", "elicitation"}
-    told = answers(peer)
-    assert (told["q0"]["behavior"], told["q1"]["behavior"]) == ("deny", "allow")
-    assert told["q2"] == {"action": "decline"}
+    received = answers(peer)
+    assert (received["q0"]["behavior"], received["q1"]["behavior"]) == ("deny", "allow")
+    assert received["q2"] == {"action": "decline"}
 
 
 @pytest.mark.parametrize(
@@ -259,11 +257,11 @@ async def test_a_question_is_answered_by_its_handler_or_not_at_all(
         async with opened(peer.transport, on_question=handler) as session:
             await (await session.send("go"))
 
-    told = answers(peer)["q0"]
+    received = answers(peer)["q0"]
     if answer is None:
-        assert told == {"behavior": "deny", "message": QuestionAsk.UNANSWERED}
+        assert received == {"behavior": "deny", "message": QuestionAsk.UNANSWERED}
     else:
-        assert told["updatedInput"]["answers"] == answer
+        assert received["updatedInput"]["answers"] == answer
 
 
 async def test_an_approver_that_merely_allows_a_question_has_not_answered_it() -> None:
@@ -275,7 +273,7 @@ async def test_an_approver_that_merely_allows_a_question_has_not_answered_it() -
     assert answers(peer)["q0"]["behavior"] == "deny"
 
 
-async def test_what_is_allowed_always_goes_where_it_has_an_effect() -> None:
+async def test_a_lasting_approval_is_stored_where_the_cli_reads_it() -> None:
     peer = asking(BASH)
 
     def decide(_name: str, _given: dict[str, Any], context: PermissionContext) -> Allow:
@@ -299,7 +297,7 @@ def bash(*commands: str) -> Script:
 async def run_policed(
     *commands: str, **options: Any
 ) -> tuple[list[str], dict[str, Any], list[Entry]]:
-    """Let the model run commands; gives those that ran, what was decided, and the journal."""
+    """Let the model run commands; return those that ran, the decisions and the journal."""
     ran: list[str] = []
 
     def run(given: dict[str, Any]) -> str:
@@ -321,7 +319,7 @@ async def run_policed(
 POLICY = Policy(deny("Bash(rm *)"), ask("Bash(git push *)"), allow("Bash(git *)"))
 
 
-async def test_a_policy_decides_before_anyone_is_asked_and_the_record_names_its_rule() -> None:
+async def test_a_policy_decides_before_the_approver_and_the_record_names_its_rule() -> None:
     asked: list[str] = []
 
     def decide(_name: str, given: dict[str, Any], _context: PermissionContext) -> Deny:
@@ -380,7 +378,7 @@ async def test_with_ask_every_call_also_harmless_calls_are_asked_about() -> None
     assert (ran, asked) == (["ls", "git log"], ["ls"])
 
 
-async def test_what_a_person_allowed_is_remembered_if_the_policy_says_so() -> None:
+async def test_an_approval_is_remembered_if_the_policy_has_remember() -> None:
     asked: list[str] = []
     policy = Policy(ask("Bash"), remember="session")
 
@@ -403,7 +401,7 @@ async def test_a_predicate_that_breaks_lets_nothing_run() -> None:
     assert (ran, decided) == ([], {"toolu_0": ("deny", "rule")})
 
 
-async def test_a_tool_that_ran_with_nobody_on_record_has_an_entry_of_its_own() -> None:
+async def test_a_tool_that_ran_without_a_decision_is_recorded_as_undecided() -> None:
     def play(peer: FramePeer, frame: Frame) -> None:
         if frame["type"] == "user":
             block = {"type": "tool_result", "tool_use_id": "toolu_9", "content": "ran"}
@@ -453,16 +451,16 @@ async def test_parallel_calls_are_each_decided_for_themselves() -> None:
     async with opened(cli, policy=policy) as session:
         await (await session.send("go"))
 
-    told = cli.asked[-1].tool_results
-    assert told["r1"] == "read"
-    assert "Denied by policy (deny Read(//far/0))" in told["r0"]
-    assert "Denied by policy (otherwise deny)" in told["r2"]
+    received = cli.asked[-1].tool_results
+    assert received["r1"] == "read"
+    assert "Denied by policy (deny Read(//far/0))" in received["r0"]
+    assert "Denied by policy (otherwise deny)" in received["r2"]
 
 
-async def test_an_elicitation_of_our_own_servers_is_declined_where_nobody_answers() -> None:
-    """There is no request of the CLI's that could wait for it."""
-    deciding = PermissionResponder(UserCallbacks(elicited=lambda _: None), lambda *_: None)
+async def test_an_elicitation_of_an_in_process_server_is_declined_without_an_answer() -> None:
+    """There is no control request that could be deferred."""
+    responder = PermissionResponder(UserCallbacks(on_elicitation=lambda _: None), lambda *_: None)
 
-    said = await deciding.elicit(Elicitation(mcp_server_name="mine"))
+    answer = await responder.elicit(Elicitation(mcp_server_name="mine"))
 
-    assert said == ElicitationAnswer("decline")
+    assert answer == ElicitationAnswer("decline")

@@ -10,8 +10,8 @@ from steersman.testing.scripted.cli import ScriptedCLI
 from tests._session.peers import LIMIT, Frame, FramePeer, entries_of, opened
 
 
-class SlowPerson:
-    """Somebody who is asked, and takes time to notice that nobody waits any more."""
+class SlowApprover:
+    """A callback that never answers, and takes time to clean up after its cancellation."""
 
     def __init__(self) -> None:
         self.was_asked = asyncio.Event()
@@ -32,19 +32,19 @@ def seen(session: Session) -> tuple[str, int]:
     return session.state, len(session.snapshot().open_asks)
 
 
-async def test_a_question_that_was_taken_back_is_not_waited_for_while_it_is_cleaned_up() -> None:
-    person = SlowPerson()
+async def test_a_cancelled_request_is_not_waited_for_while_its_task_cleans_up() -> None:
+    approver = SlowApprover()
     cli = ScriptedCLI(Script(call("Write", file_path="/x", content="x"), say("fresh")))
 
-    async with opened(cli, can_use_tool=person) as session:
+    async with opened(cli, can_use_tool=approver) as session:
         turn = await session.send("go")
-        await person.was_asked.wait()
+        await approver.was_asked.wait()
         before = seen(session)
         await turn.interrupt()
-        await person.is_stopped.wait()
+        await approver.is_stopped.wait()
         after = seen(session)
         fresh = await (await session.send("next"))
-        person.may_leave.set()
+        approver.may_leave.set()
 
     assert before == ("waiting_permission", 1)
     assert after in {("running", 0), ("idle", 0)}
@@ -55,38 +55,38 @@ async def test_a_question_that_was_taken_back_is_not_waited_for_while_it_is_clea
     assert states.count("waiting_permission") == 1
 
 
-async def test_a_question_that_was_answered_is_closed_before_the_loop_goes_round_again() -> None:
-    open_when_told: list[int] = []
+async def test_an_answered_request_is_closed_before_the_next_iteration_of_the_loop() -> None:
+    open_asks: list[int] = []
 
-    async def person(*_: Any) -> Allow:
+    async def approver(*_: Any) -> Allow:
         loop = asyncio.get_running_loop()
-        loop.call_soon(lambda: open_when_told.append(len(session.snapshot().open_asks)))
+        loop.call_soon(lambda: open_asks.append(len(session.snapshot().open_asks)))
         return Allow()
 
     cli = ScriptedCLI(Script(call("Write", file_path="/x", content="x"), say("done")))
 
-    async with opened(cli, can_use_tool=person) as session:
+    async with opened(cli, can_use_tool=approver) as session:
         done = await (await session.send("go"))
 
     assert done.outcome == "completed"
-    assert open_when_told == [0]
+    assert open_asks == [0]
 
 
 async def test_a_handler_that_cancels_itself_is_a_refusal_to_the_cli() -> None:
-    async def person(*_: Any) -> Allow:
+    async def approver(*_: Any) -> Allow:
         task = asyncio.current_task()
         assert task is not None
         task.cancel()
         await asyncio.Event().wait()
         return Allow()
 
-    cli = ScriptedCLI(Script(call("Write", file_path="/x", content="x"), say("went on")))
+    cli = ScriptedCLI(Script(call("Write", file_path="/x", content="x"), say("continued")))
 
-    async with opened(cli, can_use_tool=person) as session:
+    async with opened(cli, can_use_tool=approver) as session:
         done = await (await session.send("go"))
     answers = [each.line for each in await entries_of(session) if each.kind is Kind.SENT]
 
-    assert done.text.endswith("went on")
+    assert done.text.endswith("continued")
     assert sum(b'"error":"cancelled"' in line for line in answers) == 1
 
 
@@ -100,8 +100,8 @@ def permission(request_id: str) -> Frame:
     return {"type": "control_request", "request_id": request_id, "request": request}
 
 
-class Hearing:
-    """What a CLI by hand is answered."""
+class Answers:
+    """Records the ids of the answers that a `FramePeer` receives."""
 
     def __init__(self) -> None:
         self.ids: list[str] = []
@@ -113,26 +113,26 @@ class Hearing:
             self._has_more.set()
 
     async def first(self, number: int) -> list[str]:
-        """Whose answers they are, once there are so many."""
+        """Wait for `number` answers and return their request ids."""
         while len(self.ids) < number:
             self._has_more.clear()
             await self._has_more.wait()
         return list(self.ids)
 
 
-async def test_a_question_that_is_taken_back_in_the_same_breath_is_asked_of_nobody() -> None:
+async def test_a_request_that_is_cancelled_in_the_same_chunk_reaches_no_callback() -> None:
     asked: list[str] = []
 
-    def person(_tool: str, given: dict[str, Any], _: Any) -> Allow:
+    def approver(_tool: str, given: dict[str, Any], _: Any) -> Allow:
         asked.append(given["file_path"])
         return Allow()
 
-    hearing = Hearing()
-    peer = FramePeer(hearing)
-    async with opened(peer.transport, can_use_tool=person) as session:
-        taken_back = {"type": "control_cancel_request", "request_id": "q1"}
-        peer.say(permission("q1"), permission("q2"), taken_back)
-        answers = await hearing.first(1)
+    received = Answers()
+    peer = FramePeer(received)
+    async with opened(peer.transport, can_use_tool=approver) as session:
+        cancelled = {"type": "control_cancel_request", "request_id": "q1"}
+        peer.say(permission("q1"), permission("q2"), cancelled)
+        answers = await received.first(1)
         is_open = session.snapshot().open_asks
 
     assert asked == ["q2"]
@@ -140,38 +140,38 @@ async def test_a_question_that_is_taken_back_in_the_same_breath_is_asked_of_nobo
     assert is_open == ()
 
 
-async def test_questions_of_one_chunk_are_answered_in_their_order_and_the_slow_one_last() -> None:
+async def test_requests_of_one_chunk_are_answered_in_order_and_the_slow_one_last() -> None:
     may_answer = asyncio.Event()
 
-    async def person(_tool: str, given: dict[str, Any], _: Any) -> Allow:
+    async def approver(_tool: str, given: dict[str, Any], _: Any) -> Allow:
         if given["file_path"] == "q2":
             await may_answer.wait()
         return Allow()
 
-    hearing = Hearing()
-    peer = FramePeer(hearing)
-    async with opened(peer.transport, can_use_tool=person) as session:
+    received = Answers()
+    peer = FramePeer(received)
+    async with opened(peer.transport, can_use_tool=approver) as session:
         peer.say(permission("q1"), permission("q2"), permission("q3"))
-        first = await hearing.first(2)
+        first = await received.first(2)
         waits = session.snapshot().open_asks
         may_answer.set()
-        last = await hearing.first(3)
+        last = await received.first(3)
 
     assert first == ["q1", "q3"]
     assert waits == ("q2",)
     assert last == ["q1", "q3", "q2"]
 
 
-async def test_one_who_is_asked_may_end_the_session_before_ever_waiting() -> None:
+async def test_a_callback_may_cancel_the_session_in_its_first_step() -> None:
     was_asked = asyncio.Event()
 
-    async def person(*_: Any) -> Allow:
+    async def approver(*_: Any) -> Allow:
         was_asked.set()
         await session.cancel()
         return Allow()
 
     peer = FramePeer()
-    async with opened(peer.transport, can_use_tool=person) as session:
+    async with opened(peer.transport, can_use_tool=approver) as session:
         peer.say(permission("q1"))
         await was_asked.wait()
         last = await session.wait(LIMIT)

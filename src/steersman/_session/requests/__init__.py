@@ -1,1 +1,1 @@
-"""What the CLI requests of us, and how it is answered."""
+"""Answers to the control requests of the CLI."""

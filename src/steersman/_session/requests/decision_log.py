@@ -1,29 +1,31 @@
 """The record of who decided about each tool call.
 
-Our own decisions are written down as they are made, before they are sent. What the CLI, a hook or a
-rule of its decided is read off the tool's result. A tool that ran with no decision on record at all
-gets an entry of its own.
+A decision of this process is written to the journal when it is made, before it is sent. A decision
+of the CLI, of one of its hooks or of one of its rules is read from the tool's result. A tool that
+ran without any recorded decision gets an `UNDECIDED` entry.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
+from steersman._json import JsonDict
 from steersman.journal import Entry, Kind
 
 __all__ = ["DecisionLog", "Source"]
 
 Source = Literal["rule", "callback", "hook", "cli", "person", "nobody"]
 
-# Python 3.11 looks an enum's members up at thirty times the price of a name, for every permission.
+# In Python 3.11, looking up an enum member costs thirty times as much as a global name, and every
+# permission needs this one.
 DECIDED = Kind.DECIDED
 
 MOST_OPEN = 10_000
-"""Decisions whose tools have not reported; beyond that the oldest is forgotten."""
+"""Decisions that are kept until the tool's result; above that number, the oldest is dropped."""
 
 
 class _Verdict(Struct):
@@ -57,11 +59,11 @@ _decode = msgspec.json.Decoder(_Line).decode
 
 
 class DecisionLog:
-    """Writes down each decision once, with its source."""
+    """Writes each decision to the journal once, with its source."""
 
-    def __init__(self, write: Callable[[Kind, dict[str, Any]], None]) -> None:
+    def __init__(self, write: Callable[[Kind, JsonDict], None]) -> None:
         self._write = write
-        self._made: dict[str, str] = {}
+        self._open: dict[str, str] = {}
 
     def record(
         self,
@@ -74,11 +76,11 @@ class DecisionLog:
         reason: str = "",
         agent: str | None = None,
     ) -> None:
-        """Somebody on our side decided: `allow` or `deny`."""
-        self._made[tool_use_id] = verdict
-        if len(self._made) > MOST_OPEN:
-            del self._made[next(iter(self._made))]
-        details: dict[str, Any] = {
+        """Record a decision of this process; `verdict` is `allow` or `deny`."""
+        self._open[tool_use_id] = verdict
+        if len(self._open) > MOST_OPEN:
+            del self._open[next(iter(self._open))]
+        details: JsonDict = {
             "tool_use_id": tool_use_id,
             "tool": tool,
             "verdict": verdict,
@@ -93,12 +95,12 @@ class DecisionLog:
         self._write(DECIDED, details)
 
     def record_answer(self, ask_id: str, ask: str, by: str) -> None:
-        """Somebody answered what was no permission."""
-        told = {"id": ask_id, "ask": ask, "verdict": "answered", "source": "person", "by": by}
-        self._write(DECIDED, told)
+        """Record the answer to a question of `AskUserQuestion`, an elicitation or a dialog."""
+        details = {"id": ask_id, "ask": ask, "verdict": "answered", "source": "person", "by": by}
+        self._write(DECIDED, details)
 
     def record_results(self, entry: Entry) -> None:
-        """Learn from a tool's result who let it run."""
+        """Record the decisions that the CLI reports with tool results."""
         if b'"tool_result"' not in entry.line:
             return
         try:
@@ -110,30 +112,30 @@ class DecisionLog:
         metas = {meta.id: meta for meta in line.tool_result_meta}
         for block in line.message.content:
             if block.type == "tool_result":
-                self._hear_result(block, metas.get(block.tool_use_id))
+                self._record_result(block, metas.get(block.tool_use_id))
 
-    def _hear_result(self, block: _Block, meta: _Meta | None) -> None:
-        ours = self._made.pop(block.tool_use_id, None)
-        told = None if meta is None else meta.permission_decision
-        if told is None:
-            # An error without a decision is a call that the CLI could not even make.
+    def _record_result(self, block: _Block, meta: _Meta | None) -> None:
+        ours = self._open.pop(block.tool_use_id, None)
+        reported = None if meta is None else meta.permission_decision
+        if reported is None:
+            # An error without a decision is a call that the CLI could not make at all.
             if ours is None and not block.is_error:
                 self._write(Kind.UNDECIDED, {"tool_use_id": block.tool_use_id})
             return
-        verdict = "allow" if told.decision == "accept" else "deny"
+        verdict = "allow" if reported.decision == "accept" else "deny"
         if verdict != ours:
             details = {
                 "tool_use_id": block.tool_use_id,
                 "verdict": verdict,
-                "source": _source(told),
-                "reason": told.reason_type,
+                "source": _source(reported),
+                "reason": reported.reason_type,
             }
             self._write(DECIDED, details)
 
 
-def _source(told: _Verdict) -> Source:
-    if told.source == "hook":
+def _source(reported: _Verdict) -> Source:
+    if reported.source == "hook":
         return "hook"
-    if told.source.startswith("user"):
+    if reported.source.startswith("user"):
         return "callback"
-    return "rule" if told.reason_type == "rule" else "cli"
+    return "rule" if reported.reason_type == "rule" else "cli"

@@ -1,7 +1,7 @@
-"""Tasks that take their first step at once, so that what does not wait costs no round of the loop.
+"""Tasks that run their first step at once, so that work without waiting costs no loop iteration.
 
-Inside them `current_task`, `asyncio.timeout` and context variables are what they are in any task.
-Python has such tasks from 3.12 on; in 3.11 the first step is caught on its way to the loop.
+`current_task`, `asyncio.timeout` and context variables work in them as in any task. Python has
+eager tasks since 3.12. For 3.11, the first step is intercepted when the task schedules it.
 """
 
 from __future__ import annotations
@@ -13,14 +13,18 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-__all__ = ["starter"]
+__all__ = ["EagerStarter"]
 
 Work = Coroutine[Any, Any, None]
 Start = Callable[[Work, contextvars.Context], asyncio.Task[None]]
 
 
 class EagerStarter:
-    """Finds what `starter` gives, at less cost where it is asked for again and again."""
+    """Returns, for each call, the function that starts a task and runs its first step at once.
+
+    That function starts the task normally if another task is running, or if the loop has a task
+    factory. Create one `EagerStarter` per event loop and keep it.
+    """
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -31,17 +35,6 @@ class EagerStarter:
         if asyncio.current_task(loop) is None and loop.get_task_factory() is None:
             return self._at_once
         return functools.partial(_later, loop)
-
-
-def starter() -> Start:
-    """What starts work as a task in a context, and runs it until it waits for something.
-
-    Where another task is at work, or the loop makes its tasks in its own way, it starts as usual.
-    """
-    loop = asyncio.get_running_loop()
-    if asyncio.current_task(loop) is not None or loop.get_task_factory() is not None:
-        return functools.partial(_later, loop)
-    return _at_once(loop)
 
 
 def _later(
@@ -64,15 +57,16 @@ else:
         try:
             own = vars(loop)
         except TypeError:
-            # A loop that cannot be told anything, such as uvloop's.
+            # Attributes of this loop cannot be set; uvloop is an example.
             return functools.partial(_later, loop)
         steps: list[Callable[[], object]] = []
 
-        def catch(step: Callable[[], object], **_: Any) -> None:
+        def catch(step: Callable[[], object], **_: object) -> None:
             steps.append(step)
 
         def begin(work: Work, context: contextvars.Context) -> asyncio.Task[None]:
-            # Only while the task is being made: all that it does is to ask for its first step.
+            # Replaced only while the task is created: `Task()` calls `call_soon` once, with the
+            # first step.
             own["call_soon"] = catch
             try:
                 task = asyncio.Task(work, loop=loop, context=context)

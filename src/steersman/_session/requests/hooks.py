@@ -1,8 +1,8 @@
-"""How a hook is called, and what a failing one means.
+"""Calls the hooks of the host program and turns failures into answers.
 
-A guard that raises, is too slow, is cancelled, or answers with something else, stops the action.
-What went wrong is logged and journalled; the model is told no more than the kind of error. Our own
-limit is shorter than the CLI's, so that we answer before the CLI lets the action happen.
+A guard that raises, times out, is cancelled or returns an invalid reply stops the action. The error
+is logged and journalled; the model receives only the kind of error. Our time limit is shorter than
+the CLI's, because the CLI lets the action happen when its own limit is reached.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from steersman.options import Options
 __all__ = [
     "HookRunner",
     "PermissionHookBarrier",
-    "openings",
     "run_session_end",
     "run_session_start",
+    "start_outputs",
 ]
 
 LIMIT = 590.0
-"""Seconds for a hook without a timeout of its own; the CLI gives it 600."""
+"""Seconds for a hook without a timeout; the CLI allows 600."""
 
 NO_OPINION = Raw(b"{}")
-GOES_ON = Raw(b'{"async":true}')
+RUNS_ASYNC = Raw(b'{"async":true}')
 
 Report = Callable[[str, BaseException | str], None]
 
@@ -60,51 +60,51 @@ class HookRunner:
     ) -> None:
         self._hooks = hooks
         self._report = report
-        self._deferring = DeferralCheck(ask_rules)
-        self._running: set[asyncio.Task[Any]] = set()
-        asked = {key: each for key, each in hooks.items() if _has_a_say_in_permissions(each)}
-        self._holding = PermissionHookBarrier(asked)
+        self._deferral = DeferralCheck(ask_rules)
+        self._running: set[asyncio.Task[object]] = set()
+        asked = {key: each for key, each in hooks.items() if _may_decide_permissions(each)}
+        self._barrier = PermissionHookBarrier(asked)
         self.decides_permissions = bool(asked)
-        """Whether a hook may decide about permissions."""
+        """Whether a registered `PermissionRequest` hook may decide about permissions."""
 
     async def answer(self, asked: HookAsked) -> Raw:
-        """What the hook says, or what its failure means, ready to be sent."""
+        """Call the hook and return its reply, or the reply for its failure, encoded as JSON."""
         hook = self._hooks[asked.callback_id]
         if hook.run_async:
             self._begin(hook, asked.event, asked.tool_use_id)
-            return GOES_ON
+            return RUNS_ASYNC
         if hook.event is not PermissionRequest:
             return (await self._ask(hook, asked.event, asked.tool_use_id))[1]
-        with self._holding.running(asked.callback_id, asked.tool_use_id) as decide:
+        with self._barrier.running(asked.callback_id, asked.tool_use_id) as decide:
             reply, line = await self._ask(hook, asked.event, asked.tool_use_id)
             if isinstance(reply, Reply) and reply.hook_specific_output is not None:
                 decide()
             return line
 
     async def wait_for_permission_hooks(self, tool_name: str, tool_use_id: str) -> None:
-        """Wait until the `PermissionRequest` hooks have had their say about a tool.
+        """Wait until the `PermissionRequest` hooks have replied about a tool call.
 
-        The CLI asks them and us at the same time and goes by who is first: an approver that
-        allows must not overtake a guard that still looks.
+        The CLI calls them and sends `can_use_tool` at the same time, and uses the first answer. An
+        approver that allows the call must not answer before a guard that is still running.
         """
-        await self._holding.wait(tool_name, tool_use_id)
+        await self._barrier.wait(tool_name, tool_use_id)
 
     async def run_own(self, event: HookEvent) -> list[Reply]:
-        """Call the hooks for something that the CLI does not call back for; gives what they say."""
-        fitting = [
+        """Call the hooks for an event that the CLI does not send, and return their replies."""
+        matching = [
             hook
             for hook in self._hooks.values()
             if type(event) is hook.event and matches(hook.matcher, event.matched)
         ]
-        for hook in fitting:
+        for hook in matching:
             if hook.run_async:
                 self._begin(hook, event, "")
-        asked = [self._ask(hook, event, "") for hook in fitting if not hook.run_async]
+        asked = [self._ask(hook, event, "") for hook in matching if not hook.run_async]
         replies = [reply for reply, _ in await asyncio.gather(*asked)]
         return [reply for reply in replies if isinstance(reply, Reply)]
 
     def cancel_all(self) -> None:
-        """End the hooks that nobody waits for."""
+        """Cancel the `run_async` hooks that are still running."""
         for task in list(self._running):
             task.cancel()
 
@@ -120,17 +120,17 @@ class HookRunner:
             given = await _call(hook, event, tool_use_id)
             if hook.kind == "observe" or given is None:
                 return None, NO_OPINION
-            reply = self._allowed(event, parse_reply(hook.event, given))
+            reply = self._checked_deferral(event, parse_reply(hook.event, given))
             return reply, Raw(encode_reply(reply))
         except asyncio.CancelledError:
             if not hook.is_guard:
                 raise
-            # Whoever cancelled it: what it looked at has not been allowed.
+            # A cancelled guard has not allowed the action, whatever cancelled it.
             if not _is_being_cancelled():
                 self._report(f"{hook.event_name} hook", "was cancelled")
             return _failed(hook, "was cancelled")
-        except InvalidReply as misfit:
-            self._report(f"{hook.event_name} hook", str(misfit))
+        except InvalidReply as invalid:
+            self._report(f"{hook.event_name} hook", str(invalid))
             return _failed(hook, "did not return a reply")
         except _TooSlow as slow:
             self._report(f"{hook.event_name} hook", str(slow))
@@ -139,13 +139,13 @@ class HookRunner:
             self._report(f"{hook.event_name} hook", error)
             return _failed(hook, f"raised {type(error).__name__}")
 
-    def _allowed(
+    def _checked_deferral(
         self, event: HookEvent, reply: Reply | AsyncReply | None
     ) -> Reply | AsyncReply | None:
-        """The reply, unless it puts off a tool that cannot be."""
+        """Return the reply, or a blocking one if it defers a tool that cannot be deferred."""
         if not (isinstance(event, PreToolUse) and isinstance(reply, Reply)):
             return reply
-        objection = self._deferring.objection(event, reply)
+        objection = self._deferral.objection(event, reply)
         if objection is None:
             return reply
         self._report("PreToolUse hook", objection)
@@ -153,21 +153,21 @@ class HookRunner:
 
 
 class _TooSlow(Exception):
-    """The hook had its time; the text says how long."""
+    """The hook did not answer within its timeout, which the text states."""
 
 
-async def _call(hook: Registered, event: HookEvent, tool_use_id: str) -> Any:
+async def _call(hook: Registered, event: HookEvent, tool_use_id: str) -> object:
     if hook.is_official:
-        given: Any = hook.callback(event.raw, tool_use_id or None, {"signal": None})
+        given: object = hook.callback(event.raw, tool_use_id or None, {"signal": None})
     else:
         given = hook.callback(event)
     if inspect.iscoroutine(given):
-        # Most hooks wait for nothing, and need no timer then.
+        # Most hooks do not wait for anything, so they need no timer.
         try:
             awaited = given.send(None)
         except StopIteration as done:
             return done.value
-        given = _rest(given, awaited)
+        given = _resume(given, awaited)
     elif not inspect.isawaitable(given):
         return given
     limit = LIMIT if hook.timeout is None else hook.timeout
@@ -182,16 +182,16 @@ async def _call(hook: Registered, event: HookEvent, tool_use_id: str) -> Any:
 
 
 @types.coroutine
-def _rest(begun: Coroutine[Any, Any, Any], awaited: Any) -> Generator[Any, Any, Any]:
-    """Go on with a coroutine that has taken its first step and waits for something."""
+def _resume(coroutine: Coroutine[Any, Any, Any], awaited: Any) -> Generator[Any, Any, Any]:
+    """Run the rest of a coroutine whose first step has yielded `awaited`."""
     try:
         while True:
             try:
                 given = yield awaited
-            except BaseException as error:  # noqa: BLE001 - a cancellation, for the one who waits
-                awaited = begun.throw(error)
+            except BaseException as error:  # noqa: BLE001 - such as a cancellation; the coroutine handles it
+                awaited = coroutine.throw(error)
             else:
-                awaited = begun.send(given)
+                awaited = coroutine.send(given)
     except StopIteration as done:
         return done.value
 
@@ -203,7 +203,7 @@ def _failed(hook: Registered, how: str) -> tuple[Reply | None, Raw]:
     return reply, Raw(encode_reply(reply))
 
 
-def _has_a_say_in_permissions(hook: Registered) -> bool:
+def _may_decide_permissions(hook: Registered) -> bool:
     return hook.event is PermissionRequest and hook.kind != "observe"
 
 
@@ -213,17 +213,17 @@ def _is_being_cancelled() -> bool:
 
 
 ARRIVAL = 2.0
-"""Seconds in which the CLI must have asked the hooks; it asks them together with us."""
+"""Seconds for the CLI to call the hooks, which it does together with `can_use_tool`."""
 
-TAKEN_BACK = 30.0
-"""Seconds in which the CLI must have taken our question back once a hook has decided."""
+WITHDRAWAL = 30.0
+"""Seconds for the CLI to withdraw `can_use_tool` after a hook has decided."""
 
 REMEMBERED = 1000
-"""Calls of whose hooks we know; nobody may ever wait for some of them."""
+"""Tool calls whose hooks are remembered; the CLI sends no `can_use_tool` for some of them."""
 
 
 class PermissionHookBarrier:
-    """Lets nobody answer about a tool before the hooks that were asked as well."""
+    """Delays the answer to `can_use_tool` until the `PermissionRequest` hooks have replied."""
 
     def __init__(self, hooks: Mapping[str, Registered]) -> None:
         self._hooks = hooks
@@ -231,7 +231,7 @@ class PermissionHookBarrier:
 
     @contextmanager
     def running(self, hook: str, tool_use_id: str) -> Generator[Callable[[], None], None, None]:
-        """A hook looks at a tool call; call what this gives if it decides."""
+        """Mark a hook as running for a tool call; call the yielded function if the hook decides."""
         call = self._call(tool_use_id) if hook in self._hooks else _HookedCall()
         call.begin(hook)
         try:
@@ -240,10 +240,10 @@ class PermissionHookBarrier:
             call.end(hook)
 
     async def wait(self, tool_name: str, tool_use_id: str) -> None:
-        """Return once all hooks are done that this tool matters to, and none has decided.
+        """Return when all hooks that match this tool are done and none of them has decided.
 
-        Where one has, the CLI takes the question back, which cancels us. Both answers at once
-        would be a race, which the wrong one can win.
+        If a hook has decided, the CLI withdraws its request, which cancels this wait. To answer as
+        well would be a race that the wrong answer can win.
         """
         wanted = {key for key, hook in self._hooks.items() if matches(hook.matcher, tool_name)}
         if not wanted:
@@ -252,8 +252,8 @@ class PermissionHookBarrier:
         try:
             await call.wait_for(wanted)
             if call.is_decided:
-                await asyncio.sleep(TAKEN_BACK)
-                raise TimeoutError("a hook has decided, and the CLI still asks")
+                await asyncio.sleep(WITHDRAWAL)
+                raise TimeoutError("a hook has decided, but the CLI has not withdrawn its request")
         finally:
             self._calls.pop(tool_use_id, None)
 
@@ -265,7 +265,7 @@ class PermissionHookBarrier:
 
 
 class _HookedCall:
-    """One tool call: the hooks that look at it, and those that have."""
+    """The hooks of one tool call: those that have begun, and those that are done."""
 
     def __init__(self) -> None:
         self._begun: set[str] = set()
@@ -290,7 +290,7 @@ class _HookedCall:
                 while not wanted <= self._begun:
                     await self._change()
         except TimeoutError:
-            # It was not asked; then it has no say.
+            # The CLI did not call this hook, so it does not decide.
             pass
         while not self._begun <= self._done:
             await self._change()
@@ -301,9 +301,9 @@ class _HookedCall:
 
 
 async def run_session_start(
-    hooking: HookRunner, options: Options, session_id: str
+    runner: HookRunner, options: Options, session_id: str
 ) -> list[SessionStartOutput]:
-    """Call the hooks on `SessionStart`; gives what they add to the conversation."""
+    """Call the `SessionStart` hooks and return what they add to the conversation."""
     source = "startup"
     if options.goes_on:
         source = "fork" if options.fork_session else "resume"
@@ -314,20 +314,20 @@ async def run_session_start(
         model=options.model,
         session_title=options.title,
     )
-    return openings(await hooking.run_own(event))
+    return start_outputs(await runner.run_own(event))
 
 
-async def run_session_end(hooking: HookRunner, options: Options, session_id: str) -> None:
-    """Call the hooks on `SessionEnd`, and end those that nobody waits for."""
+async def run_session_end(runner: HookRunner, options: Options, session_id: str) -> None:
+    """Call the `SessionEnd` hooks, then cancel the `run_async` hooks."""
     event = SessionEnd(session_id=session_id, cwd=str(options.cwd or ""), reason="other")
     with suppress(TimeoutError):
         async with asyncio.timeout(options.close_grace):
-            await hooking.run_own(event)
-    hooking.cancel_all()
+            await runner.run_own(event)
+    runner.cancel_all()
 
 
-def openings(replies: Iterable[Reply]) -> list[SessionStartOutput]:
-    """The part of each reply that is about the start, in order."""
+def start_outputs(replies: Iterable[Reply]) -> list[SessionStartOutput]:
+    """Return the `SessionStart` output of each reply that has one, in order."""
     found: list[SessionStartOutput] = []
     for reply in replies:
         specific = reply.hook_specific_output

@@ -1,8 +1,8 @@
-"""What only a person can answer, or a policy in their place.
+"""Answers permission requests, elicitations and dialogs with callbacks or through the inbox.
 
-Fails closed: a callback that raises, or answers with something else, stops the action. What went
-wrong is logged and journalled; the model is told no more than the kind of error. Whatever nobody
-has an answer for waits in the inbox, if there is one.
+Fails closed: a callback that raises or returns an invalid answer stops the action. The error is
+logged and journalled; the model receives only the kind of error. A request without an answer waits
+in the inbox, if there is one.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
+from steersman._json import JsonDict
 from steersman._protocol.events import DialogAsked, ElicitationAsked, PermissionAsked
 from steersman._session.requests.decision_log import DecisionLog, Source
 from steersman.errors import UsageError
@@ -59,126 +60,126 @@ __all__ = [
 ]
 
 NO_APPROVER = (
-    "Denied: this program has registered nobody to approve tools. Its author can pass"
-    " can_use_tool=..., or approve this tool with allowed_tools=[...]."
+    "Denied: this program has no permission callback. Its author can pass can_use_tool=..., or"
+    " approve this tool with allowed_tools=[...]."
 )
 NO_DIALOGS = "this program shows no dialogs; its author can pass on_user_dialog=..."
 
 
 class RequestRejected(Exception):
-    """The answer is an error, with this text."""
+    """The control request is answered with an error that has this text."""
 
 
 @dataclass(frozen=True, slots=True)
 class UserCallbacks:
-    """Whoever answers what only a person, or a policy in its place, can answer."""
+    """The callbacks of the host program for requests that a user answers."""
 
     approver: Approver | None = None
-    elicited: ElicitationHandler | None = None
-    shown: DialogHandler | None = None
-    questioned: QuestionHandler | None = None
-    asking: InboxForwarder | None = None
-    """The way to an inbox."""
+    on_elicitation: ElicitationHandler | None = None
+    on_user_dialog: DialogHandler | None = None
+    on_ask_user: QuestionHandler | None = None
+    inbox: InboxForwarder | None = None
+    """Used for a request that no callback answers."""
 
 
-def ignore_answer(_request_id: str, _response: Any) -> None:
-    """Where an answer goes that nobody waits for."""
+def ignore_answer(_request_id: str, _response: object) -> None:
+    """Drop an answer that is not sent."""
 
 
 class PermissionResponder:
-    """Asks the right one of the people."""
+    """Calls the callback for each request, or puts the request into the inbox."""
 
     def __init__(
         self,
-        people: UserCallbacks,
+        callbacks: UserCallbacks,
         report: Callable[[str, BaseException | str], None],
         *,
         decisions: DecisionLog | None = None,
         setting_sources: tuple[str, ...] = (),
         remember: Scope | None = None,
     ) -> None:
-        self._people = people
+        self._callbacks = callbacks
         self._report = report
         self._decisions = decisions
         self._setting_sources = setting_sources
         self._remember: Scope | None = remember
         self.on_remembered: Callable[[Allow], None] = lambda _: None
-        """Hears of every approval that changes what is asked from now on."""
+        """Called with every approval that changes the permission rules."""
 
-    # Permissions, and the questions of `AskUserQuestion`, which come as such
+    # Permissions, and `AskUserQuestion`, which arrives as a permission request
 
     async def decide(
         self, asked: PermissionAsked, session_id: str, reply: SendAnswer = ignore_answer
     ) -> Decision | Deferred:
-        """Whether the tool may run."""
-        people, question = self._people, asked.request
-        if question.tool_name == ASK_USER_QUESTION and self._has_room_for_questions:
-            return await self._question(asked, session_id, reply)
-        if people.approver is not None:
-            context = PermissionContext(asked.request_id, session_id, question)
+        """Decide whether the tool may run, or defer the request to the inbox."""
+        callbacks, request = self._callbacks, asked.request
+        if request.tool_name == ASK_USER_QUESTION and self._can_ask_user:
+            return await self._ask_user(asked, session_id, reply)
+        if callbacks.approver is not None:
+            context = PermissionContext(asked.request_id, session_id, request)
             try:
-                given = people.approver(question.tool_name, question.input, context)
+                given = callbacks.approver(request.tool_name, request.input, context)
                 decision = await given if inspect.isawaitable(given) else given
             except Exception as error:  # noqa: BLE001 - the caller's own code; whatever it was, deny
                 self._report("can_use_tool", error)
                 how = f"Denied: the permission callback raised {type(error).__name__}."
-                return self._decided(question, Deny(how), "callback", "")
-            if decision is not None or people.asking is None:
-                return self._decided(question, self._checked(question, decision), "callback", "")
-        if people.asking is not None:
-            return people.asking.put(
-                asked.request_id, question, session_id, self._settle_permission, reply
+                return self._decided(request, Deny(how), "callback", "")
+            if decision is not None or callbacks.inbox is None:
+                return self._decided(request, self._checked(request, decision), "callback", "")
+        if callbacks.inbox is not None:
+            return callbacks.inbox.put(
+                asked.request_id, request, session_id, self._settle_permission, reply
             )
-        return self._decided(question, Deny(NO_APPROVER), "nobody", "")
+        return self._decided(request, Deny(NO_APPROVER), "nobody", "")
 
     @property
-    def _has_room_for_questions(self) -> bool:
-        return self._people.questioned is not None or self._people.asking is not None
+    def _can_ask_user(self) -> bool:
+        return self._callbacks.on_ask_user is not None or self._callbacks.inbox is not None
 
-    async def _question(
+    async def _ask_user(
         self, asked: PermissionAsked, session_id: str, reply: SendAnswer
     ) -> Decision | Deferred:
-        people, question = self._people, asked.request
+        callbacks, request = self._callbacks, asked.request
         answers: object = None
-        questions = question_ask(question, asked.request_id, session_id)
-        if people.questioned is not None:
+        ask = question_ask(request, asked.request_id, session_id)
+        if callbacks.on_ask_user is not None:
             try:
-                given = people.questioned(questions)
+                given = callbacks.on_ask_user(ask)
                 answers = await given if inspect.isawaitable(given) else given
-                if answers is not None or people.asking is None:
-                    return self._decided(question, questions.decision(answers), "callback", "")
-            except Exception as error:  # noqa: BLE001 - the caller's own code; nobody has answered
+                if answers is not None or callbacks.inbox is None:
+                    return self._decided(request, ask.decision(answers), "callback", "")
+            except Exception as error:  # noqa: BLE001 - the caller's own code; there is no answer
                 self._report("on_question", error)
-                return self._decided(question, Deny(QuestionAsk.UNANSWERED), "callback", "")
-        assert people.asking is not None
-        return people.asking.put(
-            asked.request_id, question, session_id, self._settle_permission, reply
+                return self._decided(request, Deny(QuestionAsk.UNANSWERED), "callback", "")
+        assert callbacks.inbox is not None
+        return callbacks.inbox.put(
+            asked.request_id, request, session_id, self._settle_permission, reply
         )
 
-    def _settle_permission(self, ask: Ask, answer: Any, by: str) -> Decision:
+    def _settle_permission(self, ask: Ask, answer: object, by: str) -> Decision:
         assert isinstance(ask.payload, CanUseTool)
-        decision = self._lasting(ask.payload, response_of(ask, answer))
+        decision = self._with_updates(ask.payload, response_of(ask, answer))
         return self._decided(ask.payload, decision, "person", by)
 
-    def _checked(self, question: CanUseTool, decision: object) -> Decision:
+    def _checked(self, request: CanUseTool, decision: object) -> Decision:
         if isinstance(decision, Deny):
             return decision
         if isinstance(decision, Allow):
-            if question.tool_name == ASK_USER_QUESTION:
-                return question_ask(question, "", "").decision(decision)
-            return self._lasting(question, decision)
+            if request.tool_name == ASK_USER_QUESTION:
+                return question_ask(request, "", "").decision(decision)
+            return self._with_updates(request, decision)
         self._report("can_use_tool", f"returned {type(decision).__name__}, not Allow or Deny")
         return Deny("Denied: the permission callback did not return a decision.")
 
-    def _lasting(self, question: CanUseTool, decision: Decision) -> Decision:
-        """An approval with what makes it last put where it has an effect."""
+    def _with_updates(self, request: CanUseTool, decision: Decision) -> Decision:
+        """Return the decision, with permission updates stored where the CLI reads them."""
         if isinstance(decision, Deny):
             return decision
-        # Older CLIs want the input back even when it is unchanged.
-        given = question.input if decision.updated_input is None else decision.updated_input
+        # Older CLIs require the input in the answer even if it is unchanged.
+        given = request.input if decision.updated_input is None else decision.updated_input
         updates = decision.updated_permissions
         if updates is None and self._remember is not None:
-            updates = remembering_updates(question, self._remember)
+            updates = remembering_updates(request, self._remember)
         if not updates:
             return Allow(given)
         kept = Allow(given, [where_it_counts(each, self._setting_sources) for each in updates])
@@ -186,46 +187,46 @@ class PermissionResponder:
         return kept
 
     def _decided(
-        self, question: CanUseTool, decision: Decision, source: Source, by: str
+        self, request: CanUseTool, decision: Decision, source: Source, by: str
     ) -> Decision:
         if self._decisions is not None:
             self._decisions.record(
-                question.tool_use_id,
-                question.tool_name,
+                request.tool_use_id,
+                request.tool_name,
                 "allow" if isinstance(decision, Allow) else "deny",
                 source,
                 by=by,
-                agent=question.agent_id,
+                agent=request.agent_id,
                 reason="" if isinstance(decision, Allow) else decision.message,
             )
         return decision
 
-    # What servers and the CLI itself want of the person
+    # Elicitations of MCP servers, and dialogs of the CLI
 
     async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
-        """What the person says to a server of ours; there is no request that could wait."""
+        """Answer an in-process MCP server. There is no control request that could be deferred."""
         answer = await self._elicited(elicitation)
         return ElicitationAnswer("decline") if answer is None else answer
 
     async def elicit_later(
         self, asked: ElicitationAsked, session_id: str, reply: SendAnswer
     ) -> ElicitationAnswer | Deferred:
-        """What the person says to a server of the CLI's."""
+        """Answer an MCP server that the CLI runs, or defer the request to the inbox."""
         answer = await self._elicited(asked.elicitation)
         if answer is not None:
             return answer
-        if self._people.asking is None:
+        if self._callbacks.inbox is None:
             return ElicitationAnswer("decline")
         payload = asked.elicitation
-        return self._people.asking.put(asked.request_id, payload, session_id, self._settle, reply)
+        return self._callbacks.inbox.put(asked.request_id, payload, session_id, self._settle, reply)
 
     async def _elicited(self, elicitation: Elicitation) -> ElicitationAnswer | None:
-        """The handler's answer; `None` if it has none, or there is no handler."""
-        if self._people.elicited is None:
+        """Return the callback's answer; None if it has no answer or there is no callback."""
+        if self._callbacks.on_elicitation is None:
             return None
         try:
-            answer = await _given(self._people.elicited(elicitation))
-        except Exception as error:  # noqa: BLE001 - the caller's own code; nobody has agreed
+            answer = await _awaited(self._callbacks.on_elicitation(elicitation))
+        except Exception as error:  # noqa: BLE001 - the caller's own code; decline
             self._report("on_elicitation", error)
             return ElicitationAnswer("decline")
         if answer is None or isinstance(answer, ElicitationAnswer):
@@ -235,30 +236,30 @@ class PermissionResponder:
     async def show(
         self, asked: DialogAsked, session_id: str, reply: SendAnswer
     ) -> DialogAnswer | Deferred:
-        """What the person does with the dialog. Raises `RequestRejected`."""
-        if self._people.shown is None:
-            if self._people.asking is None:
+        """Show the dialog and return the user's answer, or defer it. Raises `RequestRejected`."""
+        if self._callbacks.on_user_dialog is None:
+            if self._callbacks.inbox is None:
                 raise RequestRejected(NO_DIALOGS)
             payload: UserDialog = asked.dialog
-            return self._people.asking.put(
+            return self._callbacks.inbox.put(
                 asked.request_id, payload, session_id, self._settle, reply
             )
         try:
-            given = self._people.shown(asked.dialog)
+            given = self._callbacks.on_user_dialog(asked.dialog)
             return await given if inspect.isawaitable(given) else given
         except Exception as error:
             self._report("on_user_dialog", error)
             raise RequestRejected(f"the dialog failed: {type(error).__name__}") from error
 
-    def _settle(self, ask: Ask, answer: Any, by: str) -> Any:
+    def _settle(self, ask: Ask, answer: object, by: str) -> object:
         if self._decisions is not None:
             self._decisions.record_answer(ask.id, ask.kind, by)
         return response_of(ask, answer)
 
     def withdraw(self, request_id: str, reason: str) -> None:
-        """Nobody waits for this answer any more."""
-        if self._people.asking is not None:
-            self._people.asking.withdraw(request_id, reason)
+        """Remove a deferred request from the inbox; `reason` is reported to late answers."""
+        if self._callbacks.inbox is not None:
+            self._callbacks.inbox.withdraw(request_id, reason)
 
 
 def build_permissions(
@@ -269,17 +270,17 @@ def build_permissions(
     clock: Clock,
     report: Callable[[str, BaseException | str], None],
 ) -> PermissionResponder:
-    """Build what answers the permission requests of one session."""
-    asking = None if options.inbox is None else InboxForwarder(options.inbox, note, turn, clock)
-    people = UserCallbacks(
+    """Build the `PermissionResponder` of one session from its options."""
+    inbox = None if options.inbox is None else InboxForwarder(options.inbox, note, turn, clock)
+    callbacks = UserCallbacks(
         options.can_use_tool,
         options.on_elicitation,
         options.on_user_dialog,
         options.on_question,
-        asking,
+        inbox,
     )
     return PermissionResponder(
-        people,
+        callbacks,
         report,
         decisions=decisions,
         setting_sources=options.setting_sources,
@@ -287,27 +288,27 @@ def build_permissions(
     )
 
 
-async def _given(given: Any) -> Any:
+async def _awaited(given: object) -> object:
     return await given if inspect.isawaitable(given) else given
 
 
 class Deferred(Enum):
-    """The answer will come by itself."""
+    """A response that means: the answer is sent later, through `SendAnswer`."""
 
     DEFERRED = "later"
 
 
 DEFERRED: Final = Deferred.DEFERRED
 
-SendAnswer = Callable[[str, Any], None]
+SendAnswer = Callable[[str, object], None]
 """Sends the answer to the request of that id."""
 
-Settled = Callable[[Ask, Any, str], Any]
-"""Makes the response of an answer and who gave it, and writes it down."""
+BuildResponse = Callable[[Ask, object, str], object]
+"""Builds the response from an ask, the answer and its author, and records the decision."""
 
 
 class InboxForwarder:
-    """Puts the questions of one session into an inbox."""
+    """Puts the open requests of one session into an inbox."""
 
     def __init__(
         self,
@@ -328,10 +329,10 @@ class InboxForwarder:
         request_id: str,
         payload: Payload,
         session_id: str,
-        settled: Settled,
+        build_response: BuildResponse,
         reply: SendAnswer,
     ) -> Deferred:
-        """Have the question wait; `reply` gets the response, in this event loop."""
+        """Put the request into the inbox; `reply` gets the response, in this event loop."""
         ask = Ask(
             id=request_id,
             session=session_id,
@@ -340,46 +341,51 @@ class InboxForwarder:
             turn=self._turn(),
         )
 
-        def settle(answer: Any, by: str) -> None:
+        def settle(answer: object, by: str) -> None:
             self._open.discard(request_id)
-            reply(request_id, settled(ask, answer, by))
+            reply(request_id, build_response(ask, answer, by))
 
         self._loop = asyncio.get_running_loop()
-        self._note(Kind.ASKED, **_told(ask))
+        self._note(Kind.ASKED, **_ask_details(ask))
         self._open.add(request_id)
-        self._inbox.open(ask, lambda answer, by: self._in_loop(settle, answer, by))
+        self._inbox.open(ask, lambda answer, by: self._settle_in_loop(settle, answer, by))
         return DEFERRED
 
     def withdraw(self, request_id: str, reason: str) -> None:
-        """Nobody waits for this answer any more."""
+        """Remove a deferred request from the inbox; `reason` is reported to late answers."""
         if request_id in self._open:
             self._open.discard(request_id)
             self._inbox.close(request_id, reason)
 
-    def _in_loop(self, settle: Callable[[Any, str], None], answer: Any, by: str) -> None:
-        """Answer now if this is the session's own loop, so that who answers knows it is sent."""
+    def _settle_in_loop(
+        self, settle: Callable[[object, str], None], answer: object, by: str
+    ) -> None:
+        """Send the answer; at once if called in the session's own event loop.
+
+        A caller in that loop then knows that the answer has been sent when `answer` returns.
+        """
         try:
-            is_here = asyncio.get_running_loop() is self._loop
+            is_own_loop = asyncio.get_running_loop() is self._loop
         except RuntimeError:
-            is_here = False
-        if is_here:
+            is_own_loop = False
+        if is_own_loop:
             settle(answer, by)
         elif self._loop is not None:
             self._loop.call_soon_threadsafe(settle, answer, by)
 
 
-def response_of(ask: Ask, answer: Any) -> Any:
-    """The answer as it goes on the wire; one that does not fit lets nothing through."""
+def response_of(ask: Ask, answer: object) -> Any:
+    """Return the answer as it is sent; for an answer of the wrong kind, a refusal."""
     try:
         return ask.response(answer)
     except UsageError:
-        return ask.refusal("Denied: the answer was not one that fits the question.")
+        return ask.refusal("Denied: the answer is not valid for this request.")
 
 
-def _told(ask: Ask) -> dict[str, Any]:
-    """What the journal says of an ask; its payload stands there already, in the CLI's line."""
+def _ask_details(ask: Ask) -> JsonDict:
+    """Return the journal details of an ask. The CLI's own line already holds its payload."""
     tool_use_id = getattr(ask.payload, "tool_use_id", None)
-    told = {
+    details = {
         "id": ask.id,
         "ask": ask.kind,
         "tool": ask.tool_name,
@@ -387,4 +393,4 @@ def _told(ask: Ask) -> dict[str, Any]:
         "agent": ask.agent,
         "turn": ask.turn,
     }
-    return {name: value for name, value in told.items() if value}
+    return {name: value for name, value in details.items() if value}

@@ -1,14 +1,15 @@
-"""The policy at work: a hook of ours before every tool call, in front of the caller's own.
+"""Applies `Options.policy` as a `PreToolUse` hook that runs before the caller's own hooks.
 
-It is a guard: should it fail, the tool does not run.
+The hook is a guard: if it fails, the tool does not run.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Iterable
+from typing import Literal
 
+from steersman._json import JsonObject
 from steersman._session.requests.decision_log import DecisionLog
 from steersman._session.requests.permissions import PermissionResponder
 from steersman.errors import UsageError
@@ -21,15 +22,15 @@ from steersman.permissions.rules import Match, Rule, ToolCall, parse_rule
 
 __all__ = ["PolicyHook"]
 
-NO_OPINION: Mapping[str, Any] = {}
+NO_OPINION: JsonObject = {}
 
 
 class PolicyHook:
-    """Answers for the policy, and remembers what a person has allowed for the session."""
+    """Decides by the policy, and remembers the rules that a user allowed for the session."""
 
     def __init__(self, options: Options) -> None:
         self.decisions: DecisionLog | None = None
-        """Where decisions are written down, once the session is built."""
+        """Set by `connect` when the session is built."""
         self._policy = options.policy or Policy()
         self._asks_for_all = options.ask_every_call
         self._listed = _listed(options)
@@ -37,14 +38,14 @@ class PolicyHook:
         self._home = options.env.get("HOME") or os.environ.get("HOME", "")
         self._cwd = ""
 
-    def connect(self, deciding: PermissionResponder, decisions: DecisionLog) -> None:
-        """Record decisions in `decisions`, and learn what a person allows for good."""
+    def connect(self, permissions: PermissionResponder, decisions: DecisionLog) -> None:
+        """Record decisions in `decisions`, and remember lasting approvals of `permissions`."""
         self.decisions = decisions
-        deciding.on_remembered = self.remember
+        permissions.on_remembered = self.remember
 
-    def __call__(self, event: PreToolUse) -> Mapping[str, Any]:
-        """What the policy says of the call."""
-        # The CLI's directory moves with `cd` in Bash; rules begin where it was at first.
+    def __call__(self, event: PreToolUse) -> JsonObject:
+        """Return the policy's decision about the call as a hook output."""
+        # `cd` in Bash changes the CLI's directory; relative rules use the first directory.
         self._cwd = self._cwd or event.cwd
         call = ToolCall(
             event.tool_name,
@@ -53,7 +54,7 @@ class PolicyHook:
             event.permission_mode or "default",
             Place(self._cwd or "/", self._home),
         )
-        found = self._decided(call)
+        found = self._decide(call)
         if found.verdict == "cli":
             return NO_OPINION
         if found.verdict != "ask" and self.decisions is not None:
@@ -66,15 +67,15 @@ class PolicyHook:
                 reason=found.reason,
                 agent=event.agent_id,
             )
-        return _reply(found.verdict, _told(found))
+        return _reply(found.verdict, _reason(found))
 
     def remember(self, approval: Allow) -> None:
-        """Do not ask again about what a person has allowed for good."""
+        """Allow from now on what the updates of `approval` allow."""
         for update in approval.updated_permissions or ():
             if isinstance(update, AddRules) and update.behavior == "allow":
                 self._remembered += _parsed(map(str, update.rules))
 
-    def _decided(self, call: ToolCall) -> Explanation:
+    def _decide(self, call: ToolCall) -> Explanation:
         found = self._policy.decide(call)
         if found.verdict == "cli" and self._asks_for_all and not self._covers(self._listed, call):
             found = Policy(otherwise="ask").decide(call)
@@ -89,7 +90,7 @@ class PolicyHook:
 
 
 def _listed(options: Options) -> list[Rule]:
-    """What the caller approves by name: these are not asked about."""
+    """Return rules for tools that the options approve by name; `ask_every_call` skips them."""
     rules = _parsed(options.allowed_tools)
     if options.functions:
         rules.append(Rule("mcp__functions"))
@@ -98,24 +99,24 @@ def _listed(options: Options) -> list[Rule]:
     return rules
 
 
-def _parsed(texts: Any) -> list[Rule]:
+def _parsed(texts: Iterable[str]) -> list[Rule]:
     found: list[Rule] = []
     for text in texts:
         try:
             found.append(parse_rule(text))
         except UsageError:
-            # A rule that only the CLI can read: its calls are asked about once more.
+            # Only the CLI can read this rule, so its calls are asked about again.
             continue
     return found
 
 
-def _told(found: Explanation) -> str:
+def _reason(found: Explanation) -> str:
     if found.verdict == "deny":
         return f"Denied by policy ({found.rule})" + (f": {found.reason}" if found.reason else ".")
     return f"policy: {found.rule}"
 
 
-def _reply(verdict: Literal["allow", "deny", "ask"], reason: str) -> Mapping[str, Any]:
+def _reply(verdict: Literal["allow", "deny", "ask"], reason: str) -> JsonObject:
     return {
         "hookSpecificOutput": {
             "hookEventName": "PreToolUse",

@@ -1,10 +1,9 @@
-"""What the CLI asks of us, and whose business it is to answer."""
+"""Routes each control request of the CLI to the part that answers it."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import Any
 
 from steersman._protocol.events import (
     DialogAsked,
@@ -33,7 +32,7 @@ CliRequest = (
 
 @dataclass(frozen=True, slots=True)
 class Responder:
-    """Finds the answer to whatever the CLI asks."""
+    """Answers the control requests of the CLI."""
 
     permissions: PermissionResponder
     hooks: HookRunner
@@ -42,15 +41,16 @@ class Responder:
 
     def answer(
         self, asked: CliRequest, session_id: str, reply: SendAnswer = ignore_answer
-    ) -> Awaitable[Any]:
-        """The response to send, or `DEFERRED`: then it is `reply` that gets it, when it is there.
+    ) -> Awaitable[object]:
+        """Return the response to send. After `DEFERRED`, `reply` is called with the response.
 
-        Raises `RequestRejected`, now or when it is awaited, where the answer is an error.
+        Raises `RequestRejected`, at once or when awaited, if the answer is an error.
         """
-        # By its very class, and not by `match`: a struct of another one takes ten times as long.
+        # Compare classes instead of `match`: a class pattern that fails on a struct is ten times
+        # slower.
         if type(asked) is PermissionAsked:
             if self.hooks.decides_permissions:
-                return self._decide_last(asked, session_id, reply)
+                return self._decide_after_hooks(asked, session_id, reply)
             return self.permissions.decide(asked, session_id, reply)
         if type(asked) is ToolCalled:
             return self._serve(asked)
@@ -62,16 +62,18 @@ class Responder:
             return self.permissions.show(asked, session_id, reply)
         raise RequestRejected(asked.reason)
 
-    async def _decide_last(self, asked: PermissionAsked, session_id: str, reply: SendAnswer) -> Any:
-        # The CLI asks hooks on PermissionRequest at the same time and goes by the first.
+    async def _decide_after_hooks(
+        self, asked: PermissionAsked, session_id: str, reply: SendAnswer
+    ) -> object:
+        # The CLI calls `PermissionRequest` hooks at the same time and uses the first answer.
         await self.hooks.wait_for_permission_hooks(
             asked.request.tool_name, asked.request.tool_use_id
         )
         return await self.permissions.decide(asked, session_id, reply)
 
-    async def _serve(self, asked: ToolCalled) -> Any:
+    async def _serve(self, asked: ToolCalled) -> object:
         return {"mcp_response": await self.servers.answer(asked)}
 
     def withdraw(self, request_id: str, reason: str) -> None:
-        """Nobody waits for an answer that was to come later."""
+        """Withdraw a deferred request; its answer is no longer needed."""
         self.permissions.withdraw(request_id, reason)

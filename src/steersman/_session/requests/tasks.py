@@ -1,6 +1,6 @@
-"""The tasks that answer the CLI: one per question, each of them cancellable.
+"""Tasks that answer the CLI: one per control request, each cancellable.
 
-A question that waits in an inbox has no task: its answer comes by itself, or it is withdrawn.
+A request that waits in an inbox has no task: the inbox answers it, or it is withdrawn.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import Callable
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -27,75 +27,76 @@ TOOL: Final[Need] = "waiting_tool_call"
 
 
 class _OpenRequest(Struct, eq=False):
-    """A question that is being answered."""
+    """A control request without an answer yet."""
 
     asked: CliRequest
     since: float
     need: Need | None
     task: asyncio.Task[None] | None = None
-    """None until its first step is done, and where the answer comes from an inbox."""
-    is_later: bool = False
-    """Whether it comes from an inbox."""
+    """None until the task's first step is done, and for a request that waits in an inbox."""
+    is_deferred: bool = False
+    """Whether the request waits in an inbox."""
     has_begun: bool = False
-    """Whether its task has taken a step."""
+    """Whether the task's first step has begun."""
     is_withdrawn: bool = False
-    """Whether it is over, or nobody waits for it any more while its task still cleans up."""
+    """Whether the request was answered or cancelled; the task may still be cleaning up."""
 
 
 class RequestTasks:
-    """Runs the desk's answers beside the reader, which never waits for them."""
+    """Runs the answers of a `Responder` in tasks; the reader of the CLI never waits for them."""
 
     def __init__(
         self,
-        desk: Responder,
+        responder: Responder,
         link: CliLink,
         changed: Callable[[Need | None], None],
         is_in_turn: Callable[[], bool] = bool,
     ) -> None:
         self._is_in_turn = is_in_turn
         self._starter = EagerStarter()
-        self._responder = desk
+        self._responder = responder
         self._link = link
         self._changed = changed
         self._new: list[tuple[_OpenRequest, contextvars.Context]] = []
-        """Questions of the chunk that is being read."""
+        """Requests of the chunk that is being read; `begin` starts their tasks."""
         self._open: dict[str, _OpenRequest] = {}
         self._held: list[bytes] = []
-        """Answers that go out together."""
+        """Answers that are written together."""
         self._is_beginning = False
         self._needs: dict[Need, int] = {USER: 0, TOOL: 0}
         self._reported: Need | None = None
-        """What the session waited for when that was last told."""
+        """The value of `need` when `changed` was last called."""
 
     @property
     def need(self) -> Need | None:
-        """What the session waits for, and so its state; a person comes before a tool."""
+        """The state that the open requests cause; a permission counts before a tool call."""
         return USER if self._needs[USER] else TOOL if self._needs[TOOL] else None
 
     @property
     def is_empty(self) -> bool:
-        """Whether the CLI waits for nothing of ours."""
+        """Whether every request of the CLI was answered."""
         return not self._open
 
     @property
     def open(self) -> list[tuple[CliRequest, float]]:
-        """Everything that is being answered, and since when."""
+        """Each open request, and the time it arrived."""
         return [(each.asked, each.since) for each in self._open.values() if not each.is_withdrawn]
 
     def start(self, asked: CliRequest, context: contextvars.Context) -> None:
-        """Take in a question, to be answered in the context of the turn that it belongs to."""
+        """Register a request, to be answered in the context of its turn when `begin` is called."""
         opened = _OpenRequest(asked, self._link.journal.clock(), _need_of(asked))
         self._open[asked.request_id] = opened
         self._new.append((opened, context))
         if opened.need is not None:
             self._needs[opened.need] += 1
-            # In a turn it is told when the first steps are done: what is answered by then was never
-            # waited for. Elsewhere it is this that makes a session run.
+            # In a turn, `begin` reports the need after the first steps: a request that is answered
+            # by then never made the session wait. Outside of a turn, only this call changes the
+            # session's state.
             if not self._is_in_turn():
                 self._report_need()
 
     def begin(self) -> None:
-        """Begin to answer what was taken in: what needs no waiting is answered at once."""
+        """Start the tasks of the new requests; an answer that needs no waiting is sent at once."""
         if not self._new:
             return
         new, self._new = self._new, []
@@ -114,33 +115,33 @@ class RequestTasks:
                 self._release()
 
     def withdraw(self, request_id: str) -> None:
-        """Nobody waits for this answer any more."""
+        """Cancel a request that the CLI has withdrawn."""
         if request_id in self._open:
-            self._cancel(self._open[request_id], "the CLI took the question back")
+            self._cancel(self._open[request_id], "the CLI withdrew the request")
 
     def cancel_all(self) -> None:
-        """Stop answering."""
+        """Cancel all requests, because the session ends."""
         for opened in list(self._open.values()):
             self._cancel(opened, "its session has ended")
 
     def _cancel(self, opened: _OpenRequest, reason: str) -> None:
         task, request_id = opened.task, opened.asked.request_id
-        if task is None and opened.has_begun and not opened.is_later:
-            # It is in its first step, and it is its own code that ends it.
+        if task is None and opened.has_begun and not opened.is_deferred:
+            # The request is in its first step, and its own code has cancelled it.
             task = asyncio.current_task()
         if task is not None:
-            # One that is cancelled before its first step does not come to its own end.
+            # A task that is cancelled before its first step never reaches the end of `_answer`.
             task.add_done_callback(lambda _: self._ended(opened))
             task.cancel()
             self._uncount(opened)
             return
         self._forget(opened)
-        if opened.is_later:
+        if opened.is_deferred:
             self._responder.withdraw(request_id, reason)
         self._send(self._link.connection.refuse(request_id, reason))
 
     async def wait(self, timeout: float) -> None:
-        """Give the cancelled ones time to clean up."""
+        """Wait until cancelled tasks have cleaned up, at most `timeout` seconds."""
         mine = asyncio.current_task()
         tasks = [each.task for each in self._open.values() if each.task not in (None, mine)]
         if tasks:
@@ -154,24 +155,24 @@ class RequestTasks:
                 asked, self._link.session_id, self._answer_later
             )
             if response is DEFERRED:
-                opened.task, opened.is_later = None, True
+                opened.task, opened.is_deferred = None, True
                 return
             line = connection.answer(asked.request_id, response)
         except RequestRejected as refused:
             line = connection.refuse(asked.request_id, str(refused))
-        except Exception as error:  # noqa: BLE001 - such as an answer that no JSON can say
+        except Exception as error:  # noqa: BLE001 - such as an answer that is not JSON
             self._link.journal.fault(type(asked).__name__, error)
-            line = connection.refuse(asked.request_id, f"unanswerable: {type(error).__name__}")
+            line = connection.refuse(asked.request_id, f"the answer failed: {type(error).__name__}")
         except BaseException:
-            # Here, because a callback for the end of each task costs another round of the loop.
+            # Called here, because a done callback costs another iteration of the loop per task.
             self._ended(opened)
             raise
         self._send(line)
         if self._open.get(asked.request_id) is opened:
             self._forget(opened)
 
-    def _answer_later(self, request_id: str, response: Any) -> None:
-        """Send an answer that no task waited for; nothing if the question was withdrawn."""
+    def _answer_later(self, request_id: str, response: object) -> None:
+        """Send the answer to a deferred request, unless it was withdrawn."""
         opened = self._open.get(request_id)
         if opened is not None:
             self._forget(opened)
@@ -182,8 +183,8 @@ class RequestTasks:
         if self._open.get(request_id) is not opened:
             return
         self._forget(opened)
-        # What was cancelled has no answer yet. Where the CLI took back a tool call, it still counts
-        # the request as open.
+        # A cancelled task has not sent an answer. After the CLI has cancelled a tool call, it still
+        # counts the control request as open.
         self._send(self._link.connection.refuse(request_id, "cancelled"))
 
     def _forget(self, opened: _OpenRequest) -> None:
@@ -210,7 +211,7 @@ class RequestTasks:
         if len(self._open) <= 1 and not self._held:
             self._write([line])
             return
-        # Others answer at the same time: one write for all of them costs a fraction.
+        # Other requests are being answered too: one write for all answers costs much less.
         if not self._held and not self._is_beginning:
             asyncio.get_running_loop().call_soon(self._release)
         self._held.append(line)
@@ -224,12 +225,12 @@ class RequestTasks:
         try:
             self._link.write_all(lines)
         except ChannelClosed:
-            # Nobody waits for it any more.
+            # The CLI has exited and needs no answer.
             return
 
 
 def _need_of(asked: CliRequest) -> Need | None:
-    """Whom the session waits for meanwhile; hooks do not count."""
+    """Return what the session waits for until `asked` is answered; None for hooks and others."""
     if type(asked) is PermissionAsked:
         return USER
     is_call = type(asked) is ToolCalled and asked.message.get("method") == "tools/call"

@@ -1,22 +1,21 @@
-"""What the CLI says to the tool servers of this process, and what they answer."""
+"""Passes MCP messages of the CLI to the in-process MCP servers."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from steersman._protocol.events import ToolCalled
-from steersman.ports import Caller, JsonObject, ToolServer
+from steersman.ports import INTERNAL_ERROR, Caller, JsonObject, ToolServer, jsonrpc_error
 
 __all__ = ["ToolServers"]
 
 DETACHING = 10.0
-"""How long a server may take to let a session go."""
+"""Seconds that a server's `detach` may take."""
 
 
 class ToolServers:
-    """Hands each message to the server that it is for. Every message is answered."""
+    """The in-process MCP servers of one session. Every message to them is answered."""
 
     def __init__(
         self,
@@ -30,13 +29,13 @@ class ToolServers:
         self._attached: list[str] = []
 
     async def attach(self) -> None:
-        """Tell every server that this session begins. Raises `McpNotReady`."""
+        """Attach every server to this session. Raises `McpNotReady`."""
         for key, server in self._servers.items():
             self._attached.append(key)
             await server.attach(self._callers[key])
 
     async def detach(self) -> None:
-        """Tell every server that was told of its beginning that this session is over."""
+        """Detach every server that was attached."""
         attached, self._attached = self._attached, []
         for key in attached:
             await self._detach(self._servers[key], self._callers[key])
@@ -47,7 +46,7 @@ class ToolServers:
         return tuple(self._servers)
 
     async def add(self, server: ToolServer, caller: Caller) -> None:
-        """Serve one more, under the caller's key. Raises `McpNotReady`; then it is not served."""
+        """Add a server under `caller.server`. Raises `McpNotReady`; then it is not added."""
         try:
             await server.attach(caller)
         except BaseException:
@@ -57,7 +56,7 @@ class ToolServers:
         self._attached.append(caller.server)
 
     async def remove(self, key: str) -> None:
-        """Serve one no more."""
+        """Remove and detach a server."""
         server, caller = self._servers.pop(key), self._callers.pop(key)
         if key in self._attached:
             self._attached.remove(key)
@@ -67,28 +66,30 @@ class ToolServers:
         try:
             async with asyncio.timeout(DETACHING):
                 await server.detach(caller)
-        except Exception as error:  # noqa: BLE001 - a server of the caller's; others must hear of it too
+        except Exception as error:  # noqa: BLE001 - the caller's server; the others must be detached too
             self._report(f"tool server {caller.server!r}", error)
 
     def name_session(self, session_id: str) -> None:
-        """The conversation's id is known, or another one than before."""
+        """Set the session id that the servers see; the CLI reports it, and may change it."""
         for caller in self._callers.values():
             caller.session_id = session_id
 
     async def answer(self, asked: ToolCalled) -> JsonObject:
-        """The server's answer, or an error in the words of JSON-RPC."""
-        number = asked.message.get("id")
+        """Return the server's answer, or a JSON-RPC error."""
+        request_id = asked.message.get("id")
         server = self._servers.get(asked.server)
         if server is None:
-            return _rpc_error(number, f"no tool server is called {asked.server!r} here")
+            return jsonrpc_error(
+                request_id,
+                INTERNAL_ERROR,
+                f"there is no MCP server named {asked.server!r} in this process",
+            )
         try:
             reply = await server.handle(asked.message, self._callers[asked.server])
-        except Exception as error:  # noqa: BLE001 - a server of the caller's; the CLI must hear of it
+        except Exception as error:  # noqa: BLE001 - the caller's server; the CLI needs an answer
             self._report(f"tool server {asked.server!r}", error)
-            return _rpc_error(number, f"the tool server failed: {type(error).__name__}")
-        # Notifications too must be answered, or the CLI waits until a timeout.
+            return jsonrpc_error(
+                request_id, INTERNAL_ERROR, f"the MCP server failed: {type(error).__name__}"
+            )
+        # Notifications must be answered too, or the CLI waits until its timeout.
         return reply if reply is not None else {"jsonrpc": "2.0", "result": {}}
-
-
-def _rpc_error(number: Any, text: str) -> JsonObject:
-    return {"jsonrpc": "2.0", "id": number, "error": {"code": -32603, "message": text}}

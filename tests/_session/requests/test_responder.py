@@ -1,4 +1,4 @@
-"""Questions that only a person can answer, beside permissions."""
+"""Elicitations and dialogs, which callbacks answer."""
 
 from __future__ import annotations
 
@@ -23,36 +23,38 @@ COLOUR = ElicitationAsked("q", Elicitation(mcp_server_name="paint", message="Whi
 TRUST = DialogAsked("q", UserDialog(dialog_kind="trust", payload={"path": "/workspace"}))
 
 
-def desk(faults: list[str] | None = None, **people: Any) -> Responder:
-    told = [] if faults is None else faults
+def responder(faults: list[str] | None = None, **callbacks: Any) -> Responder:
+    reported = [] if faults is None else faults
 
     def report(where: str, _: BaseException | str) -> None:
-        told.append(where)
+        reported.append(where)
 
     return Responder(
-        PermissionResponder(UserCallbacks(**people), report),
+        PermissionResponder(UserCallbacks(**callbacks), report),
         HookRunner({}, report),
         ToolServers({}, {}, report),
         Gate(),
     )
 
 
-async def test_a_server_is_told_what_the_person_said() -> None:
+async def test_an_elicitation_gets_the_answer_of_its_callback() -> None:
     async def answer(elicitation: Elicitation) -> ElicitationAnswer:
         return ElicitationAnswer("accept", {"colour": elicitation.mcp_server_name})
 
-    said = await desk(elicited=answer).answer(COLOUR, "s")
+    answered = await responder(on_elicitation=answer).answer(COLOUR, "s")
 
-    assert said == ElicitationAnswer("accept", {"colour": "paint"})
+    assert answered == ElicitationAnswer("accept", {"colour": "paint"})
 
 
-async def test_with_nobody_to_ask_a_server_is_declined() -> None:
-    assert await desk().answer(COLOUR, "s") == ElicitationAnswer("decline")
+async def test_an_elicitation_without_a_callback_is_declined() -> None:
+    assert await responder().answer(COLOUR, "s") == ElicitationAnswer("decline")
 
 
 @pytest.mark.parametrize("given", [None, {"action": "accept"}, "yes", True])
-async def test_what_is_no_answer_declines(given: object) -> None:
-    assert await desk(elicited=lambda _: given).answer(COLOUR, "s") == ElicitationAnswer("decline")
+async def test_an_invalid_answer_declines(given: object) -> None:
+    assert await responder(on_elicitation=lambda _: given).answer(COLOUR, "s") == ElicitationAnswer(
+        "decline"
+    )
 
 
 async def test_a_handler_that_raises_declines_and_is_reported() -> None:
@@ -61,20 +63,22 @@ async def test_a_handler_that_raises_declines_and_is_reported() -> None:
     def fail(_: Elicitation) -> ElicitationAnswer:
         raise KeyError("form")
 
-    said = await desk(faults, elicited=fail).answer(COLOUR, "s")
+    answered = await responder(faults, on_elicitation=fail).answer(COLOUR, "s")
 
-    assert (said, faults) == (ElicitationAnswer("decline"), ["on_elicitation"])
+    assert (answered, faults) == (ElicitationAnswer("decline"), ["on_elicitation"])
 
 
 async def test_a_dialog_is_shown_by_its_handler() -> None:
-    shown = await desk(shown=lambda dialog: DialogAnswer("ok", dialog.payload)).answer(TRUST, "s")
+    shown = await responder(
+        on_user_dialog=lambda dialog: DialogAnswer("ok", dialog.payload)
+    ).answer(TRUST, "s")
 
     assert shown == DialogAnswer("ok", {"path": "/workspace"})
 
 
-async def test_a_dialog_that_nobody_shows_is_refused_and_says_how_to_show_it() -> None:
+async def test_a_dialog_without_a_callback_is_refused_and_the_error_names_the_option() -> None:
     with pytest.raises(RequestRejected, match="on_user_dialog"):
-        await desk().answer(TRUST, "s")
+        await responder().answer(TRUST, "s")
 
 
 async def test_a_dialog_that_fails_is_refused_and_reported() -> None:
@@ -84,11 +88,11 @@ async def test_a_dialog_that_fails_is_refused_and_reported() -> None:
         raise KeyError("screen")
 
     with pytest.raises(RequestRejected, match="KeyError"):
-        await desk(faults, shown=fail).answer(TRUST, "s")
+        await responder(faults, on_user_dialog=fail).answer(TRUST, "s")
     assert faults == ["on_user_dialog"]
 
 
 @pytest.mark.parametrize("fields", [{"action": "maybe"}, {"action": "accept", "content": 5}])
-def test_an_answer_that_no_server_understands_cannot_be_made(fields: dict[str, Any]) -> None:
+def test_an_elicitation_answer_with_invalid_fields_is_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         ElicitationAnswer(**fields)
