@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 from typing import Any
 
 from steersman._json import Json, JsonDict
-from steersman._session.readers import JournalSignal
 from steersman.journal import Entry, Journal, Kind
 from steersman.ports import Clock, Sink
 
-__all__ = ["JournalWriter"]
+__all__ = ["JournalSignal", "JournalWriter"]
+
+SWEEP_AT = 32
+"""Number of waiting futures at which cancelled ones are first removed."""
 
 
 class JournalWriter:
@@ -95,3 +98,54 @@ class JournalWriter:
         if self._unwritten and self._sink is not None:
             entries, self._unwritten = self._unwritten, []
             self._sink.write(entries)
+
+
+class JournalSignal:
+    """Wakes all readers that wait for the journal to grow."""
+
+    def __init__(self) -> None:
+        self._waiting: list[asyncio.Future[None]] = []
+        self._waiting_for_conversation: list[asyncio.Future[None]] = []
+        self._sweep_at = SWEEP_AT
+        self.has_ended = False
+
+    def wake(self, *, has_conversation: bool = True) -> None:
+        """Wake readers after the journal has grown or ended.
+
+        Most readers read only the conversation; they are woken only with `has_conversation`.
+        """
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            _wake_all(waiting)
+        if has_conversation and self._waiting_for_conversation:
+            readers, self._waiting_for_conversation = self._waiting_for_conversation, []
+            _wake_all(readers)
+
+    def end(self) -> None:
+        """Mark the journal as complete, and wake all readers."""
+        self.has_ended = True
+        self.wake()
+
+    def wait(self, *, conversation_only: bool = False) -> asyncio.Future[None]:
+        """Return a future that is done when the journal has grown or ended.
+
+        With `conversation_only`, only growth of the conversation counts. Each reader gets its own
+        future: a shared one needs a shield, which costs an iteration of the event loop.
+        """
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        waiting = self._waiting_for_conversation if conversation_only else self._waiting
+        if self.has_ended:
+            future.set_result(None)
+        else:
+            if len(waiting) >= self._sweep_at:
+                # Futures of cancelled waits are still in the list.
+                waiting[:] = [each for each in waiting if not each.done()]
+                self._sweep_at = max(SWEEP_AT, 2 * len(waiting))
+            waiting.append(future)
+        return future
+
+
+def _wake_all(waiting: list[asyncio.Future[None]]) -> None:
+    for each in waiting:
+        if not each.done():
+            each.set_result(None)

@@ -354,8 +354,9 @@ class Lifecycle:
         parts = self._parts
         if parts.slot.running is not None:
             await parts.slot.running.tasks.wait(parts.options.close_grace)
-        if parts.slot.initialized is not None:
-            await run_session_end(parts.responder.hooks, parts.options, parts.slot.session_id or "")
+        hooks = parts.responder.hooks
+        if hooks.has_hooks and parts.slot.initialized is not None:
+            await run_session_end(hooks, parts.options, parts.slot.session_id or "")
         await parts.responder.servers.detach()
 
     def _on_full_disk(self, report: str) -> None:

@@ -66,6 +66,8 @@ class HookRunner:
         self._barrier = PermissionHookBarrier(asked)
         self.decides_permissions = bool(asked)
         """Whether a registered `PermissionRequest` hook may decide about permissions."""
+        self.has_hooks = bool(hooks)
+        """Whether any hook is registered."""
 
     async def answer(self, asked: HookAsked) -> Raw:
         """Call the hook and return its reply, or the reply for its failure, encoded as JSON."""

@@ -1,25 +1,30 @@
 """Tasks that answer the CLI: one per control request, each cancellable.
 
 A request that waits in an inbox has no task: the inbox answers it, or it is withdrawn.
+
+The tasks run their first step at once, so that an answer without waiting costs no iteration of the
+loop. `current_task`, `asyncio.timeout` and context variables work in them as in any task. Python
+has such eager tasks since 3.12. For 3.11, the first step is intercepted when the task schedules it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Callable
-from typing import Final, Literal
+import functools
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
 from steersman._protocol.events import PermissionAsked, ToolCalled
 from steersman._session.link import CliLink
-from steersman._session.requests.eager import EagerStarter
 from steersman._session.requests.permissions import DEFERRED, RequestRejected
 from steersman._session.requests.responder import CliRequest, Responder
 from steersman.errors import ChannelClosed
 
-__all__ = ["Need", "RequestTasks"]
+__all__ = ["EagerStarter", "Need", "RequestTasks"]
 
 Need = Literal["waiting_permission", "waiting_tool_call"]
 USER: Final[Need] = "waiting_permission"
@@ -235,3 +240,66 @@ def _need_of(asked: CliRequest) -> Need | None:
         return USER
     is_call = type(asked) is ToolCalled and asked.message.get("method") == "tools/call"
     return TOOL if is_call else None
+
+
+Work = Coroutine[Any, Any, None]
+Start = Callable[[Work, contextvars.Context], asyncio.Task[None]]
+
+
+class EagerStarter:
+    """Returns, for each call, the function that starts a task and runs its first step at once.
+
+    That function starts the task normally if another task is running, or if the loop has a task
+    factory. Create one `EagerStarter` per event loop and keep it.
+    """
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._at_once = _at_once(self._loop)
+
+    def __call__(self) -> Start:
+        loop = self._loop
+        if asyncio.current_task(loop) is None and loop.get_task_factory() is None:
+            return self._at_once
+        return functools.partial(_later, loop)
+
+
+def _later(
+    loop: asyncio.AbstractEventLoop, work: Work, context: contextvars.Context
+) -> asyncio.Task[None]:
+    return loop.create_task(work, context=context)
+
+
+if sys.version_info >= (3, 12):
+
+    def _at_once(loop: asyncio.AbstractEventLoop) -> Start:
+        def begin(work: Work, context: contextvars.Context) -> asyncio.Task[None]:
+            return asyncio.Task(work, loop=loop, context=context, eager_start=True)
+
+        return begin
+
+else:
+
+    def _at_once(loop: asyncio.AbstractEventLoop) -> Start:
+        try:
+            own = vars(loop)
+        except TypeError:
+            # Attributes of this loop cannot be set; uvloop is an example.
+            return functools.partial(_later, loop)
+        steps: list[Callable[[], object]] = []
+
+        def catch(step: Callable[[], object], **_: object) -> None:
+            steps.append(step)
+
+        def begin(work: Work, context: contextvars.Context) -> asyncio.Task[None]:
+            # Replaced only while the task is created: `Task()` calls `call_soon` once, with the
+            # first step.
+            own["call_soon"] = catch
+            try:
+                task = asyncio.Task(work, loop=loop, context=context)
+            finally:
+                del own["call_soon"]
+            context.run(steps.pop())
+            return task
+
+        return begin

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from steersman._session.requests.eager import EagerStarter, Work
+from steersman._session.requests.tasks import EagerStarter, Work
 
 NAME = contextvars.ContextVar("NAME", default="default")
 LIMIT = 5
