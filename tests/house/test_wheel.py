@@ -1,9 +1,12 @@
-"""What is shipped: small, pure, and whole."""
+"""What is shipped: small, pure, and whole; and the two distributions install side by side."""
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -12,28 +15,84 @@ import pytest
 pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).parents[2]
-LARGEST = 625_000
-"""Bytes; the test kit and the conformance suite are a quarter of it."""
+SUITE = ROOT / "packages/steersman-conformance"
+LARGEST = 560_000
+"""Bytes, of source alone; the test kit is a fifth of it."""
+
+PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
 
 
-def test_the_wheel_is_small_pure_and_whole(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Both wheels, by the name of their distribution."""
+    folder = tmp_path_factory.mktemp("wheels")
     subprocess.run(
         [
-            *(sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check"),
-            *("--no-deps", "--no-build-isolation", "--wheel-dir", str(tmp_path), str(ROOT)),
+            *(*PIP, "wheel", "--no-deps", "--no-build-isolation"),
+            *("--wheel-dir", str(folder), str(ROOT), str(SUITE)),
         ],
         check=True,
         timeout=120,
     )
+    return {path.name.partition("-")[0]: path for path in folder.iterdir()}
 
-    (wheel,) = tmp_path.iterdir()
-    names = set(zipfile.ZipFile(wheel).namelist())
+
+def names_in(wheel: Path) -> set[str]:
+    return set(zipfile.ZipFile(wheel).namelist())
+
+
+def modules_in(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*.py")}
+
+
+def test_the_wheel_is_small_pure_and_whole(wheels: dict[str, Path]) -> None:
+    wheel = wheels["steersman"]
+
+    names = names_in(wheel)
     assert wheel.name.endswith("-py3-none-any.whl")
     assert wheel.stat().st_size < LARGEST
     # The guard is run by its path, so nothing imports it in a way that would be missed.
     assert {"steersman/py.typed", "steersman/transports/guard.py"} <= names
     assert {name.split("/")[0].split("-")[0] for name in names} == {"steersman"}
-    modules = {
-        str(path.relative_to(ROOT / "src")) for path in (ROOT / "src/steersman").rglob("*.py")
-    }
-    assert modules <= names
+    assert modules_in(ROOT / "src") <= names
+
+
+def test_the_conformance_suite_is_a_wheel_of_its_own(wheels: dict[str, Path]) -> None:
+    names = names_in(wheels["steersman_conformance"])
+
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"steersman_conformance"}
+    assert modules_in(SUITE / "src") <= names
+    baselines = {path.name for path in SUITE.rglob("baselines/*.json")}
+    assert baselines
+    assert baselines <= {name.rpartition("/")[2] for name in names}
+
+
+def test_the_conformance_suite_has_the_version_of_the_release_it_fits() -> None:
+    main, suite = (
+        tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        for folder in (ROOT, SUITE)
+    )
+
+    minor = re.match(r"\d+\.\d+", main["version"])
+    assert minor is not None
+    assert suite["version"] == main["version"]
+    assert suite["dependencies"] == [f"steersman~={minor[0]}.0"]
+
+
+def test_both_wheels_install_and_the_command_finds_the_suite(
+    wheels: dict[str, Path], tmp_path: Path
+) -> None:
+    command = [*PIP, "install", "--no-deps", "--no-index", "--target", str(tmp_path)]
+    subprocess.run([*command, *map(str, wheels.values())], check=True, timeout=120)
+
+    run = subprocess.run(
+        [sys.executable, "-m", "steersman.cli", "conform", "--help"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        cwd=tmp_path,
+    )
+
+    assert "--baseline FILE" in run.stdout

@@ -62,6 +62,35 @@ class Checkpoint:
     """How many prompts this session had sent by then."""
 
 
+OWN_CHECKPOINT = "a Checkpoint of this conversation"
+
+
+def _is_command(given: object) -> bool:
+    return isinstance(given, str) and given.startswith("/") and len(given) > 1
+
+
+def _is_seconds(given: object) -> bool:
+    is_number = isinstance(given, int | float) and not isinstance(given, bool)
+    return given is None or (is_number and cast("float", given) > 0)
+
+
+def _is_number_of_entry(given: object) -> bool:
+    return isinstance(given, int) and not isinstance(given, bool) and given >= 0
+
+
+def _is_name(given: object) -> bool:
+    return isinstance(given, str) and given != ""
+
+
+_check_after = checks.must_be("a sequence number, 0 or more", _is_number_of_entry)
+_check_checkpoint = checks.instance_of(Checkpoint, OWN_CHECKPOINT)
+_check_command = checks.must_be("a slash command, such as /compact", _is_command)
+_check_model = checks.optional(checks.must_be("a model's name, or None", _is_name))
+_check_subtype = checks.must_be("the CLI's name for a control request", _is_name)
+_check_timeout = checks.must_be("seconds above 0, or None", _is_seconds)
+_check_verb = checks.instance_of(Verb, "a value of steersman.control, such as SetModel(...)")
+
+
 class Session:
     """One conversation. Opened with `async with agent.session() as session`.
 
@@ -306,8 +335,7 @@ class Session:
 
         With `conversation_only`, only lines of the conversation and ends of turns wake the reader.
         """
-        if isinstance(after, bool) or not isinstance(after, int) or after < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError("after", after, "a sequence number, 0 or more")
+        _check_after("after", after)
         if not callable(pick):
             raise UsageError("pick", pick, "a function of an entry")
         if not self._parts.journal.journal.last_seq:
@@ -359,8 +387,7 @@ class Session:
 
     async def command(self, text: str) -> Turn:
         """Send a slash command, such as `/compact`, for the CLI to run."""
-        if not (isinstance(text, str) and text.startswith("/") and len(text) > 1):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError("text", text, "a slash command, such as /compact")
+        _check_command("text", text)
         return self._send(text, {}, "later", None)
 
     def _send(self, content: Any, fields: dict[str, Any], when: When, key: str | None) -> Turn:
@@ -402,8 +429,7 @@ class Session:
         """
         if turn is not None:
             self._require_own("turn", turn)
-        if not isinstance(also_queued, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError("also_queued", also_queued, "True or False")
+        checks.flag("also_queued", also_queued)
         return await self._interrupts.interrupt(turn, also_queued=also_queued)
 
     def _require_own(self, name: str, turn: object) -> None:
@@ -419,8 +445,7 @@ class Session:
         CLI's whole process tree, including running tools. Raises `RequestRefused` if the CLI is
         too old to be held without `hard=True`.
         """
-        if not isinstance(hard, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError("hard", hard, "True or False")
+        checks.flag("hard", hard)
         await self._pause.begin(hard=hard)
 
     async def resume(self) -> None:
@@ -442,8 +467,9 @@ class Session:
         The session must be idle. The CLI is restarted at that point. Later messages stay in the
         CLI's session file, but are no longer part of the conversation.
         """
-        if not isinstance(checkpoint, Checkpoint) or checkpoint.session_id != self.id:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError("checkpoint", checkpoint, "a Checkpoint of this conversation")
+        _check_checkpoint("checkpoint", checkpoint)
+        if checkpoint.session_id != self.id:
+            raise UsageError("checkpoint", checkpoint, OWN_CHECKPOINT)
         later = self._sent[checkpoint.prompts :]
         if later and self.options.enable_file_checkpointing:
             await self.rewind_files(later[0])
@@ -464,8 +490,7 @@ class Session:
         Raises `RequestRefused` if the CLI refuses and `RequestTimeout` if it does not answer.
         Cancelling the wait sends `control_cancel_request` and forgets the id.
         """
-        if not isinstance(verb, Verb):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError("verb", verb, "a value of steersman.control, such as SetModel(...)")
+        _check_verb("verb", verb)
         _check_no_hooks(verb)
         cli = await self._lifecycle.responsive(verb.operation)
         known = self.capabilities
@@ -484,8 +509,7 @@ class Session:
         self, subtype: str, /, *, timeout: float | None = None, **fields: Any
     ) -> dict[str, Any]:
         """Send a control request that has no class here; returns the answer as received."""
-        if not (isinstance(subtype, str) and subtype):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError("subtype", subtype, "the CLI's name for a control request")
+        _check_subtype("subtype", subtype)
         plain = checks.plain("fields", fields)
         seconds = _seconds(timeout, self.options.request_timeout)
         cli = await self._lifecycle.responsive(subtype)
@@ -494,8 +518,7 @@ class Session:
 
     async def set_model(self, model: str | None) -> ModelSet:
         """Use another model from the next API call on; `None` is the default model."""
-        if not (model is None or (isinstance(model, str) and model)):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError("model", model, "a model's name, or None")
+        _check_model("model", model)
         return await self.call(SetModel(model=model))
 
     async def set_permission_mode(self, mode: PermissionMode) -> PermissionModeSet:
@@ -544,11 +567,8 @@ def _check_no_hooks(verb: object) -> None:
 
 
 def _seconds(given: float | None, otherwise: float) -> float:
-    if given is None:
-        return otherwise
-    if isinstance(given, bool) or not isinstance(given, int | float) or given <= 0:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise UsageError("timeout", given, "seconds above 0, or None")
-    return given
+    _check_timeout("timeout", given)
+    return otherwise if given is None else given
 
 
 async def _close_with_loop(life: Lifecycle) -> AsyncGenerator[None, None]:

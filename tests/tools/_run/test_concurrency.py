@@ -17,22 +17,33 @@ async def work(limit: ConcurrencyLimit, inside: list[int]) -> None:
     limit.release()
 
 
-async def play(limit: ConcurrencyLimit, steps: list[tuple[str, int]]) -> None:
-    """Begin and cancel calls in any order, and let all of them end."""
+async def play(limit: ConcurrencyLimit, steps: list[tuple[str, int]]) -> int:
+    """Begin and cancel calls in any order, let all of them end, and count the places."""
     inside: list[int] = []
     tasks: list[asyncio.Task[None]] = []
-    for deed, number in steps:
-        if deed == "begin":
+    for action, number in steps:
+        if action == "begin":
             tasks.append(asyncio.create_task(work(limit, inside)))
-        elif deed == "wait":
+        elif action == "wait":
             await asyncio.sleep(0)
         elif tasks and not inside:
             tasks[number % len(tasks)].cancel()
     async with asyncio.timeout(5):
         await asyncio.gather(*tasks, return_exceptions=True)
-        # Every place is back: so many can be taken again.
-        for _ in range(limit.most):
-            await limit.acquire()
+    return await places(limit)
+
+
+async def places(limit: ConcurrencyLimit) -> int:
+    """Take every place that is free, and return how many there were."""
+    taken = 0
+    while True:
+        taking = asyncio.create_task(limit.acquire())
+        await asyncio.sleep(0)
+        if not taking.done():
+            taking.cancel()
+            await asyncio.wait([taking])
+            return taken
+        taken += 1
 
 
 STEPS = st.lists(
@@ -43,7 +54,7 @@ STEPS = st.lists(
 
 @given(most=st.integers(1, 3), steps=STEPS)
 def test_no_place_is_lost_and_none_is_given_twice(most: int, steps: list[tuple[str, int]]) -> None:
-    asyncio.run(play(ConcurrencyLimit(most), steps))
+    assert asyncio.run(play(ConcurrencyLimit(most), steps)) == most
 
 
 async def test_places_are_given_in_the_order_in_which_they_were_asked_for() -> None:
