@@ -111,7 +111,7 @@ async def test_a_transport_that_cannot_launch_says_so_itself() -> None:
         ("Error: Session ID 1111 is already in use.\n", SessionInUse, "1111"),
         ("Not logged in · Please run /login\n", NotLoggedIn, "/login"),
         ("Segmentation fault\n", StartupExited, "Segmentation fault"),
-        ("", StartupExited, "without a word"),
+        ("", StartupExited, "without an explanation"),
     ],
 )
 @pytest.mark.parametrize("phase", ["first byte", "initialize"])

@@ -83,11 +83,13 @@ STOCK: Mapping[str, Broken] = {
 STAND_INS: Mapping[str, Broken] = {
     "exit before init": Broken(
         StartupExited,
-        ("ended before it was ready", "out of order"),
+        ("exited before it was ready", "out of order"),
         script="echo out of order >&2; exit 3",
         status=3,
     ),
-    "exit without a word": Broken(StartupExited, ("without a word",), script="exit 0", status=0),
+    "exit without an explanation": Broken(
+        StartupExited, ("without an explanation",), script="exit 0", status=0
+    ),
     "killed -9": Broken(StartupExited, ("signal 9",), script="kill -9 $$", status=-9),
     "killed -9 with children": Broken(
         StartupExited, ("signal 9",), script="sleep 60 & kill -9 $$", status=-9
