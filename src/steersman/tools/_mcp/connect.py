@@ -208,7 +208,7 @@ async def connect(
         slow = f"it did not answer within {timeout:g} s"
         cause = ConnectionLost(slow) if isinstance(error, TimeoutError) else error
         status, reason = remote.explain(cause)
-        raise McpNotReady(name, status, Redactor(secrets_of(config)).text(reason)) from None
+        raise McpNotReady(name, status, Redactor(secrets_of(config)).shown(reason)) from None
     except BaseException:
         remote.peer.abandon()
         raise
