@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from steersman import Agent, Allow, Deny, Hooks, TurnResult, tool
+from steersman.cli.cassette import lint_files
 from steersman.cli.main import main
 from steersman.errors import CliExited, LaunchError, StartupError, TurnFailed, UsageError
 from steersman.hooks import PreToolUse, Reply
@@ -652,3 +653,20 @@ def cassette_of(folder: Path, *frames: dict[str, Any]) -> Path:
     ]
     path.write_bytes(line_of(Header()) + b"".join(map(line_of, records)))
     return path
+
+
+def test_the_linter_passes_no_command_to_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a\x1b[2Jb\nc.jsonl"
+    secret = "\x1b[2J" + "canary-in-a-field"
+    path.write_bytes(line_of(Header()) + json.dumps({"kind": "x", "password": secret}).encode())
+    (broken := tmp_path / "\x1b]0;owned\x07").write_text("\x1b[31m no cassette")
+
+    status = lint_files([str(path), str(broken)])
+
+    shown = capsys.readouterr()
+    assert status == 2
+    assert "\\x1b[2J" in shown.out
+    assert not any(each in shown.out + shown.err for each in "\x1b\x07")
+    assert shown.out.count("\n") == 1
