@@ -231,3 +231,12 @@ def test_lines_of_the_journal_are_not_searched_for_shapes() -> None:
     line = _json.dumps({"text": SHAPES[0]})
 
     assert Redactor([]).line(line) is line
+
+
+@pytest.mark.parametrize("depth", [100, 500, 900, 5000])
+def test_a_deeply_nested_line_or_configuration_leaks_nothing_and_raises_nothing(depth: int) -> None:
+    text = "[" * depth + '{"env":{"A":"canary-42"}}' + "]" * depth
+
+    assert b"canary" not in Redactor(["canary-42"]).line(text.encode())
+    assert depth >= 900 or "canary-42" in found_in({}, text)
+    found_in({}, text)

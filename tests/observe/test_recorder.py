@@ -170,3 +170,11 @@ def test_every_text_of_a_record_goes_through_the_redactor_of_known_secrets(tmp_p
 
     assert "canary" not in json.dumps(found)
     assert found["error"]["text"].startswith("the server refused [redacted]")
+
+
+def test_a_deeply_nested_line_is_kept_by_its_beginning(tmp_path: Path) -> None:
+    deep = b"[" * 500 + b"]" * 500
+
+    found = written(tmp_path, FlightRecord(entries=[Entry(1, 1.0, Kind.MESSAGE, deep)]))
+
+    assert found["received"][0]["size"] == 1000

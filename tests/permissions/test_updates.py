@@ -14,6 +14,7 @@ from steersman.permissions import (
     Allow,
     CanUseTool,
     PermissionContext,
+    Policy,
     RemoveDirectories,
     RemoveRules,
     ReplaceRules,
@@ -203,3 +204,8 @@ def test_rules_may_be_given_as_text(update: Any) -> None:
 def test_a_rule_that_is_none_is_refused(rules: Any) -> None:
     with pytest.raises(UsageError):
         AddRules(rules=rules)
+
+
+def test_a_policy_file_that_is_nested_too_deeply_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="nested too deeply"):
+        Policy.from_toml("rules = " + "[" * 5000)

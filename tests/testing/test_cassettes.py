@@ -22,6 +22,7 @@ from steersman.journal.files import Header, Record, Track, line_of
 from steersman.ports import Channel, Launch, Receiver
 from steersman.testing.cassettes import RULES, Cassette, Drifted, Recorder, Rule, read_cassette
 from steersman.testing.cassettes.lint import Finding, lint
+from steersman.testing.cassettes.scrubbing import Scrubber
 from steersman.testing.script import Script, call, calls, say, stall, think
 from steersman.testing.scripted.cli import ScriptedCLI
 from steersman.transports.replay import ReplayTransport
@@ -670,3 +671,15 @@ def test_the_linter_passes_no_command_to_the_terminal(
     assert "\\x1b[2J" in shown.out
     assert not any(each in shown.out + shown.err for each in "\x1b\x07")
     assert shown.out.count("\n") == 1
+
+
+@pytest.mark.parametrize("depth", [500, 900, 990, 5000])
+def test_a_secret_is_found_and_removed_however_deeply_it_is_nested(
+    depth: int, tmp_path: Path
+) -> None:
+    line = b"[" * depth + b'"sk-ant-api03-' + b"AbCdEfGhIj" * 4 + b'"' + b"]" * depth
+    path = tmp_path / "deep.jsonl"
+    path.write_bytes(line_of(Header()) + line + b"\n")
+
+    assert lint(path)
+    assert b"AbCdEfGhIj" not in Scrubber(RULES, ()).line(line)

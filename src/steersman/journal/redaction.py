@@ -88,8 +88,8 @@ class Redactor:
     def _without(self, line: bytes) -> bytes:
         try:
             return _json.dumps(self._value(_json.loads(line)))
-        except ValueError:
-            # A line that cannot be decoded may hide a secret, so none of it is shown.
+        except (ValueError, RecursionError):
+            # A line that cannot be decoded or searched may hide a secret, so none of it is shown.
             return MARK.encode()
 
     def text(self, text: str) -> str:
@@ -120,21 +120,25 @@ def secrets_in(env: Mapping[str, str], *configurations: Json) -> Iterator[str]:
     for name, value in env.items():
         yield from _secrets_of(name, value, is_secret=bool(_SECRET_NAME.search(name)))
     for each in configurations:
-        yield from _walk(_plain(_decoded(each)), "", inside=False)
+        yield from _walk(_decoded(each))
 
 
-def _walk(found: Json, place: str, *, inside: bool) -> Iterator[str]:
-    if isinstance(found, str):
-        yield from _secrets_of(place, found, is_secret=inside)
-    elif _json.is_object(found):
-        for name, value in found.items():
-            is_secret = inside or name in _HOLDERS or bool(_SECRET_NAME.search(name))
-            yield from _walk(value, name, inside=is_secret)
-    elif _json.is_array(found):
-        if place == _ARGUMENTS:
-            yield from _in_arguments([each for each in found if isinstance(each, str)])
-        for value in found:
-            yield from _walk(value, place, inside=inside)
+def _walk(configuration: Json) -> Iterator[str]:
+    """Yield the secrets in a configuration, however deeply it is nested."""
+    stack: list[tuple[Json, str, bool]] = [(configuration, "", False)]
+    while stack:
+        found, place, inside = stack.pop()
+        if isinstance(found, str):
+            yield from _secrets_of(place, found, is_secret=inside)
+        elif _json.is_mapping(found):
+            for key, value in found.items():
+                name = str(key)
+                is_secret = inside or name in _HOLDERS or bool(_SECRET_NAME.search(name))
+                stack.append((value, name, is_secret))
+        elif _json.is_sequence(found):
+            if place == _ARGUMENTS:
+                yield from _in_arguments([each for each in found if isinstance(each, str)])
+            stack += [(value, place, inside) for value in found]
 
 
 def _secrets_of(name: str, value: str, *, is_secret: bool) -> Iterator[str]:
@@ -205,12 +209,3 @@ def _decoded(configuration: Json) -> Json:
         except ValueError:
             return None
     return configuration
-
-
-def _plain(found: Json) -> Json:
-    """Return mappings as dicts and tuples as lists, at every level; other values unchanged."""
-    if _json.is_mapping(found):
-        return {str(name): _plain(value) for name, value in found.items()}
-    if _json.is_sequence(found):
-        return [*map(_plain, found)]
-    return found

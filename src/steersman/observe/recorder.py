@@ -30,6 +30,8 @@ LAST_PARTIALS = 50
 """How many partial messages are kept, with their times and sizes only."""
 LONGEST_FRAME = 4000
 """The maximum length of a line. Of a longer one only the beginning and the size are kept."""
+DEEPEST = 100
+"""How deeply a line may be nested. Of a deeper one only the beginning and the size are kept."""
 LONGEST_STDERR = 16_000
 KEPT_FILES = 20
 """How many files are kept, so that a CLI that crashes repeatedly does not fill the disk."""
@@ -130,9 +132,24 @@ def _frame(entry: Entry) -> JsonDict:
     fields: JsonDict = {"seq": entry.seq, "at": entry.at, "kind": entry.kind.value}
     if len(entry.line) <= LONGEST_FRAME:
         with suppress(ValueError):
-            return {**fields, "frame": _json.loads(entry.line)}
+            frame = _json.loads(entry.line)
+            if not _is_deep(frame):
+                return {**fields, "frame": frame}
     head = entry.line[:LONGEST_FRAME].decode("utf-8", "replace")
     return {**fields, "size": len(entry.line), "head": head}
+
+
+def _is_deep(value: Json) -> bool:
+    """Whether `value` is nested so deeply that functions that call themselves may fail on it."""
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [
+            inner
+            for each in level
+            if _json.is_object(each) or _json.is_array(each)
+            for inner in (each.values() if _json.is_object(each) else each)
+        ]
+    return bool(level)
 
 
 def _partial(entry: Entry) -> JsonDict:

@@ -59,10 +59,10 @@ def lint(path: str | os.PathLike[str], rules: Sequence[Rule] = RULES) -> list[Fi
 def _in_lines(lines: list[bytes], scrubber: Scrubber) -> Iterator[tuple[int, Found]]:
     for number, line in enumerate(lines):
         try:
-            found = _json.loads(line) if line else None
-        except ValueError:
-            found = line.decode("utf-8", "replace")
-        for each in scrubber.found_in(found):
+            found = [*scrubber.found_in(_json.loads(line))] if line else []
+        except (ValueError, RecursionError):
+            found = [*scrubber.found_in(line.decode("utf-8", "replace"))]
+        for each in found:
             yield number, each
         for each in scrubber.found_in(_hidden(line)):
             yield number, each
