@@ -235,6 +235,7 @@ def flight_recorder(options: Options) -> Callable[[FlightData], None] | None:
             stderr_tail=flight.stderr_tail,
             options=_names_set(options),
             versions={"steersman": _version(), "cli": flight.cli_version},
+            redact=flight.redact,
         )
         record(directory, bundle)
 

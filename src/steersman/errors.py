@@ -493,5 +493,8 @@ def _describe_status(status: int) -> str:
 
 
 def _shorten(given: object, limit: int = 120) -> str:
-    shown = repr(given)
+    try:
+        shown = repr(given)
+    except RecursionError:
+        return f"a {type(given).__name__} that is nested too deeply"
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"

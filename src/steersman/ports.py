@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from steersman._json import JsonDict, JsonObject
 from steersman.control.mcp import TOOL_USE_ID_META
@@ -49,6 +49,7 @@ __all__ = [
     "Launch",
     "QuestionHandler",
     "Receiver",
+    "SessionAsks",
     "Sink",
     "ToolServer",
     "Transport",
@@ -250,6 +251,15 @@ class Asks(Protocol):
 
     def close(self, ask_id: str, reason: str) -> None:
         """Close an ask that needs no answer any more. `settle` must not be called after that."""
+        ...
+
+
+@runtime_checkable
+class SessionAsks(Asks, Protocol):
+    """An `Asks` that can also close the ask of one session, if another has one of the same id."""
+
+    def close_ask(self, ask: Ask, reason: str) -> None:
+        """Close `ask`, and no ask of another session."""
         ...
 
 

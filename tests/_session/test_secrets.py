@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from steersman._session.link import KEPT
 from steersman.errors import CliExited, ProtocolViolation, StartupExited
 from steersman.journal import Kind
 from steersman.testing.script import Script, call, say, stall
@@ -91,6 +92,55 @@ async def test_a_secret_stands_in_no_error_of_a_running_session_either() -> None
 
     assert isinstance(settled.cause, CliExited)
     assert KEY not in str(settled.cause)
+
+
+async def test_the_token_of_a_header_alone_stands_in_no_error_and_no_entry() -> None:
+    token = HEADER.removeprefix("Bearer ")
+    faults = Faults(exit_at="initialize", stderr=f"cannot use {token}\n")
+
+    with pytest.raises(StartupExited) as raised:
+        async with opened(ScriptedCLI(faults=faults), **SECRETS):
+            pass
+    async with opened(ScriptedCLI(), **SECRETS) as session:
+        await (await session.send(f"use {token}"))
+
+    assert "cannot use [redacted]" in raised.value.evidence.stderr_tail
+    sent = [entry.line for entry in await entries_of(session) if entry.kind is Kind.SENT]
+    assert not any(token.encode() in line for line in sent)
+
+
+async def test_what_looks_like_a_key_on_stderr_stands_in_no_error() -> None:
+    unknown = "ghp_" + "a1B2" * 9
+    faults = Faults(exit_at="initialize", stderr=f"refused: {unknown}\n")
+
+    with pytest.raises(StartupExited) as raised:
+        async with opened(ScriptedCLI(faults=faults)):
+            pass
+
+    assert "refused: [redacted]" in raised.value.evidence.stderr_tail
+    assert unknown not in str(raised.value)
+
+
+async def test_a_secret_that_is_cut_at_the_beginning_of_the_stderr_tail_leaves_no_rest() -> None:
+    stderr = f"{KEY}{'.' * (KEPT - 10)}\n"
+    faults = Faults(exit_at="initialize", stderr=stderr)
+
+    with pytest.raises(StartupExited) as raised:
+        async with opened(ScriptedCLI(faults=faults), **SECRETS):
+            pass
+
+    assert KEY[-8:] not in raised.value.evidence.stderr_tail
+
+
+async def test_the_secrets_of_a_subagents_servers_are_known() -> None:
+    server = {"command": "x", "args": ["--token=canary-agent-42"]}
+    agents = {"rev": {"description": "d", "prompt": "p", "mcpServers": [{"one": server}]}}
+
+    async with opened(ScriptedCLI(), agents=agents) as session:
+        await (await session.send("use canary-agent-42"))
+
+    sent = [entry.line for entry in await entries_of(session) if entry.kind is Kind.SENT]
+    assert not any(b"canary-agent-42" in line for line in sent)
 
 
 async def test_a_secret_on_stdout_that_is_noise_is_not_shown() -> None:

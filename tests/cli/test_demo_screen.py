@@ -37,6 +37,24 @@ def test_streamed_text_appears_word_by_word() -> None:
     assert out.getvalue() == " claude  It is two.\n"
 
 
+ESCAPES = "\x1b]0;owned\x07 \x1b[2J \x9b31m \x08 \u202e"
+
+
+def test_commands_for_the_terminal_are_shown_and_not_passed_on() -> None:
+    out = io.StringIO()
+    screen = Screen(out)
+
+    screen.title(ESCAPES)
+    screen.line("tool", ESCAPES)
+    screen.stream("claude", ESCAPES[:9])
+    screen.stream("claude", ESCAPES[9:])
+    screen.end()
+
+    shown = out.getvalue()
+    assert not any(each in shown for each in "\x1b\x07\x08\x9b\u202e\r")
+    assert shown.count("\\x1b]0;owned\\x07") == 3
+
+
 def test_another_line_closes_the_streamed_one() -> None:
     out = io.StringIO()
     screen = Screen(out)

@@ -330,3 +330,68 @@ async def test_who_answers_has_a_name(inbox: Inbox, session: Session, name: Any)
         await inbox.answer("q1", Allow(), by=name)
     with pytest.raises(UsageError):
         await inbox.delegate("q1", name)
+
+
+async def test_an_ask_of_a_second_session_under_the_same_id_does_not_replace_the_first(
+    inbox: Inbox,
+) -> None:
+    one, two = Session(inbox), Session(inbox)
+    first, second = one.ask(session="s1"), two.ask(session="s2")
+
+    assert inbox.list() == [first, second]
+    await inbox.answer("q1", Deny("no"), by="ann", session="s2")
+    await inbox.answer("q1", Allow(), by="ann", session="s1")
+
+    assert (one.told, two.told) == ([(Allow(), "ann")], [(Deny("no"), "ann")])
+
+
+async def test_an_id_of_two_sessions_is_refused_and_both_are_named(inbox: Inbox) -> None:
+    one, two = Session(inbox), Session(inbox)
+    one.ask(session="s1")
+    two.ask(session="s2")
+
+    for call in (
+        inbox.answer("q1", Allow(), by="ann"),
+        inbox.expire("q1"),
+        inbox.delegate("q1", "bob"),
+    ):
+        with pytest.raises(UsageError, match=r"'s1', 's2'"):
+            await call
+    assert one.told == two.told == []
+
+
+async def test_a_late_answer_to_one_session_does_not_answer_the_other(inbox: Inbox) -> None:
+    one, two = Session(inbox), Session(inbox)
+    one.ask(session="s1")
+    await inbox.answer("q1", Allow(), by="ann")
+    two.ask(session="s2")
+
+    with pytest.raises(UsageError):
+        await inbox.answer("q1", Allow(), by="bob")
+    with pytest.raises(AlreadyAnswered):
+        await inbox.answer("q1", Allow(), by="bob", session="s1")
+
+    assert two.told == []
+
+
+async def test_a_session_closes_only_its_own_ask(inbox: Inbox) -> None:
+    first = Session(inbox).ask(session="s1")
+    second = Session(inbox).ask(session="s2")
+
+    inbox.close_ask(first, "its session has ended")
+
+    assert inbox.list() == [second]
+
+
+async def test_each_of_two_asks_under_one_id_expires() -> None:
+    inbox = Inbox(expires_after=0.01)
+    one, two = Session(inbox), Session(inbox)
+    watch = inbox.watch()
+    one.ask(session="s1")
+    two.ask(session="s2")
+
+    async with asyncio.timeout(5):
+        changes = [await anext(watch) for _ in range(4)]
+
+    assert [each.what for each in changes] == ["opened", "opened", "expired", "expired"]
+    assert [by for _, by in one.told + two.told] == ["expiry", "expiry"]

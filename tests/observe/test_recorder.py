@@ -11,6 +11,7 @@ import pytest
 
 from steersman.errors import CliExited, Evidence
 from steersman.journal import Entry, Kind
+from steersman.journal.redaction import Redactor
 from steersman.journal.replaying import replay
 from steersman.journal.state import StateChange
 from steersman.observe import FlightRecord, record
@@ -152,3 +153,28 @@ def test_the_reason_behind_an_error_is_told_too(tmp_path: Path) -> None:
     found = written(tmp_path, FlightRecord(error=error))
 
     assert found["error"]["cause"] == {"type": "OSError", "text": "no such pipe"}
+
+
+def test_every_text_of_a_record_goes_through_the_redactor_of_known_secrets(tmp_path: Path) -> None:
+    error = CliExited("the server refused canary-42")
+    error.__cause__ = ValueError("canary-42")
+    flight = FlightRecord(
+        error=error,
+        entries=[Entry(1, 1.0, Kind.PHASE, b"", details={"why": "canary-42"})],
+        stderr_tail="canary-42",
+        notes={"canary-42": ["canary-42"]},
+        redact=Redactor(["canary-42"]).text,
+    )
+
+    found = written(tmp_path, flight)
+
+    assert "canary" not in json.dumps(found)
+    assert found["error"]["text"].startswith("the server refused [redacted]")
+
+
+def test_a_deeply_nested_line_is_kept_by_its_beginning(tmp_path: Path) -> None:
+    deep = b"[" * 500 + b"]" * 500
+
+    found = written(tmp_path, FlightRecord(entries=[Entry(1, 1.0, Kind.MESSAGE, deep)]))
+
+    assert found["received"][0]["size"] == 1000

@@ -14,6 +14,7 @@ from steersman.permissions import (
     Allow,
     CanUseTool,
     PermissionContext,
+    Policy,
     RemoveDirectories,
     RemoveRules,
     ReplaceRules,
@@ -187,3 +188,24 @@ def test_what_is_no_change_is_refused() -> None:
 
 def test_a_rule_reads_as_one_text() -> None:
     assert [str(ToolRule("Bash", "git *")), str(ToolRule("Read"))] == ["Bash(git *)", "Read"]
+
+
+@pytest.mark.parametrize("update", [AddRules, ReplaceRules, RemoveRules])
+def test_rules_may_be_given_as_text(update: Any) -> None:
+    rules = [ToolRule("Write"), ToolRule("Bash", "git *"), ToolRule("mcp__box")]
+
+    given = update(rules=("Write", "Bash(git *)", ToolRule("mcp__box")))
+
+    assert given == update(rules=rules)
+    assert _json.loads(_json.dumps(given))["rules"][:2] == [{"toolName": "Write"}, RULE]
+
+
+@pytest.mark.parametrize("rules", ["Write", ["Bash(git"], [""], [5], [{"toolName": "Bash"}], None])
+def test_a_rule_that_is_none_is_refused(rules: Any) -> None:
+    with pytest.raises(UsageError):
+        AddRules(rules=rules)
+
+
+def test_a_policy_file_that_is_nested_too_deeply_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="nested too deeply"):
+        Policy.from_toml("rules = " + "[" * 5000)

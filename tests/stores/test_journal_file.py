@@ -393,3 +393,48 @@ async def test_a_session_read_from_its_file_is_the_session(tmp_path: Path) -> No
     live = replay(held.entries)
     assert (found.turns, found.states, found.snapshot) == (live.turns, live.states, live.snapshot)
     assert [Record.of(each) for each in found.entries] == [Record.of(each) for each in held.entries]
+
+
+def test_an_existing_journal_that_others_can_read_is_narrowed(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    first = JournalFile(path)
+    first.write([Entry(1, 1.0, Kind.MESSAGE, b'{"type":"x"}')])
+    first.close()
+    path.chmod(0o666)
+
+    JournalFile(path).close()
+
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_file_that_is_no_journal_keeps_its_mode(tmp_path: Path) -> None:
+    path = tmp_path / "notes"
+    path.write_text("not a journal\n")
+    path.chmod(0o644)
+
+    with pytest.raises(UsageError):
+        JournalFile(path)
+
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+
+
+def test_a_link_to_a_file_that_others_can_read_is_refused_and_its_mode_is_kept(
+    tmp_path: Path,
+) -> None:
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.touch()
+    target.chmod(0o666)
+    link.symlink_to(target)
+
+    with pytest.raises(UsageError, match="only you can read"):
+        JournalFile(link)
+
+    assert stat.S_IMODE(target.stat().st_mode) == 0o666
+
+
+def test_a_journal_is_a_regular_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+
+    for path in (tmp_path / "pipe", Path("/dev/null")):
+        with pytest.raises(UsageError, match="a regular file"):
+            JournalFile(path)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from steersman import Agent, Allow, Deny, Hooks, TurnResult, tool
+from steersman.cli.cassette import lint_files
 from steersman.cli.main import main
 from steersman.errors import CliExited, LaunchError, StartupError, TurnFailed, UsageError
 from steersman.hooks import PreToolUse, Reply
@@ -21,6 +22,7 @@ from steersman.journal.files import Header, Record, Track, line_of
 from steersman.ports import Channel, Launch, Receiver
 from steersman.testing.cassettes import RULES, Cassette, Drifted, Recorder, Rule, read_cassette
 from steersman.testing.cassettes.lint import Finding, lint
+from steersman.testing.cassettes.scrubbing import Scrubber
 from steersman.testing.script import Script, call, calls, say, stall, think
 from steersman.testing.scripted.cli import ScriptedCLI
 from steersman.transports.replay import ReplayTransport
@@ -652,3 +654,32 @@ def cassette_of(folder: Path, *frames: dict[str, Any]) -> Path:
     ]
     path.write_bytes(line_of(Header()) + b"".join(map(line_of, records)))
     return path
+
+
+def test_the_linter_passes_no_command_to_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a\x1b[2Jb\nc.jsonl"
+    secret = "\x1b[2J" + "canary-in-a-field"
+    path.write_bytes(line_of(Header()) + json.dumps({"kind": "x", "password": secret}).encode())
+    (broken := tmp_path / "\x1b]0;owned\x07").write_text("\x1b[31m no cassette")
+
+    status = lint_files([str(path), str(broken)])
+
+    shown = capsys.readouterr()
+    assert status == 2
+    assert "\\x1b[2J" in shown.out
+    assert not any(each in shown.out + shown.err for each in "\x1b\x07")
+    assert shown.out.count("\n") == 1
+
+
+@pytest.mark.parametrize("depth", [500, 900, 990, 5000])
+def test_a_secret_is_found_and_removed_however_deeply_it_is_nested(
+    depth: int, tmp_path: Path
+) -> None:
+    line = b"[" * depth + b'"sk-ant-api03-' + b"AbCdEfGhIj" * 4 + b'"' + b"]" * depth
+    path = tmp_path / "deep.jsonl"
+    path.write_bytes(line_of(Header()) + line + b"\n")
+
+    assert lint(path)
+    assert b"AbCdEfGhIj" not in Scrubber(RULES, ()).line(line)

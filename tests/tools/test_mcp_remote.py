@@ -17,6 +17,7 @@ from steersman.permissions import ElicitationAnswer
 from steersman.ports import JsonObject
 from steersman.tools import ToolError
 from steersman.tools.mcp_remote import RemoteCall, RemoteLimits, RemoteTools
+from tests.mcp_servers import tiny
 from tests.mcp_servers.everything import major
 from tests.mcp_servers.running import PATIENCE, Host, running, stdio_config, tiny_config
 
@@ -436,3 +437,62 @@ def test_what_cannot_be_meant_is_refused(given: dict[str, Any], argument: str) -
 def test_a_limit_is_a_time(name: str, value: Any) -> None:
     with pytest.raises(UsageError, match=rf"limits\.{name}: got "):
         RemoteLimits(**{name: value})
+
+
+GARBLED = """
+import json, os, sys
+sys.path.insert(0, os.environ["WHERE"])
+import tiny
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    if message["method"] == os.environ["AT"]:
+        print(os.environ["ANSWER"].replace("ID", str(message["id"])), flush=True)
+    else:
+        result = tiny.answer(message["method"], message.get("params") or {})
+        print("a line of a log", flush=True)
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"""
+UNREADABLE = [
+    '{"jsonrpc":"2.0","id":ID}',
+    '{"jsonrpc":"2.0","id":ID,"res',
+    '{"jsonrpc":"2.0","id":ID,"result":"text"}',
+    "[" * 5000,
+    '{"a":1}',
+]
+
+
+def garbled(at: str, answer: str) -> dict[str, Any]:
+    where = str(Path(tiny.__file__).parent)
+    env = {"WHERE": where, "AT": at, "ANSWER": answer}
+    return {"command": sys.executable, "args": ["-c", GARBLED], "env": env}
+
+
+@pytest.mark.parametrize("answer", UNREADABLE)
+@pytest.mark.parametrize("at", ["initialize", "tools/list"])
+async def test_an_answer_that_cannot_be_read_ends_the_connection_at_once(
+    at: str, answer: str
+) -> None:
+    async with asyncio.timeout(PATIENCE):
+        with pytest.raises(McpNotReady, match="cannot be read"):
+            async with RemoteTools(garbled(at, answer), limits=RemoteLimits(connect=600)):
+                pass
+
+
+@pytest.mark.parametrize("answer", UNREADABLE)
+async def test_a_call_whose_answer_cannot_be_read_fails_at_once(answer: str) -> None:
+    async with asyncio.timeout(PATIENCE), Host(RemoteTools(garbled("tools/call", answer))) as host:
+        await host.initialize()
+        response = await host.call("add", a=1, b=2)
+
+    assert "cannot be read" in response["error"]["message"]
+
+
+async def test_a_server_that_writes_only_noise_is_named_after_the_limit() -> None:
+    tools = RemoteTools(garbled("initialize", "hello"), limits=RemoteLimits(connect=0.5))
+
+    async with asyncio.timeout(PATIENCE):
+        with pytest.raises(McpNotReady, match=r"did not answer within 0\.5 s"):
+            async with tools:
+                pass

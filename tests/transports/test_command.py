@@ -5,6 +5,7 @@ import contextlib
 import getpass
 import json
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,7 +23,7 @@ from hypothesis import strategies as st
 from steersman.errors import CliNotFound, LaunchError, UsageError, WorkingDirectoryMissing
 from steersman.ports import Channel, FileArgument, Launch
 from steersman.testing.contracts.transports import RecordingReceiver
-from steersman.transports.command import CommandTransport, preamble
+from steersman.transports.command import PRINTF_SIZE, CommandTransport, preamble
 
 GRACE = 1.0
 """Seconds that a far side may take to exit by itself; enough on a busy machine."""
@@ -232,6 +234,85 @@ async def test_a_prefix_that_fails_is_an_error_with_its_stderr() -> None:
     assert caught.value.evidence.status == 7
     assert caught.value.evidence.stderr_tail == "no such box\n"
     assert receiver.received == (b"", b"", [])
+
+
+SECRETS = {
+    "key": "canary-key+in/env=42",
+    "quoted": "canary'quoted'42",
+    "header": "canary+header/42",
+    "password": "canary-password-42",
+    "argument": "canary-argument-42",
+    "own": "canary-own-42",
+    "settings": "canary-settings-42",
+}
+
+
+def launch_with_secrets() -> Launch:
+    servers = {
+        "web": {
+            "url": f"https://ann:{SECRETS['password']}@host/",
+            "headers": {"Authorization": f"Bearer {SECRETS['header']}"},
+        },
+        "local": {"command": "x", "args": ["--api-key", SECRETS["argument"]]},
+    }
+    padding = "x" * (PRINTF_SIZE - 30)
+    settings = {"padding": padding, "env": {"ANY": SECRETS["settings"]}}
+    return Launch(
+        ("x", FileArgument("--mcp-config=", "servers"), FileArgument("--settings=", "settings")),
+        env={"ANTHROPIC_API_KEY": SECRETS["key"], "MY_PAT": SECRETS["quoted"]},
+        files={
+            "servers": json.dumps({"mcpServers": servers}).encode(),
+            "settings": json.dumps(settings).encode(),
+        },
+    )
+
+
+def parts_of(secret: str) -> list[str]:
+    return [secret, shlex.quote(secret), secret[:10], secret[-10:]]
+
+
+REPEAT = "sed '/^}$/q'"
+"""Copies the script up to the first line that is only a brace, after all secrets, and exits."""
+
+
+@pytest.mark.parametrize("echo", [REPEAT, f"{REPEAT} >&2", f"{REPEAT} | tail -c 4500"])
+async def test_a_far_side_that_repeats_its_script_puts_no_secret_into_the_error(echo: str) -> None:
+    far = ("sh", "-c", f"{echo}; exit 7", "sh")
+    transport = CommandTransport(far, env={"FAR_TOKEN": SECRETS["own"]}, program="no-claude")
+
+    with pytest.raises(LaunchError) as caught:
+        await transport.open(launch_with_secrets(), RecordingReceiver())
+
+    shown = f"{caught.value} {caught.value.evidence}"
+    assert "steersman_program" in shown
+    for secret in SECRETS.values():
+        assert not any(part in shown for part in parts_of(secret))
+
+
+async def test_a_secret_in_the_prefix_is_not_shown() -> None:
+    far = ("env", "GITHUB_PAT=canary-42", "sh", "-c", "echo canary-42 >&2; exit 7", "sh")
+
+    with pytest.raises(LaunchError) as caught:
+        await CommandTransport(far).open(Launch(("x",)), RecordingReceiver())
+
+    assert "canary" not in f"{caught.value} {caught.value.evidence}"
+
+
+async def test_a_far_side_that_starts_although_it_repeats_its_script_reports_no_secret(
+    show: str,
+) -> None:
+    far = ("sh", "-c", "exec sh -v", "sh")
+    transport = CommandTransport(far, env={"FAR_TOKEN": SECRETS["own"]}, program=show)
+    receiver = RecordingReceiver()
+    launch = launch_with_secrets()
+
+    channel = await transport.open(replace(launch, argv=("x",)), receiver)
+    channel.end_input()
+    await receiver.exit()
+
+    assert b"steersman_word" in receiver.err
+    for secret in SECRETS.values():
+        assert not any(part.encode() in receiver.err for part in parts_of(secret))
 
 
 async def test_a_prefix_that_does_not_exist_is_not_found() -> None:

@@ -19,7 +19,7 @@ from steersman.journal.files import EXITED, INPUT_ENDED, Header, Record, Track
 from steersman.ports import Channel, Launch
 from steersman.transports.replay import DRIFTED, ReplayTransport
 from steersman.transports.replay_drift import Drift, Drifted, first_difference
-from steersman.transports.replay_tape import STDOUT
+from steersman.transports.replay_tape import LONGEST_PADDED, STDOUT
 from tests.samples import Frame, dialogue, encoded, traces
 from tests.testing.cassette_samples import replayed, track_of
 
@@ -287,6 +287,26 @@ async def test_a_line_that_was_too_long_to_record_has_its_length() -> None:
         (line,) = await host.receives(1)
 
     assert (len(line), line.strip()) == (1000, b"{head")
+
+
+@pytest.mark.parametrize("size", [10**15, 10**30, -1, "many", None, 1.5, [1]])
+async def test_the_length_that_a_file_claims_is_bounded(size: Any) -> None:
+    track = tape(Record(1, 1.0, "oversize", b"{head", details={"size": size}))
+
+    async with hosted(ReplayTransport([track], patience=None)) as host:
+        (line,) = await host.receives(1)
+
+    assert len(line) <= LONGEST_PADDED
+    assert line.strip() == b"{head"
+
+
+async def test_only_a_line_that_was_too_long_is_padded() -> None:
+    track = tape(Record(1, 1.0, "message", b'{"type":"x"}', details={"size": 1000}))
+
+    async with hosted(ReplayTransport([track], patience=None)) as host:
+        (line,) = await host.receives(1)
+
+    assert line == b'{"type":"x"}'
 
 
 async def test_recorded_pauses_are_kept_with_a_pace() -> None:

@@ -42,7 +42,9 @@ class FlightReporter:
         if self._keep is None:
             return
         slot, journal = self._slot, self._log.journal
-        stderr = "" if slot.running is None else slot.running.link.evidence("flight").stderr_tail
+        link = None if slot.running is None else slot.running.link
+        stderr = "" if link is None else link.evidence("flight").stderr_tail
+        redact = str if link is None else link.redactor.text
         version = "" if slot.initialized is None else slot.initialized.claude_code_version
         recent = max(0, journal.last_seq - KEPT)
         entries = [
@@ -50,4 +52,4 @@ class FlightReporter:
             for each in journal.after(0, most=journal.last_seq)
             if each.seq > recent or each.kind is Kind.PHASE
         ]
-        self._keep(FlightData(error, slot.session_id, entries, stderr, version))
+        self._keep(FlightData(error, slot.session_id, entries, stderr, version, redact))

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, cast
 
+from steersman._json import JsonObject
 from steersman._launch.plan import LaunchPlan, hook_id, redacted
 from steersman._protocol.connection import Connection
 from steersman._protocol.events import (
@@ -31,6 +32,7 @@ from steersman.journal.entries import NOTHING
 from steersman.journal.redaction import Redactor, secrets_in
 from steersman.messages.turns import Assistant
 from steersman.options import Options
+from steersman.options.agents import AgentDefinition
 from steersman.ports import Channel, Transport
 
 __all__ = ["CliLink", "LinkListener", "StderrTail"]
@@ -41,6 +43,8 @@ AnswerT = TypeVar("AnswerT")
 CONTROL, MESSAGE, PARTIAL, SENT = Kind.CONTROL, Kind.MESSAGE, Kind.PARTIAL, Kind.SENT
 
 SHOWN_NOISE = 300
+SEARCHED_NOISE = 4000
+"""More than is shown, so that a secret at the end of the shown part is found."""
 
 OWN = frozenset({Answered, NoiseReceived, LineDropped})
 """Events that the link handles itself."""
@@ -86,7 +90,11 @@ class CliLink:
         )
         self.redactor = Redactor(
             secrets_in(
-                plan.launch.env, options.mcp_servers, options.settings, options.managed_settings
+                plan.launch.env,
+                options.mcp_servers,
+                options.settings,
+                options.managed_settings,
+                *map(_servers_of, options.agents.values()),
             )
         )
         self.stderr = StderrTail()
@@ -169,9 +177,10 @@ class CliLink:
 
     def evidence(self, phase: str, status: int | None = None) -> Evidence:
         """Return what is known about the process, without secrets."""
-        return Evidence(
-            phase, status, self.redactor.text(self.stderr.text), redacted(self._plan.launch)
-        )
+        # Redacted before it is cut, so that no part of a secret is left at the beginning.
+        stderr = self.redactor.shown(self.stderr.text)[-KEPT:]
+        argv = tuple(map(self.redactor.shown, redacted(self._plan.launch)))
+        return Evidence(phase, status, stderr, argv)
 
     # From the CLI: the receiver of the channel
 
@@ -258,7 +267,7 @@ class CliLink:
     def _on_noise(self, line: bytes, now: float) -> None:
         self.journal.append(now, Kind.NOISE, line)
         if len(self.noise) < SHOWN_NOISE:
-            shown = self.redactor.text(line[:SHOWN_NOISE].decode("utf-8", "replace"))
+            shown = self.redactor.shown(line[:SEARCHED_NOISE].decode("utf-8", "replace"))
             self.noise = f"{self.noise}\n{shown}".strip()[:SHOWN_NOISE]
 
     def _on_answer(self, event: Answered) -> None:
@@ -358,13 +367,20 @@ class CliLink:
         self._set_alarm()
 
 
+def _servers_of(agent: AgentDefinition | JsonObject) -> object:
+    """Return the MCP servers that are configured for one subagent."""
+    return agent.mcp_servers if isinstance(agent, AgentDefinition) else agent.get("mcpServers")
+
+
 KEPT = 16 * 1024
+LONGEST_SECRET = 4 * 1024
+"""How much more is kept than shown, so that a secret at the beginning is whole and found."""
 
 
 class StderrTail:
     """The end of the CLI's stderr, bounded: a failing hook makes it write hundreds of lines."""
 
-    def __init__(self, kept: int = KEPT) -> None:
+    def __init__(self, kept: int = KEPT + LONGEST_SECRET) -> None:
         self._kept = kept
         self._tail = b""
 

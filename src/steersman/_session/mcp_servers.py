@@ -222,7 +222,7 @@ async def _wait(link: CliLink, status_log: McpStatusLog, wanted: _Wanted, option
     deadline = loop.time() + limit
     while True:
         found = await _fetch_status(link, limit)
-        status_log.record(found.values(), link.redactor.text)
+        status_log.record(found.values(), link.redactor.shown)
         missing = wanted.missing(found)
         if missing is None:
             return
@@ -245,4 +245,4 @@ async def _fetch_status(link: CliLink, timeout: float) -> dict[str, McpServerSta
 
 def _not_ready(link: CliLink, name: str, status: str, error: str) -> McpNotReady:
     evidence = link.evidence("servers")
-    return McpNotReady(name, status, link.redactor.text(error), evidence=evidence)
+    return McpNotReady(name, status, link.redactor.shown(error), evidence=evidence)

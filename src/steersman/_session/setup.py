@@ -42,6 +42,8 @@ class FlightData:
     entries: Sequence[Entry]
     stderr_tail: str
     cli_version: str
+    redact: Callable[[str], str] = str
+    """Removes the secrets that the CLI was given."""
 
 
 def _as_it_is(server: Any) -> ToolServer:

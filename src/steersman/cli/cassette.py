@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Iterable
 
+from steersman._terminal import one_line
 from steersman.cli.commands import Commands
 from steersman.errors import UsageError
 from steersman.testing.cassettes.lint import lint
@@ -35,7 +36,7 @@ def lint_files(paths: Iterable[str]) -> int:
         try:
             findings = lint(path)
         except UsageError as error:
-            print(f"steersman: {path}: {error}", file=sys.stderr)
+            print(one_line(f"steersman: {path}: {error}"), file=sys.stderr)
             status = UNREADABLE
             continue
         for finding in findings:

@@ -9,6 +9,8 @@ import textwrap
 from collections.abc import Mapping
 from typing import TextIO
 
+from steersman._terminal import printable
+
 __all__ = ["Screen", "screen_for"]
 
 GUTTER = 9
@@ -47,20 +49,21 @@ class Screen:
     def title(self, text: str) -> None:
         """Write the title."""
         self.end()
-        for line in textwrap.wrap(text, self._width):
+        for line in textwrap.wrap(_shown(text), self._width):
             self._write(self._coloured("1", line) + "\n")
         self._write("\n")
 
     def line(self, label: str, text: str) -> None:
         """Write one labelled line."""
         self.end()
-        body = textwrap.wrap(text, self._width - GUTTER) or [""]
+        body = textwrap.wrap(_shown(text), self._width - GUTTER) or [""]
         if label == "state":
             body = [self._coloured(COLOURS["state"], part) for part in body]
         self._write(self._label(label) + f"\n{' ' * GUTTER}".join(body) + "\n")
 
     def stream(self, label: str, chunk: str) -> None:
         """Write the next chunk of a text, word by word; the first chunk begins a line."""
+        chunk = _shown(chunk)
         if self._column == 0:
             chunk = chunk.lstrip()
             if not chunk:
@@ -108,6 +111,11 @@ class Screen:
     def _write(self, text: str) -> None:
         self._out.write(text)
         self._out.flush()
+
+
+def _shown(text: str) -> str:
+    """Return text of the model, of a tool or of a file without commands for the terminal."""
+    return printable(text.replace("\r", "\n"))
 
 
 def screen_for(out: TextIO, environ: Mapping[str, str] = os.environ) -> Screen:

@@ -32,6 +32,10 @@ Settle: TypeAlias = Callable[[Any, str], None]
 EXPIRED = "Denied: no answer came in time."
 
 
+_Key: TypeAlias = tuple[str, str]
+"""The session and the id of an ask."""
+
+
 @dataclass(slots=True)
 class _Open:
     """An ask that waits for an answer."""
@@ -55,8 +59,10 @@ class Inbox:
         self._expires_after = expires_after
         self._clock = clock
         self._lock = threading.Lock()
-        self._open: dict[str, _Open] = {}
-        self._outcomes: OrderedDict[str, AskOutcome] = OrderedDict()
+        self._open: dict[_Key, _Open] = {}
+        self._outcomes: OrderedDict[_Key, AskOutcome] = OrderedDict()
+        self._sessions: dict[str, dict[str, None]] = {}
+        """The sessions of each id, in order: CLIs choose the ids, and two may choose the same."""
         self._watchers: list[Watch] = []
 
     # For sessions: the port `Asks`
@@ -66,15 +72,21 @@ class Inbox:
         waiting = _Open(ask, settle)
         if self._expires_after is not None:
             waiting.ask = replace(ask, expires=self._clock() + self._expires_after)
-            waiting.alarm = self._set_alarm(ask.id, self._expires_after)
+            waiting.alarm = self._set_alarm(_key_of(ask), self._expires_after)
         with self._lock:
-            self._open[ask.id] = waiting
+            self._open[_key_of(ask)] = waiting
+            self._sessions.setdefault(ask.id, {})[ask.session] = None
         self._notify(Change("opened", waiting.ask))
 
     def close(self, ask_id: str, reason: str) -> None:
         """Close an ask whose session no longer waits for the answer."""
+        with suppress(AskError, UsageError):
+            self._end(self._key(ask_id, None), AskOutcome(ask_id, "closed", reason))
+
+    def close_ask(self, ask: Ask, reason: str) -> None:
+        """Close `ask`, and no ask of another session that has the same id."""
         with suppress(AskError):
-            self._end(AskOutcome(ask_id, "closed", reason))
+            self._end(_key_of(ask), AskOutcome(ask.id, "closed", reason))
 
     # For the program that shows and answers asks
 
@@ -96,25 +108,42 @@ class Inbox:
             and assignee in (None, ask.assignee)
         ]
 
-    def get(self, ask_id: str) -> Ask:
-        """Return an open ask. Raises `AskNotFound`, `AlreadyAnswered` or `AskGone`."""
-        with self._lock:
-            return self._waiting(ask_id).ask
+    def get(self, ask_id: str, *, session: str | None = None) -> Ask:
+        """Return an open ask. Raises `AskNotFound`, `AlreadyAnswered` or `AskGone`.
 
-    async def answer(self, ask_id: str, answer: object, *, by: str = "somebody") -> AskOutcome:
+        Raises `UsageError` if several sessions have an ask with this id and `session` is not given.
+        """
+        key = self._key(ask_id, session)
+        with self._lock:
+            return self._waiting(key).ask
+
+    async def answer(
+        self,
+        ask_id: str,
+        answer: object,
+        *,
+        by: str = "somebody",
+        session: str | None = None,
+    ) -> AskOutcome:
         """Answer an ask with the type of answer that its kind needs.
 
         A permission needs `Allow` or `Deny`, an AskUserQuestion the result of `Question.answer()`
         or `skip()`, an elicitation `ElicitationAnswer`, a dialog `DialogAnswer`. Raises
         `AlreadyAnswered` with the name of who was first, `AskGone`, `AskNotFound`, or `UsageError`
-        for another type.
+        for another type, or if several sessions have an ask with this id: then pass `session`.
         """
         _check_name("by", by)
-        self.get(ask_id).response(answer)
-        return self._end(AskOutcome(ask_id, "answered", by, answer))
+        key = self._key(ask_id, session)
+        self.get(ask_id, session=key[0]).response(answer)
+        return self._end(key, AskOutcome(ask_id, "answered", by, answer))
 
     async def answer_many(
-        self, answers: Mapping[str, object] | Iterable[str], answer: object = None, *, by: str
+        self,
+        answers: Mapping[str, object] | Iterable[str],
+        answer: object = None,
+        *,
+        by: str,
+        session: str | None = None,
     ) -> dict[str, AskOutcome | SteersmanError]:
         """Answer several asks: a mapping of ids to answers, or ids and one answer for all.
 
@@ -126,21 +155,24 @@ class Inbox:
         found: dict[str, AskOutcome | SteersmanError] = {}
         for ask_id, given in each.items():
             try:
-                found[ask_id] = await self.answer(ask_id, given, by=by)
+                found[ask_id] = await self.answer(ask_id, given, by=by, session=session)
             except (AskError, UsageError) as error:
                 found[ask_id] = error
         return found
 
-    async def expire(self, ask_id: str, *, by: str = "expiry") -> AskOutcome:
+    async def expire(
+        self, ask_id: str, *, by: str = "expiry", session: str | None = None
+    ) -> AskOutcome:
         """End an ask without an answer: it is denied, declined or cancelled, as its kind needs."""
         _check_name("by", by)
-        return self._expire(ask_id, by)
+        return self._expire(self._key(ask_id, session), by)
 
-    async def delegate(self, ask_id: str, to: str) -> Ask:
+    async def delegate(self, ask_id: str, to: str, *, session: str | None = None) -> Ask:
         """Assign an ask to `to`; others can still answer it."""
         _check_name("to", to)
+        key = self._key(ask_id, session)
         with self._lock:
-            waiting = self._waiting(ask_id)
+            waiting = self._waiting(key)
             waiting.ask = replace(waiting.ask, assignee=to)
         self._notify(Change("delegated", waiting.ask))
         return waiting.ask
@@ -155,18 +187,19 @@ class Inbox:
 
     # How an ask ends
 
-    def _expire(self, ask_id: str, by: str) -> AskOutcome:
-        refusal = self.get(ask_id).refusal(EXPIRED)
-        return self._end(AskOutcome(ask_id, "expired", by, refusal))
+    def _expire(self, key: _Key, by: str) -> AskOutcome:
+        session, ask_id = key
+        refusal = self.get(ask_id, session=session).refusal(EXPIRED)
+        return self._end(key, AskOutcome(ask_id, "expired", by, refusal))
 
-    def _end(self, outcome: AskOutcome) -> AskOutcome:
+    def _end(self, key: _Key, outcome: AskOutcome) -> AskOutcome:
         """Remove an ask and keep its outcome; a later answer gets an error that names the first."""
         with self._lock:
-            waiting = self._waiting(outcome.ask_id)
-            del self._open[outcome.ask_id]
-            self._outcomes[outcome.ask_id] = outcome
+            waiting = self._waiting(key)
+            del self._open[key]
+            self._outcomes[key] = outcome
             while len(self._outcomes) > REMEMBERED:
-                self._outcomes.popitem(last=False)
+                self._forget(self._outcomes.popitem(last=False)[0])
         if waiting.alarm is not None:
             waiting.alarm()
         if outcome.how != "closed":
@@ -174,14 +207,33 @@ class Inbox:
         self._notify(Change(outcome.how, waiting.ask, outcome))
         return outcome
 
-    def _waiting(self, ask_id: str) -> _Open:
-        waiting = self._open.get(ask_id)
+    def _key(self, ask_id: str, session: str | None) -> _Key:
+        """Return the key of an ask. An id of several sessions could mean the wrong one."""
+        if session is not None:
+            return session, ask_id
+        with self._lock:
+            sessions = tuple(self._sessions.get(ask_id, ()))
+        if len(sessions) > 1:
+            several = f"one of {', '.join(map(repr, sessions))}: each has an ask {ask_id!r}"
+            raise UsageError("session", None, several)
+        return (sessions[0] if sessions else ""), ask_id
+
+    def _waiting(self, key: _Key) -> _Open:
+        waiting = self._open.get(key)
         if waiting is not None:
             return waiting
-        outcome = self._outcomes.get(ask_id)
-        raise AskNotFound(ask_id) if outcome is None else outcome.error()
+        outcome = self._outcomes.get(key)
+        raise AskNotFound(key[1]) if outcome is None else outcome.error()
 
-    def _set_alarm(self, ask_id: str, seconds: float) -> Callable[[], None]:
+    def _forget(self, key: _Key) -> None:
+        session, ask_id = key
+        sessions = self._sessions.get(ask_id, {})
+        if key not in self._open:
+            sessions.pop(session, None)
+        if not sessions:
+            self._sessions.pop(ask_id, None)
+
+    def _set_alarm(self, key: _Key, seconds: float) -> Callable[[], None]:
         """Start a timer in the session's event loop; return a function that cancels it.
 
         The function may be called from any thread.
@@ -190,7 +242,7 @@ class Inbox:
 
         def ring() -> None:
             with suppress(AskError):
-                self._expire(ask_id, "expiry")
+                self._expire(key, "expiry")
 
         timer = loop.call_later(seconds, ring)
 
@@ -210,6 +262,10 @@ class Inbox:
     def _leave(self, watch: Watch) -> None:
         with self._lock, suppress(ValueError):
             self._watchers.remove(watch)
+
+
+def _key_of(ask: Ask) -> _Key:
+    return ask.session, ask.id
 
 
 def _check_name(argument: Literal["by", "to"], given: object) -> None:

@@ -1,25 +1,64 @@
-"""Removes known secrets from text that is stored or shown."""
+"""Removes secrets from text that is stored or shown.
+
+A known secret is one that the session was given: `secrets_in` finds them, whole and in parts. Free
+text, such as an error or stderr, may contain others; `shown` also removes those that have the
+format of a well-known service. Lines of the journal are searched for known secrets only.
+"""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from urllib.parse import unquote, unquote_plus, urlsplit
 
 from steersman import _json
 from steersman._json import Json
 
-__all__ = ["Redactor", "secrets_in"]
+__all__ = ["SHAPES", "Redactor", "secrets_in"]
 
 MARK = "[redacted]"
 SHORTEST = 6
 """Shorter values are not replaced: they occur in ordinary text."""
 
-_SECRET_NAME = re.compile(
-    r"key|token|secret|passw|credential|auth|cookie|signature|private|dsn", re.IGNORECASE
+SHAPES = re.compile(
+    r"""
+      \bsk-(?:ant-)?[\w-]{16,}
+    | \b(?:AKIA|ASIA)[0-9A-Z]{16}\b
+    | \b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{30,})
+    | \bglpat-[\w-]{20,}
+    | \bxox[abeprs]-[A-Za-z0-9-]{10,}
+    | \bAIza[\w-]{35}
+    | \beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}
+    | -----BEGIN\ [A-Z ]*PRIVATE\ KEY-----[\s\S]*?(?:-----END\ [A-Z ]*PRIVATE\ KEY-----|\Z)
+    | (?<=://)[^\s/:@"']+:[^\s/@"']{3,}(?=@)
+    | (?i:(?<=bearer\ ))[\w.~+/=-]{16,}
+    | \b[A-Z][A-Z0-9_]*(?:KEY|TOKEN|SECRET|PASSWORD|_PAT)[A-Z0-9_]*=[^\s"'\\]{8,}
+    """,
+    re.VERBOSE,
 )
+"""Matches keys and tokens in the formats of well-known services."""
+
+_SECRET_NAME = re.compile(
+    r"key|token|secret|passw|passphrase|credential|auth|cookie|signature|private|dsn"
+    r"|(?:^|[-_])(?:pat|pass)(?:$|[-_])|[-_]pwd$",
+    re.IGNORECASE,
+)
+_SECRET_FLAG = re.compile(
+    r"key|token|secret|password|passwd|passphrase|credentials?|auth|authorization|bearer|cookie"
+    r"|pat|pass|pwd|signature|sig|dsn"
+)
+"""A word of a flag, of a query field or of a variable on a command line, in lower case."""
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_JOINED = re.compile(r"(?:api|access|auth|client|private|secret|session)(?:key|token|secret)")
 _HOLDERS = frozenset({"env", "headers"})
 """Fields of a configuration in which every value may be a secret."""
+_ARGUMENTS = "args"
+_SCHEME = re.compile(r"(?i:bearer|basic|token|apikey|digest|negotiate)\s+(\S.*)", re.DOTALL)
+_ASSIGNMENT = re.compile(r"(-{0,2}[A-Za-z_][\w.-]*)(?:=|:\s+)(.+)", re.DOTALL)
+_ADDRESS = re.compile(r"[A-Za-z][\w+.-]*://[^\s\"']+")
 
 
 class Redactor:
@@ -29,10 +68,14 @@ class Redactor:
         found = {each for each in secrets if len(each) >= SHORTEST}
         self._texts = sorted(found, key=len, reverse=True)
         # In JSON a secret is escaped as one of the two encoders does it.
-        self._written = [
+        written = {
             spelling
             for each in self._texts
-            for spelling in {_json.dumps(each)[1:-1], json.dumps(each)[1:-1].encode()}
+            for spelling in (_json.dumps(each)[1:-1], json.dumps(each)[1:-1].encode())
+        }
+        # A line with a secret also has each of its parts, so only the shortest are looked for.
+        self._written = [
+            each for each in written if not any(part != each and part in each for part in written)
         ]
 
     def line(self, line: bytes) -> bytes:
@@ -45,8 +88,8 @@ class Redactor:
     def _without(self, line: bytes) -> bytes:
         try:
             return _json.dumps(self._value(_json.loads(line)))
-        except ValueError:
-            # A line that cannot be decoded may hide a secret, so none of it is shown.
+        except (ValueError, RecursionError):
+            # A line that cannot be decoded or searched may hide a secret, so none of it is shown.
             return MARK.encode()
 
     def text(self, text: str) -> str:
@@ -54,6 +97,10 @@ class Redactor:
         for secret in self._texts:
             text = text.replace(secret, MARK)
         return text
+
+    def shown(self, text: str) -> str:
+        """Return free text without the secrets, and without what looks like a key or token."""
+        return SHAPES.sub(MARK, self.text(text))
 
     def _value(self, value: Json) -> Json:
         if isinstance(value, str):
@@ -64,28 +111,101 @@ class Redactor:
 
 
 def secrets_in(env: Mapping[str, str], *configurations: Json) -> Iterator[str]:
-    """Yield values whose name looks secret, or that are in an object such as `env` or `headers`."""
-    yield from (value for name, value in env.items() if _SECRET_NAME.search(name))
+    """Yield the secret values, and the secret parts of others.
+
+    A value is secret if its name looks so, or if it is in an object such as `env` or `headers`.
+    The parts are the token of a header, the password and the secret fields of an address, and the
+    values of secret flags in `args`. A configuration may be JSON as text.
+    """
+    for name, value in env.items():
+        yield from _secrets_of(name, value, is_secret=bool(_SECRET_NAME.search(name)))
     for each in configurations:
-        yield from _walk(_plain(each), inside=False)
+        yield from _walk(_decoded(each))
 
 
-def _walk(found: Json, *, inside: bool) -> Iterator[str]:
-    if isinstance(found, str) and inside:
-        yield found
-    elif _json.is_object(found):
-        for name, value in found.items():
-            is_secret = inside or name in _HOLDERS or bool(_SECRET_NAME.search(name))
-            yield from _walk(value, inside=is_secret)
-    elif _json.is_array(found):
-        for value in found:
-            yield from _walk(value, inside=inside)
+def _walk(configuration: Json) -> Iterator[str]:
+    """Yield the secrets in a configuration, however deeply it is nested."""
+    stack: list[tuple[Json, str, bool]] = [(configuration, "", False)]
+    while stack:
+        found, place, inside = stack.pop()
+        if isinstance(found, str):
+            yield from _secrets_of(place, found, is_secret=inside)
+        elif _json.is_mapping(found):
+            for key, value in found.items():
+                name = str(key)
+                is_secret = inside or name in _HOLDERS or bool(_SECRET_NAME.search(name))
+                stack.append((value, name, is_secret))
+        elif _json.is_sequence(found):
+            if place == _ARGUMENTS:
+                yield from _in_arguments([each for each in found if isinstance(each, str)])
+            stack += [(value, place, inside) for value in found]
 
 
-def _plain(found: Json) -> Json:
-    """Return mappings as dicts and tuples as lists, at every level; other values unchanged."""
-    if _json.is_mapping(found):
-        return {str(name): _plain(value) for name, value in found.items()}
-    if _json.is_sequence(found):
-        return [*map(_plain, found)]
-    return found
+def _secrets_of(name: str, value: str, *, is_secret: bool) -> Iterator[str]:
+    """Yield `value` if it is secret, and its secret parts."""
+    if is_secret:
+        yield value
+        scheme = _SCHEME.fullmatch(value.strip())
+        if scheme:
+            yield scheme[1]
+            yield from _password_in(scheme[1])
+        if "cookie" in name.lower():
+            yield from (each.partition("=")[2].strip() for each in value.split(";"))
+    if "://" in value:
+        for address in _ADDRESS.findall(value):
+            yield from _in_address(address)
+
+
+def _password_in(encoded: str) -> Iterator[str]:
+    """Yield the password of a Basic header."""
+    try:
+        text = base64.b64decode(encoded, validate=True).decode()
+    except (binascii.Error, ValueError):
+        return
+    yield text.partition(":")[2]
+
+
+def _in_address(address: str) -> Iterator[str]:
+    """Yield the password and the secret query fields of an address, as written and decoded."""
+    try:
+        parts = urlsplit(address)
+        user, password = parts.username or "", parts.password or ""
+    except ValueError:
+        return
+    # A token may be written in place of the user.
+    found = [password or (user if parts.scheme.startswith("http") else "")]
+    for field in re.split("[&;]", f"{parts.query}&{parts.fragment}"):
+        name, _, value = field.partition("=")
+        if _is_secret_word(unquote(name)):
+            found.append(value)
+    for each in filter(None, found):
+        yield from {each, unquote(each), unquote_plus(each)}
+
+
+def _in_arguments(args: Sequence[str]) -> Iterator[str]:
+    """Yield the values of secret flags, assignments and headers on a command line."""
+    for argument, following in zip(args, (*args[1:], ""), strict=True):
+        assigned = _ASSIGNMENT.fullmatch(argument)
+        if assigned is None:
+            is_flag = argument.startswith("-") and not following.startswith("-")
+            if is_flag and _is_secret_word(argument):
+                yield from _secrets_of(argument, following, is_secret=True)
+        elif _is_secret_word(assigned[1]):
+            yield from _secrets_of(assigned[1], assigned[2], is_secret=True)
+        elif argument.startswith("-"):
+            # The value of a flag may be a header or an assignment itself.
+            yield from _in_arguments((assigned[2],))
+
+
+def _is_secret_word(name: str) -> bool:
+    words = [each.lower() for each in _WORDS.findall(name)]
+    return any(_SECRET_FLAG.fullmatch(each) or _JOINED.fullmatch(each) for each in words)
+
+
+def _decoded(configuration: Json) -> Json:
+    if isinstance(configuration, str) and configuration.lstrip().startswith(("{", "[")):
+        try:
+            return _json.loads(configuration.encode("utf-8", "surrogatepass"))
+        except ValueError:
+            return None
+    return configuration

@@ -1,17 +1,16 @@
 """The flight recorder: one file for each error, with what happened before it.
 
-Plain values in, a file out. The caller has removed known secrets. Text that still looks like a
-secret is redacted here, and the file contains how often.
+Plain values in, a file out. `redact` removes the secrets that the session was given. Text that
+still looks like a secret is redacted too, and the file contains how often.
 """
 
 from __future__ import annotations
 
 import os
 import platform
-import re
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +19,7 @@ from steersman import _json
 from steersman._json import Json, JsonDict, JsonObject
 from steersman.errors import SteersmanError
 from steersman.journal import Entry, Kind
-from steersman.journal.redaction import MARK
+from steersman.journal.redaction import MARK, SHAPES
 from steersman.journal.state import StateChange
 
 __all__ = ["FlightRecord", "record"]
@@ -31,27 +30,12 @@ LAST_PARTIALS = 50
 """How many partial messages are kept, with their times and sizes only."""
 LONGEST_FRAME = 4000
 """The maximum length of a line. Of a longer one only the beginning and the size are kept."""
+DEEPEST = 100
+"""How deeply a line may be nested. Of a deeper one only the beginning and the size are kept."""
 LONGEST_STDERR = 16_000
 KEPT_FILES = 20
 """How many files are kept, so that a CLI that crashes repeatedly does not fill the disk."""
 PREFIX = "flight-"
-
-SECRETS = re.compile(
-    r"""
-      \bsk-(?:ant-)?[\w-]{16,}
-    | \b(?:AKIA|ASIA)[0-9A-Z]{16}\b
-    | \b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{30,})
-    | \bxox[abeprs]-[A-Za-z0-9-]{10,}
-    | \bAIza[\w-]{35}
-    | \beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}
-    | -----BEGIN\ [A-Z ]*PRIVATE\ KEY-----[\s\S]*?(?:-----END\ [A-Z ]*PRIVATE\ KEY-----|\Z)
-    | (?<=://)[^\s/:@"']+:[^\s/@"']{3,}(?=@)
-    | (?i:(?<=bearer\ ))[\w.~+/=-]{16,}
-    | \b[A-Z][A-Z0-9_]*(?:KEY|TOKEN|SECRET|PASSWORD)[A-Z0-9_]*=[^\s"'\\]{8,}
-    """,
-    re.VERBOSE,
-)
-"""Matches keys and tokens in the formats of well-known services."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +55,8 @@ class FlightRecord:
     """The versions of steersman and the CLI; those of Python and the platform are added."""
     notes: JsonObject = field(default_factory=JsonDict)
     """Additional plain values."""
+    redact: Callable[[str], str] = str
+    """Removes known secrets from a text; applied to every text of the record."""
 
 
 def record(
@@ -83,7 +69,7 @@ def record(
     """
     at = time.time() if now is None else now
     try:
-        content, found = _without_secrets(_bundle(flight, at))
+        content, found = _without_secrets(_bundle(flight, at), flight.redact)
         data = _json.dumps({**content, "redacted": found})
         folder = Path(directory)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -146,9 +132,24 @@ def _frame(entry: Entry) -> JsonDict:
     fields: JsonDict = {"seq": entry.seq, "at": entry.at, "kind": entry.kind.value}
     if len(entry.line) <= LONGEST_FRAME:
         with suppress(ValueError):
-            return {**fields, "frame": _json.loads(entry.line)}
+            frame = _json.loads(entry.line)
+            if not _is_deep(frame):
+                return {**fields, "frame": frame}
     head = entry.line[:LONGEST_FRAME].decode("utf-8", "replace")
     return {**fields, "size": len(entry.line), "head": head}
+
+
+def _is_deep(value: Json) -> bool:
+    """Whether `value` is nested so deeply that functions that call themselves may fail on it."""
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [
+            inner
+            for each in level
+            if _json.is_object(each) or _json.is_array(each)
+            for inner in (each.values() if _json.is_object(each) else each)
+        ]
+    return bool(level)
 
 
 def _partial(entry: Entry) -> JsonDict:
@@ -166,15 +167,17 @@ def _event(entry: Entry) -> JsonDict:
 # Secrets
 
 
-def _without_secrets(value: Json) -> tuple[Json, int]:
-    """Return `value` without text that looks like a key, and the number of replacements."""
+def _without_secrets(value: Json, redact: Callable[[str], str]) -> tuple[Json, int]:
+    """Return `value` without secrets, and the number of texts that looked like a key."""
     if isinstance(value, str):
-        return SECRETS.subn(MARK, value)
+        return SHAPES.subn(MARK, redact(value))
     if _json.is_object(value):
-        cleaned = {str(name): _without_secrets(each) for name, each in value.items()}
+        cleaned = {
+            redact(str(name)): _without_secrets(each, redact) for name, each in value.items()
+        }
         return {name: each for name, (each, _) in cleaned.items()}, _count(cleaned.values())
     if _json.is_sequence(value):
-        items = [_without_secrets(each) for each in value]
+        items = [_without_secrets(each, redact) for each in value]
         return [each for each, _ in items], _count(items)
     return value, 0
 

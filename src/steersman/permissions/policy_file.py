@@ -54,6 +54,8 @@ def read_table(text: str) -> PolicyTable:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError("text", f"not TOML: {error}", "a text of TOML") from None
+    except RecursionError:
+        raise UsageError("text", "values nested too deeply", "a text of TOML") from None
     for name in found:
         if name not in ("rules", *LISTS, *CHOICES):
             raise UsageError("policy key", name, ", ".join(("rules", *LISTS, *CHOICES)))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import msgspec
@@ -10,6 +11,7 @@ from msgspec import Struct
 
 from steersman._json import JsonObject
 from steersman._struct import CONVERT_ERRORS
+from steersman.errors import UsageError
 
 __all__ = [
     "AddDirectories",
@@ -53,24 +55,42 @@ class PermissionUpdate(Struct, frozen=True, kw_only=True, rename="camel", tag_fi
 
 
 class AddRules(PermissionUpdate, frozen=True, kw_only=True, tag="addRules"):
-    """Add rules."""
+    """Add rules.
+
+    A rule may be given as text, such as `Bash(git *)`; it becomes a `ToolRule`.
+    """
 
     rules: list[ToolRule]
     behavior: Behavior = "allow"
+
+    def __post_init__(self) -> None:
+        _check_rules(self, self.rules)
 
 
 class ReplaceRules(PermissionUpdate, frozen=True, kw_only=True, tag="replaceRules"):
-    """Replace all rules of this behavior at the destination."""
+    """Replace all rules of this behavior at the destination.
+
+    A rule may be given as text, such as `Bash(git *)`; it becomes a `ToolRule`.
+    """
 
     rules: list[ToolRule]
     behavior: Behavior = "allow"
+
+    def __post_init__(self) -> None:
+        _check_rules(self, self.rules)
 
 
 class RemoveRules(PermissionUpdate, frozen=True, kw_only=True, tag="removeRules"):
-    """Remove rules."""
+    """Remove rules.
+
+    A rule may be given as text, such as `Bash(git *)`; it becomes a `ToolRule`.
+    """
 
     rules: list[ToolRule]
     behavior: Behavior = "allow"
+
+    def __post_init__(self) -> None:
+        _check_rules(self, self.rules)
 
 
 class SetMode(PermissionUpdate, frozen=True, kw_only=True, tag="setMode"):
@@ -89,6 +109,27 @@ class RemoveDirectories(PermissionUpdate, frozen=True, kw_only=True, tag="remove
     """Remove working directories of tools."""
 
     directories: list[str]
+
+
+_RULE = re.compile(r"(?P<tool>[A-Za-z][\w-]*\*?|mcp__[\w*-]+)(?:\((?P<content>.*)\))?", re.DOTALL)
+
+
+def _check_rules(update: PermissionUpdate, given: object) -> None:
+    """Replace rules that are text by their values: the CLI ignores an update that has text."""
+    if not isinstance(given, list | tuple):
+        raise UsageError("rules", given, "a list of rules")
+    rules: Sequence[object] = given
+    if not (type(rules) is list and all(isinstance(each, ToolRule) for each in rules)):
+        msgspec.structs.force_setattr(update, "rules", [*map(_rule_of, rules)])
+
+
+def _rule_of(given: object) -> ToolRule:
+    if isinstance(given, ToolRule):
+        return given
+    found = _RULE.fullmatch(given) if isinstance(given, str) else None
+    if found is None:
+        raise UsageError("rules", given, 'a ToolRule, or text such as "Write" or "Bash(git *)"')
+    return ToolRule(found["tool"], found["content"])
 
 
 Known = AddRules | ReplaceRules | RemoveRules | SetMode | AddDirectories | RemoveDirectories

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -39,6 +40,7 @@ __all__ = ["JournalFile", "read_journal"]
 Redact = Callable[[bytes], bytes]
 
 OWNER_ONLY = 0o600
+OTHERS = 0o077
 
 # In Python 3.11 looking up a member of an enum takes thirty times as long as a global name.
 PARTIAL, RESTARTED = Kind.PARTIAL, Kind.RESTARTED
@@ -82,6 +84,7 @@ class JournalFile:
         self._file = _open(self.path)
         try:
             self._size, track, is_torn = _examine(self.path, self._file)
+            _narrow(self.path, self._file)
         except BaseException:
             os.close(self._file)
             raise
@@ -204,12 +207,15 @@ def _entries_in(file: BinaryIO) -> Iterator[Entry]:
 
 
 def _open(path: Path) -> int:
-    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOCTTY", 0)
     try:
         number = os.open(path, flags, OWNER_ONLY)
     except OSError as error:
         allowed = f"a file that can be written ({error.strerror})"
         raise UsageError("journal", str(path), allowed) from None
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise UsageError("journal", str(path), "a regular file")
     if sys.platform != "win32":
         try:
             fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -220,12 +226,25 @@ def _open(path: Path) -> int:
     return number
 
 
+def _narrow(path: Path, number: int) -> None:
+    """Let only the owner read an existing journal. Raises `UsageError` if that cannot be done."""
+    if sys.platform == "win32" or not os.fstat(number).st_mode & OTHERS:
+        return
+    hint = f"chmod 600 {path}, or choose another file"
+    if path.is_symlink():
+        # Whoever made the link chose the file; its mode is not ours to change.
+        raise UsageError("journal", str(path), "a file that only you can read", hint=hint)
+    try:
+        os.fchmod(number, OWNER_ONLY)
+    except OSError as error:
+        allowed = f"a file that only you can read ({error.strerror})"
+        raise UsageError("journal", str(path), allowed, hint=hint) from None
+
+
 def _examine(path: Path, number: int) -> tuple[int, int, bool]:
     """Return the size of the file, the number of its next track, and whether its end is cut off."""
     size = os.fstat(number).st_size
     if not size:
-        # An existing empty file may be readable by other users.
-        path.chmod(OWNER_ONLY)
         return 0, 0, False
     with mmap.mmap(number, size, access=mmap.ACCESS_READ) as data:
         if data[: len(HEADER_BEGINS)] != HEADER_BEGINS:

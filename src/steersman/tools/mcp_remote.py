@@ -115,7 +115,7 @@ class RemoteTools:
         self._names = ToolFilter(tools, rename)
         self._observers = CallObservers(on_call, on_result)
         self._limits = limits
-        self._redact = Redactor(secrets_of(self._config)).text
+        self._redact = Redactor(secrets_of(self._config)).shown
         self._shared = SharedConnection(self._connect, limits.retry_pause)
         self._exposed: ExposedTools | None = None
         self._callers: list[Caller] = []

@@ -139,7 +139,7 @@ def _typed(value: Json, schema: JsonObject) -> Json:
         return value
     try:
         return msgspec.json.decode(value)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return value
 
 

@@ -16,10 +16,12 @@ import fnmatch
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from steersman import _json
 from steersman.errors import CliNotFound, Evidence, LaunchError, UsageError, WorkingDirectoryMissing
+from steersman.journal.redaction import MARK, Redactor, secrets_in
 from steersman.ports import Channel, FileArgument, Launch, Receiver, Transport
 from steersman.transports.subprocess import SubprocessTransport
 
@@ -85,13 +87,14 @@ class CommandTransport:
             raise UsageError("user", launch.user, "None: let the prefix change it (`sudo -u ...`)")
         marker = os.urandom(12).hex()
         script = preamble(launch, self.program, self.env, marker)
-        buffered = _BufferedReceiver(receiver, marker.encode())
+        shown = _shown(launch, self.env, self.prefix)
+        buffered = _BufferedReceiver(receiver, marker.encode(), shown)
         # The prefix is the caller's own command: it may need an ssh agent, a proxy, a context.
         command = Launch((*self.prefix, "sh"), env=dict(os.environ))
         channel = await self.inner.open(command, buffered)
         try:
             channel.write(script)
-            await self._wait_until_ready(buffered, launch)
+            await self._wait_until_ready(buffered, launch, shown)
         except BaseException:
             # The grace lets the far shell remove its files.
             channel.close(CLOSE_GRACE)
@@ -99,8 +102,10 @@ class CommandTransport:
         asyncio.get_running_loop().call_soon(buffered.release)
         return _RemoteChannel(channel)
 
-    async def _wait_until_ready(self, buffered: _BufferedReceiver, launch: Launch) -> None:
-        place = shlex.join(self.prefix)
+    async def _wait_until_ready(
+        self, buffered: _BufferedReceiver, launch: Launch, shown: Callable[[str], str]
+    ) -> None:
+        place = shown(shlex.join(self.prefix))
         try:
             async with asyncio.timeout(self.timeout):
                 report = await buffered.report
@@ -195,9 +200,10 @@ status then: they return 255, after waiting for all other children. So the watch
 class _BufferedReceiver:
     """Holds back output until the far side has reported and the session has its channel."""
 
-    def __init__(self, receiver: Receiver, marker: bytes) -> None:
+    def __init__(self, receiver: Receiver, marker: bytes, shown: Callable[[str], str]) -> None:
         self.report: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._receiver = receiver
+        self._shown = shown
         self._pattern = re.compile(re.escape(marker) + rb" (\w+)\n")
         self._is_released = False
         self._out = b""
@@ -207,15 +213,17 @@ class _BufferedReceiver:
     def release(self) -> None:
         self._is_released = True
         if self._err:
-            self._receiver.stderr_received(self._err)
+            text = self._shown(self._err.decode("utf-8", "surrogateescape"))
+            self._receiver.stderr_received(text.encode("utf-8", "surrogateescape"))
         if self._out:
             self._receiver.data_received(self._out)
         if self._status is not None:
             self._receiver.exited(self._status)
 
     def evidence(self, argv: tuple[str, ...]) -> Evidence:
-        tail = (self._err + self._out)[-STDERR_TAIL:].decode(errors="replace")
-        return Evidence("launch", self._status, tail, argv)
+        # Redacted before it is cut, so that no part of a secret is left at the beginning.
+        text = self._shown((self._err + self._out).decode(errors="replace"))
+        return Evidence("launch", self._status, text[-STDERR_TAIL:], tuple(map(self._shown, argv)))
 
     def data_received(self, data: bytes) -> None:
         if self._is_released:
@@ -269,6 +277,35 @@ class _RemoteChannel:
 
     def kill(self) -> None:
         self.inner.kill()
+
+
+def _shown(launch: Launch, env: Mapping[str, str], prefix: Sequence[str]) -> Callable[[str], str]:
+    """Return a function that removes the launch's secrets from the output of a far side.
+
+    A far side may repeat the script that it is sent, on a terminal or with `sh -v`. There secrets
+    are also written as the script writes them: quoted, or in octal.
+    """
+    configurations = (_decoded(each) for each in launch.files.values())
+    known = {*secrets_in({**launch.env, **env}, *configurations, {"args": [*prefix]})}
+    quoted = {shlex.quote(each)[1:-1] for each in known if "'" in each}
+    octal = {_octal(_json.dumps(each)[1:-1]) for each in known}
+    redactor = Redactor(known | quoted | octal)
+
+    def shown(text: str) -> str:
+        return redactor.shown(_FILE_CONTENT.sub(rf"\1{MARK}\2", text))
+
+    return shown
+
+
+_FILE_CONTENT = re.compile(r"(printf %b ')[^']*('?)")
+"""The content of a file in the script; it contains no quote."""
+
+
+def _decoded(content: bytes) -> object:
+    try:
+        return _json.loads(content)
+    except ValueError:
+        return None
 
 
 def _is_machine_local(name: str) -> bool:

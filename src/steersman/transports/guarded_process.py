@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Protocol
 
 from steersman.transports import guard
+from steersman.transports.leftovers import sweep_once
 from steersman.transports.pipes import PipeEnd, pipe
 
 __all__ = ["GuardedProcess", "ProcessObserver", "SpawnRequest", "StopStage"]
@@ -170,6 +171,9 @@ class GuardedProcess:
                 end.close()
         if not self._request.directory:
             self._send(b"g")
+        else:
+            # While the guard starts, which takes longer.
+            sweep_once(str(Path(self._request.directory).parent))
         return True
 
     def read_status(self) -> bool:

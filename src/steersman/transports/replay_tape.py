@@ -270,10 +270,16 @@ def _session_id(record: Record) -> str | None:
     return found if isinstance(found, str) else None
 
 
+LONGEST_PADDED = 16 * 1024 * 1024
+"""Bytes of a padded line: its size is only a number in the file, and may be any."""
+
+
 def _whole(record: Record) -> bytes:
-    """Return the line. One that was too long to record is padded to its size."""
-    missing = int(record.details.get("size", 0)) - len(record.line)
-    return record.line + b" " * max(0, missing)
+    """Return the line. One that was too long to record is padded to its size, up to a limit."""
+    size = record.details.get("size") if record.kind == Kind.OVERSIZE.value else None
+    if not isinstance(size, int):
+        return record.line
+    return record.line.ljust(min(size, LONGEST_PADDED))
 
 
 def _content(subject: Frame) -> Frame:

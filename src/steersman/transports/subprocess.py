@@ -29,6 +29,7 @@ from steersman.errors import (
 )
 from steersman.ports import FileArgument, Launch, Receiver
 from steersman.transports.guarded_process import GuardedProcess, SpawnRequest
+from steersman.transports.leftovers import new_private_path
 from steersman.transports.pipes import PipeEnd, pipe
 from steersman.transports.supervisor import Supervisor
 
@@ -398,7 +399,7 @@ def _argument(part: str | FileArgument, files: Mapping[str, bytes], directory: s
 def _private_path(place: str | None) -> str:
     import tempfile  # noqa: PLC0415 - slow to import, and not every launch has files
 
-    return f"{place or tempfile.gettempdir()}/steersman-{os.urandom(12).hex()}"
+    return new_private_path(place or tempfile.gettempdir())
 
 
 def _enlarge(end: PipeEnd) -> None:

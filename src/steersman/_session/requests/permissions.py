@@ -45,6 +45,7 @@ from steersman.ports import (
     DialogHandler,
     ElicitationHandler,
     QuestionHandler,
+    SessionAsks,
 )
 
 __all__ = [
@@ -322,7 +323,7 @@ class InboxForwarder:
         self._turn = turn
         self._clock = clock
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._open: set[str] = set()
+        self._open: dict[str, Ask] = {}
 
     def put(
         self,
@@ -342,19 +343,23 @@ class InboxForwarder:
         )
 
         def settle(answer: object, by: str) -> None:
-            self._open.discard(request_id)
+            self._open.pop(request_id, None)
             reply(request_id, build_response(ask, answer, by))
 
         self._loop = asyncio.get_running_loop()
         self._note(Kind.ASKED, **_ask_details(ask))
-        self._open.add(request_id)
+        self._open[request_id] = ask
         self._inbox.open(ask, lambda answer, by: self._settle_in_loop(settle, answer, by))
         return DEFERRED
 
     def withdraw(self, request_id: str, reason: str) -> None:
         """Remove a deferred request from the inbox; `reason` is reported to late answers."""
-        if request_id in self._open:
-            self._open.discard(request_id)
+        ask = self._open.pop(request_id, None)
+        if ask is None:
+            return
+        if isinstance(self._inbox, SessionAsks):
+            self._inbox.close_ask(ask, reason)
+        else:
             self._inbox.close(request_id, reason)
 
     def _settle_in_loop(

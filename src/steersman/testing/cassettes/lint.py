@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steersman import _json
+from steersman._terminal import one_line
 from steersman.errors import UsageError
 from steersman.journal.files import Record, read_line, read_tracks
 from steersman.testing.cassettes.scrubbing import RULES, Found, Rule, Scrubber
@@ -30,7 +31,7 @@ class Finding:
     """The first characters of the secret."""
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.line}: {self.rule}: {self.excerpt}"
+        return one_line(f"{self.path}:{self.line}: {self.rule}: {self.excerpt}")
 
 
 def lint(path: str | os.PathLike[str], rules: Sequence[Rule] = RULES) -> list[Finding]:
@@ -58,10 +59,10 @@ def lint(path: str | os.PathLike[str], rules: Sequence[Rule] = RULES) -> list[Fi
 def _in_lines(lines: list[bytes], scrubber: Scrubber) -> Iterator[tuple[int, Found]]:
     for number, line in enumerate(lines):
         try:
-            found = _json.loads(line) if line else None
-        except ValueError:
-            found = line.decode("utf-8", "replace")
-        for each in scrubber.found_in(found):
+            found = [*scrubber.found_in(_json.loads(line))] if line else []
+        except (ValueError, RecursionError):
+            found = [*scrubber.found_in(line.decode("utf-8", "replace"))]
+        for each in found:
             yield number, each
         for each in scrubber.found_in(_hidden(line)):
             yield number, each

@@ -130,11 +130,11 @@ class Scrubber:
         """Return `line` without secrets; the same object if there are none."""
         try:
             value = _json.loads(line)
-        except ValueError:
+            cleaned = self.value(value)
+        except (ValueError, RecursionError):
             text = line.decode("utf-8", "surrogateescape")
             cleaned = self.text(text)
             return line if cleaned == text else cleaned.encode("utf-8", "surrogateescape")
-        cleaned = self.value(value)
         return line if cleaned == value else _json.dumps(cleaned)
 
     def value(self, value: Json, place: str = "", *, is_held: bool = False) -> Json:

@@ -93,7 +93,10 @@ class RemoteConnection:
         # A process or an SSE stream that ends is noticed without pings.
         self._needs_pings = config.get("type") == "http"
         self.peer = McpConnection(
-            lambda: _open_streams(config, self._diagnostics), on_notification, on_request
+            lambda: _open_streams(config, self._diagnostics),
+            on_notification,
+            on_request,
+            may_be_noise=config.get("type", "stdio") == "stdio",
         )
         self.initialize_result: JsonObject = {}
         self.tools: list[JsonObject] = []
@@ -206,9 +209,11 @@ async def connect(
     except (ConnectionLost, ValueError, TimeoutError) as error:
         await remote.peer.aclose()
         slow = f"it did not answer within {timeout:g} s"
+        if remote.peer.unreadable:
+            slow += f"; it sent what cannot be read: {remote.peer.unreadable}"
         cause = ConnectionLost(slow) if isinstance(error, TimeoutError) else error
         status, reason = remote.explain(cause)
-        raise McpNotReady(name, status, Redactor(secrets_of(config)).text(reason)) from None
+        raise McpNotReady(name, status, Redactor(secrets_of(config)).shown(reason)) from None
     except BaseException:
         remote.peer.abandon()
         raise

@@ -25,6 +25,7 @@ __all__ = [
     "Streams",
     "as_message",
     "as_plain",
+    "bad_inputs",
     "memory_streams",
     "open_http",
     "open_sse",
@@ -138,6 +139,12 @@ def as_plain(message: object) -> JsonDict:
     """Return a message of the package as a plain JSON-RPC mapping."""
     model = cast("_SessionMessage", message).message
     return model.model_dump(by_alias=True, mode="json", exclude_unset=True)
+
+
+def bad_inputs(error: ValueError) -> list[object]:
+    """Return the parts of a message that pydantic could not read, if `error` is about one."""
+    errors = getattr(error, "errors", None)
+    return [each["input"] for each in errors()] if callable(errors) else []
 
 
 @cache

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+import re
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from typing import cast
 
 from steersman._json import is_object
 from steersman.ports import JsonObject
 from steersman.tools._mcp.jsonrpc import INTERNAL_ERROR, RequestId, cancellation, jsonrpc_error
-from steersman.tools._mcp.package import ReadStream, Streams, WriteStream, as_message, as_plain
+from steersman.tools._mcp.package import Streams, WriteStream, as_message, as_plain, bad_inputs
 
 __all__ = ["ConnectionLost", "McpConnection", "OnNotification", "OnRequest", "reason_of"]
 
@@ -45,7 +46,16 @@ class McpConnection:
         open_connection: OpenConnection,
         on_notification: OnNotification,
         on_request: OnRequest,
+        *,
+        may_be_noise: bool = True,
     ) -> None:
+        """Open the connection.
+
+        With `may_be_noise` the server may also write text that is no message, as to stdout.
+        """
+        self._may_be_noise = may_be_noise
+        self.unreadable = ""
+        """Why the last message could not be read; empty after one that could."""
         self._open_connection = open_connection
         self._on_notification = on_notification
         self._on_request = on_request
@@ -142,13 +152,39 @@ class McpConnection:
         try:
             async with self._open_connection() as (read, self._write):
                 self._opened.set_result(None)
-                async for message in _messages(read):
-                    self._dispatch(message)
+                async for message in read:
+                    if isinstance(message, Exception):
+                        # A bad message, or a stream that is about to end, which stops the loop.
+                        self._on_unreadable(message)
+                    else:
+                        self.unreadable = ""
+                        self._dispatch(as_plain(message))
             reason = "the server closed the connection"
         except Exception as error:  # noqa: BLE001 - whatever the package or the server's code raised
             reason = reason_of(error)
         finally:
             self._end(reason or self._close_reason)
+
+    def _on_unreadable(self, error: Exception) -> None:
+        """End the wait for the response that `error` is about, if that is certain."""
+        self.unreadable = reason_of(error)
+        logger.warning("an MCP server sent an unreadable message: %s", self.unreadable)
+        request_id = self._unreadable_response(error)
+        waiting = None if request_id is None else self._waiting.get(request_id)
+        if request_id is not None and waiting is not None and not waiting.done():
+            reason = f"the server's answer cannot be read: {self.unreadable}"
+            waiting.set_result(jsonrpc_error(request_id, INTERNAL_ERROR, reason))
+
+    def _unreadable_response(self, error: Exception) -> RequestId | None:
+        if not isinstance(error, ValueError):
+            return None
+        inputs = bad_inputs(error)
+        for request_id in map(_id_in, inputs):
+            if request_id in self._waiting:
+                return request_id
+        looks_like_message = any(not isinstance(each, str) or each[:1] in "{[" for each in inputs)
+        is_response = looks_like_message or not self._may_be_noise
+        return next(iter(self._waiting)) if is_response and len(self._waiting) == 1 else None
 
     def _dispatch(self, message: JsonObject) -> None:
         if "method" not in message:
@@ -208,13 +244,16 @@ class McpConnection:
         return self._write
 
 
-async def _messages(read: ReadStream) -> AsyncIterator[JsonObject]:
-    async for each in read:
-        if isinstance(each, Exception):
-            # Invalid JSON-RPC, or a stream that is about to end; the end itself stops the loop.
-            logger.warning("an MCP server sent an unreadable message: %s", reason_of(each))
-            continue
-        yield as_plain(each)
+def _id_in(found: object) -> RequestId | None:
+    """Return the id in a message that could not be read; of JSON that is cut off, as text."""
+    if is_object(found):
+        request_id = found.get("id")
+        return request_id if isinstance(request_id, int | str) else None
+    match = _ID.search(found) if isinstance(found, str) and found.startswith("{") else None
+    return None if match is None else int(match[1])
+
+
+_ID = re.compile(r'"id"\s*:\s*(\d{1,18})\b')
 
 
 def reason_of(error: BaseException) -> str:
