@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
 
 from steersman._json import Json, JsonObject
 from steersman.errors import UsageError
 from steersman.permissions.paths import Place, matches_path
 from steersman.permissions.shell import Match, commands_in, grants_command, stops_command
 from steersman.permissions.updates import Behavior
+from steersman.permissions.urls import grants_url, stops_url
 
 __all__ = ["Match", "Rule", "ToolCall", "parse_rule"]
 
@@ -58,12 +58,12 @@ class Rule:
             return self._match_command(call, behavior)
         if self.tool in ("Edit", "Read"):
             return self._match_file(call, behavior)
-        return self._match_content(call) if self._names(call.tool, behavior) else Match.NO
+        return self._match_content(call, behavior) if self._names(call.tool, behavior) else Match.NO
 
-    def _match_content(self, call: ToolCall) -> Match:
+    def _match_content(self, call: ToolCall, behavior: Behavior) -> Match:
         content = self.content or ""
         if self.tool == "WebFetch":
-            return _yes(_fits_domain(content, str(call.input.get("url", ""))))
+            return _fits_domain(content, call.input.get("url"), behavior)
         if self.tool in AGENTS:
             return _yes(call.input.get("subagent_type") == content)
         if self.tool == "Skill":
@@ -151,15 +151,9 @@ def _path_of(call: ToolCall) -> str:
     return "" if call.tool in EDITING else call.place.cwd
 
 
-def _fits_domain(content: str, url: str) -> bool:
-    wanted = content.removeprefix("domain:").lower()
-    try:
-        host = urlsplit(url).hostname or ""
-    except ValueError:
-        return False
-    if wanted.startswith("*."):
-        return host.endswith(wanted[1:])
-    return host == wanted
+def _fits_domain(content: str, url: object, behavior: Behavior) -> Match:
+    compare = grants_url if behavior == "allow" else stops_url
+    return compare(content.removeprefix("domain:"), url)
 
 
 def _fits_skill(content: str, name: str) -> bool:
