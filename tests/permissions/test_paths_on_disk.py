@@ -64,7 +64,7 @@ def patterns_for(project: Path, file: Path, home: Path) -> list[str]:
         f"~/{file.relative_to(home)}",
         file.name,
         f"**/{file.name}",
-        f"/{inside.parts[0]}",
+        f"/{str(inside).partition('/')[0]}",
         f"/{project}/**",
         str(inside).upper() if len(inside.parts) > 1 else f"/{str(inside).upper()}",
     ]

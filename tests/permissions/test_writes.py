@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from steersman.permissions import Policy, ToolCall, ask
-from steersman.permissions.writes import may_write
+from steersman.permissions import Policy, ask
+from steersman.permissions.rules import EDITING
+from steersman.permissions.writes import WRITING, may_write
 
 
 @pytest.mark.parametrize(
@@ -50,6 +51,10 @@ def test_an_asked_write_is_denied_where_the_cli_would_not_ask(
     ],
 )
 def test_other_calls_are_still_asked_about(tool: str, given: dict[str, Any]) -> None:
-    assert not may_write(ToolCall(tool, given))
+    assert not may_write(tool, given)
     found = Policy(otherwise="ask").explain(tool, given, mode="bypassPermissions")
     assert found.verdict == "ask"
+
+
+def test_every_tool_of_rules_about_editing_writes() -> None:
+    assert WRITING == EDITING

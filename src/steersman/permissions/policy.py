@@ -220,7 +220,9 @@ class Policy:
     def decide(self, call: ToolCall) -> Explanation:
         """Return the decision about a `ToolCall`, and the rule that made it."""
         found = self._decide_by_rules(call)
-        is_skipped = call.mode == "bypassPermissions" and (may_write(call) or _may_be_guarded(call))
+        is_skipped = call.mode == "bypassPermissions" and (
+            may_write(call.tool, call.input) or _may_be_guarded(call)
+        )
         if found.verdict == "ask" and is_skipped:
             # In this mode the CLI runs writes to guarded paths unasked, even if a hook replies
             # `ask`. Links can lead from every path to a guarded one.

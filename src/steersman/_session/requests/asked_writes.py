@@ -10,7 +10,6 @@ from steersman import _json
 from steersman.hooks.events import PreToolUse
 from steersman.hooks.outputs import ToolVerdict
 from steersman.hooks.replies import Reply
-from steersman.permissions.rules import ToolCall
 from steersman.permissions.writes import may_write
 
 __all__ = ["objection_to_ask"]
@@ -31,5 +30,4 @@ def objection_to_ask(event: PreToolUse, reply: Reply) -> str | None:
     mode = event.permission_mode
     if decision != "ask" or mode != "bypassPermissions":
         return None
-    call = ToolCall(event.tool_name, event.tool_input, mode=mode)
-    return NOT_ASKED.format(mode=mode) if may_write(call) else None
+    return NOT_ASKED.format(mode=mode) if may_write(event.tool_name, event.tool_input) else None
