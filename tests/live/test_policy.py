@@ -29,13 +29,14 @@ MODES = ("default", "acceptEdits", "plan", "dontAsk", "auto", "bypassPermissions
 # What becomes of a call, by what is said of it, with a letter for each of the modes above.
 # r: it runs and nobody is asked; a: somebody is asked; d: it is denied and nobody is asked.
 MATRIX: dict[str, dict[Said, str]] = {
-    "write": {"none": "aradrr", "allow": "rrarrr", "ask": "aaaaaa", "deny": "dddddd"},
-    "outside": {"none": "aaaddr", "allow": "rrarrr", "ask": "aaaaaa", "deny": "dddddd"},
+    "write": {"none": "aradrr", "allow": "rrarrr", "ask": "aaaaad", "deny": "dddddd"},
+    "outside": {"none": "aaaddr", "allow": "rrarrr", "ask": "aaaaad", "deny": "dddddd"},
     "read": {"none": "rrrrrr", "allow": "rrrrrr", "ask": "aaaaaa", "deny": "dddddd"},
-    "make": {"none": "aadddr", "allow": "rrrrrr", "ask": "aaaaaa", "deny": "dddddd"},
+    "make": {"none": "aadddr", "allow": "rrrrrr", "ask": "aaaaad", "deny": "dddddd"},
     "list": {"none": "rrrrrr", "allow": "rrrrrr", "ask": "aaaaaa", "deny": "dddddd"},
     "mcp": {"none": "aaaddr", "allow": "rrarrr", "ask": "aaaaaa", "deny": "dddddd"},
-    # The CLI guards these whatever a hook allows; where it would not ask, our guard denies.
+    # The CLI guards these whatever a hook allows. In the last mode it would not ask about them, and
+    # a link may lead to them from everywhere: there our guard denies every asked write.
     "guarded": {"none": "aadddr", "allow": "aadddr", "ask": "aadddd", "deny": "dddddd"},
 }
 LETTERS = {"r": "ran", "a": "asked", "d": "denied"}

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any, Literal, TypeVar
 
 from steersman._json import Json, JsonDict, is_array, is_object
 from steersman.errors import UsageError
+from steersman.hooks.blocked_paths import Unreadable, find_blocked, parse_blocked
 from steersman.hooks.events import HookEvent, PostToolUse, PreToolUse
 from steersman.hooks.matchers import check_matcher, matches
 from steersman.hooks.outputs import PostToolUseOutput
@@ -40,12 +40,8 @@ Redactor = Callable[[str], str]
 Checked = bool | str | tuple[bool, str] | None
 """True or None allows; False or a reason denies."""
 
-# Compiled when a guard first needs them: most sessions have none of these guards.
-PATH_FIELD = r"(?i)path|file|dir|folder|cwd|uri|url|root|source|target|dest"
-COMMAND_FIELD = r"(?i)command|cmd|script|code|args|pattern|glob"
-WORD_ENDS = r"[\s;|&<>()'\"`=,{}]+"
-HOMES = r"^(?:~[^/]*|\$HOME|\$\{HOME\}|/root|/home/[^/]+|/Users/[^/]+)(?=/|$)"
-GLOB = r"[*?\[]"
+MOST_SESSIONS = 1000
+"""Sessions whose first directory `block_paths` remembers."""
 
 
 def deny_tools(*matchers: str, reason: str | None = None) -> Callable[[PreToolUse], Reply | None]:
@@ -140,29 +136,43 @@ def redact(
     return hook
 
 
-def block_paths(*paths: str, reason: str | None = None) -> Callable[[PreToolUse], Reply | None]:
+def block_paths(
+    *paths: str, reason: str | None = None, home: str = ""
+) -> Callable[[PreToolUse], Reply | None]:
     """Deny tools whose input names one of these paths, or a path inside it.
 
-    `/etc` and `~/.ssh` are absolute, `conf/keys` begins at the session's directory, and `.env` or
-    `*.pem`, without a slash, match a name in any directory.
+    `/etc` and `~/.ssh` are absolute. `conf/keys` begins at the session's first directory, and also
+    at the current one. `.env` or `*.pem`, without a slash, match a name in any directory. `home` is
+    the home directory, if it is not `/root` or inside a directory called `home` or `Users`; names
+    with a dot, such as `~/.ssh`, are blocked in every directory.
 
-    Only the text is checked: `..` is resolved, links are not. The guard reads path-like fields of
-    every tool, MCP tools included, and the words of shell commands. It does not see paths that a
-    program builds itself (`cd /etc; cat pass*d`, a script, a variable), or files that a search from
-    a parent directory finds. Use a sandbox against programs that try to get around it.
+    Only the text is checked: `..` is resolved, links are not, and case is ignored. The guard reads
+    path-like fields of every tool, MCP tools included, and the words of shell commands, with
+    their quotes, wildcards, braces, `$HOME`, `$PWD` and `cd`. A command of more than 65,536
+    characters is denied. The guard does not see paths that a program builds itself (a script, other
+    variables), or files that a search from a parent directory finds. Use a sandbox against
+    programs that try to get around it.
     """
     if not paths:
         raise UsageError("paths", "none", "at least one path")
     for each in paths:
         if not (isinstance(each, str) and each.strip("/. ")) and each != "/":  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("paths", each, "texts such as /etc, ~/.ssh, conf/keys or *.pem")
+    if not isinstance(home, str) or home[:1] not in ("", "/"):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError("home", home, "an absolute path")
+    blocked = [parse_blocked(each, home) for each in paths]
+    first: OrderedDict[str, str] = OrderedDict()
 
     def guard(event: PreToolUse) -> Reply | None:
-        for named in _possible_paths(event.tool_input, ""):
-            for path in paths:
-                if _is_inside(_absolute(named, event.cwd), path, event.cwd):
-                    return deny(reason or f"{path} is off limits.")
-        return None
+        begun = first.setdefault(event.session_id, event.cwd)
+        if len(first) > MOST_SESSIONS:
+            first.popitem(last=False)
+        cwds = tuple(dict.fromkeys((event.cwd, begun)))
+        try:
+            found = find_blocked(blocked, event.tool_input, cwds, home)
+        except Unreadable as why:
+            return deny(reason or f"Not checked for blocked paths: {why}.")
+        return None if found is None else deny(reason or f"{found} is off limits.")
 
     return guard
 
@@ -229,52 +239,3 @@ def _check_matchers(matchers: tuple[object, ...]) -> None:
         if each is None:
             raise UsageError("matchers", each, "names and patterns")
         check_matcher(each)
-
-
-def _possible_paths(value: Json, field: str) -> Iterator[str]:
-    """Yield every text of a tool's input that may be a path."""
-    if is_object(value):
-        for name, each in value.items():
-            yield from _possible_paths(each, name)
-    elif is_array(value):
-        for each in value:
-            yield from _possible_paths(each, field)
-    elif isinstance(value, str):
-        if re.search(COMMAND_FIELD, field):
-            yield from filter(None, re.split(WORD_ENDS, value))
-        if re.search(PATH_FIELD, field) or value.startswith(("/", "~", "./", "../", "file:")):
-            yield value
-
-
-def _absolute(named: str, cwd: str) -> str:
-    """Return the path from the root, or from a home directory as `~`, without `.` and `..`."""
-    path = named.removeprefix("file://").replace("\\", "/")
-    at_home = re.match(HOMES, path)
-    if at_home:
-        path = "~" + path[at_home.end() :]
-    elif not path.startswith("/"):
-        path = f"{cwd}/{path}"
-    return _normalized(path)
-
-
-def _normalized(path: str) -> str:
-    parts: list[str] = []
-    for part in path.split("/"):
-        if part == "..":
-            # The root has no parent. The parent of a home directory is not known here.
-            parts = parts[:-1] if parts and parts[-1] != "~" else parts
-        elif part not in ("", "."):
-            parts.append(part)
-    return "/".join(parts) if parts and parts[0] == "~" else "/" + "/".join(parts)
-
-
-def _is_inside(named: str, blocked: str, cwd: str) -> bool:
-    if "/" not in blocked and not blocked.startswith("~"):
-        return any(fnmatchcase(part, blocked) for part in named.split("/"))
-    within = _absolute(blocked, cwd).rstrip("/")
-    if named == within or named.startswith(within + "/"):
-        return True
-    # A shell pattern may expand to any path that begins with the text before the wildcard.
-    glob = re.search(GLOB, named)
-    start = named[: glob.start()] if glob else None
-    return bool(start) and start != "/" and f"{within}/".startswith(str(start))

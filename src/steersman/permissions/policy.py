@@ -19,6 +19,7 @@ from steersman.permissions.policy_file import PolicyTable, read_table
 from steersman.permissions.rules import EDITING, READING, Match, Rule, ToolCall, parse_rule
 from steersman.permissions.shell import commands_in
 from steersman.permissions.updates import Behavior
+from steersman.permissions.writes import may_write
 
 __all__ = [
     "MAIN",
@@ -219,9 +220,13 @@ class Policy:
     def decide(self, call: ToolCall) -> Explanation:
         """Return the decision about a `ToolCall`, and the rule that made it."""
         found = self._decide_by_rules(call)
-        if found.verdict == "ask" and call.mode == "bypassPermissions" and _may_be_guarded(call):
-            # In this mode the CLI runs the call unasked, even if a hook replies `ask`.
-            return Explanation("deny", found.rule, "the CLI does not ask about this path here")
+        is_skipped = call.mode == "bypassPermissions" and (
+            may_write(call.tool, call.input) or _may_be_guarded(call)
+        )
+        if found.verdict == "ask" and is_skipped:
+            # In this mode the CLI runs writes to guarded paths unasked, even if a hook replies
+            # `ask`. Links can lead from every path to a guarded one.
+            return Explanation("deny", found.rule, "the CLI does not ask about writes in this mode")
         if found.verdict in ("allow", "ask"):
             return replace(found, is_final=_is_final(found.verdict, call))
         return found

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
 
 from steersman._json import Json, JsonObject
 from steersman.errors import UsageError
-from steersman.permissions.paths import Place, matches_path
+from steersman.permissions.paths import Place, matches_path, may_match_path, objection_to
 from steersman.permissions.shell import Match, commands_in, grants_command, stops_command
 from steersman.permissions.updates import Behavior
+from steersman.permissions.urls import grants_url, stops_url
 
 __all__ = ["Match", "Rule", "ToolCall", "parse_rule"]
 
@@ -58,12 +58,12 @@ class Rule:
             return self._match_command(call, behavior)
         if self.tool in ("Edit", "Read"):
             return self._match_file(call, behavior)
-        return self._match_content(call) if self._names(call.tool, behavior) else Match.NO
+        return self._match_content(call, behavior) if self._names(call.tool, behavior) else Match.NO
 
-    def _match_content(self, call: ToolCall) -> Match:
+    def _match_content(self, call: ToolCall, behavior: Behavior) -> Match:
         content = self.content or ""
         if self.tool == "WebFetch":
-            return _yes(_fits_domain(content, str(call.input.get("url", ""))))
+            return _fits_domain(content, call.input.get("url"), behavior)
         if self.tool in AGENTS:
             return _yes(call.input.get("subagent_type") == content)
         if self.tool == "Skill":
@@ -96,7 +96,10 @@ class Rule:
         if self.tool == "Read" and behavior == "deny":
             covered = READING | EDITING
         if call.tool in covered:
-            return _yes(self._fits(_path_of(call), call.place))
+            paths = _paths_of(call)
+            if behavior == "allow":
+                return _yes(paths and all(self._certainly_fits(path, call) for path in paths))
+            return _yes(any(self._fits(path, call.place) for path in paths))
         if call.tool == "Bash" and behavior != "allow":
             return self._match_files_of_command(call)
         return Match.NO
@@ -115,7 +118,10 @@ class Rule:
         return Match.NO if READERS.issuperset(named) else Match.MAYBE
 
     def _fits(self, path: str, place: Place) -> bool:
-        return bool(path) and matches_path(self.content or "", path, place)
+        return bool(path) and may_match_path(self.content or "", path, place)
+
+    def _certainly_fits(self, path: str, call: ToolCall) -> bool:
+        return bool(path) and matches_path(self.content or "", path, call.place)
 
 
 def parse_rule(text: object) -> Rule:
@@ -136,6 +142,9 @@ def parse_rule(text: object) -> Rule:
         raise UsageError("rule", text, "the name alone: rules for MCP tools have no content")
     if tool == "WebFetch" and not content.startswith("domain:"):
         raise UsageError("rule", text, "WebFetch(domain:example.com)")
+    objection = objection_to(content) if tool in ("Edit", "Read") else None
+    if objection is not None:
+        raise UsageError("rule", text, objection)
     return Rule(tool, content)
 
 
@@ -143,23 +152,22 @@ def _yes(fits: object) -> Match:
     return Match.YES if fits else Match.NO
 
 
-def _path_of(call: ToolCall) -> str:
-    for name in ("file_path", "notebook_path", "path"):
-        found = call.input.get(name)
-        if isinstance(found, str) and found:
-            return found
-    return "" if call.tool in EDITING else call.place.cwd
+def _paths_of(call: ToolCall) -> list[str]:
+    """Return every path that the tool may use; more than one if the input has unknown fields."""
+    given = [call.input.get(name) for name in ("file_path", "notebook_path", "path")]
+    paths = [str(each) for each in given if each]
+    if call.tool in READING and not paths:
+        paths = [call.place.now or call.place.cwd]
+    pattern = call.input.get("pattern") if call.tool == "Glob" else None
+    if isinstance(pattern, str) and (pattern.startswith(("/", "~")) or ".." in pattern):
+        # The pattern leaves the directory that the search begins at.
+        paths.append(pattern if pattern.startswith(("/", "~")) else f"{paths[0]}/{pattern}")
+    return paths
 
 
-def _fits_domain(content: str, url: str) -> bool:
-    wanted = content.removeprefix("domain:").lower()
-    try:
-        host = urlsplit(url).hostname or ""
-    except ValueError:
-        return False
-    if wanted.startswith("*."):
-        return host.endswith(wanted[1:])
-    return host == wanted
+def _fits_domain(content: str, url: object, behavior: Behavior) -> Match:
+    compare = grants_url if behavior == "allow" else stops_url
+    return compare(content.removeprefix("domain:"), url)
 
 
 def _fits_skill(content: str, name: str) -> bool:

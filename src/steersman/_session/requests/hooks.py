@@ -20,6 +20,7 @@ from msgspec import Raw
 
 from steersman._json import is_object
 from steersman._protocol.events import HookAsked
+from steersman._session.requests.asked_writes import objection_to_ask
 from steersman.hooks.deferral import DeferralCheck
 from steersman.hooks.events import (
     HookEvent,
@@ -144,10 +145,10 @@ class HookRunner:
     def _checked_deferral(
         self, event: HookEvent, reply: Reply | AsyncReply | None
     ) -> Reply | AsyncReply | None:
-        """Return the reply, or a blocking one if it defers a tool that cannot be deferred."""
+        """Return the reply, or a blocking one if the CLI would not defer or ask as it requests."""
         if not (isinstance(event, PreToolUse) and isinstance(reply, Reply)):
             return reply
-        objection = self._deferral.objection(event, reply)
+        objection = self._deferral.objection(event, reply) or objection_to_ask(event, reply)
         if objection is None:
             return reply
         self._report("PreToolUse hook", objection)

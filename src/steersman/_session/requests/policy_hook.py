@@ -45,14 +45,15 @@ class PolicyHook:
 
     def __call__(self, event: PreToolUse) -> JsonObject:
         """Return the policy's decision about the call as a hook output."""
-        # `cd` in Bash changes the CLI's directory; relative rules use the first directory.
+        # `cd` in Bash changes the CLI's directory. Relative rules begin at the first directory,
+        # and relative paths at the current one.
         self._cwd = self._cwd or event.cwd
         call = ToolCall(
             event.tool_name,
             event.tool_input,
             event.agent_type,
             event.permission_mode or "default",
-            Place(self._cwd or "/", self._home),
+            Place(self._cwd or "/", self._home, event.cwd),
         )
         found = self._decide(call)
         if found.verdict == "cli":
