@@ -9,7 +9,13 @@ from urllib.parse import urlsplit
 from steersman._json import Json, JsonObject
 from steersman.errors import UsageError
 from steersman.permissions.paths import Place, matches_path
-from steersman.permissions.shell import Match, commands_in, grants_command, stops_command
+from steersman.permissions.shell import (
+    Match,
+    commands_in,
+    grants_command,
+    is_readable,
+    stops_command,
+)
 from steersman.permissions.updates import Behavior
 
 __all__ = ["Match", "Rule", "ToolCall", "parse_rule"]
@@ -103,6 +109,8 @@ class Rule:
 
     def _match_files_of_command(self, call: ToolCall) -> Match:
         line = str(call.input.get("command", ""))
+        if not is_readable(line):
+            return Match.MAYBE
         named = [
             words[0]
             for words in commands_in(line)
