@@ -265,10 +265,12 @@ def started(made: list[str], folder: Path) -> list[set[str]]:
     if not stubs.exists():
         _make_stubs(stubs)
     for number, line in enumerate(made):
+        (folder / f"{number}").mkdir()
         (folder / f"{number}.line").write_text(line)
     script = (
-        "ulimit -t 5 -f 100 -c 0; for ((n = 0; n < $2; n++)); do mkdir $1/$n; ( cd $1/$n;"
-        ' line=$(<"../$n.line"); set --; eval "$line"; wait ) </dev/null >/dev/null 2>&1; done'
+        "ulimit -t 5 -f 100 -c 0; for ((n = 0; n < $2; n++)); do"
+        ' IFS= read -r -d "" line < "$1/$n.line";'
+        ' ( cd "$1/$n"; set --; eval "$line"; wait ) < /dev/null > /dev/null 2>&1; done'
     )
     subprocess.run(
         [bash, "--norc", "--noprofile", "-c", script, "bash", str(folder), str(len(made))],
@@ -291,7 +293,7 @@ def _make_stubs(stubs: Path) -> None:
         stub = stubs / name
         stub.write_text('#!/bin/sh\necho "${0##*/}" >> "$PWD.started"\n')
         stub.chmod(0o755)
-    for name in (*REAL, "mkdir"):
+    for name in REAL:
         found = shutil.which(name)
         if found is not None:
             (stubs / name).symlink_to(found)

@@ -105,6 +105,8 @@ HIDDEN = (
     *("{ rm x; }", "(rm x)", "true & rm x", "printf 'rm\\nx' | sh", "echo rm x > s; sh s"),
     *("echo cm0= | base64 -d | sh", "git a\rrm x", "git a\x0brm x", "git -c alias.x='!rm' x"),
     *("git rebase --exec 'rm x' y", "python -c 'import os; os.system(\"rm x\")'", "command rm x"),
+    *("find . -exec $x ;", "find . -exec sh -c '$x' ;", "find . -execdir env -i rm {} +"),
+    *("su bob -c '$x'", "sudo sudo sudo sudo sudo sudo echo rm"),
     *("echo x | xargs -I% rm %", "echo rm | xargs -I% % x", "mytool rm x", "git 'a\nrm x"),
 )
 

@@ -30,8 +30,8 @@ __all__ = ["LONGEST", "Match", "commands_in", "grants_command", "is_readable", "
 
 LONGEST = 16 * 1024
 """The longest command line that is read; no approval covers a longer one, and a denial asks."""
-DEEPEST = 8
-"""The most wrappers before a command, and lines within lines, that are read."""
+DEEPEST = 4
+"""The most wrappers before a command, and texts for a shell within each other, that are read."""
 
 
 class Match(Enum):
@@ -286,8 +286,8 @@ def _may_start(
     is_name = _HEAD.fullmatch(head) is not None or head in ("[", "[[", ":", "")
     if words[0].is_dynamic or not is_name or (head in WRAPPERS and len(words) > 1):
         return True
-    if head == "find" and "-delete" in texts:
-        return wanted.name in ("rm", "rmdir", "unlink")
+    if head == "find" and _find_may_start(wanted, words, reading, depth):
+        return True
     if head in SHELLS or head in EVALUATORS:
         return _may_evaluate(wanted, head, words[1:], reading, depth)
     replaces = _replaces(skipped)
@@ -298,6 +298,16 @@ def _may_start(
     # What comes out of one command may be the program of another.
     is_open = (reading.has_flow and head not in ("awk", "sed")) or replaces
     return is_open and wanted.is_in(reading.mentions, reading)
+
+
+def _find_may_start(wanted: _Wanted, words: tuple[Word, ...], reading: Reading, depth: int) -> bool:
+    if any(word.text == "-delete" for word in words) and wanted.name in ("rm", "unlink"):
+        return True
+    starts = [at for at, word in enumerate(words) if re.match("-(?:exec|ok)", word.text)]
+    if len(starts) > DEEPEST or (starts and depth == 0):
+        return True
+    commands = (Command(list(words[at + 1 :]), is_sure=False) for at in starts)
+    return any(_stops_one(wanted, each, reading, depth - 1) is not Match.NO for each in commands)
 
 
 def _may_evaluate(
@@ -314,12 +324,15 @@ def _may_evaluate(
     ):
         return True
     given = [text for text in texts if not text.startswith(("-", "+"))]
-    lines = [*given[:4], " ".join(given)]
+    # The lines of one level are together no longer than the line itself, so the work is linear.
+    lines = [" ".join(given)]
     if head in SHELLS:
-        has_text = any(re.fullmatch(r"[-+]\w*c\w*", text) for text in texts)
-        if not has_text:
+        if not any(re.fullmatch(r"[-+]\w*c\w*", text) for text in texts):
             # Without a script, it runs what it reads.
             return not given and (reading.has_flow or "-s" in texts)
+        lines = given[:4]
+    elif head not in ("eval", "trap") and any("$" in text or "`" in text for text in given):
+        return True
     return any(_stops(wanted, text, depth - 1) is not Match.NO for text in lines)
 
 
