@@ -33,6 +33,7 @@ def test_no_approval_covers_a_line_with_another_command(rule: str, line: str) ->
         *("git $x", "git `x`", 'git "$x"', 'git "a\\"b"', 'git "a!b"', "git a\\ b", "git a\\\nb"),
         *("git 'a", 'git "a', "git a\n", "git a\rb", "git a\x0bb", "git a\x00b", "git 'a\x1bb'"),
         *("git\u00a0a", "git '\u2028'", "git \u00e9", "git a # b", "git #", "git {a,b}", "git !"),
+        *("git =rm", "git 2>&1 a", "git 'a\\ b'", "git '{a,b}'", 'git "{"'),
         *("git a &", "git a & b", "git a |& git b", "(git a)", "{ git a; }", "git a > f"),
         *("git a >> f", "git a < f", "git <<E\nE", "git <<< a", "git a &> f", "git a 3>&1"),
         *(">/dev/null git a", "git a>/dev/null", "git a >/dev/nullx", "git a 2>&1x", "git a >&f"),

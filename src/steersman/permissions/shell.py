@@ -138,13 +138,14 @@ def _fits(parts: tuple[str, ...], text: str) -> bool:
 _REDIRECT = r"(?:[012]?>>?[ \t]*/dev/null|<[ \t]*/dev/null|[012]?>&[012])(?=[ \t;|]|&&|\Z)"
 _PLAIN = re.compile(
     rf"(?P<space>[ \t]+)|(?P<joint>&&|\|\||[;|])|(?P<redirect>{_REDIRECT})"
-    r"|(?P<word>(?:[A-Za-z0-9_./:+@%,=~*?\[\]-]|'[^']*'|\"[^\"$`\\!]*\")+)"
+    # The CLI asks about words that begin with `=`, and about backslashes and braces in quotes.
+    r"|(?P<word>(?!=)(?:[A-Za-z0-9_./:+@%,=~*?\[\]-]|'[^'\\{}]*'|\"[^\"$`\\!{}]*\")+)"
 )
 _HEAD = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./:+@%,-]*")
 
 
-_GRAMMAR = re.compile(r"s?w(?:s[wr])*(?:s?js?w(?:s[wr])*)*(?:s?j)?s?")
-"""A line by the first letters of its tokens: a space comes before each word and redirection."""
+_GRAMMAR = re.compile(r"s?w(?:sw)*(?:sr)*(?:s?js?w(?:sw)*(?:sr)*)*(?:s?j)?s?")
+"""A line by the first letters of its tokens. Redirections end a command, as they do for the CLI."""
 
 
 @functools.lru_cache(maxsize=256)
