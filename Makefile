@@ -13,12 +13,13 @@ PY := .venv/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check -qq --retries 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test test-again test-real parity conform lint format types mypy pyright imports bench bench-check clean
+.PHONY: help demo quick test soak test-again test-real parity conform lint format types mypy pyright imports bench bench-check clean
 
 help:
 	@echo "make demo     a conversation in the terminal; costs nothing, reaches no network"
 	@echo "make quick    while you work: lint of what you changed, and tests that start no programs"
 	@echo "make test     the whole test suite, on the stock CLI, offline"
+	@echo "make soak     the comparisons by chance, with many more cases; for the night"
 	@echo "make lint     ruff, as CI runs it         make format   ruff, mending what it can"
 	@echo "make types    mypy and pyright, strict    make imports  who may import whom"
 	@echo "make conform  what the stock CLI does, checked against what we know of it"
@@ -31,6 +32,10 @@ demo: .venv/ready-demo
 
 test: .venv/ready-dev .venv/ready-older
 	@$(PY) -m pytest -q -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
+
+# What is compared by chance, with twenty times as many cases.
+soak: .venv/ready-dev
+	@STEERSMAN_SOAK=1 $(PY) -m pytest -q -n $(WORKERS) -m soak $(PYTEST_ARGS)
 
 # Half a minute on two cores. Tests that start programs are left out, by marker; property tests try
 # fewer examples, and the simulation plays fewer seeds. Only changed files are linted.

@@ -28,7 +28,7 @@ POLICY = Policy(
         ("Bash", {"command": "git log"}, "allow", "allow Bash(git *)"),
         ("Bash", {"command": "make"}, "cli", ""),
         ("Bash", {"command": "sudo git log"}, "deny", "forbid Bash(sudo *)"),
-        ("Bash", {"command": "bash -c 'rm a'"}, "ask", "forbid Bash(sudo *)"),
+        ("Bash", {"command": "bash -c 'rm a'"}, "ask", "deny Bash(rm *)"),
         ("Read", {"file_path": "/a"}, "allow", "auto_approve Read"),
         ("WebFetch", {"url": "http://a"}, "deny", "available"),
         ("mcp__box__ping", {}, "cli", ""),

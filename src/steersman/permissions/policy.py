@@ -17,7 +17,7 @@ from steersman.errors import UsageError
 from steersman.permissions.paths import Place, is_protected
 from steersman.permissions.policy_file import PolicyTable, read_table
 from steersman.permissions.rules import EDITING, READING, Match, Rule, ToolCall, parse_rule
-from steersman.permissions.shell import commands_in
+from steersman.permissions.shell import commands_in, is_readable
 from steersman.permissions.updates import Behavior
 from steersman.permissions.writes import may_write
 
@@ -334,8 +334,9 @@ def _may_be_guarded(call: ToolCall) -> bool:
         path = call.input.get("file_path") or call.input.get("notebook_path") or ""
         return is_protected(str(path))
     if call.tool == "Bash":
-        commands = commands_in(str(call.input.get("command", "")))
-        return any(
+        line = str(call.input.get("command", ""))
+        commands = commands_in(line)
+        return not is_readable(line) or any(
             word in ("rm", "rmdir") or is_protected(word) for words in commands for word in words
         )
     return False

@@ -8,7 +8,13 @@ from dataclasses import dataclass, field
 from steersman._json import Json, JsonObject
 from steersman.errors import UsageError
 from steersman.permissions.paths import Place, matches_path, may_match_path, objection_to
-from steersman.permissions.shell import Match, commands_in, grants_command, stops_command
+from steersman.permissions.shell import (
+    Match,
+    commands_in,
+    grants_command,
+    is_readable,
+    stops_command,
+)
 from steersman.permissions.updates import Behavior
 from steersman.permissions.urls import grants_url, stops_url
 
@@ -106,6 +112,8 @@ class Rule:
 
     def _match_files_of_command(self, call: ToolCall) -> Match:
         line = str(call.input.get("command", ""))
+        if not is_readable(line):
+            return Match.MAYBE
         named = [
             words[0]
             for words in commands_in(line)

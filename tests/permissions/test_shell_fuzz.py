@@ -1,0 +1,93 @@
+"""Verdicts about command lines made by chance, compared with what bash starts for them.
+
+`make soak` tries twenty times as many lines.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steersman.permissions.shell import Match, grants_command, stops_command
+from tests.permissions.command_lines import NAMES, lines, started
+from tests.permissions.oracles import oracle
+
+pytestmark = [pytest.mark.process, pytest.mark.soak]
+
+IS_SOAK = bool(os.environ.get("STEERSMAN_SOAK"))
+BATCHES = 400 if IS_SOAK else 20
+SIZE = 250
+
+
+def granted_to(line: str) -> set[str]:
+    """Return the programs to which a rule for each would restrict the line, and that grant it."""
+    return {
+        name
+        for name in NAMES
+        for form in (f"{name}:*", f"{name} *")
+        if grants_command(form, line) is Match.YES
+    }
+
+
+def faults(line: str, names: set[str]) -> list[str]:
+    """Return what is wrong with our verdicts about a line that started these programs."""
+    found = [
+        f"{name} is granted, but bash starts {sorted(names)}: {line!r}"
+        for name in granted_to(line)
+        if names - {name}
+    ]
+    found += [
+        f"{name} starts, but its denial lets it: {line!r}"
+        for name in sorted(names)
+        if stops_command(f"{name}:*", line) is Match.NO
+    ]
+    return found
+
+
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_no_grant_and_no_gap_in_a_denial_is_contradicted_by_bash(
+    tmp_path: Path, batch: int
+) -> None:
+    made = list(lines(SIZE, seed=batch))
+
+    seen = started(made, tmp_path)
+
+    wrong = [fault for line, names in zip(made, seen, strict=True) for fault in faults(line, names)]
+    assert wrong == []
+    # Most lines start something, and some are granted: otherwise nothing was compared.
+    assert sum(map(bool, seen)) > SIZE / 3
+    assert sum(bool(granted_to(line)) for line in made) > SIZE / 50
+
+
+def test_no_grant_is_contradicted_by_a_parser_of_bash() -> None:
+    bash, sitter = oracle("tree_sitter_bash"), oracle("tree_sitter")
+    parser = sitter.Parser(sitter.Language(bash.language()))
+    wrong: list[tuple[str, list[str]]] = []
+    granted = 0
+
+    for line in (line for batch in range(BATCHES) for line in lines(SIZE, seed=batch)):
+        for name in granted_to(line):
+            granted += 1
+            found = names_in(parser.parse(line.encode()).root_node)
+            if set(found) != {name}:
+                wrong.append((line, found))
+
+    assert wrong == []
+    assert granted > BATCHES * SIZE / 50
+
+
+def names_in(root: Any) -> list[str]:
+    """Return the names of the commands in a tree, or what does not belong to a plain line."""
+    found: list[str] = ["an error"] if root.has_error else []
+    nodes = [root]
+    while nodes:
+        node = nodes.pop()
+        nodes += node.children
+        if node.type == "command_name":
+            found.append(node.text.decode())
+        elif "substitution" in node.type or node.type in ("subshell", "heredoc_body"):
+            found.append(node.type)
+    return found
