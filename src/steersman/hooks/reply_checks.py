@@ -23,7 +23,7 @@ from steersman.hooks.outputs import (
 )
 from steersman.hooks.replies import AsyncReply, CommonReply, Reply, deny
 
-__all__ = ["InvalidReply", "blocking_reply", "encode_reply", "parse_reply"]
+__all__ = ["InvalidReply", "blocking_reply", "changed_input", "encode_reply", "parse_reply"]
 
 NAMES = {"continue_": "continue", "async_": "async"}
 """Fields that are reserved in Python, as the official Python SDK writes them."""
@@ -75,6 +75,27 @@ def encode_reply(reply: Reply | AsyncReply | None) -> bytes:
         return _json.dumps(reply)
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise InvalidReply(f"returned a value that is not JSON: {error}") from error
+
+
+def changed_input(reply: Reply) -> tuple[str | None, _json.JsonDict | None]:
+    """Return the decision of a reply about a tool, and the input that it changes; None for none."""
+    specific = reply.hook_specific_output
+    if isinstance(specific, PermissionRequestOutput):
+        return specific.decision.behavior, specific.decision.updated_input
+    if isinstance(specific, ToolVerdict):
+        return _decision_of(reply, specific.permission_decision), specific.updated_input
+    if not _json.is_mapping(specific):
+        return None, None
+    about = specific.get("decision")
+    if _json.is_mapping(about):
+        return about.get("behavior"), about.get("updatedInput")
+    return _decision_of(reply, specific.get("permissionDecision")), specific.get("updatedInput")
+
+
+def _decision_of(reply: Reply, decision: str | None) -> str | None:
+    """Return the decision; that of a reply in the older form is `approve` or `block`."""
+    older = {"approve": "allow", "block": "deny"}
+    return decision or older.get(reply.decision or "")
 
 
 def _refuse_unknown_keys(event: type[HookEvent], given: _json.JsonObject, guard: str) -> None:

@@ -38,6 +38,9 @@ class ToolCall:
     """The type of the subagent; None for the main agent."""
     mode: str = "default"
     place: Place = field(default_factory=Place)
+    is_main: bool | None = None
+    """Whether the main agent calls; None if only `agent` is known. A session goes by the id of the
+    agent, because a subagent may be called `main`, and the main agent may have a type too."""
 
 
 @dataclass(frozen=True, slots=True)

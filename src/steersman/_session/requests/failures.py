@@ -1,10 +1,16 @@
-"""What a callback raised that must end the program, after the request was answered."""
+"""Errors of callbacks that are more than failures: they end the program, or the session."""
 
 from __future__ import annotations
 
 import asyncio
 
-__all__ = ["raise_soon"]
+__all__ = ["is_shutdown", "raise_soon"]
+
+
+def is_shutdown(error: BaseException) -> bool:
+    """Return whether `error` cancels the task that answers, and not only the callback."""
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
 
 def raise_soon(error: BaseException) -> None:

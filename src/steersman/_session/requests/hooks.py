@@ -13,12 +13,12 @@ import types
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import Raw
 
-from steersman._json import is_object
+from steersman._json import JsonDict, is_object
 from steersman._protocol.events import HookAsked
 from steersman._session.requests.failures import raise_soon
 from steersman.hooks.deferral import DeferralCheck
@@ -30,10 +30,16 @@ from steersman.hooks.events import (
     SessionStart,
 )
 from steersman.hooks.matchers import is_list, matches
-from steersman.hooks.outputs import SessionStartOutput
+from steersman.hooks.outputs import SessionStartOutput, ToolVerdict
 from steersman.hooks.registry import Registered
 from steersman.hooks.replies import AsyncReply, Reply
-from steersman.hooks.reply_checks import InvalidReply, blocking_reply, encode_reply, parse_reply
+from steersman.hooks.reply_checks import (
+    InvalidReply,
+    blocking_reply,
+    changed_input,
+    encode_reply,
+    parse_reply,
+)
 from steersman.options import Options
 
 __all__ = [
@@ -54,6 +60,16 @@ NO_OPINION = Raw(b"{}")
 RUNS_ASYNC = Raw(b'{"async":true}')
 
 Report = Callable[[str, BaseException | str], None]
+
+
+class Recheck(Protocol):
+    """Decides about the input with which a hook replaces that of its event."""
+
+    def __call__(
+        self, event: PreToolUse | PermissionRequest, changed: JsonDict, *, is_allowed: bool
+    ) -> tuple[str, str]: ...
+
+
 SendAnswer = Callable[[str, object], None]
 """Sends the answer to the request of that id."""
 
@@ -62,8 +78,15 @@ class HookRunner:
     """Runs the hooks of one session."""
 
     def __init__(
-        self, hooks: Mapping[str, Registered], report: Report, *, ask_rules: Iterable[str] = ()
+        self,
+        hooks: Mapping[str, Registered],
+        report: Report,
+        *,
+        ask_rules: Iterable[str] = (),
+        recheck: Recheck | None = None,
     ) -> None:
+        """Run `hooks`; `recheck` decides about input that a hook has changed."""
+        self._recheck = recheck
         self._hooks = hooks
         self._report = report
         self._deferral = DeferralCheck(ask_rules)
@@ -158,7 +181,7 @@ class HookRunner:
             if hook.kind == "observe" or given is None:
                 return None, NO_OPINION
             parsed = parse_reply(hook.event, given, guard=_name_of(hook) if hook.is_guard else "")
-            reply = self._checked_deferral(event, parsed)
+            reply = self._rechecked(event, self._checked_deferral(event, parsed))
             return reply, Raw(encode_reply(reply))
         except asyncio.CancelledError:
             if not hook.is_guard:
@@ -187,6 +210,27 @@ class HookRunner:
         self._report(where, error)
         raise_soon(error)
         return _failed(hook, f"raised {type(error).__name__}")
+
+    def _rechecked(
+        self, event: HookEvent, reply: Reply | AsyncReply | None
+    ) -> Reply | AsyncReply | None:
+        """Return the reply, or a stricter one if the policy does not allow its changed input."""
+        if self._recheck is None or not isinstance(reply, Reply):
+            return reply
+        if not isinstance(event, PreToolUse | PermissionRequest):
+            return reply
+        decision, changed = changed_input(reply)
+        if changed is None or decision == "deny":
+            return reply
+        verdict, reason = self._recheck(event, changed, is_allowed=decision == "allow")
+        if verdict == "deny":
+            return blocking_reply(type(event), reason)
+        if verdict == "ask" and isinstance(event, PreToolUse) and decision in (None, "allow"):
+            asked = ToolVerdict(
+                permission_decision="ask", permission_decision_reason=reason, updated_input=changed
+            )
+            return msgspec.structs.replace(reply, hook_specific_output=asked, decision=None)
+        return reply
 
     def _checked_deferral(
         self, event: HookEvent, reply: Reply | AsyncReply | None
