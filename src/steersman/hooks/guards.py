@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeVar
 from steersman._json import Json, JsonDict, is_array, is_object
 from steersman.errors import UsageError
 from steersman.hooks.events import HookEvent, PostToolUse, PreToolUse
-from steersman.hooks.matchers import check_matcher, matches
+from steersman.hooks.matchers import check_matcher, check_tool_names, matches
 from steersman.hooks.outputs import PostToolUseOutput
 from steersman.hooks.replies import Reply, deny
 
@@ -229,6 +229,7 @@ def _check_matchers(matchers: tuple[object, ...]) -> None:
         if each is None:
             raise UsageError("matchers", each, "names and patterns")
         check_matcher(each)
+        check_tool_names(str(each))
 
 
 def _possible_paths(value: Json, field: str) -> Iterator[str]:

@@ -12,9 +12,10 @@ import functools
 import re
 from collections.abc import Callable
 
+from steersman._tool_names import near_miss
 from steersman.errors import UsageError
 
-__all__ = ["check_matcher", "is_list", "matches"]
+__all__ = ["check_matcher", "matches"]
 
 LIST = re.compile(r"[A-Za-z0-9_\-|, ]*")
 SEPARATOR = re.compile(r"[|,]")
@@ -54,13 +55,28 @@ def check_matcher(matcher: object) -> None:
         ) from None
 
 
+def check_tool_names(matcher: str | None) -> None:
+    """Refuse a list that misspells a tool: the hook would never be called. Raises `UsageError`."""
+    for name in names_in(matcher):
+        meant = near_miss(name)
+        if meant is not None:
+            hint = f"did you mean {meant}? For any other spelling write an expression, ^{name}$"
+            raise UsageError("matcher", matcher, "names of tools", hint=hint)
+
+
+def names_in(matcher: str | None) -> frozenset[str]:
+    """Return the names that a matcher lists; none for an expression."""
+    if matcher is None or matcher == "*" or not is_list(matcher):
+        return frozenset()
+    return frozenset(filter(None, (part.strip(" ") for part in SEPARATOR.split(matcher))))
+
+
 @functools.lru_cache(maxsize=512)
 def _compiled(matcher: str | None) -> Callable[[str], bool]:
     if matcher is None or matcher in ("", "*"):
         return lambda _name: True
     if LIST.fullmatch(matcher):
-        names = frozenset(filter(None, (part.strip(" ") for part in SEPARATOR.split(matcher))))
-        return names.__contains__
+        return names_in(matcher).__contains__
     try:
         pattern = re.compile(matcher)
     except re.error:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from steersman._json import Json, JsonObject
+from steersman._tool_names import near_miss
 from steersman.errors import UsageError
 from steersman.permissions.paths import Place, matches_path
 from steersman.permissions.shell import Match, commands_in, grants_command, stops_command
@@ -127,6 +128,9 @@ def parse_rule(text: object) -> Rule:
     if found is None:
         raise UsageError("rule", text, "a tool's name, or `Tool(content)`, such as Bash(git *)")
     tool, content = found["tool"], found["content"]
+    meant = near_miss(tool)
+    if meant is not None:
+        raise UsageError("rule", text, "a rule for a tool", hint=f"did you mean {meant}?")
     if content in (None, "", "*"):
         return Rule(tool)
     if tool in EDITING - {"Edit"}:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -134,28 +133,28 @@ async def swallows_and_allows(_event: PreToolUse) -> dict[str, Any]:
     return about("PreToolUse", permissionDecision="allow")
 
 
-def blocks(_event: PreToolUse) -> None:
-    time.sleep(0.06)
+def is_slow(_event: PreToolUse) -> None:
+    return
 
 
-async def blocks_in_a_coroutine(event: PreToolUse) -> None:
-    blocks(event)
+async def is_slow_in_a_coroutine(_event: PreToolUse) -> None:
+    return
 
 
 @pytest.mark.parametrize(
     "guard",
-    [swallows, swallows_and_allows, blocks, blocks_in_a_coroutine],
+    [swallows, swallows_and_allows, is_slow, is_slow_in_a_coroutine],
     ids=lambda guard: guard.__name__,
 )
 async def test_what_a_guard_returns_after_its_timeout_does_not_count(
     guard: Callable[..., Any],
 ) -> None:
-    _, faults, ask = runner_of(on(PreToolUse, guard, timeout=0.05))
+    _, faults, ask = runner_of(on(PreToolUse, guard, timeout=1e-9))
 
     async with asyncio.timeout(LIMIT):
-        assert await ask(PreToolUse()) == denied("did not answer within 0.05 s")
+        assert await ask(PreToolUse()) == denied("did not answer within 1e-09 s")
 
-    assert faults == [("PreToolUse hook", "did not answer within 0.05 s")]
+    assert faults == [("PreToolUse hook", "did not answer within 1e-09 s")]
 
 
 def test_a_guard_that_goes_on_after_its_timeout_is_answered_for() -> None:

@@ -156,7 +156,8 @@ async def test_what_a_hook_changes_is_asked_about_as_changed(
 
 def verdict_of(hook: PolicyHook, **agent: Any) -> str | None:
     reply = hook(bash(**agent))
-    return reply.get("hookSpecificOutput", {}).get("permissionDecision")
+    decision: str | None = reply.get("hookSpecificOutput", {}).get("permissionDecision")
+    return decision
 
 
 MAIN_ONLY = Policy(allow("Bash", agents=["main"]), otherwise="deny")

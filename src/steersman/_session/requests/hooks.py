@@ -180,7 +180,7 @@ class HookRunner:
             given = await _call(hook, event, tool_use_id, overdue)
             if hook.kind == "observe" or given is None:
                 return None, NO_OPINION
-            parsed = parse_reply(hook.event, given, guard=_name_of(hook) if hook.is_guard else "")
+            parsed = parse_reply(hook.event, given, guard=hook.name if hook.is_guard else "")
             reply = self._rechecked(event, self._checked_deferral(event, parsed))
             return reply, Raw(encode_reply(reply))
         except asyncio.CancelledError:
@@ -328,10 +328,6 @@ def _limit_of(hook: Registered) -> float:
 
 def _too_slow(hook: Registered) -> str:
     return f"did not answer within {_limit_of(hook):g} s"
-
-
-def _name_of(hook: Registered) -> str:
-    return getattr(hook.callback, "__qualname__", None) or type(hook.callback).__name__
 
 
 @types.coroutine
