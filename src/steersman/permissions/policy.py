@@ -70,7 +70,10 @@ class PolicyRule:
             return found
         try:
             applies: object = self.when(call)
-            if not isinstance(applies, Awaitable):
+            if self.behavior == "allow":
+                if applies is True:
+                    return found
+            elif not isinstance(applies, Awaitable):
                 return found if applies else Match.NO
         except (KeyboardInterrupt, SystemExit):
             # The hook that applies the policy denies the call, and then ends the program.
@@ -138,9 +141,9 @@ def allow(*rules: str, **fields: Any) -> tuple[PolicyRule, ...]:
 def deny(*rules: str, **fields: Any) -> tuple[PolicyRule, ...]:
     """Deny calls that these rules cover.
 
-    `when` takes a `ToolCall` and returns whether the rule applies. `agents` are the types of
-    subagents to which the rule applies; `main` is the main agent, whatever its type, and never a
-    subagent. `because` is the reason that the model reads.
+    `when` takes a `ToolCall` and returns whether the rule applies; `allow` needs `True` itself.
+    `agents` are the types of subagents to which the rule applies; `main` is the main agent,
+    whatever its type, and never a subagent. `because` is the reason that the model reads.
     """
     return _make_rules("deny", rules, **fields)
 
