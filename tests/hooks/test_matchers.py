@@ -6,6 +6,7 @@ import pytest
 
 from steersman.errors import UsageError
 from steersman.hooks import check_matcher, matches
+from steersman.hooks.matchers import is_list
 
 NAMES = ("Write", "Bash", "Agent", "mcp__lab__work", "mcp__lab__do-it")
 
@@ -71,10 +72,38 @@ def test_a_broken_pattern_is_refused_and_fits_nothing(matcher: str) -> None:
     assert not any(matches(matcher, name) for name in NAMES)
 
 
-@pytest.mark.parametrize("matcher", ["(?i)write", "(?P<a>W)rite", r"\AWrite", "Write(?#x)"])
-def test_a_pattern_that_javascript_reads_otherwise_is_refused(matcher: str) -> None:
-    with pytest.raises(UsageError, match="JavaScript"):
-        check_matcher(matcher)
+ONLY_PYTHON = {
+    "(?i)write": ("Write",),
+    "(?P<a>W)rite": ("Write",),
+    r"\AWrite": ("Write",),
+    "Write(?#x)": ("Write",),
+    r"^\w{,4}$": ("Bash", "Agent"),
+    "Ba(?:s)*+h": ("Bash",),
+    "B(?>as)h": ("Bash",),
+}
+"""Expressions that JavaScript refuses or reads otherwise, and the tools they fit."""
+
+
+@pytest.mark.parametrize("matcher", ONLY_PYTHON, ids=repr)
+def test_a_pattern_means_what_it_means_in_python(matcher: str) -> None:
+    check_matcher(matcher)
+
+    assert tuple(name for name in NAMES if matches(matcher, name)) == ONLY_PYTHON[matcher]
+
+
+@pytest.mark.parametrize("matcher", [None, "", "*", "Bash", "Write|Bash", "Write, Bash", "do-it"])
+def test_a_list_of_names_is_left_to_the_cli(matcher: str | None) -> None:
+    assert is_list(matcher)
+
+
+@pytest.mark.parametrize("matcher", [*ONLY_PYTHON, ".*", "^Write$", "mcp__.*", "Write;Bash"])
+def test_an_expression_is_not_left_to_the_cli(matcher: str) -> None:
+    assert not is_list(matcher)
+
+
+def test_an_expression_fits_a_name_that_is_too_long_to_compare() -> None:
+    assert matches("^(a|b|ab)*c$", "ab" * 100_000)
+    assert not matches("Bash", "x" * 100_000)
 
 
 @pytest.mark.parametrize("matcher", [5, ["Bash"], b"Bash"])

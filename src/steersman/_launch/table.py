@@ -23,6 +23,7 @@ from steersman._launch.builder import (
     size_of,
 )
 from steersman.errors import UsageError
+from steersman.hooks.matchers import is_list
 from steersman.options import Options, checks
 from steersman.options.table import (
     TABLE,
@@ -322,7 +323,8 @@ def _hooks(builder: LaunchBuilder) -> None:
     config: dict[str, list[JsonDict]] = {}
     for position, hook in enumerate(builder.options.hooks):
         matcher: JsonDict = {"hookCallbackIds": [hook_id(position)]}
-        if hook.matcher is not None:
+        if hook.matcher is not None and is_list(hook.matcher):
+            # The CLI would read an expression as JavaScript does; the session compares it instead.
             matcher["matcher"] = hook.matcher
         if hook.timeout is not None:
             # Our own limit ends first and blocks the action. At the CLI's limit it would happen.

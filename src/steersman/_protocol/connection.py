@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar, final
+from typing import Any, TypeGuard, TypeVar, final
 
 import msgspec
 from msgspec import UNSET
@@ -40,6 +40,7 @@ from steersman._protocol.routing import (
     Response,
     RoutingFields,
     StreamEventFields,
+    callback_of,
     plain_value,
     read_routing,
     read_stream_event,
@@ -280,7 +281,11 @@ class Connection:
             # No id to answer to, or a request that arrived before. The line is journalled only.
             return [arrived]
         self._asked[request_id] = None
-        return [arrived, *self._ask(request_id, plain_value(found.request))]
+        request = plain_value(found.request)
+        if not request:
+            hook = callback_of(line)
+            return [arrived, Unanswerable(request_id, "the request cannot be read", hook)]
+        return [arrived, *self._ask(request_id, request)]
 
     def _ask(self, request_id: str, request: Any) -> list[Event]:
         subtype = request.get("subtype") if _json.is_object(request) else None
@@ -301,7 +306,12 @@ class Connection:
                 case _:
                     pass
         except CONVERT_ERRORS as error:
-            event = Unanswerable(request_id, f"{subtype} cannot be read: {type(error).__name__}")
+            hook = request.get("callback_id") if subtype == "hook_callback" else None
+            event = Unanswerable(
+                request_id,
+                f"{subtype} cannot be read: {type(error).__name__}",
+                hook if isinstance(hook, str) else "",
+            )
         return [event]
 
     def _hook(self, request_id: str, asked: _HookCallback, line: bytes | None = None) -> Event:
@@ -312,8 +322,9 @@ class Connection:
             given = decoder_of(event).decode(asked.input)
         except DECODE_ERRORS:
             found = plain_value(asked.input)
-            if not _json.is_object(found):
-                return Unanswerable(request_id, "hook_callback cannot be read: ValidationError")
+            if not _is_complete(found):
+                reason = "hook_callback cannot be read: ValidationError"
+                return Unanswerable(request_id, reason, asked.callback_id)
             given, line = set_source(read_leniently(event, found), found), None
         else:
             if line is None:
@@ -466,6 +477,17 @@ class Connection:
 def _typed(cls: type[WireT], request: dict[str, Any]) -> WireT:
     """Convert a control request; raises if a field is missing that the answer needs."""
     return set_source(msgspec.convert(request, cls), request)
+
+
+def _is_complete(found: Any) -> TypeGuard[_json.JsonDict]:
+    """Whether the input of a hook can be read: a guard must not decide about less than was sent."""
+    return (
+        _json.is_object(found)
+        and bool(found)
+        and isinstance(found.get("tool_name", ""), str)
+        and _json.is_object(found.get("tool_input", {}))
+        and isinstance(found.get("prompt", ""), str)
+    )
 
 
 def _answer_of(pending: _Pending, response: Response) -> Answer | RequestRefused:

@@ -135,6 +135,8 @@ class Unanswerable(Struct, frozen=True):
 
     request_id: str
     reason: str
+    callback_id: str = ""
+    """The hook that the request is for; empty if it is for none."""
 
 
 @final

@@ -18,6 +18,7 @@ __all__ = [
     "Response",
     "RoutingFields",
     "StreamEventFields",
+    "callback_of",
     "plain_value",
     "read_routing",
     "read_stream_event",
@@ -108,6 +109,13 @@ def _routing_by_pattern(line: bytes) -> RoutingFields | None:
     )
 
 
+def callback_of(line: bytes) -> str:
+    """Return the hook that a line too deep to decode calls; empty if it calls none."""
+    found = _CALLBACK.search(line)
+    return "" if found is None else found[1].decode("utf-8", "replace")
+
+
+_CALLBACK = re.compile(rb'"subtype":\s*"hook_callback",\s*"callback_id":\s*"([^"\\]+)"')
 _TYPE = re.compile(rb'"type":\s*"([^"\\]+)"')
 _REQUEST_ID = re.compile(rb'"request_id":\s*"([^"\\]+)"')
 

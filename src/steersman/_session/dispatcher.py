@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from typing import TypeGuard, get_args
 
@@ -17,6 +18,7 @@ from steersman._protocol.events import (
 )
 from steersman._session.parts import Parts
 from steersman._session.requests.responder import CliRequest
+from steersman._session.unknown_names import unknown_names
 from steersman.errors import ForbiddenTool, TurnFailed
 from steersman.journal import Entry, Kind, Move
 from steersman.messages.system import Init
@@ -25,6 +27,8 @@ from steersman.options import Options
 from steersman.permissions import Ask, Payload
 
 __all__ = ["Dispatcher"]
+
+log = logging.getLogger("steersman.session")
 
 # Enum member lookups are slow on Python 3.11, and this runs for every message.
 MESSAGE = Kind.MESSAGE
@@ -49,6 +53,7 @@ class Dispatcher:
         self._meter = parts.limits
         self.has_answered = False
         """Whether a prompt has had its result, so that the CLI has saved the conversation."""
+        self._has_compared_names = False
 
     def message_arrived(self, entry: Entry, name: str) -> None:
         """Record a message for turn results and limits, and notify listeners."""
@@ -126,6 +131,11 @@ class Dispatcher:
         if found:
             # Before the model sees it.
             parts.slot.fail(ForbiddenTool(found))
+        if not self._has_compared_names:
+            self._has_compared_names = True
+            for text in unknown_names(init, parts.options):
+                log.warning("%s", text)
+                parts.journal.fault("options", text)
 
     def _turn_settled(self, settled: TurnSettled) -> None:
         if settled.result is not None:

@@ -89,6 +89,8 @@ def build(setup: SessionSetup, session: Any) -> Parts:
     gate = Gate()
     rules = ask_rules(options.settings, options.managed_settings)
     hooks = {hook_id(n): hook for n, hook in enumerate(options.hooks)}
+    recheck = None if setup.policy_hook is None else setup.policy_hook.recheck
+    runner = HookRunner(hooks, report, ask_rules=rules, recheck=recheck)
     servers = ToolServers(setup.servers, {key: caller_for(key) for key in setup.servers}, report)
     return Parts(
         setup=setup,
@@ -102,7 +104,7 @@ def build(setup: SessionSetup, session: Any) -> Parts:
         mcp_status=McpStatusLog(journal),
         watchdog=SilenceWatchdog(options.watchdog, slot, prompts, journal),
         limits=UsageLimiter(options.limits, slot, prompts, journal),
-        responder=Responder(permissions, HookRunner(hooks, report, ask_rules=rules), servers, gate),
+        responder=Responder(permissions, runner, servers, gate),
         decisions=decisions,
         budget=RestartBudget(options.revive if isinstance(options.revive, Revival) else Revival()),
         flights=FlightReporter(setup.save_flight, journal, slot, listeners),

@@ -17,7 +17,7 @@ from steersman._json import Json, JsonDict, is_array, is_object
 from steersman.errors import UsageError
 from steersman.hooks.blocked_paths import Unreadable, find_blocked, parse_blocked
 from steersman.hooks.events import HookEvent, PostToolUse, PreToolUse
-from steersman.hooks.matchers import check_matcher, matches
+from steersman.hooks.matchers import check_matcher, check_tool_names, matches
 from steersman.hooks.outputs import PostToolUseOutput
 from steersman.hooks.replies import Reply, deny
 
@@ -239,3 +239,4 @@ def _check_matchers(matchers: tuple[object, ...]) -> None:
         if each is None:
             raise UsageError("matchers", each, "names and patterns")
         check_matcher(each)
+        check_tool_names(str(each))

@@ -1,8 +1,9 @@
-"""Matchers of hooks, read exactly as the CLI reads them.
+"""Matchers of hooks.
 
-A matcher of letters, digits, `_`, `-`, spaces, `|` and `,` is a list of whole names. Any other
-matcher is a regular expression that may match anywhere in the name. The CLI's expressions are
-JavaScript's; those that Python reads differently are refused.
+A matcher of letters, digits, `_`, `-`, spaces, `|` and `,` is a list of whole names, and the CLI
+reads it as we do. Any other matcher is a regular expression of Python that may match anywhere in
+the name. The CLI would read it as JavaScript does, so the CLI does not get it: it calls the hook
+for every name, and the session compares.
 """
 
 from __future__ import annotations
@@ -11,43 +12,63 @@ import functools
 import re
 from collections.abc import Callable
 
+from steersman._tool_names import near_miss
 from steersman.errors import UsageError
 
 __all__ = ["check_matcher", "matches"]
 
 LIST = re.compile(r"[A-Za-z0-9_\-|, ]*")
 SEPARATOR = re.compile(r"[|,]")
-ONLY_PYTHON = re.compile(r"\(\?(?![:=!<])|\(\?<(?![=!A-Za-z_$])|\(\?P|\\[AZ]")
-"""Flags, comments, conditions and anchors that JavaScript does not have or writes differently."""
+LONGEST_NAME = 1000
+"""Characters of a name; an expression fits every longer one, so that no guard is skipped."""
 
 FORMER_NAMES = {"Agent": "Task"}
 """Tools that were renamed, with the old name that matchers may still use."""
 
 
+def is_list(matcher: str | None) -> bool:
+    """Return whether a matcher is a list of names, or matches everything."""
+    return matcher is None or matcher == "*" or LIST.fullmatch(matcher) is not None
+
+
 def matches(matcher: str | None, name: str) -> bool:
-    """Return whether the CLI calls a hook with this matcher for `name`, such as a tool."""
+    """Return whether a hook with this matcher is called for `name`, such as a tool."""
     fits = _compiled(matcher)
     former = FORMER_NAMES.get(name)
     return fits(name) or (former is not None and fits(former))
 
 
 def check_matcher(matcher: object) -> None:
-    """Refuse a matcher that can never match. The CLI accepts it without an error.
+    """Refuse a matcher that is not a text or not an expression.
 
     Raises `UsageError`.
     """
     if not (matcher is None or isinstance(matcher, str)):
         raise UsageError("matcher", matcher, "a tool name, `A|B`, a pattern, or None for all")
-    if matcher is None or LIST.fullmatch(matcher) or matcher == "*":
+    if matcher is None or is_list(matcher):
         return
-    if ONLY_PYTHON.search(matcher):
-        raise UsageError("matcher", matcher, "a pattern that JavaScript reads as Python does")
     try:
         re.compile(matcher)
-    except re.error as error:
+    except (re.error, RecursionError, OverflowError) as error:
         raise UsageError(
             "matcher", matcher, "a tool name, `A|B`, a pattern, or None for all", hint=str(error)
         ) from None
+
+
+def check_tool_names(matcher: str | None) -> None:
+    """Refuse a list that misspells a tool: the hook would never be called. Raises `UsageError`."""
+    for name in names_in(matcher):
+        meant = near_miss(name)
+        if meant is not None:
+            hint = f"did you mean {meant}? For any other spelling write an expression, ^{name}$"
+            raise UsageError("matcher", matcher, "names of tools", hint=hint)
+
+
+def names_in(matcher: str | None) -> frozenset[str]:
+    """Return the names that a matcher lists; none for an expression."""
+    if matcher is None or matcher == "*" or not is_list(matcher):
+        return frozenset()
+    return frozenset(filter(None, (part.strip(" ") for part in SEPARATOR.split(matcher))))
 
 
 @functools.lru_cache(maxsize=512)
@@ -55,10 +76,9 @@ def _compiled(matcher: str | None) -> Callable[[str], bool]:
     if matcher is None or matcher in ("", "*"):
         return lambda _name: True
     if LIST.fullmatch(matcher):
-        names = frozenset(filter(None, (part.strip(" ") for part in SEPARATOR.split(matcher))))
-        return names.__contains__
+        return names_in(matcher).__contains__
     try:
         pattern = re.compile(matcher)
     except re.error:
         return lambda _name: False
-    return lambda name: pattern.search(name) is not None
+    return lambda name: len(name) > LONGEST_NAME or pattern.search(name) is not None

@@ -23,7 +23,7 @@ from steersman.hooks.events import (
     UserPromptSubmit,
     WorktreeCreate,
 )
-from steersman.hooks.matchers import check_matcher
+from steersman.hooks.matchers import check_matcher, check_tool_names
 from steersman.hooks.replies import AsyncReply, Reply
 
 __all__ = ["HookAnswer", "HookCallback", "HookKind", "Hooks", "Registered"]
@@ -73,6 +73,11 @@ class Registered:
     def event_name(self) -> str:
         """The CLI's name for the event."""
         return self.event.event_name()
+
+    @property
+    def name(self) -> str:
+        """The name of the callback, for the log."""
+        return getattr(self.callback, "__qualname__", None) or type(self.callback).__name__
 
     @property
     def is_guard(self) -> bool:
@@ -187,6 +192,8 @@ def _check_event(event: object) -> None:
 
 def _check_matcher(event: type[HookEvent], matcher: object) -> None:
     check_matcher(matcher)
+    if event.MATCHED == "tool_name" and isinstance(matcher, str):
+        check_tool_names(matcher)
     if matcher not in (None, "", "*") and not event.MATCHED:
         raise UsageError("matcher", matcher, f"None: the CLI has no matchers for {event.__name__}")
 

@@ -6,6 +6,8 @@ checked here first.
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable
+
 import msgspec
 
 from steersman import _json
@@ -21,12 +23,16 @@ from steersman.hooks.outputs import (
 )
 from steersman.hooks.replies import AsyncReply, CommonReply, Reply, deny
 
-__all__ = ["InvalidReply", "blocking_reply", "encode_reply", "parse_reply"]
+__all__ = ["InvalidReply", "blocking_reply", "changed_input", "encode_reply", "parse_reply"]
 
 NAMES = {"continue_": "continue", "async_": "async"}
 """Fields that are reserved in Python, as the official Python SDK writes them."""
 
 REFUSALS = ("decline", "cancel")
+
+COMMON = frozenset({*CommonReply.__struct_encode_fields__, "hookSpecificOutput"})
+ASYNC = frozenset(AsyncReply.__struct_encode_fields__)
+"""The keys of a reply, and of one with which the CLI does not wait."""
 
 
 class InvalidReply(Exception):
@@ -38,16 +44,25 @@ def blocking_reply(event: type[HookEvent], reason: str) -> Reply:
     return _fit(event, deny(reason))
 
 
-def parse_reply(event: type[HookEvent], given: object) -> Reply | AsyncReply | None:
+def parse_reply(
+    event: type[HookEvent], given: object, *, guard: str = ""
+) -> Reply | AsyncReply | None:
     """Return what a callback returned as a reply to `event`; None for no opinion.
 
-    Raises `InvalidReply`.
+    `guard` is the name of the callback if it is a guard. The CLI ignores keys that it does not
+    know, so a misplaced or misspelt verdict would let the action happen: from a guard, such a key
+    is an error. Other callbacks may use keys that this release does not know. Raises
+    `InvalidReply`.
     """
     if given is None or isinstance(given, AsyncReply):
         return given
     if isinstance(given, Reply):
+        if guard and _json.is_mapping(given.hook_specific_output):
+            _refuse_unknown_output(event, given.hook_specific_output, guard)
         return _make_effective(event, _fit(event, given))
     if _json.is_mapping(given):
+        if guard:
+            _refuse_unknown_keys(event, given, guard)
         return _read_mapping(event, given) if given else None
     raise InvalidReply(f"returned {type(given).__name__}")
 
@@ -60,6 +75,50 @@ def encode_reply(reply: Reply | AsyncReply | None) -> bytes:
         return _json.dumps(reply)
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise InvalidReply(f"returned a value that is not JSON: {error}") from error
+
+
+def changed_input(reply: Reply) -> tuple[str | None, _json.JsonDict | None]:
+    """Return the decision of a reply about a tool, and the input that it changes; None for none."""
+    specific = reply.hook_specific_output
+    if isinstance(specific, PermissionRequestOutput):
+        return specific.decision.behavior, specific.decision.updated_input
+    if isinstance(specific, ToolVerdict):
+        return _decision_of(reply, specific.permission_decision), specific.updated_input
+    if not _json.is_mapping(specific):
+        return None, None
+    about = specific.get("decision")
+    if _json.is_mapping(about):
+        return about.get("behavior"), about.get("updatedInput")
+    return _decision_of(reply, specific.get("permissionDecision")), specific.get("updatedInput")
+
+
+def _decision_of(reply: Reply, decision: str | None) -> str | None:
+    """Return the decision; that of a reply in the older form is `approve` or `block`."""
+    older = {"approve": "allow", "block": "deny"}
+    return decision or older.get(reply.decision or "")
+
+
+def _refuse_unknown_keys(event: type[HookEvent], given: _json.JsonObject, guard: str) -> None:
+    is_async = bool(given.get("async") or given.get("async_"))
+    known = ASYNC if is_async else COMMON | ASYNC
+    _refuse_others([NAMES.get(key, key) for key in given], known, guard)
+    specific = given.get("hookSpecificOutput")
+    if _json.is_mapping(specific):
+        _refuse_unknown_output(event, specific, guard)
+
+
+def _refuse_unknown_output(event: type[HookEvent], given: _json.JsonObject, guard: str) -> None:
+    fields = () if event.OUTPUT is None else event.OUTPUT.__struct_encode_fields__
+    _refuse_others(given, {*fields, "hookEventName"}, guard)
+    decision = given.get("decision")
+    if event is PermissionRequest and _json.is_mapping(decision):
+        _refuse_others(decision, PermissionVerdict.__struct_encode_fields__, guard)
+
+
+def _refuse_others(given: Iterable[object], known: Container[object], guard: str) -> None:
+    for key in given:
+        if key not in known:
+            raise InvalidReply(f"returned the unknown key {key!r} (from {guard})")
 
 
 def _fit(event: type[HookEvent], reply: Reply) -> Reply:

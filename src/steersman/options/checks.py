@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, TypeGuard, get_args
 
 from steersman._json import Json, JsonObject, is_mapping, is_sequence
+from steersman._tool_names import near_miss
 from steersman.errors import UsageError
 from steersman.options.servers import lowlevel_server
 
@@ -56,6 +57,7 @@ __all__ = [
     "setting_source",
     "skill_name",
     "text",
+    "tool_name",
     "uuid",
     "variable_value",
     "whole",
@@ -162,6 +164,19 @@ def rule(name: str, given: object) -> None:
             given,
             "one rule: a tool's name, or a name and (content), with matching brackets",
         )
+    _refuse_near_miss(name, match["tool"])
+
+
+def tool_name(name: str, given: object) -> None:
+    """Check the name of a tool; a misspelt built-in tool is refused."""
+    name_of_tool(name, given)
+    _refuse_near_miss(name, str(given))
+
+
+def _refuse_near_miss(name: str, tool: str) -> None:
+    meant = near_miss(tool)
+    if meant is not None:
+        raise UsageError(name, tool, "a tool's name", hint=f"did you mean {meant}?")
 
 
 def did_you_mean(given: object, known: Sequence[str]) -> str:

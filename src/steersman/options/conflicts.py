@@ -25,6 +25,7 @@ def check_conflicts(options: OptionsValue) -> None:
     _check_models(options)
     _check_permissions(options)
     _check_deciders(options)
+    _check_agent(options)
     _warn_of_shadows(options)
     _check_required(options)
     _check_prompt(options)
@@ -55,6 +56,19 @@ def _check_conversation(options: OptionsValue) -> None:
             "no session_id= with resume= or continue_conversation=, unless fork_session=True",
             hint="to resume under a new id, pass fork_session=True; otherwise leave out session_id",
         )
+
+
+def _check_agent(options: OptionsValue) -> None:
+    """Check that `agent` is not a misspelt key of `agents`; it may also name an agent in a file."""
+    given, known = options.agent, {key.lower(): key for key in options.agents}
+    if given is None or not known or given in options.agents:
+        return
+    from difflib import get_close_matches  # noqa: PLC0415 - rarely needed
+
+    near = get_close_matches(given.lower(), list(known), n=1, cutoff=0.85)
+    if near:
+        hint = f"did you mean {known[near[0]]}?"
+        raise UsageError("agent", given, "a key of agents=, or another agent", hint=hint)
 
 
 def _check_history(options: OptionsValue) -> None:

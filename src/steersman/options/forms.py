@@ -158,7 +158,7 @@ def check_thinking(name: str, given: object) -> None:
 def check_tools(name: str, given: object) -> None:
     """Check `tools`: names of tools, or the preset of the CLI."""
     if not is_mapping(given):
-        checks.each(checks.name_of_tool)(name, given)
+        checks.each(checks.tool_name)(name, given)
     elif given != PRESET:
         raise UsageError(name, dict(given), f"a list of tool names, or {PRESET}")
 

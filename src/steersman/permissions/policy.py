@@ -8,7 +8,7 @@ Pure: a session applies the verdict.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
@@ -64,15 +64,38 @@ class PolicyRule:
 
     def match(self, call: ToolCall) -> Match:
         """Return whether the rule covers the call; a predicate that raises counts against it."""
-        if self.agents is not None and (call.agent or MAIN) not in self.agents:
+        if not self._concerns(call):
             return Match.NO
         found = self.rule.match(call, self.behavior)
         if found is Match.NO or self.when is None:
             return found
         try:
-            return found if self.when(call) else Match.NO
-        except Exception:  # noqa: BLE001 - the caller's own code; a broken guard must not let anything through
-            return Match.NO if self.behavior == "allow" else found
+            applies: object = self.when(call)
+            if self.behavior == "allow":
+                if applies is True:
+                    return found
+            elif not isinstance(applies, Awaitable):
+                return found if applies else Match.NO
+        except (KeyboardInterrupt, SystemExit):
+            # The hook that applies the policy denies the call, and then ends the program.
+            raise
+        except BaseException:  # noqa: BLE001, S110 - the caller's own code; a broken guard must not let anything through
+            pass
+        else:
+            _discard(applies)
+        return Match.NO if self.behavior == "allow" else found
+
+    def _concerns(self, call: ToolCall) -> bool:
+        """Return whether the rule is for the agent that calls."""
+        if self.agents is None:
+            return True
+        is_main = call.agent in (None, MAIN) if call.is_main is None else call.is_main
+        if is_main:
+            return MAIN in self.agents or call.agent in self.agents
+        if call.agent is None:
+            # A subagent of an unknown type.
+            return self.behavior != "allow" and self.agents != (MAIN,)
+        return call.agent != MAIN and call.agent in self.agents
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +142,9 @@ def allow(*rules: str, **fields: Any) -> tuple[PolicyRule, ...]:
 def deny(*rules: str, **fields: Any) -> tuple[PolicyRule, ...]:
     """Deny calls that these rules cover.
 
-    `when` takes a `ToolCall` and returns whether the rule applies. `agents` are the types of
-    subagents to which the rule applies; `main` is the main agent. `because` is the reason that the
-    model reads.
+    `when` takes a `ToolCall` and returns whether the rule applies; `allow` needs `True` itself.
+    `agents` are the types of subagents to which the rule applies; `main` is the main agent,
+    whatever its type, and never a subagent. `because` is the reason that the model reads.
     """
     return _make_rules("deny", rules, **fields)
 
@@ -294,6 +317,12 @@ class Policy:
         both = set(self.auto_approve) & set(self.forbid)
         if both:
             raise UsageError("forbid", sorted(both), "rules that auto_approve does not have")
+
+
+def _discard(awaitable: object) -> None:
+    """Close what an `async def` predicate returned: it was not awaited and decides nothing."""
+    if isinstance(awaitable, Coroutine):
+        awaitable.close()
 
 
 def compare(recorded: RecordedCall, found: Explanation) -> WouldBe:

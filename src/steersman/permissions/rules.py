@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from steersman._json import Json, JsonObject
+from steersman._tool_names import near_miss
 from steersman.errors import UsageError
 from steersman.permissions.paths import Place, matches_path, may_match_path, objection_to
 from steersman.permissions.shell import (
@@ -44,6 +45,9 @@ class ToolCall:
     """The type of the subagent; None for the main agent."""
     mode: str = "default"
     place: Place = field(default_factory=Place)
+    is_main: bool | None = None
+    """Whether the main agent calls; None if only `agent` is known. A session goes by the id of the
+    agent, because a subagent may be called `main`, and the main agent may have a type too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +142,9 @@ def parse_rule(text: object) -> Rule:
     if found is None:
         raise UsageError("rule", text, "a tool's name, or `Tool(content)`, such as Bash(git *)")
     tool, content = found["tool"], found["content"]
+    meant = near_miss(tool)
+    if meant is not None:
+        raise UsageError("rule", text, "a rule for a tool", hint=f"did you mean {meant}?")
     if content in (None, "", "*"):
         return Rule(tool)
     if tool in EDITING - {"Edit"}:

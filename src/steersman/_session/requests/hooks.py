@@ -13,14 +13,15 @@ import types
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import Raw
 
-from steersman._json import is_object
+from steersman._json import JsonDict, is_object
 from steersman._protocol.events import HookAsked
 from steersman._session.requests.asked_writes import objection_to_ask
+from steersman._session.requests.failures import raise_soon
 from steersman.hooks.deferral import DeferralCheck
 from steersman.hooks.events import (
     HookEvent,
@@ -29,11 +30,17 @@ from steersman.hooks.events import (
     SessionEnd,
     SessionStart,
 )
-from steersman.hooks.matchers import matches
-from steersman.hooks.outputs import SessionStartOutput
+from steersman.hooks.matchers import is_list, matches
+from steersman.hooks.outputs import SessionStartOutput, ToolVerdict
 from steersman.hooks.registry import Registered
 from steersman.hooks.replies import AsyncReply, Reply
-from steersman.hooks.reply_checks import InvalidReply, blocking_reply, encode_reply, parse_reply
+from steersman.hooks.reply_checks import (
+    InvalidReply,
+    blocking_reply,
+    changed_input,
+    encode_reply,
+    parse_reply,
+)
 from steersman.options import Options
 
 __all__ = [
@@ -47,18 +54,40 @@ __all__ = [
 LIMIT = 590.0
 """Seconds for a hook without a timeout; the CLI allows 600."""
 
+CLEANING_UP = 1.0
+"""Seconds from the timeout of a guard until it is answered for, if it does not end."""
+
 NO_OPINION = Raw(b"{}")
 RUNS_ASYNC = Raw(b'{"async":true}')
 
 Report = Callable[[str, BaseException | str], None]
 
 
+class Recheck(Protocol):
+    """Decides about the input with which a hook replaces that of its event."""
+
+    def __call__(
+        self, event: PreToolUse | PermissionRequest, changed: JsonDict, *, is_allowed: bool
+    ) -> tuple[str, str]: ...
+
+
+SendAnswer = Callable[[str, object], None]
+"""Sends the answer to the request of that id."""
+
+
 class HookRunner:
     """Runs the hooks of one session."""
 
     def __init__(
-        self, hooks: Mapping[str, Registered], report: Report, *, ask_rules: Iterable[str] = ()
+        self,
+        hooks: Mapping[str, Registered],
+        report: Report,
+        *,
+        ask_rules: Iterable[str] = (),
+        recheck: Recheck | None = None,
     ) -> None:
+        """Run `hooks`; `recheck` decides about input that a hook has changed."""
+        self._recheck = recheck
         self._hooks = hooks
         self._report = report
         self._deferral = DeferralCheck(ask_rules)
@@ -70,19 +99,44 @@ class HookRunner:
         self.has_hooks = bool(hooks)
         """Whether any hook is registered."""
 
-    async def answer(self, asked: HookAsked) -> Raw:
-        """Call the hook and return its reply, or the reply for its failure, encoded as JSON."""
+    async def answer(self, asked: HookAsked, send: SendAnswer | None = None) -> Raw:
+        """Call the hook and return its reply, or the reply for its failure, encoded as JSON.
+
+        For a guard that does not end at its timeout, `send` is called with the blocking reply.
+        """
         hook = self._hooks[asked.callback_id]
+        if not is_list(hook.matcher) and not matches(hook.matcher, asked.event.matched):
+            # The CLI was not given this matcher.
+            return NO_OPINION
         if hook.run_async:
             self._begin(hook, asked.event, asked.tool_use_id)
             return RUNS_ASYNC
+        overdue = None
+        if hook.is_guard and send is not None:
+            overdue = _Overdue(lambda task: self._answer_for(hook, asked.request_id, send, task))
         if hook.event is not PermissionRequest:
-            return (await self._ask(hook, asked.event, asked.tool_use_id))[1]
+            return (await self._ask(hook, asked.event, asked.tool_use_id, overdue))[1]
         with self._barrier.running(asked.callback_id, asked.tool_use_id) as decide:
-            reply, line = await self._ask(hook, asked.event, asked.tool_use_id)
+            reply, line = await self._ask(hook, asked.event, asked.tool_use_id, overdue)
             if isinstance(reply, Reply) and reply.hook_specific_output is not None:
                 decide()
             return line
+
+    def refusal(self, callback_id: str, how: str) -> Raw | None:
+        """Return the blocking reply if the callback is a guard, else None."""
+        hook = self._hooks.get(callback_id)
+        return None if hook is None or not hook.is_guard else _failed(hook, how)[1]
+
+    def _answer_for(
+        self, hook: Registered, request_id: str, send: SendAnswer, task: asyncio.Task[Any] | None
+    ) -> None:
+        """Send the blocking reply for a guard that still runs in `task`."""
+        if task is not None:
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+        slow = _too_slow(hook)
+        self._report(f"{hook.event_name} hook", slow)
+        send(request_id, _failed(hook, slow)[1])
 
     async def wait_for_permission_hooks(self, tool_name: str, tool_use_id: str) -> None:
         """Wait until the `PermissionRequest` hooks have replied about a tool call.
@@ -117,13 +171,18 @@ class HookRunner:
         task.add_done_callback(self._running.discard)
 
     async def _ask(
-        self, hook: Registered, event: HookEvent, tool_use_id: str
+        self,
+        hook: Registered,
+        event: HookEvent,
+        tool_use_id: str,
+        overdue: _Overdue | None = None,
     ) -> tuple[Reply | AsyncReply | None, Raw]:
         try:
-            given = await _call(hook, event, tool_use_id)
+            given = await _call(hook, event, tool_use_id, overdue)
             if hook.kind == "observe" or given is None:
                 return None, NO_OPINION
-            reply = self._checked_deferral(event, parse_reply(hook.event, given))
+            parsed = parse_reply(hook.event, given, guard=hook.name if hook.is_guard else "")
+            reply = self._rechecked(event, self._checked_deferral(event, parsed))
             return reply, Raw(encode_reply(reply))
         except asyncio.CancelledError:
             if not hook.is_guard:
@@ -132,15 +191,47 @@ class HookRunner:
             if not _is_being_cancelled():
                 self._report(f"{hook.event_name} hook", "was cancelled")
             return _failed(hook, "was cancelled")
-        except InvalidReply as invalid:
-            self._report(f"{hook.event_name} hook", str(invalid))
+        except BaseException as error:
+            if not (hook.is_guard or isinstance(error, Exception)):
+                raise
+            return self._after_failure(hook, error, overdue)
+
+    def _after_failure(
+        self, hook: Registered, error: BaseException, overdue: _Overdue | None
+    ) -> tuple[Reply | None, Raw]:
+        """Report why a hook has no reply, and return the reply for its failure."""
+        where = f"{hook.event_name} hook"
+        if isinstance(error, InvalidReply):
+            self._report(where, str(error))
             return _failed(hook, "did not return a reply")
-        except _TooSlow as slow:
-            self._report(f"{hook.event_name} hook", str(slow))
-            return _failed(hook, str(slow))
-        except Exception as error:  # noqa: BLE001 - the caller's own code; a guard stops the action
-            self._report(f"{hook.event_name} hook", error)
-            return _failed(hook, f"raised {type(error).__name__}")
+        if isinstance(error, _TooSlow):
+            if overdue is None or not overdue.is_answered:
+                self._report(where, str(error))
+            return _failed(hook, str(error))
+        self._report(where, error)
+        raise_soon(error)
+        return _failed(hook, f"raised {type(error).__name__}")
+
+    def _rechecked(
+        self, event: HookEvent, reply: Reply | AsyncReply | None
+    ) -> Reply | AsyncReply | None:
+        """Return the reply, or a stricter one if the policy does not allow its changed input."""
+        if self._recheck is None or not isinstance(reply, Reply):
+            return reply
+        if not isinstance(event, PreToolUse | PermissionRequest):
+            return reply
+        decision, changed = changed_input(reply)
+        if changed is None or decision == "deny":
+            return reply
+        verdict, reason = self._recheck(event, changed, is_allowed=decision == "allow")
+        if verdict == "deny":
+            return blocking_reply(type(event), reason)
+        if verdict == "ask" and isinstance(event, PreToolUse) and decision in (None, "allow"):
+            asked = ToolVerdict(
+                permission_decision="ask", permission_decision_reason=reason, updated_input=changed
+            )
+            return msgspec.structs.replace(reply, hook_specific_output=asked, decision=None)
+        return reply
 
     def _checked_deferral(
         self, event: HookEvent, reply: Reply | AsyncReply | None
@@ -159,7 +250,47 @@ class _TooSlow(Exception):
     """The hook did not answer within its timeout, which the text states."""
 
 
-async def _call(hook: Registered, event: HookEvent, tool_use_id: str) -> object:
+class _Overdue:
+    """Answers for a guard that does not end after its timeout, such as in a long clean-up."""
+
+    def __init__(self, answer: Callable[[asyncio.Task[Any] | None], None]) -> None:
+        self._answer = answer
+        self._task: asyncio.Task[Any] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self.is_answered = False
+
+    def start(self, timeout: float) -> None:
+        loop = asyncio.get_running_loop()
+        self._task = asyncio.current_task()
+        self._timer = loop.call_later(timeout + CLEANING_UP, self._expire)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _expire(self) -> None:
+        self.is_answered = True
+        self._answer(self._task)
+
+
+async def _call(
+    hook: Registered, event: HookEvent, tool_use_id: str, overdue: _Overdue | None
+) -> object:
+    """Call the hook. Raises `_TooSlow`, also if it returns something after its timeout."""
+    if not hook.is_guard:
+        return await _call_within_limit(hook, event, tool_use_id, None)
+    clock = asyncio.get_running_loop().time
+    began = clock()
+    given = await _call_within_limit(hook, event, tool_use_id, overdue)
+    if clock() - began > _limit_of(hook):
+        # A guard that blocked the event loop, or that caught its cancellation.
+        raise _TooSlow(_too_slow(hook))
+    return given
+
+
+async def _call_within_limit(
+    hook: Registered, event: HookEvent, tool_use_id: str, overdue: _Overdue | None
+) -> object:
     if hook.is_official:
         given: object = hook.callback(event.raw, tool_use_id or None, {"signal": None})
     else:
@@ -173,15 +304,31 @@ async def _call(hook: Registered, event: HookEvent, tool_use_id: str) -> object:
         given = _resume(given, awaited)
     elif not inspect.isawaitable(given):
         return given
-    limit = LIMIT if hook.timeout is None else hook.timeout
+    limit = _limit_of(hook)
     deadline = asyncio.timeout(limit)
+    if overdue is not None:
+        overdue.start(limit)
     try:
         async with deadline:
-            return await given
+            found = await given
     except TimeoutError:
         if not deadline.expired():
             raise
-        raise _TooSlow(f"did not answer within {limit:g} s") from None
+        raise _TooSlow(_too_slow(hook)) from None
+    finally:
+        if overdue is not None:
+            overdue.stop()
+    if hook.is_guard and deadline.expired():
+        raise _TooSlow(_too_slow(hook))
+    return found
+
+
+def _limit_of(hook: Registered) -> float:
+    return LIMIT if hook.timeout is None else hook.timeout
+
+
+def _too_slow(hook: Registered) -> str:
+    return f"did not answer within {_limit_of(hook):g} s"
 
 
 @types.coroutine

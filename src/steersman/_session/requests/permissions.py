@@ -17,7 +17,7 @@ from typing import Any, Final
 from steersman._json import JsonDict
 from steersman._protocol.events import DialogAsked, ElicitationAsked, PermissionAsked
 from steersman._session.requests.decision_log import DecisionLog, Source
-from steersman.errors import UsageError
+from steersman._session.requests.failures import is_shutdown, raise_soon
 from steersman.journal import Kind
 from steersman.options import Options
 from steersman.permissions import (
@@ -106,6 +106,8 @@ class PermissionResponder:
         self._remember: Scope | None = remember
         self.on_remembered: Callable[[Allow], None] = lambda _: None
         """Called with every approval that changes the permission rules."""
+        self.recheck: Callable[[CanUseTool, JsonDict], Deny | None] = lambda _request, _input: None
+        """Called with the changed input of an approval; returns a denial if a policy denies it."""
 
     # Permissions, and `AskUserQuestion`, which arrives as a permission request
 
@@ -121,8 +123,11 @@ class PermissionResponder:
             try:
                 given = callbacks.approver(request.tool_name, request.input, context)
                 decision = await given if inspect.isawaitable(given) else given
-            except Exception as error:  # noqa: BLE001 - the caller's own code; whatever it was, deny
+            except BaseException as error:
+                if is_shutdown(error):
+                    raise
                 self._report("can_use_tool", error)
+                raise_soon(error)
                 how = f"Denied: the permission callback raised {type(error).__name__}."
                 return self._decided(request, Deny(how), "callback", "")
             if decision is not None or callbacks.inbox is None:
@@ -149,8 +154,11 @@ class PermissionResponder:
                 answers = await given if inspect.isawaitable(given) else given
                 if answers is not None or callbacks.inbox is None:
                     return self._decided(request, ask.decision(answers), "callback", "")
-            except Exception as error:  # noqa: BLE001 - the caller's own code; there is no answer
+            except BaseException as error:
+                if is_shutdown(error):
+                    raise
                 self._report("on_question", error)
+                raise_soon(error)
                 return self._decided(request, Deny(QuestionAsk.UNANSWERED), "callback", "")
         assert callbacks.inbox is not None
         return callbacks.inbox.put(
@@ -176,6 +184,10 @@ class PermissionResponder:
         """Return the decision, with permission updates stored where the CLI reads them."""
         if isinstance(decision, Deny):
             return decision
+        if decision.updated_input is not None:
+            denial = self.recheck(request, dict(decision.updated_input))
+            if denial is not None:
+                return denial
         # Older CLIs require the input in the answer even if it is unchanged.
         given = request.input if decision.updated_input is None else decision.updated_input
         updates = decision.updated_permissions
@@ -383,7 +395,7 @@ def response_of(ask: Ask, answer: object) -> Any:
     """Return the answer as it is sent; for an answer of the wrong kind, a refusal."""
     try:
         return ask.response(answer)
-    except UsageError:
+    except Exception:  # noqa: BLE001 - an answer of any kind; what cannot be read refuses
         return ask.refusal("Denied: the answer is not valid for this request.")
 
 

@@ -6,23 +6,28 @@ The hook is a guard: if it fails, the tool does not run.
 from __future__ import annotations
 
 import os
+from collections import OrderedDict
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Literal
 
-from steersman._json import JsonObject
+from steersman._json import JsonDict, JsonObject
 from steersman._session.requests.decision_log import DecisionLog
 from steersman._session.requests.permissions import PermissionResponder
 from steersman.errors import UsageError
-from steersman.hooks.events import PreToolUse
+from steersman.hooks.events import PermissionRequest, PreToolUse
 from steersman.options import Options
-from steersman.permissions import AddRules, Allow
+from steersman.permissions import AddRules, Allow, CanUseTool, Deny
 from steersman.permissions.paths import Place
-from steersman.permissions.policy import Explanation, Policy
+from steersman.permissions.policy import Explanation, Policy, Verdict
 from steersman.permissions.rules import Match, Rule, ToolCall, parse_rule
 
 __all__ = ["PolicyHook"]
 
 NO_OPINION: JsonObject = {}
+
+REMEMBERED = 1000
+"""Tool calls that are remembered; the CLI requests a permission for few of them."""
 
 
 class PolicyHook:
@@ -37,25 +42,24 @@ class PolicyHook:
         self._remembered: list[Rule] = []
         self._home = options.env.get("HOME") or os.environ.get("HOME", "")
         self._cwd = ""
+        self._leading = options.agent
+        """The type of the main agent, if it has one."""
+        self._calls: OrderedDict[str, ToolCall] = OrderedDict()
 
     def connect(self, permissions: PermissionResponder, decisions: DecisionLog) -> None:
         """Record decisions in `decisions`, and remember lasting approvals of `permissions`."""
         self.decisions = decisions
         permissions.on_remembered = self.remember
+        permissions.recheck = self.recheck_answer
 
     def __call__(self, event: PreToolUse) -> JsonObject:
         """Return the policy's decision about the call as a hook output."""
         # `cd` in Bash changes the CLI's directory. Relative rules begin at the first directory,
         # and relative paths at the current one.
         self._cwd = self._cwd or event.cwd
-        call = ToolCall(
-            event.tool_name,
-            event.tool_input,
-            event.agent_type,
-            event.permission_mode or "default",
-            Place(self._cwd or "/", self._home, event.cwd),
-        )
+        call = self._call_of(event)
         found = self._decide(call)
+        self._remember_call(event.tool_use_id, call)
         if found.verdict == "cli":
             return NO_OPINION
         if found.verdict != "ask" and self.decisions is not None:
@@ -69,6 +73,64 @@ class PolicyHook:
                 agent=event.agent_id,
             )
         return _reply(found.verdict, _reason(found))
+
+    def recheck(
+        self, event: PreToolUse | PermissionRequest, changed: JsonDict, *, is_allowed: bool
+    ) -> tuple[Verdict, str]:
+        """Return verdict and reason for the input with which a hook replaces that of `event`.
+
+        `is_allowed`: the hook itself allows the changed input. Otherwise, if the policy allows the
+        original input and does not decide about the changed one, the call is asked about: the CLI
+        has been answered `allow` about the original.
+        """
+        call = self._call_of(event)
+        found = self._decide(replace(call, input=changed))
+        verdict, reason = found.verdict, _reason(found)
+        if verdict == "cli" and not is_allowed and call.mode != "bypassPermissions":
+            original = self._decide(call)
+            if original.verdict == "allow":
+                verdict, reason = "ask", f"changed input, not covered by {original.rule}"
+        if verdict == "deny":
+            tool_use_id = event.tool_use_id if isinstance(event, PreToolUse) else ""
+            self._record_denial(tool_use_id, call.tool, found, event.agent_id)
+        return verdict, reason
+
+    def recheck_answer(self, request: CanUseTool, changed: JsonDict) -> Deny | None:
+        """Return a denial if the policy denies the input with which an answer replaces another.
+
+        Where the policy asks, this answer is the one that it asks for.
+        """
+        call = self._calls.get(request.tool_use_id)
+        if call is None:
+            agent_is_main = request.agent_id is None
+            call = ToolCall(request.tool_name, place=self._place, is_main=agent_is_main)
+        found = self._decide(replace(call, input=changed))
+        return Deny(_reason(found)) if found.verdict == "deny" else None
+
+    def _call_of(self, event: PreToolUse | PermissionRequest) -> ToolCall:
+        is_main = event.agent_id is None
+        return ToolCall(
+            event.tool_name,
+            event.tool_input,
+            event.agent_type or (self._leading if is_main else None),
+            event.permission_mode or "default",
+            Place(self._cwd or "/", self._home, event.cwd),
+            is_main,
+        )
+
+    def _remember_call(self, tool_use_id: str, call: ToolCall) -> None:
+        """Remember who calls and where; an answer with changed input is decided about again."""
+        self._calls[tool_use_id] = replace(call, input={})
+        if len(self._calls) > REMEMBERED:
+            self._calls.popitem(last=False)
+
+    def _record_denial(
+        self, tool_use_id: str, tool: str, found: Explanation, agent: str | None
+    ) -> None:
+        if self.decisions is not None and tool_use_id:
+            self.decisions.record(
+                tool_use_id, tool, "deny", "rule", by=found.rule, reason=found.reason, agent=agent
+            )
 
     def remember(self, approval: Allow) -> None:
         """Allow from now on what the updates of `approval` allow."""

@@ -49,18 +49,41 @@ class Responder:
         # Compare classes instead of `match`: a class pattern that fails on a struct is ten times
         # slower.
         if type(asked) is PermissionAsked:
-            if self.hooks.decides_permissions:
-                return self._decide_after_hooks(asked, session_id, reply)
-            return self.permissions.decide(asked, session_id, reply)
+            return self._decide(asked, session_id, reply)
         if type(asked) is ToolCalled:
             return self._serve(asked)
         if type(asked) is HookAsked:
-            return self.gate.wait() if asked.callback_id == GATE else self.hooks.answer(asked)
+            is_gate = asked.callback_id == GATE
+            return self.gate.wait() if is_gate else self.hooks.answer(asked, reply)
         if type(asked) is ElicitationAsked:
             return self.permissions.elicit_later(asked, session_id, reply)
         if type(asked) is DialogAsked:
             return self.permissions.show(asked, session_id, reply)
-        raise RequestRejected(asked.reason)
+        return self._refuse(asked)
+
+    def refusal(self, asked: CliRequest) -> object:
+        """Return the blocking reply to send if a guard cannot answer; None if an error will do.
+
+        After an error some CLIs let the action happen.
+        """
+        if type(asked) is HookAsked:
+            return self.hooks.refusal(asked.callback_id, "did not answer")
+        if type(asked) is Unanswerable and asked.callback_id:
+            return self.hooks.refusal(asked.callback_id, "got an event that cannot be read")
+        return None
+
+    async def _refuse(self, asked: Unanswerable) -> object:
+        refusal = self.refusal(asked)
+        if refusal is None:
+            raise RequestRejected(asked.reason)
+        return refusal
+
+    def _decide(
+        self, asked: PermissionAsked, session_id: str, reply: SendAnswer
+    ) -> Awaitable[object]:
+        if self.hooks.decides_permissions:
+            return self._decide_after_hooks(asked, session_id, reply)
+        return self.permissions.decide(asked, session_id, reply)
 
     async def _decide_after_hooks(
         self, asked: PermissionAsked, session_id: str, reply: SendAnswer

@@ -143,7 +143,7 @@ class RequestTasks:
         self._forget(opened)
         if opened.is_deferred:
             self._responder.withdraw(request_id, reason)
-        self._send(self._link.connection.refuse(request_id, reason))
+        self._send(self._refuse(opened.asked, reason))
 
     async def wait(self, timeout: float) -> None:
         """Wait until cancelled tasks have cleaned up, at most `timeout` seconds."""
@@ -167,7 +167,7 @@ class RequestTasks:
             line = connection.refuse(asked.request_id, str(refused))
         except Exception as error:  # noqa: BLE001 - such as an answer that is not JSON
             self._link.journal.fault(type(asked).__name__, error)
-            line = connection.refuse(asked.request_id, f"the answer failed: {type(error).__name__}")
+            line = self._refuse(asked, f"the answer failed: {type(error).__name__}")
         except BaseException:
             # Called here, because a done callback costs another iteration of the loop per task.
             self._ended(opened)
@@ -190,7 +190,14 @@ class RequestTasks:
         self._forget(opened)
         # A cancelled task has not sent an answer. After the CLI has cancelled a tool call, it still
         # counts the control request as open.
-        self._send(self._link.connection.refuse(request_id, "cancelled"))
+        self._send(self._refuse(opened.asked, "cancelled"))
+
+    def _refuse(self, asked: CliRequest, reason: str) -> bytes:
+        """Return the line that refuses a request: an error, or the blocking reply of a guard."""
+        connection, refusal = self._link.connection, self._responder.refusal(asked)
+        if refusal is None:
+            return connection.refuse(asked.request_id, reason)
+        return connection.answer(asked.request_id, refusal)
 
     def _forget(self, opened: _OpenRequest) -> None:
         del self._open[opened.asked.request_id]

@@ -1,0 +1,62 @@
+"""Names in the options that the CLI does not know: their rules and hooks never apply."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from steersman._json import is_mapping
+from steersman._tool_names import BUILT_IN
+from steersman.hooks.matchers import names_in
+from steersman.messages.system import Init
+from steersman.options import Options
+from steersman.permissions.policy import MAIN
+
+__all__ = ["unknown_names"]
+
+
+def unknown_names(init: Init, options: Options) -> list[str]:
+    """Return a text for each name in `options` that is not in the CLI's lists, in order.
+
+    Tools that are built in count as known: the CLI does not list tools that a rule removes. Tools
+    of MCP servers count as known, because a server may connect later.
+    """
+    found = [
+        *_not_in({*init.tools, *BUILT_IN}, _tools(options), "tool"),
+        *_not_in({*init.agents, *options.agents}, _agents(options), "agent"),
+        *_not_in({*init.skills, *init.slash_commands}, _skills(options), "skill"),
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _not_in(known: set[str], names: Iterable[tuple[str, str]], what: str) -> Iterator[str]:
+    for option, name in names:
+        if name not in known and not name.startswith("mcp__") and "*" not in name:
+            yield f"{option}: the CLI has no {what} named {name!r}"
+
+
+def _tools(options: Options) -> Iterator[tuple[str, str]]:
+    rules = {"disallowed_tools": options.disallowed_tools, "allowed_tools": options.allowed_tools}
+    for option, given in rules.items():
+        yield from ((option, rule.partition("(")[0]) for rule in given)
+    if options.tools is not None and not is_mapping(options.tools):
+        yield from (("tools", str(name)) for name in options.tools)
+    for hook in options.hooks:
+        if hook.event.MATCHED == "tool_name":
+            yield from (("hooks", name) for name in names_in(hook.matcher))
+    if options.policy is not None:
+        yield from (("policy", each.rule.tool) for each in options.policy.rules)
+        lists = (*options.policy.forbid, *options.policy.auto_approve)
+        yield from (("policy", rule.partition("(")[0]) for rule in lists)
+
+
+def _agents(options: Options) -> Iterator[tuple[str, str]]:
+    if options.agent is not None:
+        yield "agent", options.agent
+    if options.policy is not None:
+        for rule in options.policy.rules:
+            yield from (("policy", name) for name in rule.agents or () if name != MAIN)
+
+
+def _skills(options: Options) -> Iterator[tuple[str, str]]:
+    if options.skills not in (None, "all"):
+        yield from (("skills", name) for name in options.skills or ())

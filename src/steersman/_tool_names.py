@@ -1,0 +1,63 @@
+"""The names of the CLI's own tools, and near misses of them.
+
+A rule or a matcher for a tool that does not exist is accepted by the CLI and never applies.
+"""
+
+from __future__ import annotations
+
+__all__ = ["BUILT_IN", "near_miss"]
+
+BUILT_IN = frozenset(
+    {
+        *("Agent", "Artifact", "AskUserQuestion", "Bash", "BashOutput", "Brief"),
+        *("ClaudeDesign", "CronCreate", "CronDelete", "CronList", "Edit", "EndConversation"),
+        *("EnterPlanMode", "EnterWorktree", "ExitPlanMode", "ExitWorktree", "Glob", "Grep"),
+        *("KillBash", "KillShell", "LS", "LSP", "ListAgents", "ListMcpResources"),
+        *("ListMcpResourcesTool", "ListPeers", "Monitor", "MultiEdit", "NotebookEdit"),
+        *("NotebookRead", "OfferChromeSetup", "PowerShell", "Projects", "ProposeGoal"),
+        *("PushNotification", "Read", "ReadMcpResource", "ReadMcpResourceDir"),
+        *("ReadMcpResourceDirTool", "ReadMcpResourceTool", "ReadNotifications"),
+        *("RefreshMcpTools", "RemoteTrigger", "ReportFindings", "ScheduleWakeup"),
+        *("SendFeedback", "SendMessage", "SendUserFile", "SendUserMessage"),
+        *("ShareOnboardingGuide", "ShowOnboardingRolePicker", "Skill", "SlashCommand"),
+        *("StructuredOutput", "SubagentHandback", "Task", "TaskCreate", "TaskGet", "TaskList"),
+        *("TaskOutput", "TaskStop", "TaskUpdate", "TodoRead", "TodoWrite", "ToolSearch"),
+        *("WaitForMcpServers", "WebFetch", "WebSearch", "Workflow", "Write", "propose_skills"),
+    }
+)
+"""The tools of the supported CLIs, with their former names."""
+
+SHORTEST = 4
+"""Letters of a name that may be misspelt by one letter; shorter ones only by case."""
+
+_BY_LOWER = {name.lower(): name for name in BUILT_IN}
+
+
+def near_miss(name: str) -> str | None:
+    """Return the tool that a name is a misspelling of: by case, or by one letter.
+
+    None if the name is that of a tool, or is not similar to one.
+    """
+    if name in BUILT_IN or name.startswith("mcp__"):
+        return None
+    lower = name.lower()
+    if lower in _BY_LOWER:
+        return _BY_LOWER[lower]
+    near = (known for known in sorted(BUILT_IN) if _is_one_letter_off(lower, known.lower()))
+    return next(near, None) if len(name) >= SHORTEST else None
+
+
+def _is_one_letter_off(given: str, known: str) -> bool:
+    """Return whether one letter is missing, added or replaced, or two are swapped."""
+    if abs(len(given) - len(known)) > 1 or len(known) < SHORTEST:
+        return False
+    same = 0
+    while same < min(len(given), len(known)) and given[same] == known[same]:
+        same += 1
+    rest, other = given[same:], known[same:]
+    return (
+        rest[1:] == other[1:]
+        or rest[1:] == other
+        or rest == other[1:]
+        or (rest[:2] == other[:2][::-1] and rest[2:] == other[2:])
+    )
