@@ -202,7 +202,7 @@ ROWS_SEEN: list[tuple[str, Any, set[str | FileArgument], dict[str, Any], dict[st
         ),
         {
             "--tools=Bash,Read",
-            "--allowedTools=Read,Bash(git *)",
+            "--allowedTools=Read",
             "--disallowedTools=WebFetch,Bash(rm *)",
         },
         {},
@@ -465,10 +465,25 @@ def test_the_user_is_part_of_the_launch() -> None:
 def test_the_tool_that_asks_the_user_exists_only_if_something_can_answer(
     options: dict[str, Any], *, is_there: bool
 ) -> None:
-    found = planned(**{"on_question": None, "disallowed_tools": ["Bash"], **options})
+    found = planned(**{"on_question": None, "disallowed_tools": ["Glob"], **options})
 
     taken_away = rules_in(found, "--disallowedTools=", "deny")
-    assert taken_away == (["Bash"] if is_there else ["Bash", "AskUserQuestion"])
+    assert taken_away == (["Glob"] if is_there else ["Glob", "AskUserQuestion"])
+
+
+@pytest.mark.parametrize(
+    "options", [{"disallowed_tools": ["Bash"]}, {"policy": Policy(forbid=["Bash"])}]
+)
+def test_without_bash_no_other_tool_that_runs_commands_exists(options: dict[str, Any]) -> None:
+    found = planned(**options)
+
+    assert rules_in(found, "--disallowedTools=", "deny") == ["Bash", "Monitor", "PowerShell"]
+
+
+def test_a_tool_that_runs_commands_may_be_approved_where_bash_is_denied() -> None:
+    found = planned(disallowed_tools=["Bash"], allowed_tools=["Monitor"])
+
+    assert rules_in(found, "--disallowedTools=", "deny") == ["Bash", "PowerShell"]
 
 
 def test_rules_of_a_policy_are_held_by_the_cli_only_where_its_own_order_agrees() -> None:
@@ -484,8 +499,8 @@ def test_rules_of_a_policy_are_held_by_the_cli_only_where_its_own_order_agrees()
 
     found = planned(policy=policy)
 
-    assert rules_in(found, "--disallowedTools=", "deny") == ["Bash(rm *)"]
-    assert rules_in(found, "--allowedTools=", "allow") == ["Edit(docs/**)"]
+    assert rules_in(found, "--disallowedTools=", "deny") == ["Bash(rm *)", "Read(.env)"]
+    assert rules_in(found, "--allowedTools=", "allow") == []
     assert settings_of(found) == {}
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Literal, TypeVar
 
+from steersman._command_tools import BASH, COMMAND_FIELDS
 from steersman._json import Json, JsonDict, is_array, is_object
 from steersman.errors import UsageError
 from steersman.hooks.events import HookEvent, PostToolUse, PreToolUse
@@ -49,11 +50,17 @@ GLOB = r"[*?\[]"
 
 
 def deny_tools(*matchers: str, reason: str | None = None) -> Callable[[PreToolUse], Reply | None]:
-    """Deny tools by matchers: a name, a list of names, or a pattern."""
+    """Deny tools by matchers: a name, a list of names, or a pattern.
+
+    A matcher of `Bash` denies every tool that runs commands, such as `Monitor`.
+    """
     _check_matchers(matchers)
+    denies_commands = any(matches(each, BASH) for each in matchers)
 
     def guard(event: PreToolUse) -> Reply | None:
-        if any(matches(each, event.tool_name) for each in matchers):
+        runs_commands = event.tool_name in COMMAND_FIELDS
+        named = any(matches(each, event.tool_name) for each in matchers)
+        if named or (denies_commands and runs_commands):
             return deny(reason or f"{event.tool_name} is not allowed here.")
         return None
 

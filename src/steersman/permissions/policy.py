@@ -7,13 +7,13 @@ Pure: a session applies the verdict.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 from steersman._json import JsonObject, is_sequence
 from steersman.errors import UsageError
+from steersman.permissions.overlap import may_overlap
 from steersman.permissions.paths import Place, is_protected
 from steersman.permissions.policy_file import PolicyTable, read_table
 from steersman.permissions.rules import EDITING, READING, Match, Rule, ToolCall, parse_rule
@@ -268,17 +268,28 @@ class Policy:
     def settings_rules(self) -> tuple[list[str], list[str]]:
         """Return the deny and allow rules that the CLI can apply too, with the same decisions.
 
-        For the CLI a denial beats all other rules in any order, so it only gets the denials at the
-        top of the policy. Allow rules are safe anywhere: they count only if no rule of the policy
-        decides. `ask` rules are not passed on: in the mode `dontAsk` the CLI would deny such calls,
-        and it would ask again about calls that the user has allowed permanently.
+        For the CLI a denial beats all other rules in any order, so it gets the denials that no
+        earlier rule could overrule. The CLI applies approvals to calls that no rule of this policy
+        covered. It gets an approval only if no ask and no denial of this policy, other than those
+        it has too, could be about the same call; the policy's hook applies the other approvals.
+        `ask` rules are not passed on: in the mode `dontAsk` the CLI would deny such calls, and it
+        would ask again about calls that the user has allowed permanently.
         """
-        first = itertools.takewhile(lambda each: each.behavior == "deny", self.rules)
-        denials = [str(each.rule) for each in first if each.is_plain]
-        approvals = [
-            str(each.rule) for each in self.rules if each.is_plain and each.behavior == "allow"
-        ]
-        return denials, approvals
+        denials: list[PolicyRule] = []
+        guards: list[PolicyRule] = []
+        for position, each in enumerate(self.rules):
+            earlier = (other for other in self.rules[:position] if other.behavior != "deny")
+            if each.behavior == "deny" and each.is_plain and not _meets(each.rule, earlier):
+                denials.append(each)
+            elif each.behavior != "allow":
+                guards.append(each)
+        if self.otherwise != "cli":
+            # The policy's hook then decides about every call.
+            return [str(each.rule) for each in denials], []
+        wanted = [each.rule for each in self.rules if each.is_plain and each.behavior == "allow"]
+        wanted += [parse_rule(text) for text in self.auto_approve]
+        approvals = [str(rule) for rule in wanted if not _meets(rule, guards)]
+        return [str(each.rule) for each in denials], list(dict.fromkeys(approvals))
 
     def _check_lists(self) -> None:
         for text in (*self.auto_approve, *self.forbid):
@@ -301,6 +312,10 @@ def compare(recorded: RecordedCall, found: Explanation) -> WouldBe:
         "cli": False,
     }[found.verdict]
     return WouldBe(recorded, found.verdict, found.rule, changes)
+
+
+def _meets(rule: Rule, others: Iterable[PolicyRule]) -> bool:
+    return any(may_overlap(rule, other.rule) for other in others)
 
 
 def _flatten(groups: Iterable[object]) -> tuple[PolicyRule, ...]:
@@ -328,8 +343,8 @@ def _may_be_guarded(call: ToolCall) -> bool:
     if call.tool in EDITING:
         path = call.input.get("file_path") or call.input.get("notebook_path") or ""
         return is_protected(str(path))
-    if call.tool == "Bash":
-        commands = commands_in(str(call.input.get("command", "")))
+    if call.command is not None:
+        commands = commands_in(call.command)
         return any(
             word in ("rm", "rmdir") or is_protected(word) for words in commands for word in words
         )

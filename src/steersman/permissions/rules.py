@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from steersman._command_tools import BASH, COMMAND_FIELDS, SAME_SHELL
 from steersman._json import Json, JsonObject
 from steersman.errors import UsageError
 from steersman.permissions.paths import Place, matches_path
@@ -39,6 +40,15 @@ class ToolCall:
     mode: str = "default"
     place: Place = field(default_factory=Place)
 
+    @property
+    def command(self) -> str | None:
+        """The command line that the tool runs; None for a tool that runs no commands."""
+        name = COMMAND_FIELDS.get(self.tool)
+        if name is None:
+            return None
+        given = self.input.get(name)
+        return "" if given is None else str(given)
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -53,12 +63,12 @@ class Rule:
     def match(self, call: ToolCall, behavior: Behavior) -> Match:
         """Return whether the rule covers the call."""
         if self.content is None:
-            return _yes(self._names(call.tool, behavior))
-        if self.tool == "Bash":
+            return _yes(self._names(call, behavior))
+        if self.tool == BASH:
             return self._match_command(call, behavior)
         if self.tool in ("Edit", "Read"):
             return self._match_file(call, behavior)
-        return self._match_content(call) if self._names(call.tool, behavior) else Match.NO
+        return self._match_content(call) if self._names(call, behavior) else Match.NO
 
     def _match_content(self, call: ToolCall) -> Match:
         content = self.content or ""
@@ -71,7 +81,10 @@ class Rule:
         # Only the CLI can interpret the content of rules for other tools.
         return Match.MAYBE
 
-    def _names(self, tool: str, behavior: Behavior) -> bool:
+    def _names(self, call: ToolCall, behavior: Behavior) -> bool:
+        tool = call.tool
+        if self.tool == BASH and _is_bash(call, behavior):
+            return True
         if self.tool == tool or (self.tool in AGENTS and tool in AGENTS):
             return True
         if not self.tool.startswith("mcp__"):
@@ -85,10 +98,10 @@ class Rule:
         return re.fullmatch(re.escape(self.tool).replace(r"\*", ".*"), tool) is not None
 
     def _match_command(self, call: ToolCall, behavior: Behavior) -> Match:
-        if call.tool != "Bash":
+        if not _is_bash(call, behavior):
             return Match.NO
         compare = grants_command if behavior == "allow" else stops_command
-        return compare(self.content or "", str(call.input.get("command", "")))
+        return compare(self.content or "", call.command or "")
 
     def _match_file(self, call: ToolCall, behavior: Behavior) -> Match:
         # A file that must not be read must not be overwritten either.
@@ -97,12 +110,12 @@ class Rule:
             covered = READING | EDITING
         if call.tool in covered:
             return _yes(self._fits(_path_of(call), call.place))
-        if call.tool == "Bash" and behavior != "allow":
+        if call.command is not None and behavior != "allow":
             return self._match_files_of_command(call)
         return Match.NO
 
     def _match_files_of_command(self, call: ToolCall) -> Match:
-        line = str(call.input.get("command", ""))
+        line = call.command or ""
         named = [
             words[0]
             for words in commands_in(line)
@@ -137,6 +150,19 @@ def parse_rule(text: object) -> Rule:
     if tool == "WebFetch" and not content.startswith("domain:"):
         raise UsageError("rule", text, "WebFetch(domain:example.com)")
     return Rule(tool, content)
+
+
+def _is_bash(call: ToolCall, behavior: Behavior) -> bool:
+    """Return whether rules for `Bash` are about this call.
+
+    A denial or an ask is about every tool that runs commands. An approval is not about PowerShell,
+    which has another grammar, and not about a `Monitor` that opens a web socket.
+    """
+    if behavior != "allow":
+        return call.tool in COMMAND_FIELDS
+    if call.input.get("ws") is not None:
+        return False
+    return call.tool in SAME_SHELL
 
 
 def _yes(fits: object) -> Match:
