@@ -48,6 +48,8 @@ ELSEWHERE: Mapping[str, str] = {
     "strict_mcp_config": "tests/live/test_isolation.py",
     "inherit_env": "tests/live/test_isolation.py",
     "setting_sources": "tests/live/test_isolation.py",
+    "memory": "tests/live/test_memory_isolation.py",
+    "skill_commands": "tests/live/test_policy_handover.py",
     "env": "tests/live/test_secrets.py",
     "policy": "tests/live/test_policy.py",
     "can_use_tool": "tests/live/test_asking.py",

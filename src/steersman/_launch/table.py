@@ -108,12 +108,9 @@ def _settings_text(text: str) -> JsonDict:
 
 
 def _managed_settings(builder: LaunchBuilder) -> None:
-    """Send them with initialize: on argv every user of the machine could read them."""
     settings = builder.options.managed_settings
     if settings is not None:
-        builder.await_initialize()
-        builder.argv.append("--managed-settings-in-initialize")
-        builder.initialize["managed_settings"] = checks.plain("managed_settings", settings)
+        builder.manage(checks.plain("managed_settings", settings))
 
 
 def _setting_sources(builder: LaunchBuilder) -> None:

@@ -89,6 +89,7 @@ def build(setup: SessionSetup, session: Any) -> Parts:
     gate = Gate()
     rules = ask_rules(options.settings, options.managed_settings)
     hooks = {hook_id(n): hook for n, hook in enumerate(options.hooks)}
+    runner = HookRunner(hooks, report, ask_rules=rules, waits_on_resume=lambda: slot.is_modern)
     servers = ToolServers(setup.servers, {key: caller_for(key) for key in setup.servers}, report)
     return Parts(
         setup=setup,
@@ -102,7 +103,7 @@ def build(setup: SessionSetup, session: Any) -> Parts:
         mcp_status=McpStatusLog(journal),
         watchdog=SilenceWatchdog(options.watchdog, slot, prompts, journal),
         limits=UsageLimiter(options.limits, slot, prompts, journal),
-        responder=Responder(permissions, HookRunner(hooks, report, ask_rules=rules), servers, gate),
+        responder=Responder(permissions, runner, servers, gate),
         decisions=decisions,
         budget=RestartBudget(options.revive if isinstance(options.revive, Revival) else Revival()),
         flights=FlightReporter(setup.save_flight, journal, slot, listeners),

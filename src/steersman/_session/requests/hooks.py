@@ -56,11 +56,16 @@ class HookRunner:
     """Runs the hooks of one session."""
 
     def __init__(
-        self, hooks: Mapping[str, Registered], report: Report, *, ask_rules: Iterable[str] = ()
+        self,
+        hooks: Mapping[str, Registered],
+        report: Report,
+        *,
+        ask_rules: Iterable[str] = (),
+        waits_on_resume: Callable[[], bool] = lambda: True,
     ) -> None:
         self._hooks = hooks
         self._report = report
-        self._deferral = DeferralCheck(ask_rules)
+        self._deferral = DeferralCheck(ask_rules, waits_on_resume)
         self._running: set[asyncio.Task[object]] = set()
         asked = {key: each for key, each in hooks.items() if _may_decide_permissions(each)}
         self._barrier = PermissionHookBarrier(asked)
