@@ -510,7 +510,7 @@ def test_rules_of_a_policy_are_held_by_the_cli_only_where_its_own_order_agrees()
     found = planned(policy=policy)
 
     assert rules_in(found, "--disallowedTools=", "deny") == ["Bash(rm *)", "Read(.env)"]
-    assert rules_in(found, "--allowedTools=", "allow") == []
+    assert rules_in(found, "--allowedTools=", "allow") == ["Edit(docs/**)"]
     assert settings_of(found) == {}
 
 

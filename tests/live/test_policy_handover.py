@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 
 from steersman import Deny, Policy
+from steersman._command_tools import COMMAND_FIELDS
+from steersman.messages.builtin.table import INPUTS
 from steersman.permissions import PermissionContext, allow, ask, deny
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import call, say
 from tests.live.staging import LIMIT, MakeScripted
+from tests.live.test_tool_types import EVERY_TOOL
 
 pytestmark = pytest.mark.live
 
@@ -76,37 +79,37 @@ async def test_an_approval_that_the_cli_does_not_get_still_approves(
     assert refuser.asked == []
 
 
+async def command_tools(scripted: MakeScripted, **options: Any) -> set[str]:
+    """Return the offered tools that take a command, with every tool switched on."""
+    # With `SendUserMessage` among its tools the model is asked once to use it.
+    agent, model = scripted(say("done"), say("done"), env=EVERY_TOOL, **options)
+    async with asyncio.timeout(LIMIT):
+        await agent.run("go")
+    offered = {each["name"]: each["input_schema"] for each in model.asked[0].body["tools"]}
+    assert "Read" in offered
+    return {
+        name
+        for name, schema in offered.items()
+        if {"command", "cmd", "code", "shell"} & schema.get("properties", {}).keys()
+    }
+
+
+@pytest.mark.parametrize("tools", [None, sorted(INPUTS)], ids=["default", "all that there are"])
+async def test_every_offered_tool_that_takes_a_command_is_known(
+    scripted: MakeScripted, tools: list[str] | None
+) -> None:
+    found = await command_tools(scripted, tools=tools)
+
+    assert {"Bash", "Monitor"} <= found <= set(COMMAND_FIELDS)
+
+
 @pytest.mark.parametrize(
     "options", [{"disallowed_tools": ["Bash"]}, {"policy": Policy(forbid=["Bash"])}]
 )
 async def test_without_bash_no_tool_that_runs_commands_is_offered(
     scripted: MakeScripted, options: dict[str, Any]
 ) -> None:
-    agent, model = scripted(say("done"), **options)
-
-    async with asyncio.timeout(LIMIT):
-        await agent.run("go")
-
-    tools = {each["name"]: each for each in model.asked[0].body["tools"]}
-    assert "Read" in tools
-    with_commands = {
-        name for name, each in tools.items() if "command" in each["input_schema"]["properties"]
-    }
-    assert with_commands == set()
-
-
-async def test_every_offered_tool_with_a_command_is_known(scripted: MakeScripted) -> None:
-    agent, model = scripted(say("done"))
-
-    async with asyncio.timeout(LIMIT):
-        await agent.run("go")
-
-    found = {
-        each["name"]
-        for each in model.asked[0].body["tools"]
-        if {"command", "cmd", "shell"} & each["input_schema"].get("properties", {}).keys()
-    }
-    assert found == {"Bash", "Monitor"}
+    assert await command_tools(scripted, **options) == set()
 
 
 def add_skill(folder: Path) -> None:

@@ -34,9 +34,9 @@ def denials(policy: Policy) -> list[str]:
     ],
     ids=lambda guard: str(guard[0]),
 )
-def test_the_cli_gets_no_approval_that_could_skip_an_ask_or_a_denial(guard: Any) -> None:
+def test_the_cli_gets_no_approval_that_could_skip_an_earlier_ask_or_denial(guard: Any) -> None:
     assert approvals(Policy(guard, TOUCH)) == []
-    assert approvals(Policy(TOUCH, guard)) == []
+    assert approvals(Policy(TOUCH, guard)) == ["Bash(touch *)"]
     assert approvals(Policy(guard, auto_approve=["Bash(touch *)"])) == []
 
 
@@ -62,6 +62,11 @@ def test_what_the_cli_does_not_get_is_approved_by_the_policy_itself() -> None:
     assert policy.explain("Bash", {"command": "touch a"}).verdict == "allow"
     assert policy.explain("Bash", {"command": "ls a"}).verdict == "allow"
     assert policy.explain("Bash", {"command": "touch N11"}).verdict == "ask"
+
+
+def test_a_tool_is_removed_only_by_a_leading_denial() -> None:
+    assert denials(Policy(deny("mcp__box"), ask("Bash"))) == ["mcp__box"]
+    assert denials(Policy(ask("Bash"), deny("mcp__box"))) == []
 
 
 def test_the_cli_gets_a_denial_that_no_earlier_rule_could_overrule() -> None:

@@ -270,26 +270,31 @@ class Policy:
 
         For the CLI a denial beats all other rules in any order, so it gets the denials that no
         earlier rule could overrule. The CLI applies approvals to calls that no rule of this policy
-        covered. It gets an approval only if no ask and no denial of this policy, other than those
+        covered. It gets an approval only if no earlier ask and no earlier denial, other than those
         it has too, could be about the same call; the policy's hook applies the other approvals.
         `ask` rules are not passed on: in the mode `dontAsk` the CLI would deny such calls, and it
         would ask again about calls that the user has allowed permanently.
         """
-        denials: list[PolicyRule] = []
-        guards: list[PolicyRule] = []
-        for position, each in enumerate(self.rules):
-            earlier = (other for other in self.rules[:position] if other.behavior != "deny")
-            if each.behavior == "deny" and each.is_plain and not _meets(each.rule, earlier):
-                denials.append(each)
-            elif each.behavior != "allow":
-                guards.append(each)
+        denials: list[Rule] = []
+        approvals: list[Rule] = []
+        guards: list[Rule] = []
+        overruling: list[Rule] = []
+        for each in self.rules:
+            if each.behavior == "deny" and each.is_plain and _may_pass_on(each.rule, overruling):
+                denials.append(each.rule)
+                continue
+            if each.behavior != "deny":
+                overruling.append(each.rule)
+            if each.behavior != "allow":
+                guards.append(each.rule)
+            elif each.is_plain and not _meets(each.rule, guards):
+                approvals.append(each.rule)
+        listed = [parse_rule(text) for text in self.auto_approve]
+        approvals += [rule for rule in listed if not _meets(rule, guards)]
         if self.otherwise != "cli":
             # The policy's hook then decides about every call.
-            return [str(each.rule) for each in denials], []
-        wanted = [each.rule for each in self.rules if each.is_plain and each.behavior == "allow"]
-        wanted += [parse_rule(text) for text in self.auto_approve]
-        approvals = [str(rule) for rule in wanted if not _meets(rule, guards)]
-        return [str(each.rule) for each in denials], list(dict.fromkeys(approvals))
+            approvals = []
+        return list(map(str, denials)), list(dict.fromkeys(map(str, approvals)))
 
     def _check_lists(self) -> None:
         for text in (*self.auto_approve, *self.forbid):
@@ -314,8 +319,16 @@ def compare(recorded: RecordedCall, found: Explanation) -> WouldBe:
     return WouldBe(recorded, found.verdict, found.rule, changes)
 
 
-def _meets(rule: Rule, others: Iterable[PolicyRule]) -> bool:
-    return any(may_overlap(rule, other.rule) for other in others)
+def _meets(rule: Rule, others: Iterable[Rule]) -> bool:
+    return any(may_overlap(rule, other) for other in others)
+
+
+def _may_pass_on(denial: Rule, earlier: list[Rule]) -> bool:
+    """Return whether the CLI may get a denial that stands behind these asks and approvals.
+
+    A bare name removes the tool, and then no call of it is recorded: only a leading one does that.
+    """
+    return not earlier or (denial.content is not None and not _meets(denial, earlier))
 
 
 def _flatten(groups: Iterable[object]) -> tuple[PolicyRule, ...]:
