@@ -38,13 +38,15 @@ BASE = (
     "--permission-prompt-tool=stdio",
 )
 DEFAULTS = {"--strict-mcp-config", "--setting-sources=", f"--session-id={NEW}"}
+OPEN = {"memory": True, "skill_commands": True}
+"""Opens what `test_isolation.py` finds closed."""
 CANARY = "canary-sekret-value"
 INBOX = Inbox()
 
 
 def planned(**options: Any) -> LaunchPlan:
     # Without anything that answers it, `AskUserQuestion` is removed; that has a test of its own.
-    given = Options(**{"on_question": print, **options})
+    given = Options(**{"on_question": print, **OPEN, **options})
     return plan(given, program="claude", host_env={}, new_session_id=NEW)
 
 
@@ -202,7 +204,7 @@ ROWS_SEEN: list[tuple[str, Any, set[str | FileArgument], dict[str, Any], dict[st
         ),
         {
             "--tools=Bash,Read",
-            "--allowedTools=Read,Bash(git *)",
+            "--allowedTools=Read",
             "--disallowedTools=WebFetch,Bash(rm *)",
         },
         {},
@@ -299,6 +301,14 @@ ROWS_SEEN: list[tuple[str, Any, set[str | FileArgument], dict[str, Any], dict[st
     ("inherit_env", True, set(), {}, {}),
     ("client_app", "mine/1.0", set(), {}, {}),
     ("setting_sources", ("user", "local"), {"--setting-sources=user,local"}, {}, {}),
+    ("memory", True, set(), {}, {}),
+    (
+        "skill_commands",
+        False,
+        {'--settings={"disableSkillShellExecution":true}'},
+        {},
+        {},
+    ),
     ("settings", "/x.json", {"--settings=/x.json"}, {}, {}),
     (
         "settings",
@@ -323,8 +333,8 @@ ROWS_SEEN: list[tuple[str, Any, set[str | FileArgument], dict[str, Any], dict[st
     ),
     ("extra_args", {"bare": None, "with": "-v"}, {"--bare", "--with=-v"}, {}, {}),
     ("session_id", UUID, {f"--session-id={UUID}"}, {}, {}),
-    ("resume", UUID, {f"--resume={UUID}"}, {}, {}),
-    ("continue_conversation", True, {"--continue"}, {}, {}),
+    ("resume", UUID, {f"--resume={UUID}", "--await-initialize"}, {}, {}),
+    ("continue_conversation", True, {"--continue", "--await-initialize"}, {}, {}),
     ("fork_session", False, set(), {}, {}),
     ("resume_session_at", None, set(), {}, {}),
     ("resume_drops_turn", None, set(), {}, {}),
@@ -391,7 +401,7 @@ def test_without_options_nothing_is_loose() -> None:
 
 
 def test_directory_and_environment_are_part_of_the_launch() -> None:
-    options = Options(cwd=Path("/x"), env={"A": "b"}, inherit_env=("HOST_*",))
+    options = Options(cwd=Path("/x"), env={"A": "b"}, inherit_env=("HOST_*",), memory=True)
     host = {"HOST_A": "1", "OTHER": "2"}
 
     found = plan(options, program="/bin/claude", host_env=host, new_session_id=NEW)
@@ -465,10 +475,25 @@ def test_the_user_is_part_of_the_launch() -> None:
 def test_the_tool_that_asks_the_user_exists_only_if_something_can_answer(
     options: dict[str, Any], *, is_there: bool
 ) -> None:
-    found = planned(**{"on_question": None, "disallowed_tools": ["Bash"], **options})
+    found = planned(**{"on_question": None, "disallowed_tools": ["Glob"], **options})
 
     taken_away = rules_in(found, "--disallowedTools=", "deny")
-    assert taken_away == (["Bash"] if is_there else ["Bash", "AskUserQuestion"])
+    assert taken_away == (["Glob"] if is_there else ["Glob", "AskUserQuestion"])
+
+
+@pytest.mark.parametrize(
+    "options", [{"disallowed_tools": ["Bash"]}, {"policy": Policy(forbid=["Bash"])}]
+)
+def test_without_bash_no_other_tool_that_runs_commands_exists(options: dict[str, Any]) -> None:
+    found = planned(**options)
+
+    assert rules_in(found, "--disallowedTools=", "deny") == ["Bash", "Monitor", "PowerShell"]
+
+
+def test_a_tool_that_runs_commands_may_be_approved_where_bash_is_denied() -> None:
+    found = planned(disallowed_tools=["Bash"], allowed_tools=["Monitor"])
+
+    assert rules_in(found, "--disallowedTools=", "deny") == ["Bash", "PowerShell"]
 
 
 def test_rules_of_a_policy_are_held_by_the_cli_only_where_its_own_order_agrees() -> None:
@@ -484,7 +509,7 @@ def test_rules_of_a_policy_are_held_by_the_cli_only_where_its_own_order_agrees()
 
     found = planned(policy=policy)
 
-    assert rules_in(found, "--disallowedTools=", "deny") == ["Bash(rm *)"]
+    assert rules_in(found, "--disallowedTools=", "deny") == ["Bash(rm *)", "Read(.env)"]
     assert rules_in(found, "--allowedTools=", "allow") == ["Edit(docs/**)"]
     assert settings_of(found) == {}
 
@@ -501,6 +526,7 @@ def test_a_point_in_a_conversation_is_named_beside_it() -> None:
     found = planned(resume=UUID, resume_session_at=NEW, resume_drops_turn=UUID)
 
     assert added(found) == {
+        "--await-initialize",
         f"--resume={UUID}",
         f"--resume-session-at={NEW}",
         f"--resume-drops-turn={UUID}",
@@ -606,7 +632,8 @@ def test_the_conversation_has_an_id_from_the_start_where_one_can_be_known(
     found = planned(**options)
 
     assert found.session_id == session_id
-    assert flags == set(found.launch.argv[len(BASE) :]) - {
+    waits = {"--await-initialize"} if len(options) > len({"session_id"} & options.keys()) else set()
+    assert flags | waits == set(found.launch.argv[len(BASE) :]) - {
         "--strict-mcp-config",
         "--setting-sources=",
     }
@@ -704,8 +731,8 @@ def test_no_text_can_become_a_flag(text: str, option: str) -> None:
     found = taken(**{option: text})
 
     if found is not None:
-        ours = [token for token in added(found) if isinstance(token, str)]
-        assert ours in ([], [f"{flag}={text}"])
+        ours = {token for token in added(found) if isinstance(token, str)}
+        assert ours - {"--await-initialize"} in (set(), {f"{flag}={text}"})
 
 
 @given(paths=st.lists(TEXTS, max_size=3))

@@ -38,6 +38,13 @@ def test_without_such_a_rule_deferring_is_refused_with_a_hint(rules: list[str]) 
     assert '{"permissions": {"ask": ["Write"]}}' in str(objections[0])
 
 
+def test_a_cli_that_cannot_wait_for_hooks_on_resume_may_not_defer() -> None:
+    check = DeferralCheck(["Write"], lambda: False)
+
+    assert "before it knows the hooks" in (check.objection(write(), defer()) or "")
+    assert check.objection(write(), allow()) is None
+
+
 def test_other_replies_need_no_rule() -> None:
     assert DeferralCheck([]).objection(write(), allow()) is None
 

@@ -36,6 +36,12 @@ def test_named_tools_are_denied_and_others_are_not() -> None:
     assert guard(using("Read")) is None
 
 
+@pytest.mark.parametrize("tool", ["Bash", "Monitor", "PowerShell"])
+def test_a_denial_of_bash_denies_every_tool_that_runs_commands(tool: str) -> None:
+    assert deny_tools("Bash")(using(tool)) == deny(f"{tool} is not allowed here.")
+    assert deny_tools("Read")(using(tool)) is None
+
+
 def test_a_denial_names_the_tool_unless_a_reason_is_given() -> None:
     assert deny_tools("Bash")(using("Bash")) == deny("Bash is not allowed here.")
 

@@ -38,6 +38,9 @@ from tests.live.staging import (
 
 pytestmark = pytest.mark.live
 
+OPEN: Mapping[str, Any] = {"memory": True, "skill_commands": True}
+"""With these no session has settings of its own."""
+
 ELSEWHERE: Mapping[str, str] = {
     "allowed_tools": "tests/live/test_sizes.py",
     "disallowed_tools": "tests/live/test_sizes.py",
@@ -48,6 +51,8 @@ ELSEWHERE: Mapping[str, str] = {
     "strict_mcp_config": "tests/live/test_isolation.py",
     "inherit_env": "tests/live/test_isolation.py",
     "setting_sources": "tests/live/test_isolation.py",
+    "memory": "tests/live/test_memory_isolation.py",
+    "skill_commands": "tests/live/test_policy_handover.py",
     "env": "tests/live/test_secrets.py",
     "policy": "tests/live/test_policy.py",
     "can_use_tool": "tests/live/test_asking.py",
@@ -545,7 +550,7 @@ async def test_settings_come_in_layers(scripted: MakeScripted, sandbox: CliSandb
             16,
         ),
     }
-    agent, _model = scripted()
+    agent, _model = scripted(**OPEN)
     seen: dict[str, tuple[set[str], int | None]] = {}
 
     for name, (options, _, _) in layers.items():
@@ -611,7 +616,7 @@ async def test_a_sandbox_that_cannot_be_had_stops_the_start(scripted: MakeScript
 
 async def test_the_sandbox_is_a_part_of_the_settings(scripted: MakeScripted) -> None:
     wanted = {"enabled": True, "failIfUnavailable": False, "excludedCommands": ["docker"]}
-    agent, _model = scripted(env={"PATH": "/nowhere"}, sandbox=wanted)
+    agent, _model = scripted(env={"PATH": "/nowhere"}, sandbox=wanted, **OPEN)
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
         sources = await settings_of(session)
@@ -639,7 +644,7 @@ async def test_the_cli_can_run_as_somebody_else(
     settings = {"cleanupPeriodDays": 31}
     own = sandbox.root / "claude"
     shutil.copy(cli, own)
-    agent, _model = scripted(say("hi"), user="nobody", settings=settings, cli_path=own)
+    agent, _model = scripted(say("hi"), user="nobody", settings=settings, cli_path=own, **OPEN)
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
         owner = Path(f"/proc/{session.pid}").stat().st_uid  # noqa: ASYNC240 - no disk is touched

@@ -138,6 +138,8 @@ GOOD: dict[str, list[Any]] = {
     "inherit_env": [None, True, False, [], ["A", "B_*"]],
     "client_app": [None, "", "my-app/1.0"],
     "setting_sources": [[], ["user", "project", "local"]],
+    "memory": [True, False],
+    "skill_commands": [True, False],
     "settings": [None, "/x.json", Path("/x.json"), '{"a":1}', {"a": {"b": [1]}}],
     "managed_settings": [None, {}, {"permissions": {"deny": ["Bash"]}}],
     "extra_args": [{}, {"debug-to-stderr": None, "betas": "-x"}],
@@ -334,6 +336,8 @@ BAD: dict[str, list[Any]] = {
     "inherit_env": ["PATH", 5, [5], {"A": 1}],
     "client_app": [5, "a\nb", "\u20ac", "x" * 1001],
     "setting_sources": [None, "user", ["all"], [5], [None]],
+    "memory": SWITCH,
+    "skill_commands": SWITCH,
     "settings": ["", 5, ["x"], b"{}"],
     "managed_settings": ["{}", ["x"], 5],
     "extra_args": [

@@ -13,7 +13,9 @@ from steersman.options import Options, checks
 from steersman.ports import FileArgument
 
 __all__ = [
+    "AWAIT_INITIALIZE",
     "LONGEST_LIST",
+    "MANAGED",
     "LaunchBuilder",
     "Put",
     "env_variable",
@@ -23,6 +25,11 @@ __all__ = [
     "initialize_field",
     "size_of",
 ]
+
+AWAIT_INITIALIZE = "--await-initialize"
+"""The flag with which the CLI waits for the initialize request. Older CLIs do not know it."""
+
+MANAGED = "--managed-settings-in-initialize"
 
 LONGEST_LIST = 1500
 """Bytes that a list may take on argv; a longer one moves to the settings file or to initialize."""
@@ -46,8 +53,8 @@ class LaunchBuilder:
 
     def await_initialize(self) -> None:
         """Let the CLI wait for the initialize request before it loads plugins and policies."""
-        if "--await-initialize" not in self.argv:
-            self.argv.append("--await-initialize")
+        if AWAIT_INITIALIZE not in self.argv:
+            self.argv.append(AWAIT_INITIALIZE)
 
     def rerun(self) -> None:
         """Let the CLI resume the turn that was interrupted when the previous CLI was lost.
@@ -60,30 +67,61 @@ class LaunchBuilder:
 
     def add_rules(self, kind: str, rules: Iterable[str]) -> None:
         """Add permission rules to the settings of this session, after those already there."""
-        permissions = self.settings.setdefault("permissions", {})
-        if not _json.is_object(permissions) or not _json.is_array(permissions.get(kind, [])):
-            raise UsageError(
-                "settings",
-                "permissions of another form",
-                f'{{"permissions": {{"{kind}": [...]}}}}',
-            )
-        permissions[kind] = [*permissions.get(kind, []), *rules]
+        _add_rules(self.settings, "settings", kind, rules)
 
-    def add_settings(self) -> None:
-        """Write all settings that were collected into one private file."""
-        if self.settings_path is not None and self.settings:
+    def add_settings(self, closed: JsonDict) -> None:
+        """Write all settings that were collected into one private file.
+
+        `closed` are settings of every session, which the caller's settings override, except for
+        their deny rules. Without settings of the caller they are on argv: they are no secret.
+        """
+        if self.settings_path is not None:
+            self._add_settings_path(self.settings_path, closed)
+        elif self.settings:
+            self._close(self.settings, "settings", closed)
+            self.files["settings.json"] = _json.dumps(self.settings)
+            self.argv.append(FileArgument("--settings=", "settings.json"))
+        elif closed:
+            self.argv.append(f"--settings={_json.dumps(closed).decode()}")
+
+    def _add_settings_path(self, path: str, closed: JsonDict) -> None:
+        """Pass the path of a file. What every session has is added as managed settings."""
+        if self.settings:
             raise UsageError(
                 "settings",
-                self.settings_path,
+                path,
                 "a mapping, if sandbox= or a list of rules or directories over"
                 f" {LONGEST_LIST} bytes is passed too",
                 hint="read the file and pass its content as settings={...}",
             )
-        if self.settings_path is not None:
-            self.argv.append(f"--settings={self.settings_path}")
-        elif self.settings:
-            self.files["settings.json"] = _json.dumps(self.settings)
-            self.argv.append(FileArgument("--settings=", "settings.json"))
+        self.argv.append(f"--settings={path}")
+        if closed:
+            managed: JsonDict = self.initialize.get("managed_settings") or {}
+            self._close(managed, "managed_settings", closed)
+            self.manage(managed)
+
+    def _close(self, settings: JsonDict, option: str, closed: JsonDict) -> None:
+        for name, value in closed.items():
+            if name == "permissions":
+                _add_rules(settings, option, "deny", value["deny"])
+            else:
+                settings.setdefault(name, value)
+
+    def manage(self, settings: JsonDict) -> None:
+        """Send managed settings with initialize: every user of the machine can read argv."""
+        self.await_initialize()
+        if MANAGED not in self.argv:
+            self.argv.append(MANAGED)
+        self.initialize["managed_settings"] = settings
+
+
+def _add_rules(settings: JsonDict, option: str, kind: str, rules: Iterable[str]) -> None:
+    permissions = settings.setdefault("permissions", {})
+    if not _json.is_object(permissions) or not _json.is_array(permissions.get(kind, [])):
+        raise UsageError(
+            option, "permissions of another form", f'{{"permissions": {{"{kind}": [...]}}}}'
+        )
+    permissions[kind] = [*permissions.get(kind, []), *rules]
 
 
 Put: TypeAlias = Callable[[LaunchBuilder], None]

@@ -8,17 +8,27 @@ private or long is put on argv, which every user of the machine can read.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from steersman._launch.builder import LaunchBuilder, size_of
+from steersman._launch.builder import AWAIT_INITIALIZE, MANAGED, LaunchBuilder, size_of
 from steersman._launch.environment import environment
+from steersman._launch.isolation import NO_MEMORY, closed_settings
 from steersman._launch.table import ROWS, hook_id
 from steersman.control.handshake import Initialize
 from steersman.errors import UsageError
 from steersman.options import Options
 from steersman.ports import FileArgument, Launch
 
-__all__ = ["MINIMUM_VERSION", "ROWS", "LaunchPlan", "hook_id", "plan", "redacted"]
+__all__ = [
+    "AWAIT_INITIALIZE",
+    "MINIMUM_VERSION",
+    "ROWS",
+    "LaunchPlan",
+    "hook_id",
+    "plan",
+    "redacted",
+    "without_waiting",
+]
 
 MINIMUM_VERSION = "2.1.0"
 """The oldest CLI whose protocol is supported."""
@@ -112,17 +122,38 @@ def plan(
         if len(builder.argv) > size:
             _refuse_long(name, builder.argv[size:])
     session_id = _choose_session(builder, new_session_id)
-    builder.add_settings()
+    if options.goes_on:
+        # Without it, a resumed CLI could run a tool before our hooks are registered.
+        builder.await_initialize()
+    env = environment(host_env, options.inherit_env, _variables(builder))
+    builder.add_settings(closed_settings(builder, env))
     _refuse_long("settings", builder.argv)
     builder.initialize |= {"sdk_mcp_servers": list(servers) or None}
     launch = Launch(
         argv=(program, *_ALWAYS, _prompt_tool(options), *builder.argv),
-        env=environment(host_env, options.inherit_env, _variables(builder)),
+        env=env,
         cwd=None if options.cwd is None else str(options.cwd),
         user=options.user,
         files=builder.files,
     )
     return LaunchPlan(launch, Initialize(**builder.initialize), session_id)
+
+
+def without_waiting(plan: LaunchPlan) -> LaunchPlan | None:
+    """Return the plan for a CLI that does not know `--await-initialize`.
+
+    None if the plan does not have the flag, or cannot be carried out without it.
+    """
+    launch = plan.launch
+    needs_it = (
+        MANAGED in launch.argv
+        or plan.initialize.plugins is not None
+        or "CLAUDE_CODE_RESUME_INTERRUPTED_TURN" in launch.env
+    )
+    if needs_it or AWAIT_INITIALIZE not in launch.argv:
+        return None
+    argv = tuple(each for each in launch.argv if each != AWAIT_INITIALIZE)
+    return replace(plan, launch=replace(launch, argv=argv))
 
 
 def redacted(launch: Launch) -> tuple[str, ...]:
@@ -133,8 +164,10 @@ def redacted(launch: Launch) -> tuple[str, ...]:
 def _shown(token: str | FileArgument) -> str:
     if isinstance(token, FileArgument):
         return f"{token.prefix}<file>"
-    flag, equals, _ = token.partition("=")
-    known = not flag.startswith("--") or not equals or flag in _SHOWN
+    flag, equals, value = token.partition("=")
+    # Settings in JSON are those of every session, and too long to read in an error.
+    is_long = flag == "--settings" and value.startswith("{")
+    known = not flag.startswith("--") or not equals or (flag in _SHOWN and not is_long)
     shown = token if known else f"{flag}=…"
     return shown if len(shown) <= LONGEST_SHOWN else shown[:LONGEST_SHOWN] + "…"
 
@@ -156,7 +189,8 @@ def _variables(builder: LaunchBuilder) -> dict[str, str]:
                 "the same value, or no value",
                 hint=f"leave {name} out of env=",
             )
-    return {**given, **builder.env}
+    closed = {} if builder.options.memory else {NO_MEMORY: "1"}
+    return {**closed, **given, **builder.env}
 
 
 def _choose_session(builder: LaunchBuilder, new_session_id: str) -> str | None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from steersman import _json
+from steersman._command_tools import BASH, COMMAND_FIELDS
 from steersman._json import JsonDict, JsonObject
 from steersman._launch.builder import (
     LONGEST_LIST,
@@ -108,12 +109,9 @@ def _settings_text(text: str) -> JsonDict:
 
 
 def _managed_settings(builder: LaunchBuilder) -> None:
-    """Send them with initialize: on argv every user of the machine could read them."""
     settings = builder.options.managed_settings
     if settings is not None:
-        builder.await_initialize()
-        builder.argv.append("--managed-settings-in-initialize")
-        builder.initialize["managed_settings"] = checks.plain("managed_settings", settings)
+        builder.manage(checks.plain("managed_settings", settings))
 
 
 def _setting_sources(builder: LaunchBuilder) -> None:
@@ -243,7 +241,7 @@ def _policy(builder: LaunchBuilder) -> None:
     if policy is None:
         return
     denials, approvals = policy.settings_rules()
-    builder.approved = (*builder.approved, *policy.auto_approve, *approvals)
+    builder.approved = (*builder.approved, *approvals)
     builder.forbidden = (*builder.forbidden, *policy.forbid, *denials)
     if policy.available is not None:
         builder.argv.append(f"--tools={','.join(policy.available)}")
@@ -272,9 +270,17 @@ def _allowed_tools(builder: LaunchBuilder) -> None:
 
 
 def _disallowed_tools(builder: LaunchBuilder) -> None:
-    _add_rules(
-        builder, "--disallowedTools", "deny", builder.options.disallowed_tools, builder.forbidden
-    )
+    """Deny tools. Without `Bash` the other tools that run commands do not exist either."""
+    denied = builder.options.disallowed_tools
+    forbidden = builder.forbidden
+    if BASH in (*denied, *forbidden):
+        named = {*builder.options.allowed_tools, *_tools_given(builder.options)}
+        forbidden = (*forbidden, *(each for each in COMMAND_FIELDS if each not in named))
+    _add_rules(builder, "--disallowedTools", "deny", denied, forbidden)
+
+
+def _tools_given(options: Options) -> tuple[str, ...]:
+    return options.tools if isinstance(options.tools, tuple) else ()
 
 
 def _add_rules(

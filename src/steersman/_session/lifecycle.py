@@ -9,6 +9,7 @@ from dataclasses import replace
 import msgspec
 
 from steersman._launch.plan import LaunchPlan
+from steersman._session.await_flag import AwaitFlag
 from steersman._session.cli import RunningCli
 from steersman._session.dispatcher import Dispatcher
 from steersman._session.gate import with_gate
@@ -25,6 +26,7 @@ from steersman.errors import (
     ChannelClosed,
     CliExited,
     LimitReached,
+    OptionRefused,
     RequestRefused,
     ResumeNotFound,
     SteersmanError,
@@ -35,6 +37,9 @@ from steersman.journal import Kind, Move, Phase
 __all__ = ["Lifecycle"]
 
 log = logging.getLogger("steersman.session")
+
+await_flag = AwaitFlag()
+"""Shared by all sessions: which programs refuse a flag does not depend on the session."""
 
 UNKNOWN_STATUS = -9
 """The exit status of a CLI whose transport never reported one."""
@@ -115,7 +120,20 @@ class Lifecycle:
         parts.prompts.attach(cli.link)
 
     async def _launch(self, plan: LaunchPlan, handover: Handover | None = None) -> RunningCli:
-        """Run a CLI and wait for its handshake. On failure its process has exited."""
+        """Run a CLI and wait for its handshake. On failure its process has exited.
+
+        A CLI that does not know `--await-initialize` is started again without it.
+        """
+        plan = await_flag.adapt(plan)
+        try:
+            return await self._launch_once(plan, handover)
+        except OptionRefused as error:
+            without = await_flag.without_flag(plan, error)
+            if without is None:
+                raise
+        return await self._launch_once(without, handover)
+
+    async def _launch_once(self, plan: LaunchPlan, handover: Handover | None) -> RunningCli:
         parts = self._parts
         if self._ending is not None:
             raise ChannelClosed("this session was closed while it was starting")

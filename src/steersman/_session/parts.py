@@ -90,7 +90,13 @@ def build(setup: SessionSetup, session: Any) -> Parts:
     rules = ask_rules(options.settings, options.managed_settings)
     hooks = {hook_id(n): hook for n, hook in enumerate(options.hooks)}
     recheck = None if setup.policy_hook is None else setup.policy_hook.recheck
-    runner = HookRunner(hooks, report, ask_rules=rules, recheck=recheck)
+    runner = HookRunner(
+        hooks,
+        report,
+        ask_rules=rules,
+        recheck=recheck,
+        waits_on_resume=lambda: slot.is_modern,
+    )
     servers = ToolServers(setup.servers, {key: caller_for(key) for key in setup.servers}, report)
     return Parts(
         setup=setup,

@@ -1,13 +1,14 @@
 """Checks whether a tool may be deferred until the session is resumed.
 
-A resumed CLI can run the tool before our hooks are registered, so only a rule in the CLI's own
-settings keeps the tool from running. Of two tools deferred in one turn the CLI forgets the first.
+A CLI that is resumed by another program can run the tool before any hook is registered, so only a
+rule in the CLI's own settings keeps the tool from running. A CLI that does not wait for our hooks
+on resume must not defer at all. Of two tools deferred in one turn the CLI forgets the first.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from steersman import _json
 from steersman.hooks.events import PreToolUse
@@ -22,14 +23,21 @@ NO_RULE = (
     "Denied: {tool} cannot be deferred, because no rule of the CLI would ask about it on resume."
     ' The author can add settings={{"permissions": {{"ask": ["{tool}"]}}}}.'
 )
+CANNOT_WAIT = (
+    "Denied: {tool} cannot be deferred, because this CLI would run it on resume before it knows the"
+    " hooks. The author can update the CLI."
+)
 ONE_AT_A_TIME = "Denied for now: another tool was deferred in this turn. Ask for it again later."
 
 
 class DeferralCheck:
     """Allows one deferred tool per turn, and only tools that an `ask` rule covers."""
 
-    def __init__(self, rules: Iterable[str]) -> None:
+    def __init__(
+        self, rules: Iterable[str], waits_on_resume: Callable[[], bool] = lambda: True
+    ) -> None:
         self._rules = tuple(rules)
+        self._waits_on_resume = waits_on_resume
         self._last: tuple[str, str] | None = None
 
     def objection(self, event: PreToolUse, reply: Reply) -> str | None:
@@ -38,6 +46,8 @@ class DeferralCheck:
             return None
         if not any(_covers(rule, event.tool_name) for rule in self._rules):
             return NO_RULE.format(tool=event.tool_name)
+        if not self._waits_on_resume():
+            return CANNOT_WAIT.format(tool=event.tool_name)
         prompt, tool_use = event.prompt_id, event.tool_use_id
         if self._last is not None and self._last[0] == prompt and self._last[1] != tool_use:
             return ONE_AT_A_TIME

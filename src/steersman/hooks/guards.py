@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
+from steersman._command_tools import BASH, COMMAND_FIELDS
 from steersman._json import Json, JsonDict, is_array, is_object
 from steersman.errors import UsageError
 from steersman.hooks.blocked_paths import Unreadable, find_blocked, parse_blocked
@@ -45,11 +46,17 @@ MOST_SESSIONS = 1000
 
 
 def deny_tools(*matchers: str, reason: str | None = None) -> Callable[[PreToolUse], Reply | None]:
-    """Deny tools by matchers: a name, a list of names, or a pattern."""
+    """Deny tools by matchers: a name, a list of names, or a pattern.
+
+    A matcher of `Bash` denies every tool that runs commands, such as `Monitor`.
+    """
     _check_matchers(matchers)
+    denies_commands = any(matches(each, BASH) for each in matchers)
 
     def guard(event: PreToolUse) -> Reply | None:
-        if any(matches(each, event.tool_name) for each in matchers):
+        runs_commands = event.tool_name in COMMAND_FIELDS
+        named = any(matches(each, event.tool_name) for each in matchers)
+        if named or (denies_commands and runs_commands):
             return deny(reason or f"{event.tool_name} is not allowed here.")
         return None
 

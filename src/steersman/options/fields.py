@@ -238,9 +238,20 @@ class Options:
     client_app: str | None = None
     """The name of your program in the CLI's requests to the API, such as `my-app/1.0`."""
     setting_sources: tuple[SettingSource, ...] = ()
-    """Which settings files, memories and skills the CLI reads: `user`, `project`, `local`.
+    """Which settings files, `CLAUDE.md` files and skills the CLI reads: `user`, `project`, `local`.
 
     By default none.
+    """
+    memory: bool = False
+    """Whether agents have the memory that the CLI keeps in its configuration directory.
+
+    Without it the memory is not read, and agents can neither read nor change the files of memories
+    and transcripts there.
+    """
+    skill_commands: bool = False
+    """Whether the CLI runs the commands in the text of skills and slash commands.
+
+    The CLI runs them without a permission request, and no hook is called for them.
     """
     settings: str | Path | JsonObject | None = field(default=None, repr=False)
     """Settings for this session: a mapping, a JSON string, or the path of a file.

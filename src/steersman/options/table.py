@@ -133,6 +133,14 @@ _PLACE: Mapping[str, Spec] = {
         Custom("`--setting-sources`"),
         checks.as_tuple,
     ),
+    # These two are closed by `_launch/isolation.py`, after all other settings are known.
+    "memory": Spec(
+        checks.flag,
+        HostOnly("if off: variable `CLAUDE_CODE_DISABLE_AUTO_MEMORY`, and rules in `--settings`"),
+    ),
+    "skill_commands": Spec(
+        checks.flag, HostOnly("if off: `disableSkillShellExecution` in `--settings`")
+    ),
     "cwd": Spec(_PATH, HostOnly("the working directory of the process")),
     "add_dirs": Spec(
         checks.each(checks.path),
@@ -278,6 +286,7 @@ _TOOLS: Mapping[str, Spec] = {
 _CONVERSATION: Mapping[str, Spec] = {
     # Not by this table: every new conversation gets its id from steersman.
     "session_id": Spec(_UUID, HostOnly("`--session-id`")),
+    # With either, `plan()` adds `--await-initialize`.
     "resume": Spec(_WORD, FlagWithValue("--resume")),
     "continue_conversation": Spec(checks.flag, Flag("--continue")),
     "fork_session": Spec(checks.flag, Flag("--fork-session")),

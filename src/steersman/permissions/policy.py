@@ -7,13 +7,13 @@ Pure: a session applies the verdict.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 from steersman._json import JsonObject, is_sequence
 from steersman.errors import UsageError
+from steersman.permissions.overlap import may_overlap
 from steersman.permissions.paths import Place, is_protected
 from steersman.permissions.policy_file import PolicyTable, read_table
 from steersman.permissions.rules import EDITING, READING, Match, Rule, ToolCall, parse_rule
@@ -296,17 +296,33 @@ class Policy:
     def settings_rules(self) -> tuple[list[str], list[str]]:
         """Return the deny and allow rules that the CLI can apply too, with the same decisions.
 
-        For the CLI a denial beats all other rules in any order, so it only gets the denials at the
-        top of the policy. Allow rules are safe anywhere: they count only if no rule of the policy
-        decides. `ask` rules are not passed on: in the mode `dontAsk` the CLI would deny such calls,
-        and it would ask again about calls that the user has allowed permanently.
+        For the CLI a denial beats all other rules in any order, so it gets the denials that no
+        earlier rule could overrule. The CLI applies approvals to calls that no rule of this policy
+        covered. It gets an approval only if no earlier ask and no earlier denial, other than those
+        it has too, could be about the same call; the policy's hook applies the other approvals.
+        `ask` rules are not passed on: in the mode `dontAsk` the CLI would deny such calls, and it
+        would ask again about calls that the user has allowed permanently.
         """
-        first = itertools.takewhile(lambda each: each.behavior == "deny", self.rules)
-        denials = [str(each.rule) for each in first if each.is_plain]
-        approvals = [
-            str(each.rule) for each in self.rules if each.is_plain and each.behavior == "allow"
-        ]
-        return denials, approvals
+        denials: list[Rule] = []
+        approvals: list[Rule] = []
+        guards: list[Rule] = []
+        overruling: list[Rule] = []
+        for each in self.rules:
+            if each.behavior == "deny" and each.is_plain and _may_pass_on(each.rule, overruling):
+                denials.append(each.rule)
+                continue
+            if each.behavior != "deny":
+                overruling.append(each.rule)
+            if each.behavior != "allow":
+                guards.append(each.rule)
+            elif each.is_plain and not _meets(each.rule, guards):
+                approvals.append(each.rule)
+        listed = [parse_rule(text) for text in self.auto_approve]
+        approvals += [rule for rule in listed if not _meets(rule, guards)]
+        if self.otherwise != "cli":
+            # The policy's hook then decides about every call.
+            approvals = []
+        return list(map(str, denials)), list(dict.fromkeys(map(str, approvals)))
 
     def _check_lists(self) -> None:
         for text in (*self.auto_approve, *self.forbid):
@@ -337,6 +353,18 @@ def compare(recorded: RecordedCall, found: Explanation) -> WouldBe:
     return WouldBe(recorded, found.verdict, found.rule, changes)
 
 
+def _meets(rule: Rule, others: Iterable[Rule]) -> bool:
+    return any(may_overlap(rule, other) for other in others)
+
+
+def _may_pass_on(denial: Rule, earlier: list[Rule]) -> bool:
+    """Return whether the CLI may get a denial that stands behind these asks and approvals.
+
+    A bare name removes the tool, and then no call of it is recorded: only a leading one does that.
+    """
+    return not earlier or (denial.content is not None and not _meets(denial, earlier))
+
+
 def _flatten(groups: Iterable[object]) -> tuple[PolicyRule, ...]:
     members = [each for group in groups for each in (group if is_sequence(group) else (group,))]
     rules = tuple(each for each in members if isinstance(each, PolicyRule))
@@ -362,10 +390,9 @@ def _may_be_guarded(call: ToolCall) -> bool:
     if call.tool in EDITING:
         path = call.input.get("file_path") or call.input.get("notebook_path") or ""
         return is_protected(str(path))
-    if call.tool == "Bash":
-        line = str(call.input.get("command", ""))
-        commands = commands_in(line)
-        return not is_readable(line) or any(
+    if call.command is not None:
+        commands = commands_in(call.command)
+        return not is_readable(call.command) or any(
             word in ("rm", "rmdir") or is_protected(word) for words in commands for word in words
         )
     return False

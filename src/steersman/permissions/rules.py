@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from steersman._command_tools import BASH, COMMAND_FIELDS, SAME_SHELL
 from steersman._json import Json, JsonObject
 from steersman._tool_names import near_miss
 from steersman.errors import UsageError
@@ -49,6 +50,15 @@ class ToolCall:
     """Whether the main agent calls; None if only `agent` is known. A session goes by the id of the
     agent, because a subagent may be called `main`, and the main agent may have a type too."""
 
+    @property
+    def command(self) -> str | None:
+        """The command line that the tool runs; None for a tool that runs no commands."""
+        name = COMMAND_FIELDS.get(self.tool)
+        if name is None:
+            return None
+        given = self.input.get(name)
+        return "" if given is None else str(given)
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -63,12 +73,12 @@ class Rule:
     def match(self, call: ToolCall, behavior: Behavior) -> Match:
         """Return whether the rule covers the call."""
         if self.content is None:
-            return _yes(self._names(call.tool, behavior))
-        if self.tool == "Bash":
+            return _yes(self._names(call, behavior))
+        if self.tool == BASH:
             return self._match_command(call, behavior)
         if self.tool in ("Edit", "Read"):
             return self._match_file(call, behavior)
-        return self._match_content(call, behavior) if self._names(call.tool, behavior) else Match.NO
+        return self._match_content(call, behavior) if self._names(call, behavior) else Match.NO
 
     def _match_content(self, call: ToolCall, behavior: Behavior) -> Match:
         content = self.content or ""
@@ -81,7 +91,10 @@ class Rule:
         # Only the CLI can interpret the content of rules for other tools.
         return Match.MAYBE
 
-    def _names(self, tool: str, behavior: Behavior) -> bool:
+    def _names(self, call: ToolCall, behavior: Behavior) -> bool:
+        tool = call.tool
+        if self.tool == BASH and _is_bash(call, behavior):
+            return True
         if self.tool == tool or (self.tool in AGENTS and tool in AGENTS):
             return True
         if not self.tool.startswith("mcp__"):
@@ -95,10 +108,10 @@ class Rule:
         return re.fullmatch(re.escape(self.tool).replace(r"\*", ".*"), tool) is not None
 
     def _match_command(self, call: ToolCall, behavior: Behavior) -> Match:
-        if call.tool != "Bash":
+        if not _is_bash(call, behavior):
             return Match.NO
         compare = grants_command if behavior == "allow" else stops_command
-        return compare(self.content or "", str(call.input.get("command", "")))
+        return compare(self.content or "", call.command or "")
 
     def _match_file(self, call: ToolCall, behavior: Behavior) -> Match:
         # A file that must not be read must not be overwritten either.
@@ -110,12 +123,12 @@ class Rule:
             if behavior == "allow":
                 return _yes(paths and all(self._certainly_fits(path, call) for path in paths))
             return _yes(any(self._fits(path, call.place) for path in paths))
-        if call.tool == "Bash" and behavior != "allow":
+        if call.command is not None and behavior != "allow":
             return self._match_files_of_command(call)
         return Match.NO
 
     def _match_files_of_command(self, call: ToolCall) -> Match:
-        line = str(call.input.get("command", ""))
+        line = call.command or ""
         if not is_readable(line):
             return Match.MAYBE
         named = [
@@ -161,6 +174,19 @@ def parse_rule(text: object) -> Rule:
     if objection is not None:
         raise UsageError("rule", text, objection)
     return Rule(tool, content)
+
+
+def _is_bash(call: ToolCall, behavior: Behavior) -> bool:
+    """Return whether rules for `Bash` are about this call.
+
+    A denial or an ask is about every tool that runs commands. An approval is not about PowerShell,
+    which has another grammar, and not about a `Monitor` that opens a web socket.
+    """
+    if behavior != "allow":
+        return call.tool in COMMAND_FIELDS
+    if call.input.get("ws") is not None:
+        return False
+    return call.tool in SAME_SHELL
 
 
 def _yes(fits: object) -> Match:

@@ -85,12 +85,13 @@ class HookRunner:
         *,
         ask_rules: Iterable[str] = (),
         recheck: Recheck | None = None,
+        waits_on_resume: Callable[[], bool] = lambda: True,
     ) -> None:
         """Run `hooks`; `recheck` decides about input that a hook has changed."""
         self._recheck = recheck
         self._hooks = hooks
         self._report = report
-        self._deferral = DeferralCheck(ask_rules)
+        self._deferral = DeferralCheck(ask_rules, waits_on_resume)
         self._running: set[asyncio.Task[object]] = set()
         asked = {key: each for key, each in hooks.items() if _may_decide_permissions(each)}
         self._barrier = PermissionHookBarrier(asked)

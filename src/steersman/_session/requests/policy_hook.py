@@ -103,7 +103,9 @@ class PolicyHook:
         call = self._calls.get(request.tool_use_id)
         if call is None:
             agent_is_main = request.agent_id is None
-            call = ToolCall(request.tool_name, place=self._place, is_main=agent_is_main)
+            call = ToolCall(
+                request.tool_name, place=Place(self._cwd or "/", self._home), is_main=agent_is_main
+            )
         found = self._decide(replace(call, input=changed))
         return Deny(_reason(found)) if found.verdict == "deny" else None
 

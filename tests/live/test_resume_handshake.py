@@ -1,0 +1,111 @@
+"""A resumed CLI runs no deferred tool before it knows our hooks."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from steersman import Agent, Allow
+from steersman.hooks import HookAnswer, Hooks, PreToolUse, defer, deny
+from steersman.permissions import PermissionContext
+from steersman.testing.older_cli import find_older_cli
+from steersman.testing.request import ModelRequest
+from steersman.testing.sandbox import CliSandbox
+from steersman.testing.script import Script, Step, call, say
+from tests.live.staging import LIMIT, MakeScripted
+from tests.live.test_harness import stock_cli
+
+pytestmark = pytest.mark.live
+
+RESUMES = 20
+ABREAST = 2
+ASK = {"permissions": {"ask": ["Write"]}}
+
+
+def on_write(reply: Any) -> Hooks:
+    hooks = Hooks()
+    hooks.on(PreToolUse, "Write")(lambda _event: reply)
+    return hooks
+
+
+def letting(_name: str, _given: dict[str, Any], _context: PermissionContext) -> Allow:
+    return Allow()
+
+
+async def deferred(agent: Agent, prompt: str) -> str:
+    """Let a tool call be deferred, and return the id of its session."""
+    async with agent.session(hooks=on_write(defer())) as session:
+        result = await (await session.send(prompt))
+    assert result.terminal_reason == "tool_deferred"
+    assert session.id is not None
+    return session.id
+
+
+async def test_a_hook_that_denies_holds_in_every_resume_of_a_deferred_call(
+    scripted: MakeScripted, sandbox: CliSandbox
+) -> None:
+    def write(request: ModelRequest) -> Step:
+        if request.tool_results:
+            return say("done")
+        path = str(sandbox.project / request.first_text.rpartition(" ")[2])
+        return call("Write", file_path=path, content="written")
+
+    agent, _model = scripted(Script(*[write] * 4 * RESUMES), settings=ASK, can_use_tool=letting)
+    hooks, asked = Hooks(), list[str]()
+
+    @hooks.on(PreToolUse, "Write")
+    def guard(event: PreToolUse) -> HookAnswer:
+        asked.append(str(event.tool_input["file_path"]))
+        return deny("nothing is written here")
+
+    async def resume(name: str) -> None:
+        session_id = await deferred(agent, f"write {name}")
+        async with agent.session(resume=session_id, hooks=hooks) as session:
+            await (await session.send("go on"))
+
+    async def several(first: int) -> None:
+        for number in range(first, RESUMES, ABREAST):
+            await resume(f"file-{number}")
+
+    async with asyncio.timeout(4 * LIMIT):
+        await asyncio.gather(*(several(first) for first in range(ABREAST)))
+
+    assert list(sandbox.project.glob("file-*")) == []
+    assert len(set(asked)) == RESUMES
+
+
+async def test_an_older_cli_is_resumed_without_waiting(scripted: MakeScripted) -> None:
+    older = stock_cli(find_older_cli)
+    agent, model = scripted(say("one"), say("two"), say("three"), cli_path=older)
+
+    async with asyncio.timeout(2 * LIMIT):
+        async with agent.session() as session:
+            await (await session.send("first"))
+        texts = list[str]()
+        for prompt in ("second", "third"):
+            async with agent.session(resume=session.id) as resumed:
+                texts.append((await (await resumed.send(prompt))).text)
+
+    assert texts == ["two", "three"]
+    assert len(model.asked) == 3
+
+
+async def test_an_older_cli_may_not_defer(scripted: MakeScripted, sandbox: CliSandbox) -> None:
+    older = stock_cli(find_older_cli)
+    path = str(sandbox.project / "later")
+    agent, model = scripted(
+        call("Write", file_path=path, content="written", id_="later"),
+        say("a pity"),
+        hooks=on_write(defer()),
+        settings=ASK,
+        can_use_tool=letting,
+        cli_path=older,
+    )
+
+    async with asyncio.timeout(LIMIT):
+        await agent.run("go")
+
+    assert not (sandbox.project / "later").exists()
+    assert "before it knows the hooks" in model.asked[-1].tool_results["later"]
