@@ -151,4 +151,4 @@ async def run_once(place: Path) -> bytes:
         channel = await SubprocessTransport(files_in=str(place)).open(launch, receiver)
         channel.end_input()
         await receiver.exit()
-    return receiver.out
+    return bytes(receiver.out)

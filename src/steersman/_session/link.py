@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, cast
 
-from steersman._json import JsonObject
+from steersman._json import is_mapping
 from steersman._launch.plan import LaunchPlan, hook_id, redacted
 from steersman._protocol.connection import Connection
 from steersman._protocol.events import (
@@ -32,7 +32,6 @@ from steersman.journal.entries import NOTHING
 from steersman.journal.redaction import Redactor, secrets_in
 from steersman.messages.turns import Assistant
 from steersman.options import Options
-from steersman.options.agents import AgentDefinition
 from steersman.ports import Channel, Transport
 
 __all__ = ["CliLink", "LinkListener", "StderrTail"]
@@ -367,9 +366,9 @@ class CliLink:
         self._set_alarm()
 
 
-def _servers_of(agent: AgentDefinition | JsonObject) -> object:
+def _servers_of(agent: object) -> object:
     """Return the MCP servers that are configured for one subagent."""
-    return agent.mcp_servers if isinstance(agent, AgentDefinition) else agent.get("mcpServers")
+    return agent.get("mcpServers") if is_mapping(agent) else getattr(agent, "mcp_servers", None)
 
 
 KEPT = 16 * 1024

@@ -232,7 +232,7 @@ def _narrow(path: Path, number: int) -> None:
         return
     hint = f"chmod 600 {path}, or choose another file"
     if path.is_symlink():
-        # Whoever made the link chose the file; its mode is not ours to change.
+        # The link may have been made by another user, so the mode of its target is not changed.
         raise UsageError("journal", str(path), "a file that only you can read", hint=hint)
     try:
         os.fchmod(number, OWNER_ONLY)
