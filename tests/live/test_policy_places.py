@@ -119,6 +119,39 @@ async def test_an_asked_write_through_a_link_does_not_run_in_bypass_permissions(
     assert len(model.asked[-1].tool_results) == len(paths) + 1
 
 
+@pytest.mark.parametrize("holder", ["the CLI", "our guard"])
+async def test_an_approval_does_not_cover_a_file_behind_a_link(
+    scripted: MakeScripted, sandbox: CliSandbox, holder: str
+) -> None:
+    project, elsewhere = sandbox.project, sandbox.root / "elsewhere"
+    elsewhere.mkdir()
+    (project / "src").mkdir()
+    (project / "src" / "out").symlink_to(elsewhere)
+    (project / "src" / "up").symlink_to(project)
+    asked: list[str] = []
+
+    def decide(_name: str, _given: dict[str, Any], context: PermissionContext) -> Deny:
+        asked.append(context.tool_use_id)
+        return Deny("no")
+
+    options: dict[str, Any] = {"allowed_tools": ["Edit(src/**)"]}
+    if holder == "our guard":
+        options = {"policy": Policy(allow("Edit(src/**)"))}
+    made = [
+        call("Write", file_path=str(project / path), content="x", id_=f"t_{name}")
+        for name, path in (("out", "src/out/x"), ("up", "src/up/x"), ("plain", "src/plain"))
+    ]
+    agent, _ = scripted(
+        calls(*made), say("done"), can_use_tool=decide, permission_mode="default", **options
+    )
+
+    async with asyncio.timeout(LIMIT):
+        await agent.run("go")
+
+    assert sorted(asked) == ["t_out", "t_up"]
+    assert (project / "src" / "plain").exists()
+
+
 async def test_blocked_paths_stay_blocked_after_cd(
     scripted: MakeScripted, sandbox: CliSandbox
 ) -> None:

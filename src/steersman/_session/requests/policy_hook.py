@@ -14,6 +14,7 @@ from typing import Literal
 from steersman._json import JsonDict, JsonObject
 from steersman._session.requests.decision_log import DecisionLog
 from steersman._session.requests.permissions import PermissionResponder
+from steersman._session.requests.real_paths import readings_of
 from steersman.errors import UsageError
 from steersman.hooks.events import PermissionRequest, PreToolUse
 from steersman.options import Options
@@ -25,6 +26,7 @@ from steersman.permissions.rules import Match, Rule, ToolCall, parse_rule
 __all__ = ["PolicyHook"]
 
 NO_OPINION: JsonObject = {}
+STRICTNESS = {"allow": 0, "cli": 1, "ask": 2, "deny": 3}
 
 REMEMBERED = 1000
 """Tool calls that are remembered; the CLI requests a permission for few of them."""
@@ -141,13 +143,19 @@ class PolicyHook:
                 self._remembered += _parsed(map(str, update.rules))
 
     def _decide(self, call: ToolCall) -> Explanation:
-        found = self._policy.decide(call)
-        if found.verdict == "cli" and self._asks_for_all and not self._covers(self._listed, call):
-            found = Policy(otherwise="ask").decide(call)
+        """Return the stricter decision: about the path as written, or the file that it leads to."""
+        readings = readings_of(call)
+        found = max(map(self._decide_one, readings), key=lambda each: STRICTNESS[each.verdict])
         if found.verdict == "ask":
             for rule in self._remembered:
-                if rule.match(call, "allow") is Match.YES:
+                if all(rule.match(each, "allow") is Match.YES for each in readings):
                     return Explanation("allow", f"remembered {rule}")
+        return found
+
+    def _decide_one(self, call: ToolCall) -> Explanation:
+        found = self._policy.decide(call)
+        if found.verdict == "cli" and self._asks_for_all and not self._covers(self._listed, call):
+            return Policy(otherwise="ask").decide(call)
         return found
 
     def _covers(self, rules: list[Rule], call: ToolCall) -> bool:

@@ -1,0 +1,48 @@
+"""Follows links in the paths of a tool call, as the CLI does before it applies its own rules.
+
+The paths are those of this machine. If the CLI runs elsewhere, the links that exist there are not
+known here.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import replace
+
+from steersman.permissions.paths import Place
+from steersman.permissions.rules import EDITING, READING, ToolCall
+
+__all__ = ["readings_of"]
+
+LIMIT = 16 * 1024
+"""Characters; rules do not compare longer paths either."""
+FIELDS = ("file_path", "notebook_path", "path")
+
+
+def readings_of(call: ToolCall) -> tuple[ToolCall, ...]:
+    """Return the call, and if a path leads through a link, the call with its real paths."""
+    if call.tool not in EDITING | READING:
+        return (call,)
+    place = call.place
+    written = {name: _whole(call.input.get(name), place) for name in FIELDS}
+    paths = {name: path for name, path in written.items() if path}
+    real = {name: _real(path) for name, path in paths.items()}
+    there = Place(_real(place.cwd), _real(place.home), _real(place.now))
+    if real == paths and there == place:
+        return (call,)
+    return call, replace(call, input={**call.input, **real}, place=there)
+
+
+def _whole(path: object, place: Place) -> str:
+    if not isinstance(path, str) or not path or len(path) > LIMIT:
+        return ""
+    text = place.home + path[1:] if path.startswith("~/") else path
+    # The CLI resolves `..` in the text before it follows links.
+    return os.path.normpath(f"{place.now or place.cwd}/{text}" if text[:1] != "/" else text)
+
+
+def _real(path: str) -> str:
+    with suppress(OSError, ValueError):
+        return os.path.realpath(path) if path else ""
+    return path

@@ -1,0 +1,65 @@
+"""A policy decides about a path as it is written and about the file that it leads to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from steersman._json import JsonObject, is_mapping
+from steersman._session.requests.policy_hook import PolicyHook
+from steersman.hooks import PreToolUse
+from steersman.options import Options
+from steersman.permissions import Policy, allow, deny
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    project = tmp_path.resolve() / "project"
+    (project / "src").mkdir(parents=True)
+    (project / "secret").mkdir()
+    (project / "src" / "up").symlink_to(project)
+    (project / "src" / "hidden").symlink_to(project / "secret")
+    (tmp_path.resolve() / "linked").symlink_to(project)
+    return project
+
+
+def decide(policy: Policy, path: str, cwd: Path) -> object:
+    event = PreToolUse(
+        tool_name="Write",
+        tool_input={"file_path": path},
+        cwd=str(cwd),
+        permission_mode="default",
+    )
+    found: JsonObject = PolicyHook(Options(policy=policy))(event)
+    output = found.get("hookSpecificOutput")
+    return output.get("permissionDecision") if is_mapping(output) else None
+
+
+def test_an_approval_does_not_follow_links(project: Path) -> None:
+    policy = Policy(allow("Edit(src/**)"))
+
+    assert decide(policy, "src/a", project) == "allow"
+    assert decide(policy, "src/up/a", project) is None
+    assert decide(policy, "src/up/src/a", project) == "allow"
+    assert decide(policy, "src/hidden/a", project) is None
+
+
+def test_a_denial_follows_links(project: Path) -> None:
+    policy = Policy(allow("Edit(src/**)"), deny("Edit(secret/**)"))
+
+    assert decide(policy, "src/hidden/a", project) == "deny"
+    assert decide(Policy(deny("Edit(src/up/**)")), "src/up/a", project) == "deny"
+
+
+def test_a_project_that_is_itself_behind_a_link_has_the_same_rules(project: Path) -> None:
+    linked = project.parent / "linked"
+    policy = Policy(allow("Edit(src/**)"))
+
+    assert decide(policy, "src/a", linked) == "allow"
+    assert decide(policy, str(linked / "src" / "a"), linked) == "allow"
+    assert decide(policy, str(linked / "src" / "up" / "a"), linked) is None
+
+
+def test_a_path_that_cannot_be_followed_is_decided_as_it_is_written(project: Path) -> None:
+    assert decide(Policy(deny("Edit(secret/**)")), "secret/\0", project) == "deny"
