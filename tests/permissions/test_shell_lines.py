@@ -168,6 +168,12 @@ def test_a_denial_compares_more_than_the_name(rule: str, line: str, found: Match
     assert stops_command(rule, line) is found
 
 
+def test_a_command_behind_a_word_of_the_shell_has_its_own_name() -> None:
+    found = commands_in("if ! cat a; then touch b; fi")
+
+    assert found == (("cat", "a"), ("touch", "b"), ("",))
+
+
 def test_a_file_of_a_redirection_is_a_word_of_its_command() -> None:
     assert commands_in("echo a >.env; > .env") == (("echo", "a", ".env"), ("", ".env"))
 

@@ -10,6 +10,7 @@ not decide it. Then an allow rule does not allow, and a deny rule asks.
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -79,10 +80,12 @@ def commands_in(line: str) -> tuple[tuple[str, ...], ...]:
     """
     if not is_readable(line):
         return ()
-    return tuple(
-        tuple(word.text for word in (command.words or [Word()]) + command.targets)
-        for command in read(line).commands
-    )
+    return tuple(map(_texts, read(line).commands))
+
+
+def _texts(command: Command) -> tuple[str, ...]:
+    words = list(itertools.dropwhile(lambda word: word.written in KEYWORDS, command.words))
+    return tuple(word.text for word in (words or [Word()]) + command.targets)
 
 
 # Patterns
