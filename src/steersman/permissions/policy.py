@@ -8,7 +8,7 @@ Pure: a session applies the verdict.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
@@ -69,11 +69,11 @@ class PolicyRule:
         if found is Match.NO or self.when is None:
             return found
         try:
-            applies: object = self.when(call)
+            applies = _result(self.when, call)
             if self.behavior == "allow":
                 if applies is True:
                     return found
-            elif not isinstance(applies, Awaitable):
+            elif not hasattr(applies, "__await__"):
                 return found if applies else Match.NO
         except (KeyboardInterrupt, SystemExit):
             # The hook that applies the policy denies the call, and then ends the program.
@@ -312,6 +312,11 @@ class Policy:
         both = set(self.auto_approve) & set(self.forbid)
         if both:
             raise UsageError("forbid", sorted(both), "rules that auto_approve does not have")
+
+
+def _result(predicate: Callable[[ToolCall], object], call: ToolCall) -> object:
+    """Return what a predicate returns, which may be anything."""
+    return predicate(call)
 
 
 def _discard(awaitable: object) -> None:
