@@ -70,11 +70,11 @@ class PolicyRule:
         if found is Match.NO or self.when is None:
             return found
         try:
-            applies: object = self.when(call)
+            applies = _result(self.when, call)
             if self.behavior == "allow":
                 if applies is True:
                     return found
-            elif not isinstance(applies, Awaitable):
+            elif not hasattr(applies, "__await__"):
                 return found if applies else Match.NO
         except (KeyboardInterrupt, SystemExit):
             # The hook that applies the policy denies the call, and then ends the program.
@@ -333,6 +333,11 @@ class Policy:
         both = set(self.auto_approve) & set(self.forbid)
         if both:
             raise UsageError("forbid", sorted(both), "rules that auto_approve does not have")
+
+
+def _result(predicate: Callable[[ToolCall], object], call: ToolCall) -> object:
+    """Return what a predicate returns, which may be anything."""
+    return predicate(call)
 
 
 def _discard(awaitable: object) -> None:

@@ -192,7 +192,7 @@ def test_a_subagent_goes_by_its_type_also_if_the_leading_agent_has_another() -> 
 
 def test_an_allow_rule_needs_true_and_no_other_true_value() -> None:
     for nonsense in (42, "no", {"behavior": "deny"}, object()):
-        policy = Policy(allow("Bash", when=lambda _, given=nonsense: given), otherwise="deny")  # type: ignore[misc]
+        policy = Policy(allow("Bash", when=lambda _, given=nonsense: given), otherwise="deny")
         assert policy.explain("Bash").verdict == "deny"
     assert Policy(allow("Bash", when=lambda _: True)).explain("Bash").verdict == "allow"
 
