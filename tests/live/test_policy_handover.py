@@ -21,7 +21,7 @@ pytestmark = pytest.mark.live
 
 GUARDS = {
     "ask": ask("Bash(touch N1*)"),
-    "deny when": deny("Bash(touch N1*)", when=lambda _: True),
+    "deny when": deny("Bash(touch N1*)", when=bool),
     "deny agents": deny("Bash(touch N1*)", agents=["main"]),
 }
 

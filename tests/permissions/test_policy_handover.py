@@ -28,7 +28,7 @@ def denials(policy: Policy) -> list[str]:
         ask("Bash"),
         ask("Monitor"),
         ask("Edit(secret/**)"),
-        deny("Bash(touch N1*)", when=lambda _: True),
+        deny("Bash(touch N1*)", when=bool),
         deny("Bash(touch N1*)", agents=["writer"]),
         deny("Read(.env)", agents=["main"]),
     ],

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from steersman._json import JsonDict
+from steersman._json import JsonDict, JsonObject
 from steersman._launch.builder import LaunchBuilder
 from steersman.errors import UsageError
 
@@ -53,8 +53,8 @@ def _rules(config_dir: str | None) -> list[str]:
 
 
 def _refuse_agents_with_memory(builder: LaunchBuilder) -> None:
-    agents = builder.initialize.get("agents")
-    for name, agent in (agents or {}).items():
+    agents: Mapping[str, JsonObject] = builder.initialize.get("agents", {})
+    for name, agent in agents.items():
         if agent.get("memory") is not None:
             raise UsageError(
                 f"agents[{name!r}].memory",
