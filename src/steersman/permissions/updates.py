@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
-from steersman._json import JsonObject
+from steersman._json import JsonObject, is_array, is_sequence
 from steersman._struct import CONVERT_ERRORS
 from steersman.errors import UsageError
 
@@ -116,11 +116,10 @@ _RULE = re.compile(r"(?P<tool>[A-Za-z][\w-]*\*?|mcp__[\w*-]+)(?:\((?P<content>.*
 
 def _check_rules(update: PermissionUpdate, given: object) -> None:
     """Replace rules that are text by their values: the CLI ignores an update that has text."""
-    if not isinstance(given, list | tuple):
+    if not is_sequence(given):
         raise UsageError("rules", given, "a list of rules")
-    rules: Sequence[object] = given
-    if not (type(rules) is list and all(isinstance(each, ToolRule) for each in rules)):
-        msgspec.structs.force_setattr(update, "rules", [*map(_rule_of, rules)])
+    if not (is_array(given) and all(isinstance(each, ToolRule) for each in given)):
+        msgspec.structs.force_setattr(update, "rules", [*map(_rule_of, given)])
 
 
 def _rule_of(given: object) -> ToolRule:

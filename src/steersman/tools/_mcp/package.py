@@ -143,8 +143,8 @@ def as_plain(message: object) -> JsonDict:
 
 def bad_inputs(error: ValueError) -> list[object]:
     """Return the parts of a message that pydantic could not read, if `error` is about one."""
-    errors = getattr(error, "errors", None)
-    return [each["input"] for each in errors()] if callable(errors) else []
+    errors: Callable[[], list[JsonDict]] | None = getattr(error, "errors", None)
+    return [] if errors is None else [each["input"] for each in errors()]
 
 
 @cache
