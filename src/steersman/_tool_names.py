@@ -5,7 +5,10 @@ A rule or a matcher for a tool that does not exist is accepted by the CLI and ne
 
 from __future__ import annotations
 
-__all__ = ["BUILT_IN", "near_miss"]
+__all__ = ["BUILT_IN", "MAIN_AGENT", "near_miss"]
+
+MAIN_AGENT = "main"
+"""The name of the main agent in rules."""
 
 BUILT_IN = frozenset(
     {

@@ -52,6 +52,6 @@ def test_no_attribute_is_looked_up_on_a_callers_object() -> None:
         if isinstance(node, ast.Call) and ast.unparse(node.func) in {"getattr", "hasattr"}
     ]
 
-    # Payloads of asks and rows of limits are our own classes.
-    ours = ("getattr(ask.payload,", "getattr(caps,", "getattr(used,")
+    # Payloads of asks, rows of limits and definitions of agents are our own classes.
+    ours = ("getattr(ask.payload,", "getattr(caps,", "getattr(used,", "getattr(agent,")
     assert [each for each in looked_up if not each.split(" ", 1)[1].startswith(ours)] == []

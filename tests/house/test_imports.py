@@ -24,6 +24,7 @@ FRONT_DOOR = {"steersman", "steersman._lazy"}
 
 FRONT_DESK = FRONT_DOOR | {
     "steersman._json",
+    "steersman._tool_names",
     "steersman._session",
     "steersman._session.prompt_content",
     "steersman.agent",

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from steersman._json import is_mapping
-from steersman._tool_names import BUILT_IN
+from steersman._tool_names import BUILT_IN, MAIN_AGENT
 from steersman.hooks.matchers import names_in
 from steersman.messages.system import Init
 from steersman.options import Options
-from steersman.permissions.policy import MAIN
 
 __all__ = ["unknown_names"]
 
@@ -54,7 +53,7 @@ def _agents(options: Options) -> Iterator[tuple[str, str]]:
         yield "agent", options.agent
     if options.policy is not None:
         for rule in options.policy.rules:
-            yield from (("policy", name) for name in rule.agents or () if name != MAIN)
+            yield from (("policy", name) for name in rule.agents or () if name != MAIN_AGENT)
 
 
 def _skills(options: Options) -> Iterator[tuple[str, str]]:

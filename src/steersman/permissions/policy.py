@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 from steersman._json import JsonObject, is_sequence
+from steersman._tool_names import MAIN_AGENT
 from steersman.errors import UsageError
 from steersman.permissions.overlap import may_overlap
 from steersman.permissions.paths import Place, is_protected
@@ -37,7 +38,7 @@ __all__ = [
 Verdict = Literal["allow", "deny", "ask", "cli"]
 """`cli`: the policy does not decide; the CLI does, by its own rules and mode."""
 
-MAIN = "main"
+MAIN = MAIN_AGENT
 """The name of the main agent in `agents=`."""
 
 Predicate = Callable[[ToolCall], bool]
