@@ -58,5 +58,6 @@ async def test_the_stage_lets_a_tool_run_that_every_guard_allows(mode: str) -> N
     ) as session:
         await (await session.send("go"))
 
-    # In this mode the CLI denies what it would ask about.
-    assert len(ran) == (mode != "dontAsk")
+    # In `dontAsk` the CLI denies what it would ask about. In `bypassPermissions` it may run an
+    # asked write unasked, so the policy denies it.
+    assert len(ran) == (mode not in ("dontAsk", "bypassPermissions"))

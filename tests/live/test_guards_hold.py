@@ -173,8 +173,10 @@ async def test_what_a_hook_changes_is_asked_about_as_changed(
     async with asyncio.timeout(LIMIT), agent.session() as session:
         await (await session.send("go"))
 
-    assert seen == ["touch asked"]
-    assert files_in(sandbox) == {"asked"}
+    # In `bypassPermissions` the CLI may run an asked write unasked, so the policy denies it.
+    is_asked = mode != "bypassPermissions"
+    assert seen == (["touch asked"] if is_asked else [])
+    assert files_in(sandbox) == ({"asked"} if is_asked else set())
 
 
 async def test_an_approver_cannot_change_the_input_into_a_denied_one(

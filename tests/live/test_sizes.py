@@ -72,6 +72,7 @@ async def test_long_lists_of_rules_reach_the_cli_whole(scripted: MakeScripted) -
         disallowed_tools=denied,
         add_dirs=directories,
         can_use_tool=refuse,
+        memory=True,
     )
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
@@ -101,7 +102,10 @@ async def test_commas_and_brackets_make_no_second_rule(
 ) -> None:
     allowed = [*STRANGE, *(f"Bash(filler-{n})" for n in range(how_many))]
     agent, _model = scripted(
-        allowed_tools=allowed, disallowed_tools=["Bash(rm -rf a, b)"], can_use_tool=refuse
+        allowed_tools=allowed,
+        disallowed_tools=["Bash(rm -rf a, b)"],
+        can_use_tool=refuse,
+        memory=True,
     )
 
     async with asyncio.timeout(LIMIT), agent.session() as session:

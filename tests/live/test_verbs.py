@@ -180,7 +180,9 @@ async def test_questions_about_files_settings_and_extensions_are_answered(
     (sandbox.project / "note.txt").write_text("some text\n")
     hooks = {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}
     write_settings(sandbox.project, {"permissions": {"deny": ["Read(secret)"]}, "hooks": hooks})
-    agent, _model = scripted(setting_sources=("project",), can_use_tool=lambda *_: Deny("no"))
+    agent, _model = scripted(
+        setting_sources=("project",), can_use_tool=lambda *_: Deny("no"), memory=True
+    )
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
         known = session.initialized
@@ -196,7 +198,8 @@ async def test_questions_about_files_settings_and_extensions_are_answered(
         styles = await session.call(ReloadOutputStyles())
 
     assert settings.effective["hooks"] == hooks
-    assert [each.source for each in settings.sources] == ["projectSettings"]
+    # The flag settings are ours: they close the commands in skills.
+    assert [each.source for each in settings.sources] == ["projectSettings", "flagSettings"]
     assert settings.applied["model"]
     assert [(each.event, each.command_text) for each in listing.hooks] == [("Stop", "true")]
     assert {"PreToolUse", "Stop"} <= {each.name for each in listing.event_catalog}
