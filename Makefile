@@ -37,14 +37,18 @@ test: .venv/ready-dev .venv/ready-older
 soak: .venv/ready-dev
 	@STEERSMAN_SOAK=1 $(PY) -m pytest -q -n $(WORKERS) -m soak $(PYTEST_ARGS)
 
-# Half a minute on two cores. Tests that start programs are left out, by marker; property tests try
-# fewer examples, and the simulation plays fewer seeds. Only changed files are linted.
+# Half a minute on two cores: the rooms without I/O, the requests of a session on the scripted CLI,
+# and the rules about names and words. Property tests try fewer examples; changed files are linted.
+QUICK := _protocol messages control hooks options _launch transcripts inbox journal _session/requests \
+	house/test_words.py house/test_composition.py
+
 quick: .venv/ready-dev
 	@{ git diff --name-only --diff-filter=d HEAD; git diff --name-only --diff-filter=d main...HEAD; \
 		git ls-files --others --exclude-standard; } 2> /dev/null | grep '\.pyi*$$' | sort -u \
 		| xargs -r sh -c '$(PY) -m ruff check -q "$$@" && $(PY) -m ruff format -q --check "$$@"' sh
 	@STEERSMAN_QUICK=1 HYPOTHESIS_PROFILE=quick STEERSMAN_SEEDS=20 $(PY) -m pytest -q -n 2 \
-		-m "not process and not live and not slow and not real" $(PYTEST_ARGS)
+		--dist worksteal -m "not process and not live and not slow and not real" \
+		$(addprefix tests/,$(QUICK)) $(PYTEST_ARGS)
 
 # For CI: the tests that failed in the last run, one after the other.
 test-again: .venv/ready-dev .venv/ready-older
