@@ -58,4 +58,8 @@ def test_a_misspelt_name_is_refused_with_the_right_one(make: object) -> None:
 
 
 def test_matchers_of_other_events_name_no_tools() -> None:
-    Hooks().on(UserPromptExpansion, "bash")
+    hooks = Hooks()
+
+    hooks.on(UserPromptExpansion, "bash")(lambda _event: None)
+
+    assert [each.matcher for each in hooks] == ["bash"]

@@ -17,7 +17,7 @@ from steersman.permissions.shell import (
     is_readable,
     stops_command,
 )
-from steersman.permissions.updates import Behavior
+from steersman.permissions.updates import RULE_TEXT, Behavior
 from steersman.permissions.urls import grants_url, stops_url
 
 __all__ = ["Match", "Rule", "ToolCall", "parse_rule"]
@@ -32,8 +32,6 @@ READERS = frozenset(
 """Commands that write no file unless their output is redirected."""
 WRITERS = frozenset({"cp", "mkdir", "mv", "rm", "rmdir", "sed", "tee", "touch"})
 """Commands whose arguments the CLI treats as written files. Other commands may write too."""
-
-_RULE = re.compile(r"(?P<tool>[A-Za-z][\w-]*\*?|mcp__[\w*-]+)(?:\((?P<content>.*)\))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +149,7 @@ class Rule:
 
 def parse_rule(text: object) -> Rule:
     """Parse a rule. Raises `UsageError` for a rule that the CLI would accept and never apply."""
-    found = _RULE.fullmatch(text) if isinstance(text, str) else None
+    found = RULE_TEXT.fullmatch(text) if isinstance(text, str) else None
     if found is None:
         raise UsageError("rule", text, "a tool's name, or `Tool(content)`, such as Bash(git *)")
     tool, content = found["tool"], found["content"]

@@ -111,7 +111,10 @@ class RemoveDirectories(PermissionUpdate, frozen=True, kw_only=True, tag="remove
     directories: list[str]
 
 
-_RULE = re.compile(r"(?P<tool>[A-Za-z][\w-]*\*?|mcp__[\w*-]+)(?:\((?P<content>.*)\))?", re.DOTALL)
+RULE_TEXT = re.compile(
+    r"(?P<tool>[A-Za-z][\w-]*\*?|mcp__[\w*-]+)(?:\((?P<content>.*)\))?", re.DOTALL
+)
+"""A rule as text: a tool, and optionally a content in brackets."""
 
 
 def _check_rules(update: PermissionUpdate, given: object) -> None:
@@ -125,7 +128,7 @@ def _check_rules(update: PermissionUpdate, given: object) -> None:
 def _rule_of(given: object) -> ToolRule:
     if isinstance(given, ToolRule):
         return given
-    found = _RULE.fullmatch(given) if isinstance(given, str) else None
+    found = RULE_TEXT.fullmatch(given) if isinstance(given, str) else None
     if found is None:
         raise UsageError("rules", given, 'a ToolRule, or text such as "Write" or "Bash(git *)"')
     return ToolRule(found["tool"], found["content"])
