@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from steersman import Agent, Session
-from steersman.errors import ChannelClosed, LaunchError, TurnError, TurnFailed, UsageError
+from steersman.errors import ApiFailed, ChannelClosed, LaunchError, TurnError, UsageError
 from steersman.journal.calls import ToolCallRecord
 from steersman.journal.snapshot import SessionSnapshot, StateChanged
 from steersman.messages import Assistant
@@ -118,8 +118,8 @@ async def test_a_turn_that_fails_is_an_error_and_the_session_continues() -> None
 
     assert (failed.outcome, fine.outcome) == ("failed", "completed")
     (error,) = received["error"]
-    assert type(error) is TurnFailed
-    assert error.reason == failed.reason
+    assert type(error) is ApiFailed
+    assert error is failed.cause
     assert [each.state for each in received["complete"]] == ["completed"]
 
 
