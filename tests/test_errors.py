@@ -117,6 +117,8 @@ def test_the_codes_are_a_promise() -> None:
         "RequestLost": "request_lost",
         "TurnError": "turn",
         "TurnFailed": "turn_failed",
+        "TurnStopped": "turn_stopped",
+        "ApiFailed": "api_failed",
         "LimitReached": "limit_reached",
         "NoOutput": "no_output",
         "BadOutput": "bad_output",

@@ -300,7 +300,13 @@ def _shape(output: type[T]) -> Shape[T]:
 
 def _raise_unless_completed(result: TurnResult) -> None:
     if result.outcome != "completed":
-        raise TurnFailed(result.outcome, result.reason, text=result.text) from result.cause
+        raise TurnFailed(
+            result.outcome,
+            result.reason,
+            text=result.text,
+            cost_usd=result.cost_usd,
+            usage=result.usage,
+        ) from result.cause
 
 
 def _read_output(shape: Shape[T], result: TurnResult) -> T:

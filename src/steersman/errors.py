@@ -26,6 +26,8 @@ SteersmanError
 │   └── RequestLost
 ├── TurnError                  a turn did not produce what was asked for
 │   ├── TurnFailed
+│   ├── TurnStopped
+│   ├── ApiFailed
 │   ├── LimitReached
 │   ├── NoOutput
 │   └── BadOutput
@@ -45,10 +47,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 __all__ = [
     "AlreadyAnswered",
+    "ApiFailed",
     "AskError",
     "AskGone",
     "AskNotFound",
@@ -83,6 +86,7 @@ __all__ = [
     "ToolExecutionError",
     "TurnError",
     "TurnFailed",
+    "TurnStopped",
     "UsageError",
     "WorkingDirectoryMissing",
 ]
@@ -363,15 +367,67 @@ class TurnError(SteersmanError):
         self.text = text
 
 
+class TokenCounts(Protocol):
+    """The tokens of a turn: a `steersman.messages.usage.Usage`."""
+
+    @property
+    def input_tokens(self) -> int:
+        """Tokens that the model read, without those from the cache."""
+        ...
+
+    @property
+    def output_tokens(self) -> int:
+        """Tokens that the model wrote."""
+        ...
+
+
 class TurnFailed(TurnError):
-    """The turn did not complete; `__cause__` is the reason, where one is known."""
+    """The turn did not complete; `__cause__` is the error that is its `TurnResult.cause`."""
 
     code = "turn_failed"
 
-    def __init__(self, outcome: str, reason: str, *, text: str = "") -> None:
+    def __init__(
+        self,
+        outcome: str,
+        reason: str,
+        *,
+        text: str = "",
+        cost_usd: float = 0.0,
+        usage: TokenCounts | None = None,
+    ) -> None:
         super().__init__(f"the turn {outcome}: {reason}", text=text)
         self.outcome = outcome
         self.reason = reason
+        self.cost_usd = cost_usd
+        """What the turn cost, although it did not complete."""
+        self.usage = usage
+
+
+class TurnStopped(TurnError):
+    """The turn was ended before the model had finished; `why` is the reason, as one word.
+
+    `interrupted` and `cancelled` are outcomes. The others are the CLI's own words, such as
+    `max_turns`, `budget_exhausted` and `hook_stopped`.
+    """
+
+    code = "turn_stopped"
+
+    def __init__(self, why: str, what: str, *, hint: str = "") -> None:
+        super().__init__(what, hint=hint)
+        self.why = why
+
+
+class ApiFailed(TurnError):
+    """The API did not answer the model request, after the CLI's own retries.
+
+    `status` is the HTTP status, or `None` if there was no HTTP response.
+    """
+
+    code = "api_failed"
+
+    def __init__(self, what: str, *, status: int | None = None) -> None:
+        super().__init__(what)
+        self.status = status
 
 
 class LimitReached(TurnError):

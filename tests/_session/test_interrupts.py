@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from steersman.errors import ChannelClosed, RequestTimeout
+from steersman.errors import ChannelClosed, RequestTimeout, TurnStopped
 from steersman.messages import Assistant
 from steersman.permissions import Allow, PermissionContext
 from steersman.testing.script import Script, call, say, stall, when
@@ -56,7 +56,8 @@ async def test_an_interrupt_during_text_keeps_what_was_said() -> None:
     assert receipt.still_queued == []
     assert (settled.outcome, settled.text) == ("interrupted", "half of it")
     assert "".join(pieces) == "half of it"
-    assert settled.cause is None
+    assert isinstance(settled.cause, TurnStopped)
+    assert settled.cause.why == "interrupted"
 
 
 async def test_an_interrupt_during_a_built_in_tool_stops_it() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from steersman import Agent, Session
-from steersman.errors import ChannelClosed, LaunchError, TurnError, TurnFailed, UsageError
+from steersman.errors import ApiFailed, ChannelClosed, LaunchError, TurnError, UsageError
 from steersman.journal.calls import ToolCallRecord
 from steersman.journal.snapshot import SessionSnapshot, StateChanged
 from steersman.messages import Assistant
@@ -32,7 +32,7 @@ def record_events(session: Session) -> dict[str, list[Any]]:
     """Record the values of all events, by event."""
     received: dict[str, list[Any]] = {name: [] for name in EVENTS}
     for name in EVENTS:
-        session.on(name, received[name].append)  # type: ignore[arg-type]
+        session.on(name, received[name].append)  # type: ignore[call-overload]
     return received
 
 
@@ -118,8 +118,8 @@ async def test_a_turn_that_fails_is_an_error_and_the_session_continues() -> None
 
     assert (failed.outcome, fine.outcome) == ("failed", "completed")
     (error,) = received["error"]
-    assert type(error) is TurnFailed
-    assert error.reason == failed.reason
+    assert type(error) is ApiFailed
+    assert error is failed.cause
     assert [each.state for each in received["complete"]] == ["completed"]
 
 
@@ -226,9 +226,9 @@ async def test_an_unknown_event_and_a_listener_that_is_not_callable_are_refused(
     session = Agent(transport=ScriptedCLI()).session()
 
     with pytest.raises(UsageError, match="tool_result"):
-        session.on("toolCall", print)  # type: ignore[arg-type]
+        session.on("toolCall", print)  # type: ignore[call-overload]
     with pytest.raises(UsageError, match="listener"):
-        session.on("message", None)  # type: ignore[arg-type]
+        session.on("message", "print")  # type: ignore[call-overload]
 
 
 # Waiting for the end
@@ -286,3 +286,25 @@ async def test_waiting_for_the_end_of_a_failed_session_returns_its_state() -> No
 async def test_a_session_that_was_not_started_cannot_be_waited_for() -> None:
     with pytest.raises(ChannelClosed):
         await Agent(transport=ScriptedCLI()).session().wait()
+
+
+async def test_a_listener_can_be_registered_by_a_decorator() -> None:
+    received: list[SessionSnapshot] = []
+    session = Agent(transport=ScriptedCLI(Script(say("hi")))).session()
+
+    @session.on("complete")
+    def last(snapshot: SessionSnapshot) -> None:
+        received.append(snapshot)
+
+    async with session:
+        await (await session.send("hello"))
+
+    last(received[0])
+    assert [each.state for each in received] == ["completed"] * 2
+
+
+def test_a_decorator_for_an_unknown_event_is_refused_at_once() -> None:
+    session = Agent(transport=ScriptedCLI(Script())).session()
+
+    with pytest.raises(UsageError, match="event: got 'asks'"):
+        session.on("asks")  # type: ignore[call-overload]

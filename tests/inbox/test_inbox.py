@@ -395,3 +395,25 @@ async def test_each_of_two_asks_under_one_id_expires() -> None:
 
     assert [each.what for each in changes] == ["opened", "opened", "expired", "expired"]
     assert [by for _, by in one.told + two.told] == ["expiry", "expiry"]
+
+
+async def test_an_ask_itself_may_be_answered_delegated_and_expired(
+    inbox: Inbox, session: Session
+) -> None:
+    first, second, other = session.ask("q1"), session.ask("q2"), session.ask("q1", session="s2")
+
+    assigned = await inbox.delegate(first, "bob")
+    answered = await inbox.answer(assigned, Allow(), by="ann")
+    expired = await inbox.expire(second)
+
+    assert (assigned.assignee, answered.ask_id, expired.how) == ("bob", "q1", "expired")
+    assert inbox.list() == [other]
+
+
+async def test_an_ask_of_another_session_than_the_named_one_is_refused(
+    inbox: Inbox, session: Session
+) -> None:
+    ask = session.ask()
+
+    with pytest.raises(UsageError, match="'s1', the session of this ask"):
+        await inbox.answer(ask, Allow(), session="s2")

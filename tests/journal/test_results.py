@@ -3,12 +3,13 @@ from __future__ import annotations
 import pickle
 from copy import copy
 from dataclasses import asdict, replace
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.errors import NotLoggedIn
+from steersman.errors import ApiFailed, NotLoggedIn, TurnStopped
 from steersman.journal import Outcome, TurnResult
 from steersman.journal.costs import CostTracker
 from steersman.journal.results import TurnResultBuilder, cause_of, outcome_of
@@ -94,7 +95,7 @@ def test_on_older_clis_our_own_interrupt_tells_the_outcome(
 
 @pytest.mark.parametrize("trace", ["api_401", "no_api_key"])
 def test_a_refused_login_is_a_cause_that_says_what_to_do(trace: str) -> None:
-    cause = cause_of(results(trace)[0])
+    cause = cause_of(results(trace)[0], "failed")
 
     assert isinstance(cause, NotLoggedIn)
     assert cause.what == results(trace)[0].result
@@ -104,7 +105,49 @@ def test_a_refused_login_is_a_cause_that_says_what_to_do(trace: str) -> None:
 
 @pytest.mark.parametrize("trace", ["api_400", "max_turns", "interrupt_bash", "multi_turn_tools"])
 def test_nothing_else_is_taken_for_a_missing_login(trace: str) -> None:
-    assert not any(isinstance(cause_of(each), NotLoggedIn) for each in results(trace))
+    causes = [cause_of(each, outcome_of(each)) for each in results(trace)]
+
+    assert not any(isinstance(each, NotLoggedIn) for each in causes)
+
+
+@pytest.mark.parametrize(
+    ("trace", "why", "reason"),
+    [
+        ("max_turns", "max_turns", "Reached maximum number of turns (2)"),
+        ("max_budget", "budget_exhausted", "Reached maximum budget ($0.002)"),
+        ("interrupt_bash", "interrupted", "the turn was interrupted"),
+        ("user_message_5mb", "blocking_limit", "Prompt is too long"),
+        ("hook_continue_false", "hook_stopped", "a hook ended the turn"),
+    ],
+)
+def test_a_turn_that_was_stopped_has_a_cause_in_plain_words(
+    trace: str, why: str, reason: str
+) -> None:
+    causes = [cause_of(each, outcome_of(each)) for each in results(trace)]
+
+    stopped = next(each for each in causes if isinstance(each, TurnStopped))
+    assert (stopped.why, reason in str(stopped)) == (why, True)
+    assert "ede_diagnostic" not in str(stopped)
+
+
+@pytest.mark.parametrize(
+    ("trace", "status"), [("api_400", 400), ("api_529_gives_up", 529), ("api_404_model", 404)]
+)
+def test_a_failure_of_the_api_has_its_status(trace: str, status: int) -> None:
+    cause = cause_of(results(trace)[0], "failed")
+
+    assert isinstance(cause, ApiFailed)
+    assert cause.status == status
+    assert cause.what == results(trace)[0].result
+
+
+def test_only_a_completed_turn_has_no_cause() -> None:
+    outcomes = get_args(Outcome)
+
+    without = {each for each in outcomes if cause_of(None, each) is None}
+    with_result = {each for each in outcomes if cause_of(Result(is_error=True), each) is None}
+
+    assert (without, with_result) == ({"completed"}, {"completed"})
 
 
 @pytest.mark.parametrize(

@@ -98,10 +98,15 @@ STAND_INS: Mapping[str, Broken] = {
         ProtocolViolation, ("Segmentation",), script="echo Segmentation fault; exit 139", status=139
     ),
     "garbage, then silence": Broken(
-        StartupTimeout,
-        ("initialize", "0.3 s", "login shell"),
-        {"startup": IMPATIENT},
+        ProtocolViolation,
+        ("login shell", "no JSON for 1 s", "StartupLimits(noise=...)"),
         script="echo welcome to this login shell; exec sleep 60",
+    ),
+    "a prompt without the end of a line": Broken(
+        ProtocolViolation,
+        ("not a line of JSON", "no JSON for 0.1 s"),
+        {"startup": StartupLimits(noise=0.1)},
+        script="printf 'Password: '; exec sleep 60",
     ),
     "mute from the first byte": Broken(
         StartupTimeout,

@@ -10,6 +10,7 @@ import pytest
 
 from steersman import Allow, tool
 from steersman.control import InterruptReceipt
+from steersman.errors import TurnStopped
 from steersman.messages import Result
 from steersman.permissions import Decision, PermissionContext
 from steersman.testing.older_cli import find_older_cli
@@ -107,7 +108,7 @@ async def test_an_interrupt_has_an_empty_receipt_and_stops_the_turn(
 
     assert receipt == idle == InterruptReceipt()
     assert stopped.outcome == "interrupted"
-    assert stopped.cause is None
+    assert isinstance(stopped.cause, TurnStopped)
     assert [(each.outcome, each.text) for each in (fresh, last)] == [
         ("completed", "fresh"),
         ("completed", "end"),

@@ -8,6 +8,7 @@ import pytest
 
 from steersman import Session, Turn, tool
 from steersman.control import InterruptReceipt
+from steersman.errors import TurnStopped
 from steersman.messages import Init, Result
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import Step, call, say, stall, when
@@ -45,7 +46,7 @@ async def test_interrupted_right_after_it_was_sent(scripted: MakeScripted) -> No
 
     assert receipt == InterruptReceipt()
     assert result.outcome == "interrupted"
-    assert result.cause is None
+    assert isinstance(result.cause, TurnStopped)
 
 
 async def test_interrupted_before_a_slow_server_lets_the_first_turn_begin(
@@ -86,7 +87,7 @@ async def test_interrupted_while_text_streams(scripted: MakeScripted) -> None:
     assert receipt == again == InterruptReceipt()
     assert (result.outcome, result.text) == ("interrupted", "half a")
     assert result.terminal_reason == "aborted_streaming"
-    assert result.cause is None
+    assert isinstance(result.cause, TurnStopped)
 
 
 async def test_interrupted_while_bash_runs(scripted: MakeScripted, sandbox: CliSandbox) -> None:

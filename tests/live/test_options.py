@@ -19,7 +19,7 @@ import pytest
 from steersman import Options, Session, Toolbox, tool
 from steersman.errors import OptionRefused, RequestRefused, StartupError, UsageError
 from steersman.journal import Kind
-from steersman.messages import Assistant, Init, Message
+from steersman.messages import Assistant, Init, Message, ModelFallback
 from steersman.options import AgentDefinition, Plugin
 from steersman.permissions import Elicitation, ElicitationAnswer
 from steersman.skills import discover
@@ -234,9 +234,11 @@ async def test_the_next_model_answers_when_the_first_is_overloaded(scripted: Mak
     )
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
-        text, _messages = await turned(session)
+        text, messages = await turned(session)
 
     assert text == "from the second"
+    (told,) = [each for each in messages if isinstance(each, ModelFallback)]
+    assert (told.trigger, told.fallback_model) == ("overloaded", "claude-haiku-4-5")
     assert model.asked[0].model != model.asked[-1].model
 
 

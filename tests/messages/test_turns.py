@@ -45,12 +45,7 @@ def test_a_recorded_assistant_message_has_its_model_its_id_and_its_tokens() -> N
     assert isinstance(message, Assistant)
     said = frame["message"]
     assert (message.message.id, message.message.model) == (said["id"], said["model"])
-    assert message.message.usage == Usage(
-        input_tokens=said["usage"]["input_tokens"],
-        output_tokens=said["usage"]["output_tokens"],
-        cache_creation_input_tokens=said["usage"]["cache_creation_input_tokens"],
-        cache_read_input_tokens=said["usage"]["cache_read_input_tokens"],
-    )
+    assert message.message.usage == Usage(**said["usage"])
     assert message.message.usage.raw == said["usage"]
 
 

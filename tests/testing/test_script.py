@@ -259,3 +259,32 @@ def test_scenes_and_branches_that_were_not_reached_are_named_too() -> None:
         "when('go') step 1 of 1 was not reached: say('a'); "
         "branch('sub') step 1 of 1 was not reached: say('b')"
     )
+
+
+def test_a_misspelt_tool_of_a_call_fails_the_request_and_is_a_surprise() -> None:
+    script = Script(call("mcp__functions__cuont"), strict=True)
+    request = ModelRequest(
+        {
+            "tools": [{"name": "Read"}, {"name": "mcp__functions__count"}],
+            "messages": [{"role": "user", "content": "go"}],
+        }
+    )
+
+    answer = script.answer(request)
+
+    assert isinstance(answer.parts[0], Fail)
+    with pytest.raises(AssertionError, match="did you mean 'mcp__functions__count'"):
+        script.assert_complete()
+
+
+@pytest.mark.parametrize("name", ["mcp__functions__count", "Teleport", "Reed"])
+def test_a_call_of_a_tool_that_is_offered_or_unlike_any_other_is_sent(name: str) -> None:
+    script = Script(call(name))
+    request = ModelRequest(
+        {
+            "tools": [{"name": "Read"}, {"name": "mcp__functions__count"}],
+            "messages": [{"role": "user", "content": "go"}],
+        }
+    )
+
+    assert script.answer(request) == call(name)

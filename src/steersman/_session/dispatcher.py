@@ -19,7 +19,7 @@ from steersman._protocol.events import (
 from steersman._session.parts import Parts
 from steersman._session.requests.responder import CliRequest
 from steersman._session.unknown_names import unknown_names
-from steersman.errors import ForbiddenTool, TurnFailed
+from steersman.errors import ForbiddenTool
 from steersman.journal import Entry, Kind, Move
 from steersman.messages.system import Init
 from steersman.messages.turns import Assistant
@@ -143,9 +143,8 @@ class Dispatcher:
             self.has_answered = True
         self._meter.settled(settled.uuid)
         result = self._prompts.settle(settled)
-        if result is not None and result.outcome == "failed":
-            failure = TurnFailed(result.outcome, result.reason, text=result.text)
-            self._parts.flights.failed(result.cause or failure)
+        if result is not None and result.outcome == "failed" and result.cause is not None:
+            self._parts.flights.failed(result.cause)
         self._parts.status.park()
 
     def _state_reported(self, state: str) -> None:

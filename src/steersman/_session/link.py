@@ -40,6 +40,8 @@ AnswerT = TypeVar("AnswerT")
 
 # Enum member lookups are slow on Python 3.11, and these run for every line.
 CONTROL, MESSAGE, PARTIAL, SENT = Kind.CONTROL, Kind.MESSAGE, Kind.PARTIAL, Kind.SENT
+FROM_CLI = frozenset({CONTROL, MESSAGE, PARTIAL, Kind.BOOKKEEPING})
+"""Kinds of entries that are lines of the protocol, sent by the CLI."""
 
 SHOWN_NOISE = 300
 SEARCHED_NOISE = 4000
@@ -100,6 +102,8 @@ class CliLink:
         self.noise = ""
         """The first lines on stdout that were not JSON."""
         self.first_byte = asyncio.Event()
+        self.first_noise: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when the CLI has written something that is not JSON."""
         self._has_output = False
         self.exit_status: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._plan = plan
@@ -123,6 +127,12 @@ class CliLink:
     async def open(self, transport: Transport) -> None:
         """Start the CLI. Raises `LaunchError`."""
         self._channel = await transport.open(self._plan.launch, self)
+
+    @property
+    def has_sent_json(self) -> bool:
+        """Whether the CLI has sent a line of the protocol."""
+        entries = self.journal.journal.after(self.began_after, most=1000)
+        return any(entry.kind in FROM_CLI for entry in entries)
 
     @property
     def session_id(self) -> str:
@@ -188,6 +198,9 @@ class CliLink:
         if not self._has_output:
             self._has_output = True
             self.first_byte.set()
+            if not data.lstrip().startswith(b"{"):
+                # Also for output without a line end, such as a prompt for a password.
+                self._noise_began()
         self.last_activity = self._loop.time()
         self._process(self.connection.receive_batched(data))
 
@@ -264,10 +277,15 @@ class CliLink:
             self._listener.message_arrived(entry, event.name)
 
     def _on_noise(self, line: bytes, now: float) -> None:
+        self._noise_began()
         self.journal.append(now, Kind.NOISE, line)
         if len(self.noise) < SHOWN_NOISE:
             shown = self.redactor.shown(line[:SEARCHED_NOISE].decode("utf-8", "replace"))
             self.noise = f"{self.noise}\n{shown}".strip()[:SHOWN_NOISE]
+
+    def _noise_began(self) -> None:
+        if not self.first_noise.done():
+            self.first_noise.set_result(None)
 
     def _on_answer(self, event: Answered) -> None:
         waiting = self._waiting.get(event.request_id)

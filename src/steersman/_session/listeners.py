@@ -9,13 +9,16 @@ import asyncio
 import inspect
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
-from typing import Any, Literal, get_args
+from collections.abc import Callable
+from typing import Any, Literal, Protocol, TypeVar, get_args
 
 from steersman.errors import UsageError
 from steersman.journal.snapshot import StateChanged
 
-__all__ = ["EventListeners", "EventName", "Listener", "StateChanged"]
+__all__ = ["Decorator", "EventListeners", "EventName", "Remove", "StateChanged"]
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 log = logging.getLogger("steersman.session")
 
@@ -23,7 +26,17 @@ EventName = Literal[
     "message", "tool_call", "tool_result", "state_change", "ask", "complete", "error"
 ]
 
-Listener = Callable[[Any], Awaitable[None] | None]
+Remove = Callable[[], None]
+"""Removes a listener; may be called again."""
+
+
+class Decorator(Protocol[T]):
+    """Registers a listener for events of one type, and returns it unchanged."""
+
+    def __call__(self, listener: Callable[[T], R], /) -> Callable[[T], R]:
+        """Register `listener`."""
+        ...
+
 
 MOST_WAITING = 100_000
 """Events that may wait for a listener; above that number, the oldest is dropped and logged."""
@@ -37,10 +50,9 @@ class EventListeners:
         self.is_any = False
         """Whether a listener was ever added; most sessions have none."""
 
-    def add(self, event: str, listener: Listener) -> Callable[[], None]:
+    def add(self, event: str, listener: Callable[[Any], object]) -> Remove:
         """Call `listener` for each `event` from now on. Returns a function that removes it."""
-        if event not in get_args(EventName):
-            raise UsageError("event", event, f"one of {', '.join(self._queues)}")
+        self._check(event)
         if not callable(listener):
             raise UsageError("listener", listener, "a function that takes the event")
         queue = _ListenerQueue(event, listener)
@@ -54,6 +66,20 @@ class EventListeners:
                 queue.cancel()
 
         return remove
+
+    def decorator(self, event: str) -> Decorator[Any]:
+        """Return a decorator that adds a listener for `event`."""
+        self._check(event)
+
+        def register(listener: Callable[[Any], R], /) -> Callable[[Any], R]:
+            self.add(event, listener)
+            return listener
+
+        return register
+
+    def _check(self, event: str) -> None:
+        if event not in get_args(EventName):
+            raise UsageError("event", event, f"one of {', '.join(self._queues)}")
 
     def has(self, event: EventName) -> bool:
         """Whether the event has a listener."""
@@ -82,7 +108,7 @@ class EventListeners:
 class _ListenerQueue:
     """One listener, and the events that it has not handled yet."""
 
-    def __init__(self, event: str, listener: Listener) -> None:
+    def __init__(self, event: str, listener: Callable[[Any], object]) -> None:
         self._event = event
         self._listener = listener
         self._waiting: deque[object] = deque()

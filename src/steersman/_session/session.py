@@ -7,12 +7,12 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, 
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self, TypeVar, cast, get_args
+from typing import Any, Literal, Self, TypeVar, cast, get_args, overload
 
 from steersman._session.dispatcher import Dispatcher
 from steersman._session.interrupts import Interrupts
 from steersman._session.lifecycle import Lifecycle
-from steersman._session.listeners import EventName, Listener
+from steersman._session.listeners import Decorator, EventName, Remove
 from steersman._session.mcp_servers import McpControls
 from steersman._session.parts import build
 from steersman._session.pause import Pause
@@ -34,15 +34,18 @@ from steersman.control.verbs import Verb
 from steersman.errors import (
     ChannelClosed,
     RequestRefused,
+    SteersmanError,
     UsageError,
 )
 from steersman.journal import Entry, Kind, Lagged, Move, Phase
 from steersman.journal.agents import AgentNode
-from steersman.journal.snapshot import SessionSnapshot, State, describe
+from steersman.journal.calls import ToolCallRecord
+from steersman.journal.snapshot import SessionSnapshot, State, StateChanged, describe
 from steersman.journal.tasks import Task
 from steersman.messages.parsing import Message
 from steersman.options import Options, PermissionMode, checks
 from steersman.options.servers import McpServer
+from steersman.permissions.asks import Ask
 from steersman.ports import JsonObject, ToolServer
 
 __all__ = ["Checkpoint", "Session", "State"]
@@ -242,13 +245,49 @@ class Session:
         """The main agent, and the subagents that it started, as a tree."""
         return self._parts.prompts.totals.agents(self.state, self._parts.status.started)
 
-    def on(self, event: EventName, listener: Listener) -> Callable[[], None]:
+    @overload
+    def on(self, event: Literal["message"], listener: Callable[[Message], object]) -> Remove: ...
+    @overload
+    def on(self, event: Literal["message"]) -> Decorator[Message]: ...
+    @overload
+    def on(
+        self,
+        event: Literal["tool_call", "tool_result"],
+        listener: Callable[[ToolCallRecord], object],
+    ) -> Remove: ...
+    @overload
+    def on(self, event: Literal["tool_call", "tool_result"]) -> Decorator[ToolCallRecord]: ...
+    @overload
+    def on(
+        self, event: Literal["state_change"], listener: Callable[[StateChanged], object]
+    ) -> Remove: ...
+    @overload
+    def on(self, event: Literal["state_change"]) -> Decorator[StateChanged]: ...
+    @overload
+    def on(self, event: Literal["ask"], listener: Callable[[Ask], object]) -> Remove: ...
+    @overload
+    def on(self, event: Literal["ask"]) -> Decorator[Ask]: ...
+    @overload
+    def on(
+        self, event: Literal["error"], listener: Callable[[SteersmanError], object]
+    ) -> Remove: ...
+    @overload
+    def on(self, event: Literal["error"]) -> Decorator[SteersmanError]: ...
+    @overload
+    def on(
+        self, event: Literal["complete"], listener: Callable[[SessionSnapshot], object]
+    ) -> Remove: ...
+    @overload
+    def on(self, event: Literal["complete"]) -> Decorator[SessionSnapshot]: ...
+    def on(self, event: EventName, listener: Callable[[Any], object] | None = None) -> object:
         """Call `listener` with each such event; returns a function that removes it.
 
-        The listener may be async. It is called after the event, in order, and its failure does
-        not affect the session.
+        Without `listener` it is a decorator: `@session.on("ask")`. The listener may be async. It is
+        called after the event, in order, and its failure does not affect the session.
         """
-        return self._parts.listeners.add(event, listener)
+        if listener is not None:
+            return self._parts.listeners.add(event, listener)
+        return self._parts.listeners.decorator(event)
 
     async def idle(self, timeout: float) -> bool:
         """Wait until nothing runs or is queued, background work included; returns whether it is so.

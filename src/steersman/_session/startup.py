@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from steersman._launch.plan import MINIMUM_VERSION, LaunchPlan
 from steersman._session.link import CliLink
@@ -70,8 +70,8 @@ async def _initialize(link: CliLink, plan: LaunchPlan, limits: StartupLimits) ->
     request_id, answer = link.post(plan.initialize, limits.first_byte + limits.initialize)
     try:
         await _within(link, link.first_byte.wait(), "first byte", limits.first_byte)
-        # Shielded, so that running out of time does not cancel the answer under `forget`.
-        answered = await _within(link, asyncio.shield(answer), "initialize", limits.initialize)
+        waiting = _answered(link, answer, limits)
+        answered = await _within(link, waiting, "initialize", limits.initialize)
     except RequestError as error:
         if link.exit_status.done():
             raise _why_it_exited(link, link.exit_status.result()) from None
@@ -83,6 +83,29 @@ async def _initialize(link: CliLink, plan: LaunchPlan, limits: StartupLimits) ->
     if link.exit_status.done():
         raise _why_it_exited(link, link.exit_status.result())
     return _checked(link, cast("Initialized", answered))
+
+
+async def _answered(link: CliLink, answer: asyncio.Future[T], limits: StartupLimits) -> T:
+    """Wait for the answer. Raises `ProtocolViolation` for a program that is not the CLI."""
+    either: list[asyncio.Future[Any]] = [answer, link.first_noise]
+    await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+    if not answer.done():
+        await asyncio.wait([answer], timeout=limits.noise)
+    if not (answer.done() or link.has_sent_json):
+        raise _not_json(link, limits.noise)
+    # Shielded, so that running out of time does not cancel the answer under `forget`.
+    return await asyncio.shield(answer)
+
+
+def _not_json(link: CliLink, limit: float) -> ProtocolViolation:
+    shown = repr(link.noise) if link.noise else "something that is not a line of JSON"
+    return ProtocolViolation(
+        f"what runs there does not speak the protocol: on stdout it wrote {shown}, and then no JSON"
+        f" for {limit:g} s",
+        hint="check that cli_path, or STEERSMAN_CLI, names the Claude Code CLI; if a wrapper"
+        " prints text before it starts the CLI, raise startup=StartupLimits(noise=...)",
+        evidence=link.evidence("initialize"),
+    )
 
 
 async def _within(link: CliLink, waiting: Awaitable[T], phase: str, limit: float) -> T:

@@ -30,6 +30,10 @@ class ContextCategory(Part, frozen=True, kw_only=True):
     tokens: int = 0
     kind: str = ""
     """`used`, `free`, `buffer` or `deferred`."""
+    color: str = ""
+    """The name of the colour in which the CLI shows it."""
+    is_deferred: bool = False
+    """Whether it is loaded only when it is needed."""
 
 
 class MemoryFile(Part, frozen=True, kw_only=True):
@@ -59,6 +63,8 @@ class ContextUsage(Answer, frozen=True, kw_only=True):
     slash_commands: JsonDict = {}
     skills: JsonDict = {}
     auto_compact_threshold: int | None = None
+    autocompact_source: str | None = None
+    """Where the threshold comes from, such as `model-default`."""
     is_auto_compact_enabled: bool = False
     message_breakdown: JsonDict = {}
     api_usage: JsonDict | None = None

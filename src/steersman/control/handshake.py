@@ -49,6 +49,23 @@ class Initialized(Answer, frozen=True, kw_only=True):
     )
     fast_mode_state: str = field(default="", name="fast_mode_state")
     fast_mode_disabled_reason: str = field(default="", name="fast_mode_disabled_reason")
+    session_state: str = field(default="", name="session_state")
+    """`idle`, or `running` if the CLI already continues an interrupted turn."""
+    user_output_styles_dir: str | None = field(default=None, name="user_output_styles_dir")
+    other_hook_ask_outranks_host: bool | None = field(
+        default=None, name="other_hook_ask_outranks_host"
+    )
+    feedback_mode: JsonDict | None = field(default=None, name="feedback_mode")
+    analytics_disabled: bool | None = field(default=None, name="analytics_disabled")
+    remote_control_available: bool | None = field(default=None, name="remote_control_available")
+    remote_control_auto_enable: bool | None = field(default=None, name="remote_control_auto_enable")
+    remote_control_auto_connect_default: bool | None = field(
+        default=None, name="remote_control_auto_connect_default"
+    )
+    remote_control_auto_on_by_default: bool | None = field(
+        default=None, name="remote_control_auto_on_by_default"
+    )
+    ide_rc_auto_enable_gate: bool | None = field(default=None, name="ide_rc_auto_enable_gate")
 
 
 class Initialize(Verb[Initialized], frozen=True, kw_only=True, tag="initialize"):

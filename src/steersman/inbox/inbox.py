@@ -119,13 +119,13 @@ class Inbox:
 
     async def answer(
         self,
-        ask_id: str,
+        ask_id: Ask | str,
         answer: object,
         *,
         by: str = "somebody",
         session: str | None = None,
     ) -> AskOutcome:
-        """Answer an ask with the type of answer that its kind needs.
+        """Answer an ask, or the one with this id, with the type of answer that its kind needs.
 
         A permission needs `Allow` or `Deny`, an AskUserQuestion the result of `Question.answer()`
         or `skip()`, an elicitation `ElicitationAnswer`, a dialog `DialogAnswer`. Raises
@@ -134,8 +134,8 @@ class Inbox:
         """
         _check_name("by", by)
         key = self._key(ask_id, session)
-        self.get(ask_id, session=key[0]).response(answer)
-        return self._end(key, AskOutcome(ask_id, "answered", by, answer))
+        self.get(key[1], session=key[0]).response(answer)
+        return self._end(key, AskOutcome(key[1], "answered", by, answer))
 
     async def answer_many(
         self,
@@ -161,13 +161,13 @@ class Inbox:
         return found
 
     async def expire(
-        self, ask_id: str, *, by: str = "expiry", session: str | None = None
+        self, ask_id: Ask | str, *, by: str = "expiry", session: str | None = None
     ) -> AskOutcome:
         """End an ask without an answer: it is denied, declined or cancelled, as its kind needs."""
         _check_name("by", by)
         return self._expire(self._key(ask_id, session), by)
 
-    async def delegate(self, ask_id: str, to: str, *, session: str | None = None) -> Ask:
+    async def delegate(self, ask_id: Ask | str, to: str, *, session: str | None = None) -> Ask:
         """Assign an ask to `to`; others can still answer it."""
         _check_name("to", to)
         key = self._key(ask_id, session)
@@ -207,8 +207,12 @@ class Inbox:
         self._notify(Change(outcome.how, waiting.ask, outcome))
         return outcome
 
-    def _key(self, ask_id: str, session: str | None) -> _Key:
+    def _key(self, ask_id: Ask | str, session: str | None) -> _Key:
         """Return the key of an ask. An id of several sessions could mean the wrong one."""
+        if isinstance(ask_id, Ask):
+            if session not in (None, ask_id.session):
+                raise UsageError("session", session, f"{ask_id.session!r}, the session of this ask")
+            return _key_of(ask_id)
         if session is not None:
             return session, ask_id
         with self._lock:

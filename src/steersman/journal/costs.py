@@ -73,14 +73,16 @@ class CostTracker:
 
 
 def add_usage(usages: Iterable[Usage]) -> Usage:
-    """Return the sum of several usages."""
+    """Return the sum of several usages; what only describes one of them is left out."""
     found = list(usages)
     if len(found) == 1:
         return found[0]
-    totals: dict[str, int] = {
-        name: sum(getattr(each, name) for each in found) for name in Usage.__struct_fields__
-    }
-    return Usage(**totals)
+    return Usage(
+        input_tokens=sum(each.input_tokens for each in found),
+        output_tokens=sum(each.output_tokens for each in found),
+        cache_creation_input_tokens=sum(each.cache_creation_input_tokens for each in found),
+        cache_read_input_tokens=sum(each.cache_read_input_tokens for each in found),
+    )
 
 
 _COUNTED = (

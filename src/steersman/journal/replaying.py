@@ -149,7 +149,7 @@ class _Reader:
         details = entry.details
         has_result = bool(details.get("has_result", uuid in self._ended_by))
         outcome: Outcome = details.get("outcome", "completed")
-        cause = self._cause(details, has_result=has_result)
+        cause = self._cause(details, outcome, has_result=has_result)
         begins = self._begun.pop(uuid, len(self.entries))
         is_whole = has_result and uuid not in self._broken
         self._broken.discard(uuid)
@@ -162,11 +162,13 @@ class _Reader:
             text=None if is_whole else self._streamed(uuid, begins),
         )
 
-    def _cause(self, details: JsonObject, *, has_result: bool) -> SteersmanError | None:
-        """Return why the turn was not completed, unless its result contains the reason."""
+    def _cause(
+        self, details: JsonObject, outcome: Outcome, *, has_result: bool
+    ) -> SteersmanError | None:
+        """Return why the turn was not completed, unless its result or outcome gives the cause."""
         code = str(details.get("cause") or "")
         reason = str(details.get("reason") or code)
-        known = self.totals.last_cause if has_result else None
+        known = self.totals.cause_for(outcome, has_result=has_result)
         if not code or (known is not None and reason in (code, known.what)):
             return None
         return SteersmanError(reason)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from steersman._json import Json, JsonDict
-from steersman.errors import NotLoggedIn, SteersmanError
+from steersman.errors import ApiFailed, NotLoggedIn, SteersmanError, TurnStopped
 from steersman.journal.agents import AgentNode, agent_tree
 from steersman.journal.calls import ToolCallRecord, ToolCallTracker
 from steersman.journal.costs import Cost, add_usage
@@ -61,6 +61,7 @@ class TurnResult:
     permission_denials: list[JsonDict] = field(default_factory=list[JsonDict])
     api_error: int | None = None
     cause: SteersmanError | None = None
+    """Why the turn ended as it did. `None` only if it was completed, and no hook ended it."""
     result: Result | None = None
     """The CLI's result message for this turn, if there was one; the last one of several."""
 
@@ -84,15 +85,8 @@ class TurnResult:
 
     @property
     def reason(self) -> str:
-        """Why the turn was not completed, as text; empty if it was."""
-        if self.outcome == "completed":
-            return ""
-        if self.cause is not None:
-            return str(self.cause)
-        result = self.result
-        if result is None:
-            return self.outcome
-        return result.result or "; ".join(result.errors) or result.terminal_reason or result.subtype
+        """The text of `cause`; empty without one."""
+        return "" if self.cause is None else str(self.cause)
 
     @property
     def is_success(self) -> bool:
@@ -168,7 +162,7 @@ class TurnResultBuilder:
             terminal_reason=last.terminal_reason,
             permission_denials=[each for one in self._results for each in one.permission_denials],
             api_error=last.api_error_status,
-            cause=cause or cause_of(last),
+            cause=cause or cause_of(self._results[-1] if self._results else None, outcome),
             result=self._results[-1] if self._results else None,
         )
 
@@ -186,15 +180,54 @@ def outcome_of(result: Result, *, was_interrupted: bool = False) -> Outcome:
     return "failed" if result.is_error else "completed"
 
 
-def cause_of(result: Result) -> SteersmanError | None:
-    """Return the error for a failed result, if it is one that the caller can act on."""
-    if not result.is_error:
-        return None
-    text = result.result or "; ".join(result.errors) or result.subtype
+STOPPED: Mapping[str, tuple[str, str]] = {
+    "interrupted": ("the turn was interrupted", ""),
+    "cancelled": ("the prompt was withdrawn, or the session ended, before the turn was done", ""),
+    "hook_stopped": ("a hook ended the turn", ""),
+    "max_turns": ("the turn reached max_turns", "raise max_turns="),
+    "budget_exhausted": ("the session reached max_budget_usd", "raise max_budget_usd="),
+    "blocking_limit": (
+        "the conversation is too long for the model",
+        "send /compact",
+    ),
+    "structured_output_retry_exhausted": (
+        "the model did not produce output that fits the schema",
+        "make the schema less strict, or the prompt clearer",
+    ),
+}
+"""Reasons that stop a turn: what happened, and what to do."""
+
+DIAGNOSTIC = "[ede_diagnostic]"
+"""The beginning of errors in a result that only developers of the CLI can read."""
+
+
+def cause_of(result: Result | None, outcome: Outcome) -> SteersmanError | None:
+    """Return why a turn with this outcome ended as it did; `None` only if it was completed.
+
+    A turn that a hook ended counts as completed, and has a cause.
+    """
+    if result is None:
+        return None if outcome == "completed" else _stopped(outcome)
+    if outcome == "completed":
+        return _stopped("hook_stopped") if result.terminal_reason == "hook_stopped" else None
+    if outcome != "failed":
+        return _stopped(outcome)
+    text = result.result or "; ".join(_readable(result.errors))
     if result.api_error_status == 401 or "/login" in text:  # noqa: PLR2004 - HTTP's own number
         return NotLoggedIn(
-            text,
+            text or "the API refused the credential",
             hint="log in with `claude`, or set ANTHROPIC_API_KEY; if your user settings have the"
             ' key helper, pass setting_sources=("user",)',
         )
-    return None
+    if result.api_error_status is not None or result.terminal_reason == "api_error":
+        return ApiFailed(text or "the API request failed", status=result.api_error_status)
+    return _stopped(result.terminal_reason or result.subtype or "failed", text)
+
+
+def _readable(errors: list[str]) -> list[str]:
+    return [each for each in errors if not each.startswith(DIAGNOSTIC)]
+
+
+def _stopped(why: str, text: str = "") -> TurnStopped:
+    what, hint = STOPPED.get(why, (f"the CLI ended the turn: {why}", ""))
+    return TurnStopped(why, f"{what}: {text}" if text else what, hint=hint)

@@ -127,10 +127,9 @@ class SessionTotals:
         """Return the main agent and its subagents, as far as they are remembered."""
         return agent_tree(self.tasks.all, self.calls.all, state, started=started)
 
-    @property
-    def last_cause(self) -> SteersmanError | None:
-        """The error in the last result, if it is one that `cause_of` knows."""
-        return None if self._result is None else cause_of(self._result)
+    def cause_for(self, outcome: Outcome, *, has_result: bool) -> SteersmanError | None:
+        """Return the cause that the last result, or the outcome alone, gives."""
+        return cause_of(self._result if has_result else None, outcome)
 
     @property
     def running_tasks(self) -> tuple[Task, ...]:

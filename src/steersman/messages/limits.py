@@ -13,6 +13,7 @@ __all__ = [
     "ApiRetry",
     "AuthStatus",
     "LimitMessage",
+    "ModelFallback",
     "ModelRefusalFallback",
     "ModelRefusalNoFallback",
     "RateLimitEvent",
@@ -60,6 +61,17 @@ class RateLimitEvent(MessageWire, frozen=True, kw_only=True, tag="rate_limit_eve
     uuid: str | None = None
 
 
+class ModelFallback(SystemWire, frozen=True, kw_only=True, tag="model_fallback"):
+    """The turn continues with the model of `fallback_model=`, because the first one failed."""
+
+    trigger: str = ""
+    """Why: `overloaded`, `server_error`, `model_not_found`, `permission_denied`, and others."""
+    original_model: str = ""
+    fallback_model: str = ""
+    content: str = ""
+    """The same as a sentence."""
+
+
 class ModelRefusalFallback(SystemWire, frozen=True, kw_only=True, tag="model_refusal_fallback"):
     """A model refused and another one answers; do not show the retracted messages any more."""
 
@@ -100,5 +112,10 @@ class AuthStatus(MessageWire, frozen=True, kw_only=True, tag="auth_status"):
 
 
 LimitMessage = (
-    ApiRetry | RateLimitEvent | ModelRefusalFallback | ModelRefusalNoFallback | AuthStatus
+    ApiRetry
+    | RateLimitEvent
+    | ModelFallback
+    | ModelRefusalFallback
+    | ModelRefusalNoFallback
+    | AuthStatus
 )

@@ -67,6 +67,18 @@ class Init(SystemWire, frozen=True, kw_only=True, tag="init"):
     fast_mode_state: str | None = None
     fast_mode_disabled_reason: str | None = None
     capabilities: list[str] = []
+    original_cwd: str | None = None
+    """The directory in which the CLI was started; `cwd` follows `cd`."""
+    additional_directories: list[str] = []
+    memory_paths: dict[str, str] = {}
+    messaging_socket_path: str | None = None
+    user_message_uuids: list[str] = []
+    """The prompts that this turn answers."""
+    per_turn_effort_active: bool | None = None
+    ultrathink_available: bool | None = None
+    ultrathink_typed_raises: bool | None = None
+    analytics_disabled: bool | None = None
+    product_feedback_disabled: bool | None = None
 
 
 class SessionStateChanged(SystemWire, frozen=True, kw_only=True, tag="session_state_changed"):

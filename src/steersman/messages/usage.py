@@ -17,6 +17,17 @@ class Usage(WireStruct, frozen=True, kw_only=True):
     output_tokens: int = 0
     cache_creation_input_tokens: int = 0
     cache_read_input_tokens: int = 0
+    output_tokens_details: JsonDict | None = None
+    """Parts of `output_tokens`, such as `thinking_tokens`."""
+    cache_creation: JsonDict | None = None
+    """Parts of `cache_creation_input_tokens`, by how long they are cached."""
+    server_tool_use: JsonDict | None = None
+    """Requests of tools that the API runs itself, such as `web_search_requests`."""
+    service_tier: str | None = None
+    speed: str | None = None
+    inference_geo: str | None = None
+    iterations: Json = None
+    fallback_credit: Json = None
 
 
 class ModelUsage(WireStruct, frozen=True, kw_only=True, rename="camel"):

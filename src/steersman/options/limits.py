@@ -21,8 +21,10 @@ class StartupLimits:
     """From then until the CLI has written its first byte."""
     initialize: float = 60.0
     """From then until the CLI has answered the initialize request."""
+    noise: float = 1.0
+    """From the first output that is not JSON until the first line that is."""
     servers: float = 90.0
-    """From then until every MCP server in `require` is connected."""
+    """After the handshake, until every MCP server in `require` is connected."""
 
     def __post_init__(self) -> None:
         _check_each("startup", self, checks.positive)

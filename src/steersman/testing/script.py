@@ -328,6 +328,8 @@ class Script:
             return refusal
         answer = self._next(request, kind_of(request))
         taken = answer if isinstance(answer, Step) else self._ask(answer, request)
+        if (typo := misspelt_call(taken, request.tools)) is not None:
+            taken = self._surprise(typo)
         if taken.is_final_failure:
             self._refused[request.position] = taken
         return taken + echo(request) if taken.only_waits else taken
@@ -375,6 +377,26 @@ class Script:
     def _surprise(self, complaint: str) -> Step:
         self.surprises.append(complaint)
         return fail(REFUSED, f"script: {complaint}")
+
+
+SIMILAR = 0.9
+"""How similar two names of tools must be to take one for a misspelling of the other."""
+
+
+def misspelt_call(step: Step, offered: Sequence[str]) -> str | None:
+    """Return a complaint if `step` calls a tool under a name that is almost one of `offered`.
+
+    Other names are left alone: that a model calls an unknown tool may be what a test is about.
+    """
+    names = [part.name for part in step.parts if isinstance(part, ToolUse)]
+    for name in names:
+        if name in offered:
+            continue
+        from difflib import get_close_matches  # noqa: PLC0415 - only for a mistake
+
+        if near := get_close_matches(name, offered, n=1, cutoff=SIMILAR):
+            return f"there is no tool {name!r} in the request; did you mean {near[0]!r}?"
+    return None
 
 
 def answer_auxiliary(request: ModelRequest) -> Step:
