@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from steersman._session.link import CliLink
@@ -12,10 +12,58 @@ from steersman._session.turn import SentPrompt
 from steersman.control.handshake import Initialized
 from steersman.control.mcp import McpMessage
 from steersman.control.session import Interrupt
-from steersman.errors import ChannelClosed, LimitReached, RequestError, Stalled, SteersmanError
+from steersman.errors import (
+    ChannelClosed,
+    LimitReached,
+    RequestError,
+    Stalled,
+    SteersmanError,
+    UsageError,
+)
 from steersman.ports import JsonObject
 
-__all__ = ["CliSlot", "RunningCli"]
+__all__ = ["CliSlot", "HomeLoop", "RunningCli"]
+
+
+class HomeLoop:
+    """The event loop that started a session. Used from another one, its waits would never end."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def enter(self) -> None:
+        """Make the running loop the home. Raises `UsageError` if there is none."""
+        running = _running()
+        if running is None:
+            raise UsageError(
+                "event loop",
+                None,
+                "a running asyncio event loop",
+                hint="start the program with asyncio.run(); a trio program runs it in a thread",
+            )
+        self._loop = running
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the session was not started yet, or the running loop is its home."""
+        return self._loop is None or _running() is self._loop
+
+    def check(self) -> None:
+        """Raise `UsageError` in another event loop, and in a thread without one."""
+        if not self.is_here:
+            raise UsageError(
+                "event loop",
+                _running(),
+                "the event loop that started this session",
+                hint="from another thread, use asyncio.run_coroutine_threadsafe(coroutine, loop)",
+            )
+
+    def call(self, function: Callable[[], object]) -> None:
+        """Call `function` here, or from another thread soon in the home; not in a closed loop."""
+        if self._loop is None or self.is_here:
+            function()
+        elif not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(function)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +78,8 @@ class CliSlot:
     """Holds the current CLI and what is known about it."""
 
     def __init__(self, session_id: str | None, request_timeout: float) -> None:
+        self.home = HomeLoop()
+        """The event loop of the session."""
         self.running: RunningCli | None = None
         self.initialized: Initialized | None = None
         """The CLI's answer to the handshake; None before the first one."""
@@ -54,7 +104,11 @@ class CliSlot:
         return self.initialized is not None and bool(self.initialized.capabilities)
 
     def require(self) -> RunningCli:
-        """Return the current CLI. Raises what the session failed with, or `ChannelClosed`."""
+        """Return the current CLI. Raises what the session failed with, or `ChannelClosed`.
+
+        Raises `UsageError` in another event loop than that of the session.
+        """
+        self.home.check()
         if self.cause is not None:
             raise self.cause
         if self.running is None or self.initialized is None:
@@ -102,3 +156,10 @@ class CliSlot:
     def redact(self, line: bytes) -> bytes:
         """Return `line` without the secrets that the current CLI was given."""
         return line if self.running is None else self.running.link.redactor.line(line)
+
+
+def _running() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

@@ -84,6 +84,7 @@ class Lifecycle:
 
         Raises as `CliSlot.require`.
         """
+        self._parts.slot.home.check()
         while self._restarting is not None and not self._restarting.done():
             await asyncio.wait([self._restarting])
         return self._parts.slot.require()

@@ -133,6 +133,7 @@ class Session:
 
         Raises `LaunchError`, `StartupError`, `NotLoggedIn` or `ProtocolViolation`.
         """
+        self._parts.slot.home.enter()
         await self._lifecycle.start()
         self._closer = _close_with_loop(self._lifecycle)
         await anext(self._closer)
@@ -165,17 +166,27 @@ class Session:
         The end begins at the call, not at the first await, so that cancelling the wait does not
         keep the CLI alive. May be called any number of times. `abandon()` does not wait.
         """
+        if not self._parts.slot.home.is_here:
+            return self._close_in_its_loop()
         self.abandon()
         return self._wait_closed()
 
     def abandon(self) -> None:
-        """Begin to close the session, without waiting for it."""
-        self._lifecycle.close()
+        """Begin to close the session, without waiting for it. May be called in any thread."""
+        self._parts.slot.home.call(self._lifecycle.close)
 
     async def cancel(self) -> None:
         """End the session at once: kill the CLI's process tree and cancel what is open."""
+        self._parts.slot.home.check()
         self._lifecycle.close(Move.CANCEL)
         await self._wait_closed()
+
+    async def _close_in_its_loop(self) -> None:
+        """Do what `aclose()` does, called in another thread and awaited in the session's loop."""
+        if not self._lifecycle.has_ended:
+            self._parts.slot.home.check()
+            self.abandon()
+            await self._wait_closed()
 
     async def _wait_closed(self) -> None:
         await self._lifecycle.wait_closed()
@@ -297,6 +308,7 @@ class Session:
         if timeout is None:  # pyright: ignore[reportUnnecessaryComparison]
             raise UsageError("timeout", timeout, "seconds above 0")
         seconds = _seconds(timeout, timeout)
+        self._parts.slot.home.check()
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while not (self._lifecycle.is_at_rest or self._parts.status.phase.is_over):
@@ -309,6 +321,7 @@ class Session:
         Raises `TimeoutError` if it takes longer. The session then stays open, and accepts prompts
         again.
         """
+        self._parts.slot.home.check()
         if self._parts.status.phase is Phase.IDLE:
             self._parts.slot.require()
         self._waiting += 1
@@ -358,6 +371,7 @@ class Session:
         self, uuid: str, kinds: frozenset[Kind], pick: Callable[[Entry], T | None], after: int
     ) -> AsyncIterator[T]:
         """Iterate over what `pick` returns for a turn's entries, until the turn settles."""
+        self._check_reader()
         log = self._parts.journal
         return TurnReader(log.journal, log.signal, pick, after=after, uuid=uuid, kinds=kinds)
 
@@ -379,6 +393,7 @@ class Session:
             raise UsageError("pick", pick, "a function of an entry")
         if not self._parts.journal.journal.last_seq:
             raise ChannelClosed("this session has not started", hint="use `async with`")
+        self._check_reader()
         log = self._parts.journal
         return JournalReader(
             log.journal,
@@ -389,6 +404,23 @@ class Session:
             on_lag=on_lag,
             conversation_only=conversation_only,
         )
+
+    def _check_reader(self) -> None:
+        """Refuse a reader that would wait in another event loop."""
+        if not self._parts.status.phase.is_over:
+            self._parts.slot.home.check()
+
+    def check_may_wait(self) -> None:
+        """Raise `UsageError` if the caller cannot wait for a turn: it would wait for ever."""
+        self._parts.slot.home.check()
+        cli = self._parts.slot.running
+        if cli is not None and cli.tasks.is_answering:
+            raise UsageError(
+                "turn",
+                "a turn of the session that waits for this tool, hook or approver",
+                "a turn of another session, or one that has settled",
+                hint="return first; the program that sent the prompt can wait for its turn",
+            )
 
     # Prompts
 
@@ -448,6 +480,7 @@ class Session:
 
     def _require_open(self) -> None:
         """Raise if no prompt can be sent. During a restart prompts are queued."""
+        self._parts.slot.home.check()
         if self._waiting:
             raise ChannelClosed("this session takes no more prompts: `wait()` has been called")
         if not self._lifecycle.is_restarting:
@@ -474,6 +507,7 @@ class Session:
     def _require_own(self, name: str, turn: object) -> None:
         if not isinstance(turn, Turn) or turn.session is not self:
             raise UsageError(name, turn, "a Turn of this session")
+        self._parts.slot.home.check()
 
     # Pausing
 

@@ -48,6 +48,10 @@ class TurnOwner(Protocol):
         """Kinds of entries that are messages for the caller."""
         ...
 
+    def check_may_wait(self) -> None:
+        """Raise `UsageError` if the caller cannot wait for a turn of this session."""
+        ...
+
     def turn_reading(
         self, uuid: str, kinds: frozenset[Kind], pick: Callable[[Entry], T | None], after: int
     ) -> AsyncIterator[T]:
@@ -91,7 +95,13 @@ class Turn:
         return self.result().__await__()
 
     async def result(self) -> TurnResult:
-        """Wait for the end of the turn and return its result."""
+        """Wait for the end of the turn and return its result.
+
+        Raises `UsageError` in another event loop than that of the session, and in a tool, hook or
+        approver of the same session, for which the turn itself waits.
+        """
+        if not self._prompt.is_settled:
+            self.session.check_may_wait()
         return await self._prompt.result()
 
     def __aiter__(self) -> AsyncIterator[Message]:
@@ -140,6 +150,8 @@ class Turn:
 
     async def begun(self) -> None:
         """Return once the CLI has started to process the prompt, or has finished with it."""
+        if not self._prompt.has_begun:
+            self.session.check_may_wait()
         await self._prompt.begun()
 
     def _read(
@@ -208,6 +220,8 @@ class SentPrompt:
 
     async def result(self) -> TurnResult:
         """Wait for the end of the turn and return its result."""
+        if self._settled.done():
+            return self._settled.result()
         # Shielded: a cancelled waiter must not settle the turn for the others.
         return await asyncio.shield(self._settled)
 

@@ -69,7 +69,7 @@ class ModelFallback(SystemWire, frozen=True, kw_only=True, tag="model_fallback")
     original_model: str = ""
     fallback_model: str = ""
     content: str = ""
-    """The same as a sentence."""
+    """A sentence for users."""
 
 
 class ModelRefusalFallback(SystemWire, frozen=True, kw_only=True, tag="model_refusal_fallback"):

@@ -87,6 +87,15 @@ class RequestTasks:
         """Each open request, and the time it arrived."""
         return [(each.asked, each.since) for each in self._open.values() if not each.is_withdrawn]
 
+    @property
+    def is_answering(self) -> bool:
+        """Whether the code that runs now answers a request: a tool, a hook or an approver."""
+        mine = asyncio.current_task()
+        return any(
+            each.task is mine or (each.task is None and each.has_begun and not each.is_deferred)
+            for each in self._open.values()
+        )
+
     def start(self, asked: CliRequest, context: contextvars.Context) -> None:
         """Register a request, to be answered in the context of its turn when `begin` is called."""
         opened = _OpenRequest(asked, self._link.journal.clock(), _need_of(asked))
