@@ -87,7 +87,7 @@ class SilenceWatchdog:
         if self._prompts.current is None:
             return
         now = asyncio.get_running_loop().time()
-        if not cli.tasks.is_empty:
+        if cli.tasks.is_awaited:
             # The CLI waits for an answer of this process.
             cli.link.last_activity = now
         phase = self._phase(cli)
