@@ -202,7 +202,7 @@ class Lifecycle:
             return
         parts.prompts.cli_lost()
         parts.status.move(Move.LAUNCH)
-        self._restarting = asyncio.get_running_loop().create_task(self._restart(cause))
+        self._restarting = asyncio.Task(self._restart(cause))
         self._restarting.add_done_callback(_log_failure)
 
     def _may_restart(self) -> bool:
@@ -365,7 +365,7 @@ class Lifecycle:
             parts.flights.failed(cause)
         if parts.listeners.has("complete"):
             parts.listeners.emit("complete", parts.snapshot())
-        self._notifying = asyncio.get_running_loop().create_task(self._notify_end())
+        self._notifying = asyncio.Task(self._notify_end())
 
     async def _notify_end(self) -> None:
         """Call the `SessionEnd` hooks and detach the in-process MCP servers."""

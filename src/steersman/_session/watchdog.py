@@ -132,4 +132,4 @@ class SilenceWatchdog:
             last_event=last,
         )
         stopping = self._slot.stop_turns(turns, why, self._limits.interrupt)
-        self._stopping = asyncio.get_running_loop().create_task(stopping)
+        self._stopping = asyncio.Task(stopping)

@@ -167,7 +167,7 @@ class HookRunner:
             task.cancel()
 
     def _begin(self, hook: Registered, event: HookEvent, tool_use_id: str) -> None:
-        task = asyncio.get_running_loop().create_task(self._ask(hook, event, tool_use_id))
+        task = asyncio.Task(self._ask(hook, event, tool_use_id))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 
