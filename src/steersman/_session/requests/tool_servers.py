@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
+from steersman._json import JsonDict
 from steersman._protocol.events import ToolCalled
+from steersman._session.requests.manifests import manifests_of
 from steersman.ports import INTERNAL_ERROR, Caller, JsonObject, ToolServer, jsonrpc_error
 
 __all__ = ["ToolServers"]
@@ -74,20 +76,29 @@ class ToolServers:
         for caller in self._callers.values():
             caller.session_id = session_id
 
+    async def manifests(self, version: str, timeout: float) -> dict[str, JsonDict]:
+        """Return the tools of every server, for the initialize request of a CLI that continues."""
+        if not self._servers:
+            return {}
+        return await manifests_of(self._servers, self._handle, version, timeout)
+
     async def answer(self, asked: ToolCalled) -> JsonObject:
         """Return the server's answer, or a JSON-RPC error."""
-        request_id = asked.message.get("id")
-        server = self._servers.get(asked.server)
+        return await self._handle(asked.server, asked.message)
+
+    async def _handle(self, key: str, message: JsonObject) -> JsonObject:
+        request_id = message.get("id")
+        server = self._servers.get(key)
         if server is None:
             return jsonrpc_error(
                 request_id,
                 INTERNAL_ERROR,
-                f"there is no MCP server named {asked.server!r} in this process",
+                f"there is no MCP server named {key!r} in this process",
             )
         try:
-            reply = await server.handle(asked.message, self._callers[asked.server])
+            reply = await server.handle(message, self._callers[key])
         except Exception as error:  # noqa: BLE001 - the caller's server; the CLI needs an answer
-            self._report(f"tool server {asked.server!r}", error)
+            self._report(f"tool server {key!r}", error)
             return jsonrpc_error(
                 request_id, INTERNAL_ERROR, f"the MCP server failed: {type(error).__name__}"
             )
