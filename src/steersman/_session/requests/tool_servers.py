@@ -90,6 +90,8 @@ class ToolServers:
     async def manifests(self, version: str, timeout: float) -> dict[str, JsonDict]:
         """Return the tools of every server, for the initialize request of a CLI that continues."""
         self._unlisted.clear()
+        if not self._servers:
+            return {}
         return await manifests_of(self._servers, self._handle, version, timeout)
 
     async def answer(self, asked: ToolCalled) -> JsonObject:
