@@ -13,12 +13,13 @@ PY := .venv/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check -qq --retries 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test soak test-again test-real parity conform lint format types mypy pyright imports bench bench-check clean
+.PHONY: help demo quick test test-pythons test-newer soak test-again test-real parity conform lint format types mypy pyright imports bench bench-check clean
 
 help:
 	@echo "make demo     a conversation in the terminal; costs nothing, reaches no network"
 	@echo "make quick    while you work: lint of what you changed, and tests that start no programs"
 	@echo "make test     the whole test suite, on the stock CLI, offline"
+	@echo "make test-pythons  the fast tests on 3.12, 3.13 and 3.14, as far as they are here or uv brings them"
 	@echo "make soak     the comparisons by chance, with many more cases; for the night"
 	@echo "make lint     ruff, as CI runs it         make format   ruff, mending what it can"
 	@echo "make types    mypy and pyright, strict    make imports  who may import whom"
@@ -49,6 +50,14 @@ quick: .venv/ready-dev
 	@STEERSMAN_QUICK=1 HYPOTHESIS_PROFILE=quick STEERSMAN_SEEDS=20 $(PY) -m pytest -q -n 2 \
 		--dist worksteal -m "not process and not live and not slow and not real" \
 		$(addprefix tests/,$(QUICK)) $(PYTEST_ARGS)
+
+# The fast tests on newer Pythons, in the usual loop, in one with eager tasks, and in uvloop.
+test-pythons: .venv/ready-dev
+	@$(PY) scripts/pythons.py $(addprefix tests/,$(QUICK))
+
+# For CI: the newest Python that is here.
+test-newer: .venv/ready-dev
+	@$(PY) scripts/pythons.py --one $(addprefix tests/,$(QUICK))
 
 # For CI: the tests that failed in the last run, one after the other.
 test-again: .venv/ready-dev .venv/ready-older

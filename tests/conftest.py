@@ -5,10 +5,12 @@ The profile `ci` is the same on every run, `deep` is for the night, `quick` is f
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
+from importlib import import_module
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -87,3 +89,24 @@ if "STEERSMAN_QUICK" in os.environ:
             path, line, _ = item.location
             report.longrepr = (path, line or 0, "Skipped: starts a program")
         return report
+
+
+def _eager_loop() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    loop.set_task_factory(asyncio.eager_task_factory)  # type: ignore[attr-defined,unused-ignore]
+    return loop
+
+
+def _uvloop() -> asyncio.AbstractEventLoop:
+    loop: asyncio.AbstractEventLoop = import_module("uvloop").new_event_loop()
+    return loop
+
+
+LOOPS = {"eager": _eager_loop, "uvloop": _uvloop}
+
+if "STEERSMAN_LOOP" in os.environ:
+
+    def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+        """Run the tests in another event loop; `make test-pythons` does."""
+        name = os.environ["STEERSMAN_LOOP"]
+        return {name: LOOPS[name]}

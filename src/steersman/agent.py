@@ -195,7 +195,7 @@ class Query(AsyncIterator["Message"]):
     async def _begin(self) -> AsyncIterator[Message]:
         if isinstance(self._prompt, AsyncIterable):
             feeding = self._feed(self._prompt)
-            self._feeding = asyncio.get_running_loop().create_task(feeding)
+            self._feeding = asyncio.Task(feeding)
             return self.session.messages()
         turn = await self.session.send(self._prompt)
         return turn.messages()

@@ -138,6 +138,23 @@ async def test_it_goes_on_with_the_conversation_and_waits_for_our_handshake() ->
     assert second.env["CLAUDE_CODE_RESUME_INTERRUPTED_TURN"] == "1"
 
 
+def double(number: int) -> int:
+    """Double a number."""
+    return 2 * number
+
+
+async def test_a_cli_that_continues_a_turn_has_the_tools_from_the_handshake() -> None:
+    place = Peers(begin_and_die, answer)
+
+    async with opened(place, revive=QUICK, functions=[double]) as session:
+        await (await session.send("go"))
+
+    first, second = (peer.received[0]["request"] for peer in place.peers)
+    assert "sdkMcpServerManifests" not in first
+    (tool,) = second["sdkMcpServerManifests"]["functions"]["toolsListResult"]["tools"]
+    assert tool["name"] == "double"
+
+
 async def test_a_cli_that_knows_no_conversation_is_followed_by_one_that_begins_it() -> None:
     place = Peers(begin_and_die, refuse, answer)
 

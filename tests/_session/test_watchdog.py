@@ -195,3 +195,40 @@ def test_silence_after_the_answer_is_noticed() -> None:
     _settled, stalled, _took = in_virtual_time(asked)
 
     assert stalled == [{"phase": "tool", "since": pytest.approx(30.0), "last_event": "assistant"}]
+
+
+class Withdrawing:
+    """Requests a permission, withdraws the request a second later, and sends nothing more."""
+
+    def __call__(self, peer: FramePeer, frame: Frame) -> None:
+        Silent()(peer, frame)
+        if frame["type"] == "user":
+            asked: Frame = {"subtype": "can_use_tool", "tool_name": "Bash", "input": {}}
+            peer.say({"type": "control_request", "request_id": "q", "request": asked})
+            withdrawal = {"type": "control_cancel_request", "request_id": "q"}
+            asyncio.get_running_loop().call_later(1.0, peer.say, withdrawal)
+
+
+def test_silence_is_noticed_while_a_withdrawn_request_ignores_its_cancellation() -> None:
+    async def play() -> tuple[list[dict[str, Any]], float]:
+        may_end = asyncio.Event()
+
+        async def ignores_cancellation(*_: object) -> Allow:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await may_end.wait()
+            return Allow()
+
+        ends = asyncio.get_running_loop().call_later(MINUTES / 2, may_end.set)
+        _settled, stalled, took = await watched(
+            Withdrawing(), can_use_tool=ignores_cancellation, close_grace=0.01
+        )
+        ends.cancel()
+        may_end.set()
+        return stalled, took
+
+    stalled, took = in_virtual_time(play())
+
+    assert [each["phase"] for each in stalled] == ["first_token"]
+    assert took == pytest.approx(1.0 + 10.0)

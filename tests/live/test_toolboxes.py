@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from typing import Any
 
 import pytest
 
 from steersman import Session, Toolbox, tool
 from steersman.journal import Kind
-from steersman.testing.script import call, calls, say, stall, when
+from steersman.testing.script import call, calls, say, when
 from steersman.tools import Prompt, Resource, resource
 from tests.live.staging import LIMIT, MakeScripted, entries_of, entry_where
 from tests.live.test_tools import told
 
 pytestmark = pytest.mark.live
+
+COMING = 60 if os.environ.get("STEERSMAN_SOAK") else 3
+"""Tools that are added in the middle of a turn."""
 
 
 @tool
@@ -63,30 +67,32 @@ async def test_a_tool_that_comes_mid_session_is_called_in_the_next_turn(
     assert asked.count("tools/list") == 2
 
 
+@pytest.mark.soak
 async def test_a_tool_that_comes_in_the_middle_of_a_turn_is_called_in_it(
     scripted: MakeScripted,
 ) -> None:
     box = Toolbox("box")
 
     @tool
-    async def unlock() -> str:
-        box.register(late)
-        return "unlocked"
+    async def unlock(number: int) -> str:
+        box.register(tool(lambda: f"late {number}", name=f"late_{number}"))
+        return f"unlocked {number}"
 
     box.register(unlock)
+    steps = [
+        step
+        for n in range(COMING)
+        for step in (call("mcp__box__unlock", number=n), call(f"mcp__box__late_{n}"))
+    ]
     agent, model = scripted(
-        call("mcp__box__unlock"),
-        # No model answers in no time, and the CLI fetches the new list meanwhile.
-        stall(0.5) + call("mcp__box__late"),
-        say("done"),
-        mcp_servers={"box": box},
-        allowed_tools=["mcp__box"],
+        *steps, say("done"), mcp_servers={"box": box}, allowed_tools=["mcp__box"]
     )
 
-    async with asyncio.timeout(LIMIT):
+    async with asyncio.timeout(LIMIT + COMING):
         await agent.run("go")
 
-    assert told(model) == ["unlocked", "late"]
+    expected = [f"{words} {n}" for n in range(COMING) for words in ("unlocked", "late")]
+    assert told(model) == expected
 
 
 async def test_a_tool_that_is_gone_cannot_be_called(scripted: MakeScripted) -> None:

@@ -43,6 +43,48 @@ def test_the_first_rule_that_covers_a_call_decides_and_is_named(
     assert (found.verdict, found.rule) == (verdict, rule)
 
 
+PART, HIDDEN = "git log && make", "bash -c 'git log'"
+"""Lines that `Bash(git *)` may cover: one command of two, and a command in a text for a shell."""
+
+
+@pytest.mark.parametrize(
+    ("policy", "command", "verdict"),
+    [
+        (Policy(allow("Bash(git *)")), PART, "cli"),
+        (Policy(allow("Bash(git *)")), HIDDEN, "cli"),
+        (Policy(auto_approve=["Bash(git *)"]), PART, "cli"),
+        (Policy(auto_approve=["Bash(git *)"]), HIDDEN, "cli"),
+        (Policy(ask("Bash(git *)"), allow("Bash")), HIDDEN, "ask"),
+        (Policy(deny("Bash(git *)"), allow("Bash")), HIDDEN, "ask"),
+        (Policy(forbid=["Bash(git *)"], auto_approve=["Bash"]), HIDDEN, "ask"),
+        (Policy(forbid=["Bash(git *)"], auto_approve=["Bash"]), PART, "deny"),
+    ],
+)
+def test_a_rule_that_may_cover_a_call_never_allows_it_and_makes_a_denial_ask(
+    policy: Policy, command: str, verdict: str
+) -> None:
+    assert policy.explain("Bash", {"command": command}).verdict == verdict
+
+
+@pytest.mark.parametrize("command", ["rm docs/a", "echo x > docs/a", "cat docs/a"])
+def test_an_approval_of_edits_covers_no_command_line(command: str) -> None:
+    policy = Policy(allow("Edit(docs/**)", "Read(docs/**)"))
+
+    assert policy.explain("Bash", {"command": command}, cwd="/w").verdict == "cli"
+
+
+@pytest.mark.parametrize("rule", [allow, ask, deny])
+def test_a_pattern_covers_no_folder_beside_the_session_s(rule: Any) -> None:
+    policy = Policy(rule("Edit(*.md)"))
+
+    def verdict(path: str) -> str:
+        return policy.explain("Write", {"file_path": path}, cwd="/project").verdict
+
+    assert verdict("/project/a.md") == rule.__name__
+    assert verdict("/project-secret/a.md") == "cli"
+    assert verdict("/projec/a.md") == "cli"
+
+
 def test_the_reason_of_a_rule_is_in_the_explanation() -> None:
     found = POLICY.explain("Bash", {"command": "rm a"})
 

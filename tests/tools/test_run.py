@@ -9,6 +9,8 @@ import pytest
 
 from steersman.errors import UsageError
 from steersman.tools import ToolContext, tool
+from steersman.tools._run.heartbeats import running_calls
+from steersman.tools._run.threads import MOST_THREADS, run_in_thread
 from tests.tools.clients import Client, failure, text
 
 
@@ -121,6 +123,51 @@ async def test_a_thread_keeps_its_place_until_it_is_done_even_if_nobody_waits() 
         assert await second == {"content": []}
 
     assert gate.most == 1
+
+
+async def test_a_def_tool_that_is_cancelled_before_its_thread_is_free_does_not_run() -> None:
+    ran: list[str] = []
+
+    @tool
+    def act() -> None:
+        ran.append("acted")
+
+    release = threading.Event()
+    busy = [run_in_thread(release.wait, 5) for _ in range(MOST_THREADS)]
+    call = asyncio.create_task(Client(act).call("act"))
+    async with asyncio.timeout(5):
+        await asyncio.sleep(0)
+        call.cancel()
+        await asyncio.wait([call])
+        release.set()
+        await asyncio.gather(*busy)
+        # Jobs begin in the order in which they came: the cancelled one was before this one.
+        await run_in_thread(str)
+
+    assert call.cancelled()
+    assert ran == []
+
+
+@pytest.mark.parametrize("how", ["returns", "raises", "is cancelled", "is too slow"])
+async def test_a_call_that_has_ended_is_no_running_call(how: str) -> None:
+    began = asyncio.Event()
+
+    @tool(timeout=0.05 if how == "is too slow" else 60)
+    async def act() -> None:
+        began.set()
+        if how == "raises":
+            raise ValueError
+        if how != "returns":
+            await asyncio.Event().wait()
+
+    call = asyncio.create_task(Client(act).call("act"))
+    async with asyncio.timeout(5):
+        await began.wait()
+        if how == "is cancelled":
+            call.cancel()
+        await asyncio.wait([call])
+
+    assert not running_calls().running
 
 
 async def test_a_call_that_leaves_the_queue_takes_no_place_with_it() -> None:

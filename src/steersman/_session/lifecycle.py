@@ -203,7 +203,7 @@ class Lifecycle:
             return
         parts.prompts.cli_lost()
         parts.status.move(Move.LAUNCH)
-        self._restarting = asyncio.get_running_loop().create_task(self._restart(cause))
+        self._restarting = asyncio.Task(self._restart(cause))
         self._restarting.add_done_callback(_log_failure)
 
     def _may_restart(self) -> bool:
@@ -261,6 +261,8 @@ class Lifecycle:
         handover = plan_handover(prompts.unsettled, lines, is_new=is_new, is_modern=modern)
         reruns = modern and not is_new and prompts.needs_rerun
         plan = self._next_plan(Resumption(session_id, is_new, reruns))
+        if reruns:
+            plan = await self._with_manifests(plan)
         cli = await self._launch(plan, handover if reruns else None)
         self.restarts += 1
         parts.budget.restarted(asyncio.get_running_loop().time())
@@ -278,6 +280,21 @@ class Lifecycle:
         plan = self._parts.setup.plan_next(how)
         servers = list(self._parts.responder.servers.keys) or None
         initialize = msgspec.structs.replace(plan.initialize, sdk_mcp_servers=servers)
+        return replace(plan, initialize=initialize)
+
+    async def _with_manifests(self, plan: LaunchPlan) -> LaunchPlan:
+        """Return the plan with the tools of the in-process MCP servers.
+
+        The CLI continues the turn at once, without waiting for its own lists.
+        """
+        parts = self._parts
+        version = (
+            "" if parts.slot.initialized is None else parts.slot.initialized.claude_code_version
+        )
+        found = await parts.responder.servers.manifests(version, parts.options.startup.servers)
+        initialize = msgspec.structs.replace(
+            plan.initialize, sdk_mcp_server_manifests=found or None
+        )
         return replace(plan, initialize=initialize)
 
     async def rewind(self, at: str) -> None:
@@ -366,7 +383,7 @@ class Lifecycle:
             parts.flights.failed(cause)
         if parts.listeners.has("complete"):
             parts.listeners.emit("complete", parts.snapshot())
-        self._notifying = asyncio.get_running_loop().create_task(self._notify_end())
+        self._notifying = asyncio.Task(self._notify_end())
 
     async def _notify_end(self) -> None:
         """Call the `SessionEnd` hooks and detach the in-process MCP servers."""

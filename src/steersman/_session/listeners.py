@@ -120,7 +120,7 @@ class _ListenerQueue:
             log.error("a listener for %r is too slow: an event was dropped", self._event)
         self._waiting.append(value)
         if self.task is None:
-            self.task = asyncio.get_running_loop().create_task(self._drain())
+            self.task = asyncio.Task(self._drain())
 
     def cancel(self) -> None:
         self._waiting.clear()

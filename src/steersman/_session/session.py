@@ -34,6 +34,7 @@ from steersman.control.verbs import Verb
 from steersman.errors import (
     ChannelClosed,
     RequestRefused,
+    RequestTimeout,
     SteersmanError,
     UsageError,
 )
@@ -318,8 +319,8 @@ class Session:
     async def wait(self, timeout: float | None = None) -> SessionSnapshot:
         """Accept no more prompts, let everything finish, and close; returns the last snapshot.
 
-        Raises `TimeoutError` if it takes longer. The session then stays open, and accepts prompts
-        again.
+        Raises `RequestTimeout` (also a `TimeoutError`) if it takes longer. The session then stays
+        open, and accepts prompts again.
         """
         self._parts.slot.home.check()
         if self._parts.status.phase is Phase.IDLE:
@@ -329,9 +330,11 @@ class Session:
             async with asyncio.timeout(None if timeout is None else _seconds(timeout, timeout)):
                 while not (self._lifecycle.is_at_rest or self._parts.status.phase.is_over):
                     await self._parts.journal.signal.wait()
-            await self.aclose()
+        except TimeoutError:
+            raise RequestTimeout("wait", f"the session still works after {timeout:g} s") from None
         finally:
             self._waiting -= 1
+        await self.aclose()
         return self.snapshot()
 
     # Readers of the journal

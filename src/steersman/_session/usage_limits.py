@@ -313,7 +313,7 @@ class UsageLimiter:
             self._slot.kill(why)
         elif turns:
             stopping = self._interrupt(turns, why)
-            self._stopping = asyncio.get_running_loop().create_task(stopping)
+            self._stopping = asyncio.Task(stopping)
 
     async def _interrupt(self, turns: list[SentPrompt], why: LimitReached) -> None:
         left = [turn for turn in turns if not turn.is_settled]

@@ -87,7 +87,7 @@ class SilenceWatchdog:
         if self._prompts.current is None:
             return
         now = asyncio.get_running_loop().time()
-        if not cli.tasks.is_empty:
+        if cli.tasks.is_awaited:
             # The CLI waits for an answer of this process.
             cli.link.last_activity = now
         phase = self._phase(cli)
@@ -132,4 +132,4 @@ class SilenceWatchdog:
             last_event=last,
         )
         stopping = self._slot.stop_turns(turns, why, self._limits.interrupt)
-        self._stopping = asyncio.get_running_loop().create_task(stopping)
+        self._stopping = asyncio.Task(stopping)

@@ -152,7 +152,7 @@ def _with_capabilities(initialize: JsonObject) -> JsonObject:
 async def _connection(server: LowLevelServer) -> AsyncGenerator[Streams]:
     """Run `server` and yield the client's end of a connection to it."""
     async with memory_streams() as (client_end, server_end):
-        running = asyncio.create_task(_run(server, server_end), name="steersman mcp server")
+        running = asyncio.Task(_run(server, server_end), name="steersman mcp server")
         try:
             yield client_end
         finally:

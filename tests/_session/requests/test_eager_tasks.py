@@ -101,6 +101,7 @@ async def test_an_exception_of_the_first_step_is_raised_when_awaited() -> None:
 
 
 async def test_inside_another_task_a_task_starts_later() -> None:
+    asyncio.get_running_loop().set_task_factory(None)
     seen: list[str] = []
 
     async def work() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 from steersman import _json
 from steersman._protocol.events import HookAsked
@@ -35,7 +36,7 @@ from steersman.permissions import Allow, Deny
 from steersman.testing.faults import VirtualClockLoop
 from steersman.testing.script import Script, call, say
 from steersman.testing.scripted.cli import ScriptedCLI
-from tests._session.peers import entries_of, opened
+from tests._session.peers import Frame, FramePeer, entries_of, lifecycle, opened, result
 
 Faults = list[tuple[str, str]]
 
@@ -336,7 +337,83 @@ def test_hooks_that_the_cli_does_not_call_are_not_waited_for_for_ever() -> None:
     assert 0 < waited < 5
 
 
+def test_a_guard_without_a_timeout_is_answered_for_before_the_cli_lets_the_action_happen() -> None:
+    cli_limit = 600.0
+
+    async def took(guard: Callable[..., Any]) -> tuple[list[object], float]:
+        sent: list[object] = []
+        runner, _, _ = runner_of(on(PreToolUse, guard))
+        begun = asyncio.get_running_loop().time()
+        asked = HookAsked("r1", "hook_0", PreToolUse(), "t1")
+        answering = asyncio.ensure_future(runner.answer(asked, lambda _, reply: sent.append(reply)))
+        await asyncio.wait([answering], timeout=cli_limit - 1)
+        if answering.done():
+            sent.append(answering.result())
+        answering.cancel()
+        return sent, asyncio.get_running_loop().time() - begun
+
+    async def ignores_its_cancellation(*_: Any) -> None:
+        try:
+            await hang()
+        finally:
+            await hang()
+
+    for guard in (hang, ignores_its_cancellation):
+        with asyncio.Runner(loop_factory=VirtualClockLoop) as runner:
+            (reply,), seconds = runner.run(took(guard))
+        assert isinstance(reply, Raw)
+        assert _json.loads(bytes(reply)) == denied("did not answer within 590 s")
+        assert seconds < cli_limit
+
+
 # In a session
+
+
+class KeepsAsking:
+    """A CLI that calls a permission hook, and does not withdraw `can_use_tool` when it decides."""
+
+    def __call__(self, peer: FramePeer, frame: Frame) -> None:
+        answered = frame.get("response", {}).get("request_id")
+        if frame["type"] == "user":
+            about = {"tool_name": "Write", "tool_use_id": "t1"}
+            event = {"hook_event_name": "PermissionRequest", "tool_input": {}, **about}
+            peer.say(
+                lifecycle(frame["uuid"], "started"),
+                request("h", subtype="hook_callback", callback_id="hook_0", input=event, **about),
+                request("q", subtype="can_use_tool", input={}, **about),
+            )
+        elif answered == "q":
+            peer.say(result([peer.sent("user")[0]["uuid"]], "done"))
+
+
+def request(request_id: str, **fields: Any) -> Frame:
+    return {"type": "control_request", "request_id": request_id, "request": fields}
+
+
+@pytest.mark.parametrize("reply", [deny("no"), let_run()])
+def test_an_approver_never_overrides_a_hook_that_has_decided(
+    reply: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked: list[str] = []
+
+    def approve(name: str, *_: Any) -> Allow:
+        asked.append(name)
+        return Allow()
+
+    async def play() -> dict[str, str]:
+        peer = FramePeer(KeepsAsking())
+        hooks = on(PermissionRequest, lambda _: reply)
+        async with opened(peer.transport, limit=NEVER, hooks=hooks, can_use_tool=approve) as open_:
+            await (await open_.send("go"))
+        answers = [each["response"] for each in peer.sent("control_response")]
+        return {each["request_id"]: each["subtype"] for each in answers}
+
+    caplog.set_level(logging.CRITICAL)
+    with asyncio.Runner(loop_factory=VirtualClockLoop) as runner:
+        answered = runner.run(play())
+
+    assert answered == {"h": "success", "q": "error"}
+    assert asked == []
 
 
 async def test_a_guard_out_of_time_stops_the_tool_and_is_journalled(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from steersman.hooks import allow as let_run
 from steersman.hooks import ask as make_ask
 from steersman.hooks import deny as stop
 from steersman.options import Options
-from steersman.permissions import Allow, Deny
+from steersman.permissions import AddRules, Allow, Deny, ToolRule
 from steersman.permissions.policy import Policy, allow, ask, deny
 from steersman.permissions.rules import ToolCall
 from steersman.testing.script import Script, call, say
@@ -185,6 +186,54 @@ def test_a_subagent_goes_by_its_type_also_if_the_leading_agent_has_another() -> 
     assert verdict_of(policy_hook(REV_ONLY, agent="rev"), agent_id="a1", agent_type="x") == "deny"
     denying = Policy(deny("Bash", agents=["x"]), otherwise="ask")
     assert verdict_of(policy_hook(denying), agent_id="a1") == "deny"
+
+
+# Rules that the user has allowed, and rules in `allowed_tools`
+
+
+def verdict_about(hook: PolicyHook, command: str) -> str | None:
+    decision: str | None = (
+        hook(bash({"command": command})).get("hookSpecificOutput", {}).get("permissionDecision")
+    )
+    return decision
+
+
+MAYBE_COVERED = ("git push now && make", "bash -c 'git push now'")
+
+
+def test_a_remembered_rule_allows_only_what_it_certainly_covers() -> None:
+    hook = policy_hook(Policy(otherwise="ask"))
+    hook.remember(Allow(updated_permissions=[AddRules(rules=[ToolRule("Bash", "git push *")])]))
+
+    assert verdict_about(hook, "git push now") == "allow"
+    assert [verdict_about(hook, each) for each in MAYBE_COVERED] == ["ask", "ask"]
+
+
+def test_a_remembered_rule_must_cover_the_file_behind_a_link_too(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "link").symlink_to(tmp_path / "secret")
+    hook = policy_hook(Policy(ask("Edit")))
+    hook.remember(Allow(updated_permissions=[AddRules(rules=[ToolRule("Edit", "docs/**")])]))
+
+    def verdict(name: str) -> str | None:
+        given = {"file_path": str(tmp_path / "docs" / name)}
+        event = PreToolUse(tool_name="Edit", tool_input=given, tool_use_id="t1", cwd=str(tmp_path))
+        decision: str | None = hook(event).get("hookSpecificOutput", {}).get("permissionDecision")
+        return decision
+
+    assert (verdict("a"), verdict("link")) == ("allow", "ask")
+
+
+def test_every_call_is_asked_about_unless_allowed_tools_certainly_cover_it() -> None:
+    hook = policy_hook(
+        Policy(),
+        ask_every_call=True,
+        allowed_tools=["Bash(git push *)"],
+        can_use_tool=lambda *_: Allow(),
+    )
+
+    assert verdict_about(hook, "git push now") is None
+    assert [verdict_about(hook, each) for each in MAYBE_COVERED] == ["ask", "ask"]
 
 
 # Predicates

@@ -57,6 +57,21 @@ def test_no_place_is_lost_and_none_is_given_twice(most: int, steps: list[tuple[s
     assert asyncio.run(play(ConcurrencyLimit(most), steps)) == most
 
 
+async def test_a_place_that_is_given_to_a_call_as_it_is_cancelled_is_passed_on() -> None:
+    limit = ConcurrencyLimit(1)
+    await limit.acquire()
+    waiting = asyncio.create_task(limit.acquire())
+    await asyncio.sleep(0)
+
+    # The place is on its way to the waiting call, which does not know of it yet.
+    limit.release()
+    waiting.cancel()
+    await asyncio.wait([waiting], timeout=5)
+
+    assert waiting.cancelled()
+    assert await places(limit) == 1
+
+
 async def test_places_are_given_in_the_order_in_which_they_were_asked_for() -> None:
     limit, order = ConcurrencyLimit(1), list[int]()
     await limit.acquire()

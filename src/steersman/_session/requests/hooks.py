@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import time
 import types
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
@@ -167,7 +168,7 @@ class HookRunner:
             task.cancel()
 
     def _begin(self, hook: Registered, event: HookEvent, tool_use_id: str) -> None:
-        task = asyncio.get_running_loop().create_task(self._ask(hook, event, tool_use_id))
+        task = asyncio.Task(self._ask(hook, event, tool_use_id))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 
@@ -280,10 +281,10 @@ async def _call(
     """Call the hook. Raises `_TooSlow`, also if it returns something after its timeout."""
     if not hook.is_guard:
         return await _call_within_limit(hook, event, tool_use_id, None)
-    clock = asyncio.get_running_loop().time
-    began = clock()
+    # Not the loop's own time: that of uvloop stands still while a hook blocks the loop.
+    began = time.monotonic()
     given = await _call_within_limit(hook, event, tool_use_id, overdue)
-    if clock() - began > _limit_of(hook):
+    if time.monotonic() - began > _limit_of(hook):
         # A guard that blocked the event loop, or that caught its cancellation.
         raise _TooSlow(_too_slow(hook))
     return given

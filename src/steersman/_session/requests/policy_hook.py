@@ -159,7 +159,7 @@ class PolicyHook:
         return found
 
     def _covers(self, rules: list[Rule], call: ToolCall) -> bool:
-        return any(rule.match(call, "allow") is not Match.NO for rule in rules)
+        return any(rule.match(call, "allow") is Match.YES for rule in rules)
 
 
 def _listed(options: Options) -> list[Rule]:

@@ -78,9 +78,9 @@ class RequestTasks:
         return USER if self._needs[USER] else TOOL if self._needs[TOOL] else None
 
     @property
-    def is_empty(self) -> bool:
-        """Whether every request of the CLI was answered."""
-        return not self._open
+    def is_awaited(self) -> bool:
+        """Whether the CLI waits for an answer. It waits for none to a request it has withdrawn."""
+        return any(not each.is_withdrawn for each in self._open.values())
 
     @property
     def open(self) -> list[tuple[CliRequest, float]]:

@@ -5,10 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
+from steersman._json import JsonDict
 from steersman._protocol.events import ToolCalled
+from steersman._session.requests.manifests import manifests_of
 from steersman.ports import INTERNAL_ERROR, Caller, JsonObject, ToolServer, jsonrpc_error
 
 __all__ = ["ToolServers"]
+
+LIST_CHANGED = "notifications/tools/list_changed"
+
+LISTING = 1.0
+"""Seconds for the CLI to list tools that have changed; it does so at once."""
 
 DETACHING = 10.0
 """Seconds that a server's `detach` may take."""
@@ -27,6 +34,10 @@ class ToolServers:
         self._callers = dict(callers)
         self._report = report
         self._attached: list[str] = []
+        self._unlisted: dict[str, asyncio.Event] = {}
+        """The servers whose tools have changed; the event is set when the CLI has listed them."""
+        for caller in self._callers.values():
+            self._watch_changes(caller)
 
     async def attach(self) -> None:
         """Attach every server to this session. Raises `McpNotReady`."""
@@ -47,6 +58,7 @@ class ToolServers:
 
     async def add(self, server: ToolServer, caller: Caller) -> None:
         """Add a server under `caller.server`. Raises `McpNotReady`; then it is not added."""
+        self._watch_changes(caller)
         try:
             await server.attach(caller)
         except BaseException:
@@ -58,6 +70,7 @@ class ToolServers:
     async def remove(self, key: str) -> None:
         """Remove and detach a server."""
         server, caller = self._servers.pop(key), self._callers.pop(key)
+        self._unlisted.pop(key, None)
         if key in self._attached:
             self._attached.remove(key)
             await self._detach(server, caller)
@@ -74,20 +87,61 @@ class ToolServers:
         for caller in self._callers.values():
             caller.session_id = session_id
 
+    async def manifests(self, version: str, timeout: float) -> dict[str, JsonDict]:
+        """Return the tools of every server, for the initialize request of a CLI that continues."""
+        self._unlisted.clear()
+        if not self._servers:
+            return {}
+        return await manifests_of(self._servers, self._handle, version, timeout)
+
     async def answer(self, asked: ToolCalled) -> JsonObject:
-        """Return the server's answer, or a JSON-RPC error."""
-        request_id = asked.message.get("id")
-        server = self._servers.get(asked.server)
+        """Return the server's answer, or a JSON-RPC error.
+
+        The result of a call that has added tools is held until the CLI has listed them: the model
+        may call one of them at once.
+        """
+        reply = await self._handle(asked.server, asked.message)
+        method = asked.message.get("method")
+        if method == "tools/list":
+            listed = self._unlisted.pop(asked.server, None)
+            if listed is not None:
+                listed.set()
+        elif method == "tools/call" and self._unlisted:
+            await self._wait_for_lists()
+        return reply
+
+    def _watch_changes(self, caller: Caller) -> None:
+        send = caller.notify
+
+        def notify(message: JsonObject) -> None:
+            if message.get("method") == LIST_CHANGED:
+                self._unlisted.setdefault(caller.server, asyncio.Event())
+            send(message)
+
+        caller.notify = notify
+
+    async def _wait_for_lists(self) -> None:
+        try:
+            async with asyncio.timeout(LISTING):
+                for listed in list(self._unlisted.values()):
+                    await listed.wait()
+        except TimeoutError:
+            # An older CLI, or one that has no use for the tools.
+            self._unlisted.clear()
+
+    async def _handle(self, key: str, message: JsonObject) -> JsonObject:
+        request_id = message.get("id")
+        server = self._servers.get(key)
         if server is None:
             return jsonrpc_error(
                 request_id,
                 INTERNAL_ERROR,
-                f"there is no MCP server named {asked.server!r} in this process",
+                f"there is no MCP server named {key!r} in this process",
             )
         try:
-            reply = await server.handle(asked.message, self._callers[asked.server])
+            reply = await server.handle(message, self._callers[key])
         except Exception as error:  # noqa: BLE001 - the caller's server; the CLI needs an answer
-            self._report(f"tool server {asked.server!r}", error)
+            self._report(f"tool server {key!r}", error)
             return jsonrpc_error(
                 request_id, INTERNAL_ERROR, f"the MCP server failed: {type(error).__name__}"
             )

@@ -104,13 +104,20 @@ class _Batch:
         self._run = run
         self._is_safe = is_safe
         self._started: list[tuple[bool, asyncio.Task[None]]] = []
+        self._is_starting = False
 
     def start(self, call: ToolCall) -> None:
         is_safe = self._is_safe(call.name)
         before = [task for safe, task in self._started if not (safe and is_safe)]
-        self._started.append((is_safe, self._tasks.create_task(self._run_after(before, call))))
+        self._is_starting = True
+        task = self._tasks.create_task(self._run_after(before, call))
+        self._is_starting = False
+        self._started.append((is_safe, task))
 
     async def _run_after(self, before: list[asyncio.Task[None]], call: ToolCall) -> None:
+        if self._is_starting:
+            # A loop with eager tasks: the message with this call must be written first.
+            await asyncio.sleep(0)
         if before:
             await asyncio.wait(before)
         await self._run(call)

@@ -53,7 +53,7 @@ class SharedStage(Stage):
     async def stall(self, stall: Stall) -> None:
         """Wait for the time of the stall, or for a release in the log."""
         before = self._log.releases
-        watching = asyncio.get_running_loop().create_task(self._watch(before))
+        watching = asyncio.Task(self._watch(before))
         self._log.write({"stalled": 1})
         try:
             await super().stall(stall)

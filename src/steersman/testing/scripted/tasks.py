@@ -21,7 +21,7 @@ class Tasks:
 
     def start(self, doing: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run `doing` in a new task."""
-        task = asyncio.get_running_loop().create_task(doing)
+        task = asyncio.Task(doing)
         self._running.add(task)
         task.add_done_callback(self._ended)
         return task

@@ -67,7 +67,7 @@ class McpConnection:
         self._lost: str | None = None
         self._close_reason = "the connection was closed"
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._task = asyncio.create_task(self._run(), name="steersman mcp connection")
+        self._task = asyncio.Task(self._run(), name="steersman mcp connection")
 
     @property
     def is_open(self) -> bool:
@@ -131,7 +131,7 @@ class McpConnection:
 
         `request_id` is the server's request that it answers; the server can cancel it.
         """
-        task = asyncio.get_running_loop().create_task(work)
+        task = asyncio.Task(work)
         self._background[task] = request_id
         task.add_done_callback(self._background_ended)
 
