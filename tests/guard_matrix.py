@@ -72,7 +72,7 @@ ERRORS: Mapping[str, type[BaseException]] = {
 LATE = ("late", "swallows", "swallowsandallows")
 COMMON = (*ANSWERS, "unwritable", *ERRORS, *LATE)
 FAILURES = (*COMMON, "coroutine")
-FEW = ("raises", "cancelled", "misplaced", "unwritable", "late", "swallowsandallows")
+FEW = ("raises", "cancelled", "misplaced", "async", "unwritable", "late", "swallowsandallows")
 """One failure of each sort: what is sent to the CLI differs only between these."""
 
 ASKED = ("permission", "approver", "inbox")
