@@ -14,9 +14,11 @@ What there is not:
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
@@ -29,11 +31,12 @@ from steersman.hooks import allow as let_run
 from steersman.options import Revival
 from steersman.permissions import Allow
 from steersman.permissions.policy import Policy, allow, ask, deny
+from steersman.testing.model import ScriptedModel
 from steersman.testing.older_cli import find_older_cli
 from steersman.testing.sandbox import CliSandbox, find_stock_cli
 from steersman.testing.script import Script, Step, call, calls, say
 from tests.guard_matrix import FAILURES, FEW, KINDS, MODES, Cell, Guards, cells, results_in
-from tests.live.staging import LIMIT, MakeScripted
+from tests.live.staging import LIMIT, MakeScripted, vanished
 from tests.live.test_harness import stock_cli
 
 pytestmark = [
@@ -204,6 +207,46 @@ async def test_a_guard_that_allows_after_an_interrupt_allows_nothing(
             assert await asked.get() == f"{who} allows"
 
     assert files_in(sandbox) == set()
+
+
+HOST = """
+import asyncio, json, os, signal, sys
+from steersman import Agent, Hooks
+from steersman.hooks import PreToolUse
+
+hooks = Hooks()
+hooks.on(PreToolUse)(lambda _: os.kill(os.getpid(), signal.SIGKILL))
+
+async def main(options):
+    async with Agent(hooks=hooks, **options).session() as session:
+        await (await session.send("go"))
+
+asyncio.run(main(json.loads(sys.argv[1])))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.parametrize("which", CLIS)
+async def test_no_tool_runs_if_the_program_is_killed_while_its_guard_is_asked(
+    sandbox: CliSandbox, which: str
+) -> None:
+    with ScriptedModel(Script(touch("x"), say("done"))) as model:
+        options = {
+            "cwd": str(sandbox.project),
+            "cli_path": str(stock_cli(CLIS[which])),
+            "inherit_env": False,
+            "permission_mode": "bypassPermissions",
+            "env": sandbox.env(model.url, SANDBOX),
+        }
+        host = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", HOST, json.dumps(options)),
+            env={"PYTHONPATH": os.pathsep.join(sys.path), "PATH": "/usr/bin:/bin"},
+        )
+        async with asyncio.timeout(LIMIT):
+            assert await host.wait() == -signal.SIGKILL
+
+        assert await vanished(sandbox.root, within=LIMIT) == {}
+        assert files_in(sandbox) == set()
 
 
 # Calls and matchers that are hard to read
