@@ -1,63 +1,69 @@
-"""The matrix of guards on the scripted CLI: mode by kind of guard by failure."""
+"""The matrix of guards on the scripted CLI: mode by kind of guard by failure.
+
+In each mode the guards fail in a fresh session, after the CLI was killed while one of each kind was
+asked and was replaced, and in another session that resumes the conversation.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any
+from collections.abc import Iterable
 
 import pytest
 
-from steersman.permissions import Allow
-from steersman.permissions.policy import Policy, ask
-from steersman.testing.script import Script, call, say
+from steersman.agent import Agent
+from steersman.options import Revival
+from steersman.testing.faults import VirtualClockLoop
+from steersman.testing.script import Script, Step, calls, say
 from steersman.testing.scripted.cli import ScriptedCLI
-from tests._session.peers import opened
-from tests.guard_matrix import KINDS, MODES, answering, commands, options_of
+from tests.guard_matrix import KINDS, MODES, Cell, Guards, cells, results_in
 
-LIMIT = 30.0
+LIMIT = 3600.0
+"""Seconds of virtual time."""
+
+REVIVE = Revival(most=99, backoff=0.0)
+KILLED = [Cell(kind, "kills", "fresh") for kind in KINDS if kind != "rule"]
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::steersman.options.conflicts.ShadowedCallbackWarning"
 )
 
 
+def together(found: Iterable[Cell]) -> Step:
+    return calls(*(cell.step for cell in found))
+
+
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("kind", KINDS)
-async def test_no_tool_runs_whatever_the_mode_the_guard_and_its_failure(
-    kind: str, mode: str, caplog: pytest.LogCaptureFixture
+def test_no_tool_runs_whatever_the_mode_the_guard_and_its_failure(
+    mode: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    fresh, resumed = cells("fresh"), cells("resumed")
+    revived = [cells("revived", each.kind) for each in KILLED]
+    steps = [together(fresh), say("done")]
+    for killed, again in zip(KILLED, revived, strict=True):
+        steps += [killed.step, together(again), say("done")]
     ran: list[str] = []
-    given = commands(kind)
-    steps = [call("Bash", command=each, id_=f"t{n}") for n, each in enumerate(given)]
     cli = ScriptedCLI(
-        Script(*steps, say("done")), tools={"Bash": lambda sent: ran.append(sent["command"])}
+        Script(*steps, together(resumed), say("done")),
+        tools={"Bash": lambda sent: ran.append(sent["command"])},
     )
-    options = options_of(kind)
+    guards = Guards(kill=cli.exit)
 
-    with caplog.at_level(logging.CRITICAL):
-        answers = asyncio.ensure_future(answering(options.get("inbox")))
-        async with opened(cli, limit=LIMIT, permission_mode=mode, **options) as session:
-            settled = await (await session.send("go"))
-        answers.cancel()
+    async def story() -> None:
+        agent = Agent(transport=cli, permission_mode=mode, revive=REVIVE, **guards.options())
+        async with asyncio.timeout(LIMIT), agent.session() as session:
+            assert (await (await session.send("go"))).text == "done"
+            for number, _ in enumerate(KILLED, 1):
+                assert (await (await session.send("go"))).text == "done"
+                assert session.restarts == number
+        async with asyncio.timeout(LIMIT), agent.session(resume=session.id) as later:
+            await (await later.send("go"))
 
-    assert ran == []
-    assert settled.text == "done"
-    assert len({id_ for each in cli.asked for id_ in each.tool_results}) == len(given)
+    with caplog.at_level(logging.CRITICAL), asyncio.Runner(loop_factory=VirtualClockLoop) as runner:
+        runner.run(story())
 
-
-@pytest.mark.parametrize("mode", MODES)
-async def test_the_stage_lets_a_tool_run_that_every_guard_allows(mode: str) -> None:
-    ran: list[Any] = []
-    script = Script(call("Bash", command="touch x"), say("done"))
-    cli = ScriptedCLI(script, tools={"Bash": ran.append})
-    policy = Policy(ask("Bash"))
-
-    async with opened(
-        cli, permission_mode=mode, policy=policy, can_use_tool=lambda *_: Allow()
-    ) as session:
-        await (await session.send("go"))
-
-    # In `dontAsk` the CLI denies what it would ask about. In `bypassPermissions` it may run an
-    # asked write unasked, so the policy denies it.
-    assert len(ran) == (mode not in ("dontAsk", "bypassPermissions"))
+    played = [*fresh, *(cell for each in revived for cell in each), *resumed]
+    assert sorted(ran) == sorted(cell.command for cell in played if cell.works)
+    assert results_in(cli.asked).keys() == {cell.name for cell in played}
+    assert {*guards.asked} >= {*KILLED, *(cell for cell in played if cell.kind != "rule")}

@@ -1,10 +1,26 @@
-"""Guards on the stock CLI: whatever fails, and whatever is changed, the tool does not run."""
+"""Guards on the stock CLI: whatever fails, and whatever is changed, the tool does not run.
+
+`tests/_session/test_guard_matrix.py` plays the whole matrix on the scripted CLI: mode by kind of
+guard by failure by the time of the call. Here each mode is one session of the newest and of the
+oldest supported CLI, and one more session of each is killed while a guard is asked, revived and
+resumed; `make soak` does this in every mode and with every failure.
+
+What there is not:
+
+- An older CLI does not continue the turn in which it was killed: the next prompt is guarded.
+- An older CLI may not defer a call. `test_resume_handshake.py` has deferred calls of the newest.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
-from collections.abc import Callable
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -12,19 +28,25 @@ import pytest
 from steersman import Hooks
 from steersman.hooks import PreToolUse, modify
 from steersman.hooks import allow as let_run
+from steersman.options import Revival
 from steersman.permissions import Allow
 from steersman.permissions.policy import Policy, allow, ask, deny
-from steersman.testing.sandbox import CliSandbox
-from steersman.testing.script import Script, Step, call, say
-from tests.guard_matrix import KINDS, answering, commands, options_of
-from tests.live.staging import LIMIT, MakeScripted
+from steersman.testing.model import ScriptedModel
+from steersman.testing.older_cli import find_older_cli
+from steersman.testing.sandbox import CliSandbox, find_stock_cli
+from steersman.testing.script import Script, Step, call, calls, say
+from tests.guard_matrix import FAILURES, FEW, KINDS, MODES, Cell, Guards, cells, results_in
+from tests.live.staging import LIMIT, MakeScripted, vanished
+from tests.live.test_harness import stock_cli
 
 pytestmark = [
     pytest.mark.live,
     pytest.mark.filterwarnings("ignore::steersman.options.conflicts.ShadowedCallbackWarning"),
 ]
 
-MODES = ("default", "bypassPermissions", "dontAsk")
+IS_SOAK = bool(os.environ.get("STEERSMAN_SOAK"))
+AMONG = FAILURES if IS_SOAK else FEW
+CLIS = {"newest": find_stock_cli, "older": find_older_cli}
 # The CLI refuses one of the modes to root outside a sandbox.
 SANDBOX = {"IS_SANDBOX": "1"}
 
@@ -37,57 +59,222 @@ def files_in(box: CliSandbox) -> set[str]:
     return {path.name for path in box.project.iterdir() if path.is_file()}
 
 
+# The matrix
+
+
+def together(found: Iterable[Cell]) -> Step:
+    return calls(*(cell.step for cell in found))
+
+
+class Stage:
+    """The calls of the matrix, and what they leave behind."""
+
+    def __init__(self, box: CliSandbox, *played: list[Cell], stops_writes: bool) -> None:
+        self._box = box
+        self._stops_writes = stops_writes
+        self._played = [cell for each in played for cell in each]
+        for cell in self._played:
+            if not cell.writes:
+                (box.project / cell.name).write_text(f"content of {cell.name}")
+
+    def check(self, asked: Any) -> None:
+        """Assert that every call has a result, and that only those ran that every guard allows."""
+        results = results_in(asked)
+        names = {cell.name for cell in self._played}
+        assert results.keys() >= names
+        ran = {cell.name for cell in self._played if self._has_run(cell, results)}
+        allowed = [cell for cell in self._played if cell.works]
+        assert ran == {cell.name for cell in allowed if not (cell.writes and self._stops_writes)}
+        assert files_in(self._box) <= names
+
+    def _has_run(self, cell: Cell, results: dict[str, str]) -> bool:
+        if cell.writes:
+            return (self._box.project / cell.name).exists()
+        return f"content of {cell.name}" in results[cell.name]
+
+
+def stops_writes(which: str, mode: str) -> bool:
+    """Return whether the CLI itself stops writes for which it has no rule."""
+    return (which, mode) == ("newest", "plan")
+
+
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("which", CLIS)
 async def test_no_tool_runs_whatever_the_mode_the_guard_and_its_failure(
     scripted: MakeScripted,
     sandbox: CliSandbox,
-    kind: str,
+    which: str,
     mode: str,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    names = [each.split()[-1] for each in commands(kind)]
-    options = options_of(kind)
-    script = Script(*map(touch, names), say("done"), strict=True)
-    agent, model = scripted(script, env=SANDBOX, permission_mode=mode, **options)
+    fresh = cells("fresh", among=AMONG)
+    stage, guards = Stage(sandbox, fresh, stops_writes=stops_writes(which, mode)), Guards()
+    agent, model = scripted(
+        Script(together(fresh), say("done"), strict=True),
+        env=SANDBOX,
+        permission_mode=mode,
+        cli_path=stock_cli(CLIS[which]),
+        **guards.options(),
+    )
 
     with caplog.at_level(logging.CRITICAL):
-        answers = asyncio.ensure_future(answering(options.get("inbox")))
         async with asyncio.timeout(2 * LIMIT), agent.session() as session:
             await (await session.send("go"))
-        answers.cancel()
+            blocks_on_failure = session.initialized.hook_on_failure_supported
 
-    assert files_in(sandbox) == set()
-    answered = {id_ for each in model.asked for id_ in each.tool_results}
-    assert answered == {f"toolu_{name}" for name in names}
+    stage.check(model.asked)
+    assert {*guards.asked} >= {cell for cell in fresh if cell.kind != "rule"}
+    assert blocks_on_failure is (which == "newest")
 
 
-@pytest.mark.parametrize("mode", MODES)
-async def test_a_tool_runs_on_this_stage_if_no_guard_fails(
-    scripted: MakeScripted, sandbox: CliSandbox, mode: str
+@pytest.mark.soak
+@pytest.mark.parametrize("mode", MODES if IS_SOAK else ["bypassPermissions"])
+@pytest.mark.parametrize("which", CLIS)
+async def test_guards_hold_when_the_cli_is_killed_while_it_asks_and_after_that(
+    scripted: MakeScripted,
+    sandbox: CliSandbox,
+    which: str,
+    mode: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    kinds = [kind for kind in KINDS if kind != "rule"] if IS_SOAK else ["hook", "inbox"]
+    killed = [Cell(kind, "kills", "fresh") for kind in kinds]
+    revived = [cells(f"revived{n}", each.kind, among=AMONG) for n, each in enumerate(killed)]
+    resumed = cells("resumed", among=AMONG)
+    steps = [
+        step
+        for n, each in enumerate(killed)
+        for step in (each.step, together(revived[n]), say("done"))
+    ]
+    stage = Stage(sandbox, *revived, resumed, stops_writes=stops_writes(which, mode))
+    guards = Guards(kill=lambda: os.kill(session.pid or 0, signal.SIGKILL))
+    agent, model = scripted(
+        Script(*steps, together(resumed), say("done"), strict=True),
+        env=SANDBOX,
+        permission_mode=mode,
+        cli_path=stock_cli(CLIS[which]),
+        revive=Revival(most=99, backoff=0.0),
+        **guards.options(),
+    )
+
+    with caplog.at_level(logging.CRITICAL):
+        async with asyncio.timeout(2 * LIMIT), agent.session() as session:
+            for _ in killed:
+                if (await (await session.send("go"))).text != "done":
+                    # An older CLI does not continue a turn.
+                    assert (await (await session.send("go on"))).text == "done"
+            restarts = session.restarts
+        async with asyncio.timeout(2 * LIMIT), agent.session(resume=session.id) as later:
+            await (await later.send("go"))
+
+    stage.check(model.asked)
+    assert restarts == len(killed)
+    played = {*killed, *(cell for each in (*revived, resumed) for cell in each)}
+    assert {*guards.asked} >= {cell for cell in played if cell.kind != "rule"}
+
+
+async def test_a_guard_that_allows_after_an_interrupt_allows_nothing(
+    scripted: MakeScripted, sandbox: CliSandbox
+) -> None:
+    asked: asyncio.Queue[str] = asyncio.Queue()
+
+    async def swallow(who: str) -> None:
+        asked.put_nowait(who)
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(3600)
+        asked.put_nowait(f"{who} allows")
+
+    async def look(event: PreToolUse) -> Any:
+        if event.tool_input["command"] == "touch approver":
+            return None
+        await swallow("hook")
+        return let_run()
+
+    async def approve(*_given: object) -> Allow:
+        await swallow("approver")
+        return Allow()
+
     hooks = Hooks()
-    hooks.on(PreToolUse, r"^\w{,4}$")(lambda _: let_run())
-    agent, _ = scripted(touch("x"), say("done"), env=SANDBOX, permission_mode=mode, hooks=hooks)
+    hooks.on(PreToolUse)(look)
+    agent, _ = scripted(touch("hook"), touch("approver"), hooks=hooks, can_use_tool=approve)
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
+        for who in ("hook", "approver"):
+            turn = await session.send("go")
+            assert await asked.get() == who
+            await session.interrupt()
+            assert (await turn).outcome == "interrupted"
+            assert await asked.get() == f"{who} allows"
+
+    assert files_in(sandbox) == set()
+
+
+HOST = """
+import asyncio, json, os, signal, sys
+from steersman import Agent, Hooks
+from steersman.hooks import PreToolUse
+
+hooks = Hooks()
+hooks.on(PreToolUse)(lambda _: os.kill(os.getpid(), signal.SIGKILL))
+
+async def main(options):
+    async with Agent(hooks=hooks, **options).session() as session:
         await (await session.send("go"))
 
-    assert files_in(sandbox) == {"x"}
+asyncio.run(main(json.loads(sys.argv[1])))
+"""
 
 
-@pytest.mark.parametrize("matcher", [r"^\w{,4}$", "Ba(?:s)*+h", "(?i)bash", "B(?>as)h"])
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.parametrize("which", CLIS)
+async def test_no_tool_runs_if_the_program_is_killed_while_its_guard_is_asked(
+    sandbox: CliSandbox, which: str
+) -> None:
+    with ScriptedModel(Script(touch("x"), say("done"))) as model:
+        options = {
+            "cwd": str(sandbox.project),
+            "cli_path": str(stock_cli(CLIS[which])),
+            "inherit_env": False,
+            "permission_mode": "bypassPermissions",
+            "env": sandbox.env(model.url, SANDBOX),
+        }
+        host = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", HOST, json.dumps(options)),
+            env={"PYTHONPATH": os.pathsep.join(sys.path), "PATH": "/usr/bin:/bin"},
+        )
+        async with asyncio.timeout(LIMIT):
+            assert await host.wait() == -signal.SIGKILL
+
+        assert await vanished(sandbox.root, within=LIMIT) == {}
+        assert files_in(sandbox) == set()
+
+
+# Calls and matchers that are hard to read
+
+MATCHERS = (r"^\w{,4}$", "Ba(?:s)*+h", "(?i)bash", "B(?>as)h")
+
+
 async def test_a_guard_is_called_by_an_expression_that_only_python_reads(
-    scripted: MakeScripted, sandbox: CliSandbox, matcher: str
+    scripted: MakeScripted, sandbox: CliSandbox
 ) -> None:
     hooks = Hooks()
-    hooks.on(PreToolUse, matcher)(lambda _: {"permissionDecision": "deny"})
-    agent, _ = scripted(touch("x"), say("done"), hooks=hooks, can_use_tool=lambda *_: Allow())
+    for number, matcher in enumerate(MATCHERS):
+
+        def guard(event: PreToolUse, command: str = f"touch x{number}") -> Any:
+            return (
+                {"permissionDecision": "deny"} if event.tool_input["command"] == command else None
+            )
+
+        hooks.on(PreToolUse, matcher)(guard)
+    steps = [touch(f"x{number}") for number, _ in enumerate(MATCHERS)]
+    agent, _ = scripted(
+        calls(*steps, touch("y")), say("done"), hooks=hooks, can_use_tool=lambda *_: Allow()
+    )
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
         await (await session.send("go"))
 
-    assert files_in(sandbox) == set()
+    assert files_in(sandbox) == {"y"}
 
 
 def nested(depth: int) -> list[Any]:
@@ -97,13 +284,13 @@ def nested(depth: int) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("mode", MODES)
 async def test_a_guard_stops_a_call_with_deeply_nested_input(
-    scripted: MakeScripted, sandbox: CliSandbox, mode: str
+    scripted: MakeScripted, sandbox: CliSandbox
 ) -> None:
     step = call("Bash", command="touch x", extra=nested(1_100), id_="toolu_x")
     hooks = Hooks()
     hooks.on(PreToolUse)(lambda event: event.raw["no such field"])
+    mode = "bypassPermissions"
     agent, _ = scripted(step, say("done"), env=SANDBOX, permission_mode=mode, hooks=hooks)
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
@@ -112,61 +299,61 @@ async def test_a_guard_stops_a_call_with_deeply_nested_input(
     assert files_in(sandbox) == set()
 
 
-# Changed input
-
-# The denial does not come first, so the CLI does not have it.
-POLICY = Policy(ask("Bash(touch asked*)"), deny("Bash(touch bad*)"), allow("Bash(touch *)"))
+# Replies without a verdict
 
 
-def changing(reply: Callable[[dict[str, Any]], Any], name: str) -> Hooks:
-    hooks = Hooks()
-    hooks.on(PreToolUse)(lambda _: reply({"command": f"touch {name}"}))
-    return hooks
-
-
-def permit(given: dict[str, Any]) -> Any:
-    return let_run(updated_input=given)
-
-
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("reply", [modify, permit])
-async def test_a_hook_cannot_change_an_allowed_input_into_a_denied_one(
-    scripted: MakeScripted, sandbox: CliSandbox, reply: Any, mode: str
+async def test_a_guard_that_ends_the_turn_stops_the_tool(
+    scripted: MakeScripted, sandbox: CliSandbox
 ) -> None:
-    agent, _ = scripted(
-        touch("good"),
-        say("done"),
-        env=SANDBOX,
-        permission_mode=mode,
-        policy=POLICY,
-        hooks=changing(reply, "bad"),
-        can_use_tool=lambda *_: Allow(),
-    )
+    hooks = Hooks()
+    hooks.on(PreToolUse)(lambda _: {"continue": False, "stopReason": "enough"})
+    mode = "bypassPermissions"
+    agent, model = scripted(touch("x"), env=SANDBOX, permission_mode=mode, hooks=hooks)
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
         await (await session.send("go"))
 
     assert files_in(sandbox) == set()
+    assert len(model.asked) == 1
 
 
-@pytest.mark.parametrize("mode", ["default", "bypassPermissions"])
-@pytest.mark.parametrize("reply", [modify, permit])
-async def test_what_a_hook_changes_is_asked_about_as_changed(
-    scripted: MakeScripted, sandbox: CliSandbox, reply: Any, mode: str
+# Changed input
+
+# The denial does not come first, so the CLI does not have it.
+POLICY = Policy(ask("Bash(touch asked*)"), deny("Bash(touch bad*)"), allow("Bash(touch *)"))
+
+REPLIES: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "modify": modify,
+    "permit": lambda given: let_run(updated_input=given),
+}
+
+
+def change(event: PreToolUse) -> Any:
+    """Change `touch good-modify-bad` into `touch bad-modify`, and so on."""
+    _, how, name = event.tool_input["command"].split("-")
+    return REPLIES[how]({"command": f"touch {name}-{how}"})
+
+
+@pytest.mark.parametrize("mode", ["default", "bypassPermissions", "dontAsk"])
+async def test_what_a_hook_changes_is_decided_about_as_changed(
+    scripted: MakeScripted, sandbox: CliSandbox, mode: str
 ) -> None:
     seen: list[str] = []
+    hooks = Hooks()
+    hooks.on(PreToolUse)(change)
 
     def approve(_tool: str, given: dict[str, Any], _context: object) -> Allow:
         seen.append(given["command"])
         return Allow()
 
+    steps = [touch(f"good-{how}-{name}") for how in REPLIES for name in ("bad", "asked", "fine")]
     agent, _ = scripted(
-        touch("good"),
+        calls(*steps),
         say("done"),
         env=SANDBOX,
         permission_mode=mode,
         policy=POLICY,
-        hooks=changing(reply, "asked"),
+        hooks=hooks,
         can_use_tool=approve,
     )
 
@@ -174,9 +361,9 @@ async def test_what_a_hook_changes_is_asked_about_as_changed(
         await (await session.send("go"))
 
     # In `bypassPermissions` the CLI may run an asked write unasked, so the policy denies it.
-    is_asked = mode != "bypassPermissions"
-    assert seen == (["touch asked"] if is_asked else [])
-    assert files_in(sandbox) == ({"asked"} if is_asked else set())
+    asked = {"asked-modify", "asked-permit"} if mode != "bypassPermissions" else set()
+    assert set(seen) == {f"touch {name}" for name in asked}
+    assert files_in(sandbox) == {"fine-modify", "fine-permit", *asked}
 
 
 async def test_an_approver_cannot_change_the_input_into_a_denied_one(
@@ -222,14 +409,18 @@ async def test_a_subagent_called_main_is_not_the_main_agent(
     assert files_in(sandbox) == {"own"}
 
 
-@pytest.mark.parametrize("whose", ["main", "rev"])
 async def test_the_leading_agent_is_main_and_its_own_type(
-    scripted: MakeScripted, sandbox: CliSandbox, whose: str
+    scripted: MakeScripted, sandbox: CliSandbox
 ) -> None:
-    policy = Policy(allow("Bash", agents=[whose]), otherwise="deny")
-    agent, _ = scripted(touch("own"), say("done"), policy=policy, agents=AGENTS, agent="rev")
+    policy = Policy(
+        allow("Bash(touch own)", agents=["main"]),
+        allow("Bash(touch typed)", agents=["rev"]),
+        otherwise="deny",
+    )
+    step = calls(touch("own"), touch("typed"), touch("other"))
+    agent, _ = scripted(step, say("done"), policy=policy, agents=AGENTS, agent="rev")
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
         await (await session.send("go"))
 
-    assert files_in(sandbox) == {"own"}
+    assert files_in(sandbox) == {"own", "typed"}

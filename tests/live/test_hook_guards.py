@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -88,14 +89,23 @@ def null(*_given: Any) -> Any:
 FAILURES = [raising, slow, cancelled, nonsense, null]
 
 
-@pytest.mark.parametrize("fails", FAILURES)
+BY_NAME = {each.__name__: each for each in FAILURES}
+
+
+async def failing(event: PreToolUse | UserPromptSubmit) -> Any:
+    """Fail as the file or the prompt says."""
+    name = event.prompt if isinstance(event, UserPromptSubmit) else event.tool_input["file_path"]
+    given = BY_NAME[Path(name).name](event)
+    return await given if inspect.isawaitable(given) else given
+
+
 async def test_a_guard_that_fails_leaves_the_file_unwritten(
-    scripted: MakeScripted, sandbox: CliSandbox, fails: Callable[..., Any]
+    scripted: MakeScripted, sandbox: CliSandbox
 ) -> None:
     agent, model = scripted(
-        write(sandbox, "guarded"),
+        calls(*(write(sandbox, name) for name in BY_NAME)),
         say("done"),
-        hooks=on(PreToolUse, fails, timeout=0.2),
+        hooks=on(PreToolUse, failing, timeout=0.2),
         allowed_tools=["Write"],
     )
 
@@ -104,10 +114,11 @@ async def test_a_guard_that_fails_leaves_the_file_unwritten(
         faults = [each.details for each in await entries_of(session) if each.kind.value == "fault"]
 
     assert files_in(sandbox) == {}
-    told = model.asked[-1].tool_results["toolu_guarded"]
-    assert "Stopped: the PreToolUse hook" in told
-    assert "s3cret" not in told
-    assert [fault["where"] for fault in faults] == ["PreToolUse hook"]
+    told = model.asked[-1].tool_results
+    stopped = {name for name in BY_NAME if "Stopped: the PreToolUse hook" in told[f"toolu_{name}"]}
+    assert stopped == set(BY_NAME)
+    assert "s3cret" not in str(told)
+    assert [fault["where"] for fault in faults] == ["PreToolUse hook"] * len(BY_NAME)
     assert (result.outcome, result.text) == ("completed", "done")
 
 
@@ -176,17 +187,16 @@ async def test_observers_and_advisers_that_fail_change_nothing(
     assert (result.outcome, result.text) == ("completed", "done")
 
 
-@pytest.mark.parametrize("fails", FAILURES)
 async def test_a_prompt_that_no_guard_could_look_at_reaches_no_model(
-    scripted: MakeScripted, fails: Callable[..., Any]
+    scripted: MakeScripted,
 ) -> None:
-    agent, model = scripted(hooks=on(UserPromptSubmit, fails, timeout=0.2))
+    agent, model = scripted(hooks=on(UserPromptSubmit, failing, timeout=0.2))
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
-        result = await (await session.send("my prompt"))
+        results = [await (await session.send(name)) for name in BY_NAME]
 
     assert model.asked == []
-    assert "Stopped: the UserPromptSubmit hook" in result.answer
+    assert all("Stopped: the UserPromptSubmit hook" in each.answer for each in results)
 
 
 @pytest.mark.parametrize("fails", [raising, slow, nonsense])

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from steersman import Deny, Policy
+from steersman import Allow, Deny, Policy
 from steersman._command_tools import COMMAND_FIELDS
 from steersman.messages.builtin.table import INPUTS
 from steersman.permissions import PermissionContext, allow, ask, deny
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import call, say
 from tests.live.staging import LIMIT, MakeScripted
+from tests.live.test_policy_shell import HIDDEN, stopped
 from tests.live.test_tool_types import EVERY_TOOL
 
 pytestmark = pytest.mark.live
@@ -77,6 +78,57 @@ async def test_an_approval_that_the_cli_does_not_get_still_approves(
 
     assert (sandbox.project / "M1").exists()
     assert refuser.asked == []
+
+
+# Asks stay here
+
+
+async def test_an_ask_rule_of_the_cli_denies_in_one_mode_and_forgets_what_was_allowed(
+    scripted: MakeScripted, sandbox: CliSandbox
+) -> None:
+    """Why the policy does not hand its `ask` rules to the CLI. If this fails, look again."""
+    asked: list[str] = []
+
+    def approve(_name: str, _given: dict[str, Any], context: PermissionContext) -> Allow:
+        asked.append(context.tool_use_id)
+        return context.always()
+
+    rule = "Bash(mkfifo *)"
+    steps = [call("Bash", command=f"mkfifo M{n // 2}", id_=f"t{n}") for n in range(4)]
+    agent, model = scripted(
+        *(*steps[:2], say("done"), *steps[2:], say("done")),
+        policy=Policy(ask(rule)),
+        settings={"permissions": {"ask": [rule]}},
+        can_use_tool=approve,
+    )
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        await (await session.send("go"))
+        await session.set_permission_mode("dontAsk")
+        await (await session.send("go"))
+
+    # Without the rule in the settings the first and the third call are asked about.
+    assert asked == ["t0", "t1"]
+    assert "running in don't ask mode" in model.asked[-1].tool_results["t3"]
+    assert not (sandbox.project / "M1").exists()
+
+
+async def test_the_policy_asks_about_whatever_an_ask_rule_of_the_cli_asks_about(
+    scripted: MakeScripted,
+) -> None:
+    rule = "Bash(mkfifo *)"
+
+    by_cli = await stopped(
+        scripted, HIDDEN, allowed_tools=["Bash"], settings={"permissions": {"ask": [rule]}}
+    )
+
+    policy = Policy(ask(rule), allow("Bash"))
+    verdicts = {line: policy.explain("Bash", {"command": line}).verdict for line in by_cli}
+    assert verdicts == dict.fromkeys(by_cli, "ask")
+    assert len(by_cli) > len(HIDDEN) / 2
+
+
+# Tools and skills that run commands
 
 
 async def command_tools(scripted: MakeScripted, **options: Any) -> set[str]:

@@ -1,8 +1,13 @@
-"""A resumed CLI runs no deferred tool before it knows our hooks."""
+"""A resumed CLI runs no deferred tool before it knows our hooks.
+
+`make soak` resumes 50 times.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 from typing import Any
 
 import pytest
@@ -19,7 +24,7 @@ from tests.live.test_harness import stock_cli
 
 pytestmark = pytest.mark.live
 
-RESUMES = 20
+RESUMES = 50 if os.environ.get("STEERSMAN_SOAK") else 4
 ABREAST = 2
 ASK = {"permissions": {"ask": ["Write"]}}
 
@@ -43,8 +48,30 @@ async def deferred(agent: Agent, prompt: str) -> str:
     return session.id
 
 
-async def test_a_hook_that_denies_holds_in_every_resume_of_a_deferred_call(
-    scripted: MakeScripted, sandbox: CliSandbox
+async def raising() -> None:
+    raise BaseException("no Exception")  # noqa: TRY002 - that is the point
+
+
+async def waiting() -> None:
+    await asyncio.sleep(3600)
+
+
+async def denying() -> HookAnswer:
+    return deny("nothing is written here")
+
+
+async def misplacing() -> HookAnswer:
+    return {"permissionDecision": "deny"}
+
+
+GUARDS = (denying, raising, waiting, misplacing)
+"""A guard that denies, and some that fail; each resumed session has one."""
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(RESUMES * LIMIT)
+async def test_a_guard_that_denies_or_fails_holds_in_every_resume_of_a_deferred_call(
+    scripted: MakeScripted, sandbox: CliSandbox, caplog: pytest.LogCaptureFixture
 ) -> None:
     def write(request: ModelRequest) -> Step:
         if request.tool_results:
@@ -53,24 +80,27 @@ async def test_a_hook_that_denies_holds_in_every_resume_of_a_deferred_call(
         return call("Write", file_path=path, content="written")
 
     agent, _model = scripted(Script(*[write] * 4 * RESUMES), settings=ASK, can_use_tool=letting)
-    hooks, asked = Hooks(), list[str]()
+    asked = list[str]()
 
-    @hooks.on(PreToolUse, "Write")
-    def guard(event: PreToolUse) -> HookAnswer:
-        asked.append(str(event.tool_input["file_path"]))
-        return deny("nothing is written here")
+    async def resume(number: int) -> None:
+        session_id = await deferred(agent, f"write file-{number}")
+        hooks = Hooks()
 
-    async def resume(name: str) -> None:
-        session_id = await deferred(agent, f"write {name}")
+        @hooks.on(PreToolUse, "Write", timeout=0.5)
+        async def guard(event: PreToolUse) -> HookAnswer:
+            asked.append(str(event.tool_input["file_path"]))
+            return await GUARDS[number % len(GUARDS)]()
+
         async with agent.session(resume=session_id, hooks=hooks) as session:
             await (await session.send("go on"))
 
     async def several(first: int) -> None:
         for number in range(first, RESUMES, ABREAST):
-            await resume(f"file-{number}")
+            await resume(number)
 
-    async with asyncio.timeout(4 * LIMIT):
-        await asyncio.gather(*(several(first) for first in range(ABREAST)))
+    with caplog.at_level(logging.CRITICAL):
+        async with asyncio.timeout(RESUMES * LIMIT):
+            await asyncio.gather(*(several(first) for first in range(ABREAST)))
 
     assert list(sandbox.project.glob("file-*")) == []
     assert len(set(asked)) == RESUMES

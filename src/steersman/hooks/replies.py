@@ -32,7 +32,9 @@ class CommonReply(Struct, frozen=True, kw_only=True, omit_defaults=True, rename=
     """The fields that a reply may have at every event."""
 
     continue_: bool = field(default=True, name="continue")
-    """False ends the turn. At `PreToolUse` the tool still runs: use `deny()` to stop it."""
+    """False ends the turn, and from a guard without a decision of its own it stops the action.
+
+    From another hook at `PreToolUse` the tool still runs: use `deny()` to stop it."""
     suppress_output: bool = False
     stop_reason: str | None = None
     system_message: str | None = None
@@ -55,7 +57,10 @@ class Reply(CommonReply, frozen=True, kw_only=True, omit_defaults=True, rename="
 
 
 class AsyncReply(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """A reply with which the CLI does not wait for the hook, and ignores what it decides."""
+    """A reply with which the CLI does not wait for the hook, and ignores what it decides.
+
+    From a guard it stops the action.
+    """
 
     async_: Literal[True] = field(name="async")
     async_timeout: int | None = None

@@ -28,6 +28,11 @@ __all__ = ["InvalidReply", "blocking_reply", "changed_input", "encode_reply", "p
 NAMES = {"continue_": "continue", "async_": "async"}
 """Fields that are reserved in Python, as the official Python SDK writes them."""
 
+ATTRIBUTES = {
+    "additionalContext": "additional_context",
+    "permissionDecisionReason": "permission_decision_reason",
+}
+
 REFUSALS = ("decline", "cancel")
 
 COMMON = frozenset({*CommonReply.__struct_encode_fields__, "hookSpecificOutput"})
@@ -51,10 +56,17 @@ def parse_reply(
 
     `guard` is the name of the callback if it is a guard. The CLI ignores keys that it does not
     know, so a misplaced or misspelt verdict would let the action happen: from a guard, such a key
-    is an error. Other callbacks may use keys that this release does not know. Raises
-    `InvalidReply`.
+    is an error, and so is a reply without a verdict that has one to come or a reason for one. Other
+    callbacks may use keys that this release does not know. Raises `InvalidReply`.
     """
-    if given is None or isinstance(given, AsyncReply):
+    if given is None:
+        return None
+    reply = _read(event, given, guard)
+    return _decided(event, reply, guard) if guard and reply is not None else reply
+
+
+def _read(event: type[HookEvent], given: object, guard: str) -> Reply | AsyncReply | None:
+    if isinstance(given, AsyncReply):
         return given
     if isinstance(given, Reply):
         if guard and _json.is_mapping(given.hook_specific_output):
@@ -119,6 +131,51 @@ def _refuse_others(given: Iterable[object], known: Container[object], guard: str
     for key in given:
         if key not in known:
             raise InvalidReply(f"returned the unknown key {key!r} (from {guard})")
+
+
+def _decided(event: type[HookEvent], reply: Reply | AsyncReply, guard: str) -> Reply:
+    """Return the reply of a guard. Raises `InvalidReply` if it leaves a verdict out.
+
+    The CLI would let the action happen: it does not wait for an async reply, ignores a reason
+    without a decision, and ends the turn only after the tool has run.
+    """
+    if isinstance(reply, AsyncReply):
+        late = f"returned 'async' (from {guard}): the CLI does not wait for such a verdict;"
+        raise InvalidReply(f"{late} register the hook with run_async=True or kind='advise'")
+    decision, changed = changed_input(reply)
+    if decision or reply.decision or changed is not None:
+        return reply
+    if not reply.continue_:
+        return _block_too(event, reply)
+    about = reply.hook_specific_output
+    reasons = {
+        "reason": reply.reason,
+        "stopReason": reply.stop_reason,
+        "permissionDecisionReason": _field_of(about, "permissionDecisionReason"),
+    }
+    for key, reason in reasons.items():
+        if reason:
+            raise InvalidReply(f"returned {key!r} without a decision (from {guard})")
+    return reply
+
+
+def _block_too(event: type[HookEvent], reply: Reply) -> Reply:
+    """Return a reply that ends the turn as one that also stops the action."""
+    blocking = blocking_reply(event, reply.stop_reason or reply.reason or "stopped by a hook")
+    output = blocking.hook_specific_output
+    added = _field_of(reply.hook_specific_output, "additionalContext")
+    if isinstance(output, ToolVerdict) and isinstance(added, str):
+        output = msgspec.structs.replace(output, additional_context=added)
+    return msgspec.structs.replace(
+        reply, hook_specific_output=output, decision=blocking.decision, reason=blocking.reason
+    )
+
+
+def _field_of(specific: object, key: str) -> object:
+    """Return a field of a `hookSpecificOutput` by its name on the wire; None if it has none."""
+    if _json.is_mapping(specific):
+        return specific.get(key)
+    return getattr(specific, ATTRIBUTES[key]) if isinstance(specific, ToolVerdict) else None
 
 
 def _fit(event: type[HookEvent], reply: Reply) -> Reply:

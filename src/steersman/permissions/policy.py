@@ -301,8 +301,9 @@ class Policy:
         earlier rule could overrule. The CLI applies approvals to calls that no rule of this policy
         covered. It gets an approval only if no earlier ask and no earlier denial, other than those
         it has too, could be about the same call; the policy's hook applies the other approvals.
-        `ask` rules are not passed on: in the mode `dontAsk` the CLI would deny such calls, and it
-        would ask again about calls that the user has allowed permanently.
+        `ask` rules are not passed on: for the CLI they beat every hook, so it would ask again about
+        calls that the user has allowed, and deny unasked in the mode `dontAsk`, which a session may
+        enter at any time.
         """
         denials: list[Rule] = []
         approvals: list[Rule] = []

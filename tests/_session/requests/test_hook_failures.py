@@ -19,13 +19,18 @@ from steersman._session.requests.permissions import PermissionResponder, UserCal
 from steersman._session.requests.responder import Responder
 from steersman._session.requests.tool_servers import ToolServers
 from steersman.hooks import (
+    AsyncReply,
     HookEvent,
     Hooks,
     PermissionRequest,
     PostToolUse,
     PreToolUse,
+    Reply,
     UserPromptSubmit,
+    context,
+    modify,
 )
+from steersman.hooks.outputs import ToolVerdict
 from steersman.testing.faults import VirtualClockLoop
 from tests._session.requests.test_hooks import denied, on, runner_of
 
@@ -115,6 +120,93 @@ async def test_an_adviser_may_use_keys_that_this_release_does_not_know() -> None
     _, faults, ask = runner_of(on(PostToolUse, lambda _: {**given, "alsoNew": 1}))
 
     assert (await ask(PostToolUse()), faults) == (given, [])
+
+
+# Replies without a verdict
+
+UNDECIDED: list[tuple[Any, str]] = [
+    ({"async": True}, "async"),
+    ({"async_": True, "asyncTimeout": 9}, "async"),
+    (AsyncReply(async_=True), "async"),
+    ({"reason": "not here"}, "reason"),
+    (Reply(reason="not here"), "reason"),
+    ({"stopReason": "not here"}, "stopReason"),
+]
+
+
+@pytest.mark.parametrize("event", [PreToolUse, PermissionRequest, UserPromptSubmit])
+@pytest.mark.parametrize(("given", "key"), UNDECIDED, ids=str)
+async def test_a_guard_that_leaves_its_verdict_out_stops_the_action_and_is_named(
+    event: type[HookEvent], given: Any, key: str
+) -> None:
+    def my_guard(_event: HookEvent) -> Any:
+        return given
+
+    _, faults, ask = runner_of(on(event, my_guard))
+
+    answer = await ask(event())
+
+    assert is_blocking(event, answer)
+    ((where, text),) = faults
+    assert where == f"{event.__name__} hook"
+    assert repr(key) in text
+    assert "my_guard" in text
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        about("PreToolUse", permissionDecisionReason="not here"),
+        Reply(hook_specific_output=ToolVerdict(permission_decision_reason="not here")),
+    ],
+)
+async def test_a_reason_without_a_decision_stops_the_tool(given: Any) -> None:
+    _, faults, ask = runner_of(on(PreToolUse, lambda _: given))
+
+    assert is_blocking(PreToolUse, await ask(PreToolUse()))
+    assert "'permissionDecisionReason'" in faults[0][1]
+
+
+@pytest.mark.parametrize("event", [PreToolUse, PermissionRequest, UserPromptSubmit])
+async def test_a_guard_that_ends_the_turn_also_stops_the_action(event: type[HookEvent]) -> None:
+    given = {"continue": False, "stopReason": "enough", "systemMessage": "m"}
+    _, faults, ask = runner_of(on(event, lambda _: given))
+
+    answer = await ask(event())
+
+    assert is_blocking(event, answer)
+    assert {key: answer[key] for key in given} == given
+    assert "enough" in str(answer.get("reason", answer.get("hookSpecificOutput")))
+    assert faults == []
+
+
+async def test_what_a_guard_adds_for_the_model_is_kept_when_it_ends_the_turn() -> None:
+    given = Reply(continue_=False, hook_specific_output=context("c").hook_specific_output)
+    _, _, ask = runner_of(on(PreToolUse, lambda _: given))
+
+    answer = await ask(PreToolUse())
+
+    assert is_blocking(PreToolUse, answer)
+    assert answer["hookSpecificOutput"]["additionalContext"] == "c"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        Reply(),
+        {"systemMessage": "m", "suppressOutput": True, "reason": None},
+        context("c"),
+        modify({"command": "true"}),
+        {"continue": False, **about("PreToolUse", permissionDecision="allow")},
+        about("PreToolUse", permissionDecision=None),
+    ],
+    ids=str,
+)
+async def test_a_guard_without_an_opinion_or_with_a_clear_one_stops_nothing(given: Any) -> None:
+    _, faults, ask = runner_of(on(PreToolUse, lambda _: given))
+
+    assert not is_blocking(PreToolUse, await ask(PreToolUse()))
+    assert faults == []
 
 
 # Time

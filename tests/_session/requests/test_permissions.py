@@ -175,6 +175,65 @@ async def test_a_thousand_open_asks_cost_no_task() -> None:
     assert len(answers(peer)) == 1000
 
 
+UNSENDABLE = [
+    Allow({"command": object()}),
+    Allow({"command": "x", "more": {1: float}}),
+    Allow(None, [{"type": "addRules", "rules": object()}]),
+]
+
+
+@pytest.mark.parametrize("by", ["inbox", "callback"])
+@pytest.mark.parametrize("given", UNSENDABLE, ids=["input", "nested", "updates"])
+async def test_an_approval_that_is_not_json_denies_and_is_recorded_as_a_denial(
+    given: Allow, by: str
+) -> None:
+    inbox, peer = Inbox(), asking(BASH)
+    guard = {"inbox": inbox} if by == "inbox" else {"can_use_tool": lambda *_: given}
+
+    async with opened(peer.transport, **guard) as session:
+        turn = await session.send("go")
+        if by == "inbox":
+            (waiting,) = await opened_asks(inbox, 1)
+            await inbox.answer(waiting.id, given)
+        await turn
+        journal = await entries_so_far(session)
+
+    ((_, answer),) = answers(peer).items()
+    assert answer["behavior"] == "deny"
+    assert "not JSON" in answer["message"]
+    assert [e.details["verdict"] for e in journal if e.kind is Kind.DECIDED] == ["deny"]
+    assert len([e for e in journal if e.kind is Kind.FAULT]) == 1
+
+
+class BrokenInbox:
+    """An inbox of somebody else, which fails."""
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    def open(self, ask: Ask, settle: Any) -> None:
+        raise self._error
+
+    def close(self, ask_id: str, reason: str) -> None:
+        raise self._error
+
+
+@pytest.mark.parametrize("error", [RuntimeError(), BaseException(), asyncio.CancelledError()])
+async def test_an_inbox_that_fails_denies(error: BaseException) -> None:
+    peer = asking(BASH)
+
+    async with opened(peer.transport, inbox=BrokenInbox(error)) as session:
+        await (await session.send("go"))
+        journal = await entries_so_far(session)
+
+    ((_, answer),) = answers(peer).items()
+    assert answer == {
+        "behavior": "deny",
+        "message": f"Denied: the inbox raised {type(error).__name__}.",
+    }
+    assert [e.details["where"] for e in journal if e.kind is Kind.FAULT] == ["inbox"]
+
+
 async def test_an_ask_answered_after_its_session_ended_is_a_clear_error() -> None:
     inbox, peer = Inbox(), asking(BASH)
 

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from steersman._json import JsonDict
+from msgspec import MsgspecError
+
+from steersman._json import JsonDict, dumps
 from steersman._protocol.events import DialogAsked, ElicitationAsked, PermissionAsked
 from steersman._session.requests.decision_log import DecisionLog, Source
 from steersman._session.requests.failures import is_shutdown, raise_soon
@@ -194,10 +196,22 @@ class PermissionResponder:
         if updates is None and self._remember is not None:
             updates = remembering_updates(request, self._remember)
         if not updates:
-            return Allow(given)
+            kept = Allow(given)
+            return kept if decision.updated_input is None else self._sendable(kept)
         kept = Allow(given, [where_it_counts(each, self._setting_sources) for each in updates])
-        self.on_remembered(kept)
-        return kept
+        sendable = self._sendable(kept)
+        if sendable is kept:
+            self.on_remembered(kept)
+        return sendable
+
+    def _sendable(self, decision: Allow) -> Decision:
+        """Return the approval, or a denial if a value in it is not JSON."""
+        try:
+            dumps(decision)
+        except (TypeError, ValueError, RecursionError, MsgspecError) as error:
+            self._report("permission", f"allowed with a value that is not JSON: {error}")
+            return Deny("Denied: the approval has a value that is not JSON.")
+        return decision
 
     def _decided(
         self, request: CanUseTool, decision: Decision, source: Source, by: str
@@ -284,7 +298,9 @@ def build_permissions(
     report: Callable[[str, BaseException | str], None],
 ) -> PermissionResponder:
     """Build the `PermissionResponder` of one session from its options."""
-    inbox = None if options.inbox is None else InboxForwarder(options.inbox, note, turn, clock)
+    inbox = None
+    if options.inbox is not None:
+        inbox = InboxForwarder(options.inbox, note, turn, clock, report)
     callbacks = UserCallbacks(
         options.can_use_tool,
         options.on_elicitation,
@@ -329,7 +345,9 @@ class InboxForwarder:
         note: Callable[..., None],
         turn: Callable[[], str | None],
         clock: Clock,
+        report: Callable[[str, BaseException | str], None],
     ) -> None:
+        self._report = report
         self._inbox = inbox
         self._note = note
         self._turn = turn
@@ -345,7 +363,10 @@ class InboxForwarder:
         build_response: BuildResponse,
         reply: SendAnswer,
     ) -> Deferred:
-        """Put the request into the inbox; `reply` gets the response, in this event loop."""
+        """Put the request into the inbox; `reply` gets the response, in this event loop.
+
+        The response is a refusal if the inbox fails.
+        """
         ask = Ask(
             id=request_id,
             session=session_id,
@@ -356,12 +377,24 @@ class InboxForwarder:
 
         def settle(answer: object, by: str) -> None:
             self._open.pop(request_id, None)
-            reply(request_id, build_response(ask, answer, by))
+            try:
+                response = build_response(ask, answer, by)
+            except Exception as error:  # noqa: BLE001 - without a response the CLI would wait on
+                self._report("inbox", error)
+                response = ask.refusal(f"Denied: the answer failed: {type(error).__name__}.")
+            reply(request_id, response)
 
         self._loop = asyncio.get_running_loop()
         self._note(Kind.ASKED, **_ask_details(ask))
         self._open[request_id] = ask
-        self._inbox.open(ask, lambda answer, by: self._settle_in_loop(settle, answer, by))
+        try:
+            self._inbox.open(ask, lambda answer, by: self._settle_in_loop(settle, answer, by))
+        except BaseException as error:
+            if is_shutdown(error):
+                raise
+            self._report("inbox", error)
+            raise_soon(error)
+            settle(ask.refusal(f"Denied: the inbox raised {type(error).__name__}."), "inbox")
         return DEFERRED
 
     def withdraw(self, request_id: str, reason: str) -> None:

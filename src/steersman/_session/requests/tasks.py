@@ -190,7 +190,12 @@ class RequestTasks:
         opened = self._open.get(request_id)
         if opened is not None:
             self._forget(opened)
-            self._send(self._link.connection.answer(request_id, response))
+            try:
+                line = self._link.connection.answer(request_id, response)
+            except Exception as error:  # noqa: BLE001 - such as an answer that is not JSON
+                self._link.journal.fault(type(opened.asked).__name__, error)
+                line = self._refuse(opened.asked, f"the answer failed: {type(error).__name__}")
+            self._send(line)
 
     def _ended(self, opened: _OpenRequest) -> None:
         request_id = opened.asked.request_id

@@ -231,7 +231,7 @@ class ToolRunner:
         must_ask = verdict.decision == "ask"
         if self._permissions.allows(call.name, call.input) and not must_ask:
             return _Permit(call.input, _by_rule(call.name))
-        if self._permissions.mode == "dontAsk":
+        if self._permissions.mode == "dontAsk" and not must_ask:
             return self._refuse_by_mode(call, DONT_ASK.format(call.name))
         return await self._ask(call, verdict)
 
