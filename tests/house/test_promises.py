@@ -33,7 +33,7 @@ def promises(page: str) -> list[tuple[str, str, str]]:
     ]
     matches = [(line, ROW.match(line)) for line in lines[1:]]
     assert not (unreadable := [line for line, match in matches if match is None]), unreadable
-    return [match.group("promise", "file", "name") for _, match in matches if match]
+    return [(match["promise"], match["file"], match["name"]) for _, match in matches if match]
 
 
 @pytest.mark.parametrize("page", PAGES)
