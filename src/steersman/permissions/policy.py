@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
+from steersman._effort import MOST_STEPS
 from steersman._json import JsonObject, is_sequence
 from steersman._tool_names import MAIN_AGENT
 from steersman.errors import UsageError
@@ -243,6 +244,7 @@ class Policy:
 
     def decide(self, call: ToolCall) -> Explanation:
         """Return the decision about a `ToolCall`, and the rule that made it."""
+        call.effort.left = MOST_STEPS
         found = self._decide_by_rules(call)
         is_skipped = call.mode == "bypassPermissions" and (
             may_write(call.tool, call.input) or _may_be_guarded(call)

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from steersman._command_tools import BASH, COMMAND_FIELDS, SAME_SHELL
+from steersman._effort import Effort
 from steersman._json import Json, JsonObject
 from steersman._tool_names import near_miss
 from steersman.errors import UsageError
-from steersman.permissions.paths import Place, matches_path, may_match_path, objection_to
+from steersman.permissions.paths import (
+    LIMIT,
+    Place,
+    folded_text,
+    matches_path,
+    may_match_path,
+    needle_of,
+    objection_to,
+)
 from steersman.permissions.shell import (
+    LONGEST,
     Match,
     commands_in,
     grants_command,
@@ -26,6 +38,8 @@ EDITING = frozenset({"Edit", "MultiEdit", "NotebookEdit", "Write"})
 READING = frozenset({"Glob", "Grep", "LS", "NotebookRead", "Read"})
 AGENTS = frozenset({"Agent", "Task"})
 """The tool that starts a subagent: `Agent` in calls, `Task` in lists of tools."""
+LONGEST_NAME = 200
+"""Characters of the name of a tool that are compared with a pattern."""
 READERS = frozenset(
     {"cat", "diff", "echo", "file", "grep", "head", "less", "ls", "stat", "tail", "wc"}
 )
@@ -47,6 +61,8 @@ class ToolCall:
     is_main: bool | None = None
     """Whether the main agent calls; None if only `agent` is known. A session goes by the id of the
     agent, because a subagent may be called `main`, and the main agent may have a type too."""
+    effort: Effort = field(default_factory=Effort, compare=False, repr=False)
+    """The work that is left for one decision; all rules share it."""
 
     @property
     def command(self) -> str | None:
@@ -55,7 +71,7 @@ class ToolCall:
         if name is None:
             return None
         given = self.input.get(name)
-        return "" if given is None else str(given)
+        return "" if given is None else _text(given, LONGEST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +101,7 @@ class Rule:
         if self.tool in AGENTS:
             return _yes(call.input.get("subagent_type") == content)
         if self.tool == "Skill":
-            return _yes(_fits_skill(content, str(call.input.get("skill", ""))))
+            return _yes(_fits_skill(content, _text(call.input.get("skill", ""), LIMIT)))
         # Only the CLI can interpret the content of rules for other tools.
         return Match.MAYBE
 
@@ -103,13 +119,16 @@ class Rule:
         # The CLI ignores approvals with a wildcard in the name of the MCP server.
         if behavior == "allow" and "*" in server:
             return False
+        if len(tool) > LONGEST_NAME:
+            # The CLI has no such tool.
+            return behavior != "allow"
         return re.fullmatch(re.escape(self.tool).replace(r"\*", ".*"), tool) is not None
 
     def _match_command(self, call: ToolCall, behavior: Behavior) -> Match:
         if not _is_bash(call, behavior):
             return Match.NO
         compare = grants_command if behavior == "allow" else stops_command
-        return compare(self.content or "", call.command or "")
+        return compare(self.content or "", call.command or "", call.effort)
 
     def _match_file(self, call: ToolCall, behavior: Behavior) -> Match:
         # A file that must not be read must not be overwritten either.
@@ -120,7 +139,7 @@ class Rule:
             paths = _paths_of(call)
             if behavior == "allow":
                 return _yes(paths and all(self._certainly_fits(path, call) for path in paths))
-            return _yes(any(self._fits(path, call.place) for path in paths))
+            return _yes(any(self._fits(path, call) for path in paths))
         if call.command is not None and behavior != "allow":
             return self._match_files_of_command(call)
         return Match.NO
@@ -129,22 +148,28 @@ class Rule:
         line = call.command or ""
         if not is_readable(line):
             return Match.MAYBE
-        named = [
-            words[0]
-            for words in commands_in(line)
-            if any(self._fits(word, call.place) for word in words[1:])
-        ]
+        named: set[str] = set()
+        for word, heads in _words_with(self._needle(call.place), _words_of(line), call.effort):
+            if self._fits(word, call):
+                named |= heads
+        if call.effort.left < 0:
+            return Match.MAYBE
         if not named:
             return Match.NO
-        if self.tool == "Read" or ">" in line or WRITERS & set(named):
+        if self.tool == "Read" or ">" in line or WRITERS & named:
             return Match.YES
         return Match.NO if READERS.issuperset(named) else Match.MAYBE
 
-    def _fits(self, path: str, place: Place) -> bool:
-        return bool(path) and may_match_path(self.content or "", path, place)
+    def _needle(self, place: Place) -> str:
+        """Return a text that a word must have to name a file of this rule."""
+        needle = needle_of(self.content or "", place)
+        return "" if needle in folded_text(f"{place.cwd}/{place.now}/{place.home}") else needle
+
+    def _fits(self, path: str, call: ToolCall) -> bool:
+        return bool(path) and may_match_path(self.content or "", path, call.place, call.effort)
 
     def _certainly_fits(self, path: str, call: ToolCall) -> bool:
-        return bool(path) and matches_path(self.content or "", path, call.place)
+        return bool(path) and matches_path(self.content or "", path, call.place, call.effort)
 
 
 def parse_rule(text: object) -> Rule:
@@ -187,6 +212,42 @@ def _is_bash(call: ToolCall, behavior: Behavior) -> bool:
     return call.tool in SAME_SHELL
 
 
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """The words of a line that may be paths, in lower case."""
+
+    heads: dict[str, set[str]]
+    """The names of the commands that have the word."""
+    text: str
+    """All words, to search in."""
+
+
+@functools.lru_cache(maxsize=64)
+def _words_of(line: str) -> _Words:
+    heads: dict[str, set[str]] = {}
+    for head, *words in commands_in(line):
+        for word in words:
+            heads.setdefault(folded_text(word), set()).add(head)
+    return _Words(heads, "\n".join(heads))
+
+
+def _words_with(needle: str, words: _Words, effort: Effort) -> Iterator[tuple[str, set[str]]]:
+    """Yield the words that contain a text, or the home directory of a user, and their commands."""
+    is_in = needle in words.text or "~" in words.text
+    if not effort.spend(4 + (len(words.heads) // 8 if is_in else 0)) or not is_in:
+        return
+    for word, heads in words.heads.items():
+        if needle in word or word.startswith("~"):
+            yield word, heads
+        if effort.left < 0:
+            return
+
+
+def _text(given: object, limit: int) -> str:
+    """Return a text of a tool's input. Anything else counts as a text above the limit."""
+    return given if isinstance(given, str) else " " * (limit + 1)
+
+
 def _yes(fits: object) -> Match:
     return Match.YES if fits else Match.NO
 
@@ -194,7 +255,7 @@ def _yes(fits: object) -> Match:
 def _paths_of(call: ToolCall) -> list[str]:
     """Return every path that the tool may use; more than one if the input has unknown fields."""
     given = [call.input.get(name) for name in ("file_path", "notebook_path", "path")]
-    paths = [str(each) for each in given if each]
+    paths = [_text(each, LIMIT) for each in given if each]
     if call.tool in READING and not paths:
         paths = [call.place.now or call.place.cwd]
     pattern = call.input.get("pattern") if call.tool == "Glob" else None

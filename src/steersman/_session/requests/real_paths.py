@@ -15,7 +15,7 @@ from steersman.permissions.rules import EDITING, READING, ToolCall
 
 __all__ = ["readings_of"]
 
-LIMIT = 16 * 1024
+LIMIT = 4096
 """Characters; rules do not compare longer paths either."""
 FIELDS = ("file_path", "notebook_path", "path")
 
