@@ -33,6 +33,9 @@ UNITS = {
     "pairs of quotes": "''",
     "double quotes": '"a" ',
     "empty double quotes": '""',
+    "open variables": "${",
+    "open and closed variables": "${a}",
+    "a tick in many substitutions": "$(a`",
     "backslashes": "\\",
     "escapes": "\\a",
     "substitutions": "$(",
@@ -148,7 +151,7 @@ def rules(count: int, make: Callable[..., tuple[PolicyRule, ...]]) -> list[tuple
 
 
 def policies(count: int) -> dict[str, Policy]:
-    """Return policies of this many rules of every kind: denials, asks, approvals, and all of them."""
+    """Return policies of this many rules of every kind, by what their rules do."""
     mixed = [
         made
         for each in zip(rules(count, ask), rules(count, deny), rules(count, allow), strict=True)

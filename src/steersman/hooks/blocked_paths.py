@@ -210,8 +210,10 @@ def _path_in(text: str, *, is_path: bool) -> Iterator[str]:
             raise Unreadable("the path is too long")
         yield text
     elif text.startswith(PATH_STARTS):
+        # Names that are only a dot are no work.
+        text = re.sub(r"/(?:\./)+", "/", text) if "/./" in text else text
         if text.count("/") > MOST_NAMES:
-            if text.count("/.") > MOST_NAMES // 2:
+            if text.count("/..") > MOST_NAMES // 2:
                 raise Unreadable("the path is too long")
             return
         # A long text is no path, unless it is long only because of its `.` and `..`.

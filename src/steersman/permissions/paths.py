@@ -10,6 +10,7 @@ Paths and patterns are compared name by name, so that a long path takes little t
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ __all__ = [
     "folded_text",
     "is_protected",
     "matches_path",
+    "may_match_glob",
     "may_match_path",
     "needle_of",
     "objection_to",
@@ -80,6 +82,23 @@ def may_match_path(pattern: str, path: str, place: Place, effort: Effort | None 
         not effort.spend(compiled.steps(names)) or compiled.covers(names[depth:])
         for names in _readings(path, place)
         if len(names) > depth and names[:depth] == base
+    )
+
+
+def may_match_glob(pattern: str, path: str, place: Place, effort: Effort) -> bool:
+    """Return whether a pattern may cover a file that the shell finds for a path with wildcards."""
+    if len(path) > LIMIT:
+        return True
+    based = _based(pattern, place, is_lenient=True)
+    if based is None:
+        return False
+    base, compiled = based
+    depth = len(base)
+    return any(
+        not effort.spend(4 * compiled.steps(names)) or compiled.may_meet(names[depth:])
+        for names in _readings(path, place)
+        if len(names) > depth
+        if all(itertools.starmap(_may_be, zip(names, base, strict=False)))
     )
 
 
@@ -223,6 +242,8 @@ class _Pattern:
     """The segments that are names, each as one bit for every place at which it stands."""
     wildcards: tuple[tuple[re.Pattern[str], int], ...]
     """The segments with wildcards, and their bits."""
+    ends: tuple[tuple[str, str], ...]
+    """What these begin and end with."""
     skipping: int
     """The bits of `**`: any number of directories."""
     end: int
@@ -258,9 +279,57 @@ class _Pattern:
                 return False
         return False
 
+    def may_meet(self, names: Names) -> bool:
+        """Return whether the pattern may match what names with wildcards of the shell stand for."""
+        reached = self._with_skipped(1)
+        for name in names[:-1] if self.is_folder else names:
+            fits = 0
+            for literal, each in self.literals.items():
+                fits |= each if _may_be(name, literal) else 0
+            is_plain = _EXPANDED.search(name) is None
+            for (expression, each), ends in zip(self.wildcards, self.ends, strict=True):
+                may_fit = expression.fullmatch(name) if is_plain else _may_meet(name, ends)
+                fits |= each if may_fit else 0
+            reached = self._with_skipped(((reached & fits) << 1) | (reached & self.skipping))
+            if reached & self.end:
+                return True
+        return False
+
     def _with_skipped(self, reached: int) -> int:
         # `**` never comes twice in a row, and never last.
         return reached | (reached & self.skipping) << 1
+
+
+_EXPANDED = re.compile(r"[*?\[{$`]")
+
+
+def _ends(written: str) -> tuple[str, str]:
+    """Return the text before the first and behind the last wildcard of the shell."""
+    special = _EXPANDED.search(written)
+    start = special.start() if special else len(written)
+    last = max(map(written.rfind, "*?]}"))
+    is_known = last >= start and "$" not in written and "`" not in written
+    return written[:start], written[last + 1 :] if is_known else ""
+
+
+def _may_be(written: str, name: str) -> bool:
+    """Return whether a name with wildcards of the shell may stand for another name."""
+    if _EXPANDED.search(written) is None:
+        return written == name
+    if written[0] in "*?[" and name.startswith("."):
+        # The shell finds such names only for a pattern with a dot.
+        return False
+    first, last = _ends(written)
+    return name.startswith(first) and name.endswith(last)
+
+
+def _may_meet(written: str, ends: tuple[str, str]) -> bool:
+    """Return whether a name with wildcards of the shell and one of a rule may be the same name."""
+    first, last = _ends(written)
+    before, behind = ends
+    return (first.startswith(before) or before.startswith(first)) and (
+        last.endswith(behind) or behind.endswith(last)
+    )
 
 
 @functools.lru_cache(maxsize=1024)
@@ -279,6 +348,7 @@ def _compiled(texts: tuple[str, ...], *, is_lenient: bool) -> _Pattern:
             segments.append(None)
     literals: dict[str, int] = {}
     wildcards: dict[re.Pattern[str], int] = {}
+    ends: dict[re.Pattern[str], tuple[str, str]] = {}
     skipping = 0
     runs: list[str] = []
     for number, text in enumerate(segments):
@@ -290,11 +360,13 @@ def _compiled(texts: tuple[str, ...], *, is_lenient: bool) -> _Pattern:
             name = "".join(map(str, tokens))
             literals[name] = literals.get(name, 0) | 1 << number
         else:
-            expression = _expression(tokens)
+            expression, texts_between = _expression(tokens), _literal_runs(tokens)
             wildcards[expression] = wildcards.get(expression, 0) | 1 << number
+            ends[expression] = (texts_between[0], texts_between[-1])
     return _Pattern(
         literals,
         tuple(wildcards.items()),
+        tuple(ends.values()),
         skipping,
         1 << len(segments),
         is_folder,

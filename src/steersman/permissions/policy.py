@@ -327,6 +327,12 @@ class Policy:
             approvals = []
         return list(map(str, denials)), list(dict.fromkeys(map(str, approvals)))
 
+    def guards_files(self) -> bool:
+        """Return whether a denial or an ask is about paths, which commands may name too."""
+        rules = [each.rule for each in self.rules if each.behavior != "allow"]
+        rules += [parse_rule(text) for text in self.forbid]
+        return any(rule.content and rule.tool in ("Edit", "Read") for rule in rules)
+
     def _check_lists(self) -> None:
         for text in (*self.auto_approve, *self.forbid):
             parse_rule(text)

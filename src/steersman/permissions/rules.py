@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import functools
-import re
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from steersman._command_tools import BASH, COMMAND_FIELDS, SAME_SHELL
 from steersman._effort import Effort
+from steersman._globs import fits_parts
 from steersman._json import Json, JsonObject
 from steersman._tool_names import near_miss
 from steersman.errors import UsageError
+from steersman.permissions.command_files import named_by
 from steersman.permissions.paths import (
     LIMIT,
     Place,
-    folded_text,
     matches_path,
     may_match_path,
-    needle_of,
     objection_to,
 )
 from steersman.permissions.shell import (
     LONGEST,
     Match,
-    commands_in,
     grants_command,
     is_readable,
     stops_command,
@@ -38,8 +35,6 @@ EDITING = frozenset({"Edit", "MultiEdit", "NotebookEdit", "Write"})
 READING = frozenset({"Glob", "Grep", "LS", "NotebookRead", "Read"})
 AGENTS = frozenset({"Agent", "Task"})
 """The tool that starts a subagent: `Agent` in calls, `Task` in lists of tools."""
-LONGEST_NAME = 200
-"""Characters of the name of a tool that are compared with a pattern."""
 READERS = frozenset(
     {"cat", "diff", "echo", "file", "grep", "head", "less", "ls", "stat", "tail", "wc"}
 )
@@ -63,6 +58,8 @@ class ToolCall:
     agent, because a subagent may be called `main`, and the main agent may have a type too."""
     effort: Effort = field(default_factory=Effort, compare=False, repr=False)
     """The work that is left for one decision; all rules share it."""
+    links: Mapping[str, str] = field(default_factory=dict[str, str], compare=False, repr=False)
+    """The files to which words of the command lead through links of this machine."""
 
     @property
     def command(self) -> str | None:
@@ -119,10 +116,7 @@ class Rule:
         # The CLI ignores approvals with a wildcard in the name of the MCP server.
         if behavior == "allow" and "*" in server:
             return False
-        if len(tool) > LONGEST_NAME:
-            # The CLI has no such tool.
-            return behavior != "allow"
-        return re.fullmatch(re.escape(self.tool).replace(r"\*", ".*"), tool) is not None
+        return fits_parts(tuple(self.tool.split("*")), tool)
 
     def _match_command(self, call: ToolCall, behavior: Behavior) -> Match:
         if not _is_bash(call, behavior):
@@ -148,22 +142,14 @@ class Rule:
         line = call.command or ""
         if not is_readable(line):
             return Match.MAYBE
-        named: set[str] = set()
-        for word, heads in _words_with(self._needle(call.place), _words_of(line), call.effort):
-            if self._fits(word, call):
-                named |= heads
-        if call.effort.left < 0:
-            return Match.MAYBE
+        named, is_sure = named_by(self.content or "", line, call.place, call.effort, call.links)
         if not named:
             return Match.NO
+        if not is_sure:
+            return Match.MAYBE
         if self.tool == "Read" or ">" in line or WRITERS & named:
             return Match.YES
         return Match.NO if READERS.issuperset(named) else Match.MAYBE
-
-    def _needle(self, place: Place) -> str:
-        """Return a text that a word must have to name a file of this rule."""
-        needle = needle_of(self.content or "", place)
-        return "" if needle in folded_text(f"{place.cwd}/{place.now}/{place.home}") else needle
 
     def _fits(self, path: str, call: ToolCall) -> bool:
         return bool(path) and may_match_path(self.content or "", path, call.place, call.effort)
@@ -210,37 +196,6 @@ def _is_bash(call: ToolCall, behavior: Behavior) -> bool:
     if call.input.get("ws") is not None:
         return False
     return call.tool in SAME_SHELL
-
-
-@dataclass(frozen=True, slots=True)
-class _Words:
-    """The words of a line that may be paths, in lower case."""
-
-    heads: dict[str, set[str]]
-    """The names of the commands that have the word."""
-    text: str
-    """All words, to search in."""
-
-
-@functools.lru_cache(maxsize=64)
-def _words_of(line: str) -> _Words:
-    heads: dict[str, set[str]] = {}
-    for head, *words in commands_in(line):
-        for word in words:
-            heads.setdefault(folded_text(word), set()).add(head)
-    return _Words(heads, "\n".join(heads))
-
-
-def _words_with(needle: str, words: _Words, effort: Effort) -> Iterator[tuple[str, set[str]]]:
-    """Yield the words that contain a text, or the home directory of a user, and their commands."""
-    is_in = needle in words.text or "~" in words.text
-    if not effort.spend(4 + (len(words.heads) // 8 if is_in else 0)) or not is_in:
-        return
-    for word, heads in words.heads.items():
-        if needle in word or word.startswith("~"):
-            yield word, heads
-        if effort.left < 0:
-            return
 
 
 def _text(given: object, limit: int) -> str:

@@ -88,7 +88,8 @@ _REDIRECT = r"(?:[012]?>>?[ \t]*/dev/null|<[ \t]*/dev/null|[012]?>&[012])(?=[ \t
 _PLAIN = re.compile(
     rf"(?P<space>[ \t]+)|(?P<joint>&&|\|\||[;|])|(?P<redirect>{_REDIRECT})"
     # The CLI asks about words that begin with `=`, and about backslashes and braces in quotes.
-    r"|(?P<word>(?!=)(?:[A-Za-z0-9_./:+@%,=~*?\[\]-]|'[^'\\{}]*'|\"[^\"$`\\!{}]*\")+)"
+    # It cannot read `[[` and `~[` everywhere.
+    r"|(?P<word>(?!=)(?:(?!\[\[|~\[)[A-Za-z0-9_./:+@%,=~*?\[\]-]|'[^'\\{}]*'|\"[^\"$`\\!{}]*\")+)"
 )
 
 _GRAMMAR = re.compile(r"s?w(?:sw)*(?:sr)*(?:s?js?w(?:sw)*(?:sr)*)*(?:s?j)?s?")

@@ -91,7 +91,9 @@ def _names(text: str) -> list[str]:
     for match in _NAME.finditer(text):
         if text[match.end() : match.end() + 1] != "/":
             name = match.group()
-            names += [name, name[2:]] if name[0] == "-" and name[1:2] != "-" else [name]
+            # An option may be followed by its value, and `${x:-rm}` has the name behind a dash.
+            is_option = name[0] == "-" and name[1:2] != "-"
+            names += [name, name[1:], name[2:]] if is_option else [name]
     return names
 
 
