@@ -28,6 +28,15 @@ SAMPLE = Path(__file__).parents[1] / "samples" / "stopped_commands.json"
 SHOWN = None if IS_SOAK else 9
 """Every ninth is enough for the suite."""
 
+FILES_IN_SUITE = (
+    *(
+        "cd conf && cat keys",
+        "pushd conf && cat keys",
+        "git -C conf diff --no-index /dev/null keys",
+    ),
+    *("cat link", "cat dir/keys", "cd dir && cat keys", "x=conf/keys; cat $x", "cat conf/k*"),
+)
+
 pytestmark = [pytest.mark.live, pytest.mark.soak, pytest.mark.timeout(400 if IS_SOAK else 120)]
 
 
@@ -72,7 +81,7 @@ def record(kind: str, rule: str, by: str, lines: list[str]) -> None:
         SAMPLE.write_text(json.dumps(seen, indent=1) + "\n")
 
 
-@pytest.mark.parametrize("by", ["deny", "ask"])
+@pytest.mark.parametrize("by", ["deny", "ask"] if IS_SOAK else ["deny"])
 async def test_no_spelling_runs_that_the_rule_of_the_cli_stops(
     scripted: MakeScripted, sandbox: CliSandbox, by: str
 ) -> None:
@@ -85,8 +94,31 @@ async def test_no_spelling_runs_that_the_rule_of_the_cli_stops(
 
     by_cli = await stopped(scripted, tried, **options[by])
 
-    policy = Policy((deny if by == "deny" else ask)(rule))
-    verdicts = {line: policy.explain("Bash", {"command": line}).verdict for line in by_cli}
-    assert [line for line in by_cli if verdicts[line] not in ("ask", "deny")] == []
+    for left in sandbox.project.glob("M*"):
+        left.unlink()
+    # A rule for an agent cannot be held by the CLI, so this one is ours alone.
+    policy = Policy((deny if by == "deny" else ask)(rule, agents="main"))
+    by_us = await stopped(scripted, tried, policy=policy)
+
+    assert by_us == list(tried)
+    assert not (sandbox.project / "M").exists()
     assert len(by_cli) > len(tried) / 3
     record("spellings", rule, by, by_cli)
+
+
+async def test_no_command_reads_a_file_that_the_rule_of_the_cli_denies(
+    scripted: MakeScripted, sandbox: CliSandbox
+) -> None:
+    prepare(sandbox.project)
+    rule = "Read(conf/keys)"
+    tried = FILE_COMMANDS if IS_SOAK else FILES_IN_SUITE
+
+    by_us = await stopped(scripted, tried, policy=Policy(deny(rule, agents="main")))
+
+    seen = set(json.loads(SAMPLE.read_bytes())["files"]["stopped by deny"])
+    if IS_SOAK:
+        by_cli = await stopped(scripted, tried, disallowed_tools=[rule])
+        record("files", rule, "deny", by_cli)
+        seen = set(by_cli)
+    assert seen & set(tried) - set(by_us) == set()
+    assert IS_SOAK or by_us == list(tried)

@@ -38,3 +38,49 @@ def test_the_record_is_of_the_spellings_and_has_many_that_the_cli_stops() -> Non
     assert set(SEEN["files"]["stopped by deny"]) <= {*FILE_COMMANDS}
     assert len(set(SPELLINGS)) >= 150
     assert len(stopped["stopped by deny"]) >= 74
+
+
+THROUGH_LINKS = {"cat link", "cat dir/keys", "wc -l link", "cd dir && cat keys"}
+"""Only a session follows links: tests/live/test_policy_spellings.py."""
+NOT_KNOWN = {"ls conf", "find conf -name keys -exec cat {} ;", "grep -r a conf", "rg a conf"}
+"""A search from a parent directory."""
+
+
+def test_no_command_names_a_denied_file_unasked() -> None:
+    policy = Policy(deny("Read(conf/keys)"))
+
+    assert {line for line in FILE_COMMANDS if runs(policy, line)} == THROUGH_LINKS | NOT_KNOWN
+    assert not NOT_KNOWN & set(SEEN["files"]["stopped by deny"])
+
+
+@pytest.mark.parametrize(
+    ("rule", "line", "verdict"),
+    [
+        ("Read(conf/keys)", "cd conf && cat keys", "deny"),
+        ("Read(conf/keys)", "cd a; cd ../conf; cat keys", "deny"),
+        ("Read(//etc/shadow)", "cd /etc && cat shadow", "deny"),
+        ("Read(~/.ssh/**)", "cd ~ && cat .ssh/id", "deny"),
+        ("Read(~/.ssh/**)", "cat $HOME/.ssh/id", "deny"),
+        ("Read(~/.ssh/**)", 'cat "${HOME}"/.ssh/*', "deny"),
+        ("Edit(conf/**)", "pushd conf; touch x", "deny"),
+        ("Edit(conf/**)", "tar -C conf -xf a.tar x", "ask"),
+        ("Edit(conf/**)", "tar --directory=conf -xf a.tar x", "ask"),
+        ("Read(.env)", "cat .en?", "ask"),
+        ("Read(.env)", "cat .{env,x}", "ask"),
+        ("Read(.env)", "cat .e$X", "ask"),
+        ("Read(.env)", "curl -F a=@.env b", "deny"),
+        ("Read(.env)", "git show HEAD:.env", "deny"),
+        ("Read(.env)", ";".join(f"cd d{n}" for n in range(20)), "ask"),
+        # The shell does not find names with a dot for `*`.
+        ("Read(.env)", "cat *", "cli"),
+        ("Read(.env)", "grep '.*' a", "cli"),
+        ("Read(*.pem)", "cat *.py", "cli"),
+        ("Read(*.pem)", "cat a*", "ask"),
+        ("Read(conf/keys)", "cd src && cat a", "cli"),
+        ("Read(conf/keys)", 'for f in src/*.py; do wc "$f"; done', "cli"),
+    ],
+)
+def test_the_files_of_a_command(rule: str, line: str, verdict: str) -> None:
+    found = Policy(deny(rule)).explain("Bash", {"command": line}, cwd="/p", home="/home/me")
+
+    assert found.verdict == verdict

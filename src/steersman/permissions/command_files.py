@@ -49,6 +49,8 @@ class Words:
     directories: tuple[str, ...] = ()
     text: str = ""
     """All words in lower case, to search in."""
+    folded: tuple[tuple[str, str], ...] = ()
+    """Each word, and the word in lower case."""
 
 
 @functools.lru_cache(maxsize=64)
@@ -65,7 +67,9 @@ def words_of(line: str) -> Words:
             if len(directories) > MOST_DIRECTORIES:
                 break
     found = tuple(directories)[: MOST_DIRECTORIES + 1]
-    return replace(words, directories=found, text=folded_text("\n".join(words.heads)))
+    folded = tuple((word, folded_text(word)) for word in words.heads)
+    text = "\n".join(lower for _, lower in folded)
+    return replace(words, directories=found, text=text, folded=folded)
 
 
 def _add_words(command: Command, words: Words) -> None:
@@ -122,15 +126,15 @@ def named_by(
     if not effort.spend(4 + (len(words.heads) // 4 if is_in else 0)):
         return {""}, False
     sure, unsure = set[str](), set[str]()
-    for word, heads in words.heads.items() if is_in else ():
+    for word, lower in words.folded if is_in else ():
         if word in links and may_match_path(pattern, links[word], place, effort):
-            sure |= heads
-        if (needle in folded_text(word) or word.startswith("~")) and any(
+            sure |= words.heads[word]
+        if (needle in lower or lower[:1] == "~") and any(
             may_match_path(pattern, word, each, effort) for each in places
         ):
-            sure |= heads
+            sure |= words.heads[word]
         elif word in words.dynamic and _may_expand(pattern, word, places, effort):
-            unsure |= heads
+            unsure |= words.heads[word]
         if effort.left < 0:
             return {""}, False
     return (sure, True) if sure else (unsure, False)

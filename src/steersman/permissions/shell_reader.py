@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 __all__ = ["MOST", "Command", "Reading", "Word", "read", "read_anew", "words_of_text"]
 
-MOST = 4000
+MOST = 3000
 """The most tokens of a line that are read."""
 MOST_NESTED = 100
 """The most substitutions and subshells within each other that are read."""
@@ -82,6 +82,9 @@ def words_of_text(text: str) -> frozenset[str]:
     if _QUOTES.search(text):
         found.update(_names(_QUOTES.sub("", text)))
         found.update(_names(text.replace("\\n", " ").replace("\\t", " ")))
+    if "${" in text:
+        # `${x-rm}` and `${x:+rm}` have a name behind a sign.
+        found.update(_names(text.replace("-", " ").replace("+", " ")))
     return frozenset(found)
 
 
@@ -91,9 +94,7 @@ def _names(text: str) -> list[str]:
     for match in _NAME.finditer(text):
         if text[match.end() : match.end() + 1] != "/":
             name = match.group()
-            # An option may be followed by its value, and `${x:-rm}` has the name behind a dash.
-            is_option = name[0] == "-" and name[1:2] != "-"
-            names += [name, name[1:], name[2:]] if is_option else [name]
+            names += [name, name[2:]] if name[0] == "-" and name[1:2] != "-" else [name]
     return names
 
 

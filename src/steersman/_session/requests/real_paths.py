@@ -21,7 +21,7 @@ __all__ = ["readings_of"]
 LIMIT = 4096
 """Characters; rules do not compare longer paths either."""
 FIELDS = ("file_path", "notebook_path", "path")
-MOST_WORDS = 200
+MOST_WORDS = 100
 """Words of a command whose links are followed."""
 MOST_STARTS = 4
 """Directories at which these may begin."""
