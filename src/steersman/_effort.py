@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 __all__ = ["MOST_STEPS", "Effort"]
 
-MOST_STEPS = 20_000
+MOST_STEPS = 12_000
 """Steps of about half a microsecond for one decision."""
 
 

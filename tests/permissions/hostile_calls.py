@@ -13,7 +13,7 @@ from steersman import Options
 from steersman._json import Json, JsonDict
 from steersman._session.requests.policy_hook import PolicyHook
 from steersman.hooks import PreToolUse, block_paths
-from steersman.permissions import AddRules, Allow, Policy, PolicyRule, allow, ask, deny
+from steersman.permissions import AddRules, Allow, Policy, PolicyRule, ToolRule, allow, ask, deny
 
 MEGABYTE = 1_000_000
 SIZES = (4096, 16 * 1024, 64 * 1024, MEGABYTE)
@@ -172,7 +172,10 @@ def policies(count: int) -> dict[str, Policy]:
 def hook_of(policy: Policy, remembered: int) -> PolicyHook:
     """Return the hook of a session with this policy, and this many remembered rules."""
     hook = PolicyHook(Options(policy=policy))
-    made = [str(each.rule) for (each,) in rules(remembered, allow)] if remembered else []
+    made = [
+        ToolRule(each.rule.tool, each.rule.content)
+        for (each,) in (rules(remembered, allow) if remembered else ())
+    ]
     hook.remember(Allow(updated_permissions=[AddRules(rules=made)] if made else None))
     return hook
 

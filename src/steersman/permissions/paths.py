@@ -351,10 +351,10 @@ def _compiled(texts: tuple[str, ...], *, is_lenient: bool) -> _Pattern:
     ends: dict[re.Pattern[str], tuple[str, str]] = {}
     skipping = 0
     runs: list[str] = []
-    for number, text in enumerate(segments):
-        tokens = [] if text is None else _tokens(text, is_lenient=is_lenient)
+    for number, segment in enumerate(segments):
+        tokens = [] if segment is None else _tokens(segment, is_lenient=is_lenient)
         runs += _literal_runs(tokens)
-        if text is None:
+        if segment is None:
             skipping |= 1 << number
         elif all(isinstance(each, str) and each for each in tokens):
             name = "".join(map(str, tokens))
