@@ -118,7 +118,7 @@ def test_a_decision_that_runs_out_of_steps_is_no_approval() -> None:
 
     assert found.verdict == "ask"
     assert call.effort.left < 0
-    short = ToolCall("Bash", {"command": line[:200]})
+    short = ToolCall("Bash", {"command": line[:100]})
     assert Policy(deny(*rules)).decide(short).verdict == "cli"
     # The next decision has all its steps.
     assert Policy(deny("Bash(rm *)")).decide(call).verdict == "cli"
