@@ -87,7 +87,7 @@ async def test_no_spelling_runs_that_the_rule_of_the_cli_stops(
 ) -> None:
     prepare(sandbox.project)
     rule, tried = "Bash(mkfifo *)", SPELLINGS[:: SHOWN or 1]
-    options = {
+    options: dict[str, dict[str, Any]] = {
         "deny": {"disallowed_tools": [rule]},
         "ask": {"settings": {"permissions": {"ask": [rule]}}},
     }
