@@ -17,7 +17,12 @@ from steersman.testing.script import Script, say
 from steersman.testing.scripted.cli import ScriptedCLI
 from tests._session.peers import entries_of, opened
 
-INIT = Init(tools=["Bash", "Task", "Novel"], agents=["Explore"], skills=["pdf"])
+INIT = Init(
+    tools=["Bash", "Task", "Novel", "mcp__late__x"],
+    agents=["Explore"],
+    skills=["pdf"],
+    mcp_servers=[{"name": "git hub", "status": "failed"}, {"name": "box", "status": "pending"}],
+)
 
 
 def on(matcher: str) -> Hooks:
@@ -40,6 +45,10 @@ def on(matcher: str) -> Hooks:
             {"policy": Policy(allow("Bash", agents=["main", "Writer"]))},
             ["policy", "agent named 'Writer'"],
         ),
+        ({"policy": Policy(deny("mcp__githb__*"))}, ["policy", "MCP server named 'githb'"]),
+        ({"policy": Policy(forbid=["mcp__githb"])}, ["policy", "MCP server named 'githb'"]),
+        ({"disallowed_tools": ["mcp__b_x__put"]}, ["disallowed_tools", "MCP server named 'b_x'"]),
+        ({"hooks": on("mcp__bx__put")}, ["hooks", "MCP server named 'bx'"]),
         ({"agent": "nobody"}, ["agent", "agent named 'nobody'"]),
         ({"skills": ["pdf", "nope"]}, ["skills", "skill named 'nope'"]),
     ],
@@ -57,6 +66,9 @@ def test_a_name_that_the_cli_does_not_have_is_found(
     [
         {},
         {"disallowed_tools": ["WebFetch", "Agent", "mcp__box__ping", "Novel"]},
+        {"disallowed_tools": ["mcp__git_hub", "mcp__late__y", "mcp__*__put", "mcp__bo*"]},
+        {"allowed_tools": ["mcp__own__x"], "mcp_servers": {"own": {"command": "x"}}},
+        {"allowed_tools": ["mcp__functions__x"], "functions": (len,)},
         {"hooks": on("^Deploy$"), "agent": "Explore", "skills": "all"},
         {"agents": {"rev": {"description": "d", "prompt": "p"}}, "agent": "rev"},
         {"policy": Policy(deny("Bash(rm *)", agents=["Explore", "main"]), available=["Bash"])},

@@ -29,20 +29,6 @@ WITH_CONTROL_CHARACTERS = (
     "git status\r\n2>&1 touch PWNED",
     "git status\x0btouch PWNED",
 )
-# None of these waits for input or for the network, so that it ends at once where it runs.
-HIDDEN = (
-    *(">f mkfifo M", "2>&1 mkfifo M", "env -u A mkfifo M", "timeout -s KILL 5 mkfifo M"),
-    *("echo # '\nmkfifo M", "mkfifo\\\n M", "echo \\\n; mkfifo M", "exec -a x mkfifo M"),
-    *("flock f mkfifo M", "nice -n 5 mkfifo M", "nohup mkfifo M", "setsid mkfifo M"),
-    *("echo M | xargs mkfifo", "echo M | xargs -I{} mkfifo {}", "coproc mkfifo M; wait"),
-    *("function f { mkfifo M; }; f", "f() { mkfifo M; }; f", "stdbuf -o L mkfifo M"),
-    *("bash -c 'mkfifo M'", "bash -lc 'mkfifo M'", "sh -ec 'mkfifo M'", "echo mkfifo M | sh"),
-    *("bash <<< 'mkfifo M'", "eval 'mkfifo M'", "trap 'mkfifo M' EXIT", "x=mkfifo; $x M"),
-    *("! mkfifo M", "time mkfifo M", "{ mkfifo M; }", "true & mkfifo M", "cat <(mkfifo M)"),
-    *('echo "$(mkfifo M)"', "if mkfifo M; then :; fi", "case a in a) mkfifo M;; esac"),
-    *("'mkfifo' M", 'mk"fifo" M', "\\mkfifo M", "A=1 B=2 mkfifo M", "command mkfifo M"),
-    *("for i in 1; do mkfifo M; done", "find . -maxdepth 0 -exec mkfifo M ;", "mkfifo\tM"),
-)
 PLAIN = (
     *("mkfifo a1", " mkfifo a2 ", "mkfifo\ta3", "mkfifo a4;", "mkfifo a5; mkfifo b5"),
     *("mkfifo a6 && mkfifo b6", "mkfifo a7||mkfifo b7", "mkfifo a8|mkfifo b8", "mkfifo 'a 9'"),
@@ -144,21 +130,3 @@ async def test_our_denial_stops_what_the_denial_of_the_cli_stops_in_lines_made_b
     }
     assert let == set()
     assert len(by_cli) > 20
-
-
-async def test_our_denial_stops_what_the_denial_of_the_cli_stops(
-    scripted: MakeScripted, sandbox: CliSandbox
-) -> None:
-    rule = "Bash(mkfifo *)"
-    by_cli = await stopped(scripted, HIDDEN, allowed_tools=["Bash"], disallowed_tools=[rule])
-    for left in ("M", "f"):
-        (sandbox.project / left).unlink(missing_ok=True)
-
-    # A rule for an agent cannot be held by the CLI, so this one is ours alone.
-    policy = Policy(deny(rule, agents="main"))
-    by_us = await stopped(scripted, HIDDEN, allowed_tools=["Bash"], policy=policy)
-
-    assert by_cli - by_us == set()
-    assert by_us == set(HIDDEN)
-    assert len(by_cli) >= 20
-    assert not (sandbox.project / "M").exists()

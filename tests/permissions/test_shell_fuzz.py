@@ -15,7 +15,7 @@ from steersman.permissions.shell import Match, grants_command, stops_command
 from tests.permissions.command_lines import NAMES, lines, started
 from tests.permissions.oracles import oracle
 
-pytestmark = [pytest.mark.process, pytest.mark.soak]
+pytestmark = [pytest.mark.process, pytest.mark.soak, pytest.mark.timeout(600)]
 
 IS_SOAK = bool(os.environ.get("STEERSMAN_SOAK"))
 BATCHES = 400 if IS_SOAK else 20

@@ -33,7 +33,16 @@ def test_no_approval_covers_a_line_with_another_command(rule: str, line: str) ->
         *("git $x", "git `x`", 'git "$x"', 'git "a\\"b"', 'git "a!b"', "git a\\ b", "git a\\\nb"),
         *("git 'a", 'git "a', "git a\n", "git a\rb", "git a\x0bb", "git a\x00b", "git 'a\x1bb'"),
         *("git\u00a0a", "git '\u2028'", "git \u00e9", "git a # b", "git #", "git {a,b}", "git !"),
-        *("git =rm", "git 2>&1 a", "git 'a\\ b'", "git '{a,b}'", 'git "{"'),
+        *(
+            "git =rm",
+            "git ~[[ a",
+            "git a[[ b",
+            "git ~[a]",
+            "git 2>&1 a",
+            "git 'a\\ b'",
+            "git '{a,b}'",
+            'git "{"',
+        ),
         *("git a &", "git a & b", "git a |& git b", "(git a)", "{ git a; }", "git a > f"),
         *("git a >> f", "git a < f", "git <<E\nE", "git <<< a", "git a &> f", "git a 3>&1"),
         *(">/dev/null git a", "git a>/dev/null", "git a >/dev/nullx", "git a 2>&1x", "git a >&f"),
@@ -108,6 +117,7 @@ HIDDEN = (
     *("git rebase --exec 'rm x' y", "python -c 'import os; os.system(\"rm x\")'", "command rm x"),
     *("find . -exec $x ;", "find . -exec sh -c '$x' ;", "find . -execdir env -i rm {} +"),
     *("su bob -c '$x'", "sudo sudo sudo sudo sudo sudo echo rm"),
+    *("git @{1}${x:-rm", "git ${x:-rm", "git ${x-rm"),
     *("echo x | xargs -I% rm %", "echo rm | xargs -I% % x", "mytool rm x", "git 'a\nrm x"),
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from steersman._json import is_mapping
@@ -17,10 +18,13 @@ def unknown_names(init: Init, options: Options) -> list[str]:
     """Return a text for each name in `options` that is not in the CLI's lists, in order.
 
     Tools that are built in count as known: the CLI does not list tools that a rule removes. Tools
-    of MCP servers count as known, because a server may connect later.
+    of a known MCP server count as known, because the server may connect later.
     """
+    tools = list(_tools(options))
+    named = ((option, _server_of(name)) for option, name in tools)
     found = [
-        *_not_in({*init.tools, *BUILT_IN}, _tools(options), "tool"),
+        *_not_in({*init.tools, *BUILT_IN}, tools, "tool"),
+        *_not_in({"", *_servers(init, options)}, named, "MCP server"),
         *_not_in({*init.agents, *options.agents}, _agents(options), "agent"),
         *_not_in({*init.skills, *init.slash_commands}, _skills(options), "skill"),
     ]
@@ -31,6 +35,22 @@ def _not_in(known: set[str], names: Iterable[tuple[str, str]], what: str) -> Ite
     for option, name in names:
         if name not in known and not name.startswith("mcp__") and "*" not in name:
             yield f"{option}: the CLI has no {what} named {name!r}"
+
+
+def _server_of(tool: str) -> str:
+    """Return the MCP server in the name of a tool, or in a rule; empty if there is none."""
+    return tool[5:].partition("__")[0] if tool.startswith("mcp__") else ""
+
+
+def _servers(init: Init, options: Options) -> Iterator[str]:
+    """Yield the MCP servers as they are written in the names of their tools."""
+    names = [str(each.get("name", "")) for each in init.mcp_servers]
+    if is_mapping(options.mcp_servers):
+        names += options.mcp_servers
+    yield from (re.sub(r"[^A-Za-z0-9_-]", "_", name).partition("__")[0] for name in names)
+    yield from map(_server_of, init.tools)
+    if options.functions:
+        yield "functions"
 
 
 def _tools(options: Options) -> Iterator[tuple[str, str]]:

@@ -8,29 +8,37 @@ little.
 from __future__ import annotations
 
 import functools
+import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote
 
+from steersman._effort import Effort
+from steersman._globs import fits_parts
 from steersman._json import Json, is_array, is_object
 
 __all__ = ["BlockedPath", "Unreadable", "find_blocked", "parse_blocked"]
 
-LIMIT = 64 * 1024
-"""Characters of a command; a longer one is not read, and is blocked."""
-SHORT = 16 * 1024
+LIMIT = 32 * 1024
+"""Characters of a command or path; a longer one is not read, and is blocked."""
+SHORT = 4096
+"""Characters of a text in a field with another name; a longer one is no path."""
 MOST_DIRECTORIES = 32
 """Directories that the `cd` commands of one line may lead to; a line with more is blocked."""
+MOST_NAMES = 8192
+"""Names of a path, with `.` and `..`; a text with more is no path, unless most are dots."""
 DEEPEST = 8
 """Braces inside braces that are read."""
-MOST_STEPS = 100_000
-"""Steps to compare two names; for longer names the result is yes."""
+MOST_CELLS = 4000
+"""Pairs of characters to compare two patterns of names; for longer ones the result is yes."""
 
 EXPANDED = "?*"
 """`*` that the shell expands to all names without a leading dot."""
 HOME = "~"
 """The first name of a path from a home directory."""
+UNPLAIN = re.compile(r"[*?\[{$~\\%]|file:", re.IGNORECASE)
+"""A text with one of these may name files whose names are not in it."""
 HOME_PARENTS = frozenset({"home", "users"})
 
 # Compiled when a guard first needs them: most sessions have none of these guards.
@@ -47,6 +55,8 @@ OPTION = r"-+[\w-]*?([/~.$].*)"
 CD = frozenset({"cd", "pushd", "chdir", "-C", "--directory", "--chdir"})
 
 Names = tuple[str, ...]
+_HOLDERS = (str, dict, list)
+"""The types of values that are or contain texts."""
 
 
 class Unreadable(ValueError):
@@ -63,6 +73,8 @@ class BlockedPath:
     from_root: tuple[Names, ...] = ()
     from_cwd: Names = ()
     from_home: Names = ()
+    needed: str = ""
+    """A name that is in every path that is covered; empty if there is no such name."""
 
     def covers(self, text: str, starts: Names, cwds: Names, home: str) -> bool:
         """Return whether a text may name this path, or one inside it.
@@ -99,48 +111,111 @@ def parse_blocked(text: str, home: str) -> BlockedPath:
     if at_home:
         rest = _resolved(path[at_home.end() :].split("/"))
         roots = [_resolved((*home.casefold().split("/"), *rest))] if home else []
-        return BlockedPath(text, from_root=(*roots, (HOME, *rest)), from_home=_without_end(rest))
+        at_root = (*roots, (HOME, *rest))
+        needed = _needed(rest)
+        return BlockedPath(text, from_root=at_root, from_home=_without_end(rest), needed=needed)
     if "/" not in path:
-        return BlockedPath(text, name=path)
+        return BlockedPath(text, name=path, needed=_needed((path,)))
     names = _without_end(_resolved(path.split("/")))
     if not path.startswith("/"):
-        return BlockedPath(text, from_cwd=names)
+        return BlockedPath(text, from_cwd=names, needed=_needed(names))
     within = [names[at:] for at in range(1, len(names)) if _is_home(names[max(0, at - 2) : at], at)]
-    return BlockedPath(text, from_root=(names, *((HOME, *rest) for rest in within)))
+    at_root = (names, *((HOME, *rest) for rest in within))
+    return BlockedPath(text, from_root=at_root, needed=_needed(names))
 
 
-def find_blocked(blocked: Iterable[BlockedPath], given: Json, cwds: Names, home: str) -> str | None:
+def _needed(names: Names) -> str:
+    """Return the last name without a wildcard; empty if one that is not known may replace it."""
+    plain = [name for name in names if not _is_pattern(name) and not UNPLAIN.search(name)]
+    return plain[-1] if plain else ""
+
+
+def find_blocked(blocked: Sequence[BlockedPath], given: Json, cwds: Names, home: str) -> str | None:
     """Return the blocked path that a tool's input names, or None. Raises `Unreadable`.
 
     `cwds` are the directories at which relative paths may begin.
     """
-    for text, starts in _possible_texts(given, "", cwds):
-        for each in blocked:
+    effort = Effort()
+    by_name: dict[str, list[BlockedPath]] = {}
+    for each in blocked:
+        by_name.setdefault(each.needed, []).append(each)
+    for text, starts in _possible_texts(given, cwds, effort):
+        found = _candidates(text, starts, by_name, blocked)
+        # A name is compared with a name in a few steps, and with a pattern in many.
+        if not effort.spend(6 + len(found) * (24 + len(text) // 2)):
+            raise Unreadable("there is too much to compare")
+        for each in found:
             if each.covers(text, starts, cwds, home):
                 return each.text
     return None
 
 
-def _possible_texts(value: Json, field: str, cwds: Names) -> Iterator[tuple[str, Names]]:
+def _candidates(
+    text: str,
+    starts: Names,
+    by_name: dict[str, list[BlockedPath]],
+    blocked: Sequence[BlockedPath],
+) -> Sequence[BlockedPath]:
+    """Return the paths that a text may name, by the names in it."""
+    if UNPLAIN.search(text):
+        return blocked
+    names = {*text.casefold().split("/"), *_names_of_all(starts), ""}
+    found = by_name.keys() & names
+    if len(found) == 1:
+        return by_name[found.pop()]
+    return [each for name in found for each in by_name[name]]
+
+
+@functools.lru_cache(maxsize=64)
+def _names_of_all(starts: Names) -> frozenset[str]:
+    names = {name for start in starts for name in start.casefold().split("/")}
+    # A directory that is not known may have any name.
+    return frozenset(names)
+
+
+def _possible_texts(given: Json, cwds: Names, effort: Effort) -> Iterator[tuple[str, Names]]:
     """Yield every text that may be a path, and the directories at which it may begin."""
-    if is_object(value):
-        for name, each in value.items():
-            yield from _possible_texts(each, name, cwds)
-    elif is_array(value):
-        for each in value:
-            yield from _possible_texts(each, field, cwds)
-    elif isinstance(value, str):
-        if re.search(COMMAND_FIELD, field):
-            yield from _words_of(value, cwds, is_search=field in ("pattern", "glob"))
-        yield from ((path, cwds) for path in _path_in(value, field))
+    for field, text in _texts_in(given):
+        is_command, is_path = _kind_of(field)
+        if not effort.spend(24 + len(text) // 16 if is_command else 1):
+            raise Unreadable("there is too much to compare")
+        if is_command:
+            yield from _words_of(text, cwds, is_search=field in ("pattern", "glob"))
+        yield from ((path, cwds) for path in _path_in(text, is_path=is_path))
 
 
-def _path_in(text: str, field: str) -> Iterator[str]:
-    if re.search(PATH_FIELD, field):
+def _texts_in(given: Json) -> Iterator[tuple[str, str]]:
+    """Yield every text of a value, in order, and the field that it belongs to."""
+    stack: list[tuple[str, Json]] = [("", given)]
+    while stack:
+        field, value = stack.pop()
+        if isinstance(value, str):
+            yield field, value
+        elif is_object(value):
+            kept = [pair for pair in value.items() if isinstance(pair[1], _HOLDERS)]
+            stack += reversed(kept)
+        elif is_array(value):
+            stack += [(field, each) for each in reversed(value) if isinstance(each, _HOLDERS)]
+
+
+@functools.lru_cache(maxsize=256)
+def _kind_of(field: str) -> tuple[bool, bool]:
+    """Return whether a field holds commands, and whether it holds paths."""
+    return bool(re.search(COMMAND_FIELD, field)), bool(re.search(PATH_FIELD, field))
+
+
+def _path_in(text: str, *, is_path: bool) -> Iterator[str]:
+    if is_path:
         if len(text) > LIMIT or text.count("**") > MOST_DIRECTORIES:
             raise Unreadable("the path is too long")
         yield text
     elif text.startswith(PATH_STARTS):
+        # Names that are only a dot are no work.
+        text = re.sub(r"/(?:\./)+", "/", text) if "/./" in text else text
+        if text.count("/") > MOST_NAMES:
+            if text.count("/..") > MOST_NAMES // 2:
+                raise Unreadable("the path is too long")
+            return
         # A long text is no path, unless it is long only because of its `.` and `..`.
         path = text if len(text) < SHORT else "/" + "/".join(_resolved(text.split("/")))
         if len(path) < SHORT and path.count("**") <= MOST_DIRECTORIES:
@@ -156,7 +231,7 @@ def _words_of(command: str, cwds: Names, *, is_search: bool) -> Iterator[tuple[s
     # Without quotes and escapes, as the shell passes the words on.
     unquoted = _without_braces(re.sub(r"\\\n|\$(?=['\"])|['\"]", "", command))
     words = [*re.split(PLAIN_WORD_ENDS, unquoted.replace("\\", ""))]
-    starts = (*cwds, *_directories(words, cwds))
+    starts = (*cwds, *itertools.islice(_directories(words, cwds), MOST_DIRECTORIES + 1))
     if max(len(starts), command.count("**")) > MOST_DIRECTORIES:
         raise Unreadable("the command has too many directories")
     # Between quotes, as a shell in the command reads them.
@@ -219,7 +294,7 @@ def _names_in(text: str) -> Iterator[str]:
     for name in _cleaned(text).split("/"):
         # A name that is only a variable is not known at all.
         if name not in ("", ".", "..", "*", "**") and not re.fullmatch(r"\$\w+|\$\{[^}]*\}", name):
-            yield re.sub(UNKNOWN, "*", name)
+            yield _known(name)
 
 
 def _readings(text: str, starts: Names, home: str) -> Iterator[Names]:
@@ -253,7 +328,12 @@ def _home_readings(rest: str, home: str) -> Iterator[Names]:
 
 
 def _known(path: str) -> str:
-    return re.sub(UNKNOWN, "*", path)
+    """Replace what is not known, variables and braces, by `*`."""
+    if "$" not in path and "{" not in path:
+        return path
+    # Behind the last `}`, a search for one from every `${` would take long.
+    end = path.rfind("}") + 1
+    return re.sub(UNKNOWN, "*", path[:end]) + re.sub(r"\$\w+", "*", path[end:])
 
 
 def _resolved(names: Iterable[str]) -> Names:
@@ -314,12 +394,22 @@ def _may_be(name: str, other: str) -> bool:
         return not other.startswith(".")
     if not (_is_pattern(name) or _is_pattern(other)):
         return False
-    return _meet(re.sub(r"\[[^\]]*\]", "?", name), re.sub(r"\[[^\]]*\]", "?", other))
+    return _meet(_without_sets(name), _without_sets(other))
+
+
+def _without_sets(name: str) -> str:
+    """Replace sets such as `[ab]` by `?`."""
+    # Behind the last `]`, a search for one from every `[` would take long.
+    end = name.rfind("]") + 1
+    return re.sub(r"\[[^\]]*\]", "?", name[:end]) + name[end:] if end else name
 
 
 @functools.lru_cache(maxsize=4096)
 def _meet(one: str, other: str) -> bool:
-    if len(one) * len(other) > MOST_STEPS:
+    for pattern, name in ((one, other), (other, one)):
+        if "?" not in pattern and not _is_pattern(name):
+            return fits_parts(tuple(pattern.split("*")), name)
+    if len(one) * len(other) > MOST_CELLS:
         return True
     # For each end of `other`, whether both patterns can have read the same text so far.
     reached = [True] + [False] * len(other)

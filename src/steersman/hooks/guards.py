@@ -155,10 +155,10 @@ def block_paths(
 
     Only the text is checked: `..` is resolved, links are not, and case is ignored. The guard reads
     path-like fields of every tool, MCP tools included, and the words of shell commands, with
-    their quotes, wildcards, braces, `$HOME`, `$PWD` and `cd`. A command of more than 65,536
-    characters is denied. The guard does not see paths that a program builds itself (a script, other
-    variables), or files that a search from a parent directory finds. Use a sandbox against
-    programs that try to get around it.
+    their quotes, wildcards, braces, `$HOME`, `$PWD` and `cd`. A command of more than 32,768
+    characters is denied, and so is an input with too much to compare. The guard does not see paths
+    that a program builds itself (a script, other variables), or files that a search from a parent
+    directory finds. Use a sandbox against programs that try to get around it.
     """
     if not paths:
         raise UsageError("paths", "none", "at least one path")

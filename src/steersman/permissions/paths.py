@@ -10,13 +10,26 @@ Paths and patterns are compared name by name, so that a long path takes little t
 from __future__ import annotations
 
 import functools
+import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["Place", "is_protected", "matches_path", "may_match_path", "objection_to"]
+from steersman._effort import Effort
 
-LIMIT = 16 * 1024
+__all__ = [
+    "Place",
+    "folded_text",
+    "is_protected",
+    "matches_path",
+    "may_match_glob",
+    "may_match_path",
+    "needle_of",
+    "objection_to",
+]
+
+Names = tuple[str, ...]
+LIMIT = 4096
 """Characters; a longer path is not compared. Allow rules do not cover it, and others do."""
 
 
@@ -40,35 +53,64 @@ def is_protected(path: str) -> bool:
     return any(part.startswith(".") and part not in (".", "..") for part in path.split("/"))
 
 
-def matches_path(pattern: str, path: str, place: Place) -> bool:
+def matches_path(pattern: str, path: str, place: Place, effort: Effort | None = None) -> bool:
     """Return whether a pattern certainly covers the file, or a directory that contains it."""
-    start, written = place.now or place.cwd, path
-    if path.startswith("~/"):
-        start, written = place.home, path[2:].lstrip("/")
-    base, texts = _based(pattern, place)
-    if len(path) > LIMIT or not start or base is None:
+    if len(path) > LIMIT:
         return False
-    names = _resolved(start, written)
-    if len(names) <= len(base) or names[: len(base)] != base:
+    named, based = _named(path, place), _based(pattern, place, is_lenient=False)
+    if named is None or based is None:
         return False
-    return _compiled(texts, is_lenient=False).covers(names[len(base) :])
+    base, compiled = based
+    return (
+        len(named) > len(base)
+        and named[: len(base)] == base
+        and (effort or Effort()).spend(compiled.steps(named))
+        and compiled.covers(_folded(named[len(base) :], is_lenient=False))
+    )
 
 
-def may_match_path(pattern: str, path: str, place: Place) -> bool:
+def may_match_path(pattern: str, path: str, place: Place, effort: Effort | None = None) -> bool:
     """Return whether a pattern covers the file in any way in which the path may be read."""
     if len(path) > LIMIT:
         return True
-    base, texts = _based(pattern, place)
-    if base is None:
+    based = _based(pattern, place, is_lenient=True)
+    if based is None:
         return False
-    base, texts = _without_parents(base, texts)
-    folded, compiled = _folded(base), _compiled(texts, is_lenient=True)
+    base, compiled = based
+    effort, depth = effort or Effort(), len(base)
+    return any(
+        not effort.spend(compiled.steps(names)) or compiled.covers(names[depth:])
+        for names in _readings(path, place)
+        if len(names) > depth and names[:depth] == base
+    )
+
+
+def may_match_glob(pattern: str, path: str, place: Place, effort: Effort) -> bool:
+    """Return whether a pattern may cover a file that the shell finds for a path with wildcards."""
+    if len(path) > LIMIT:
+        return True
+    based = _based(pattern, place, is_lenient=True)
+    if based is None:
+        return False
+    base, compiled = based
     depth = len(base)
     return any(
-        _folded(names[:depth]) == folded and compiled.covers(names[depth:])
+        not effort.spend(4 * compiled.steps(names)) or compiled.may_meet(names[depth:])
         for names in _readings(path, place)
         if len(names) > depth
+        if all(itertools.starmap(_may_be, zip(names, base, strict=False)))
     )
+
+
+def needle_of(pattern: str, place: Place) -> str:
+    """Return a text that is in every path that a pattern may cover; it is in lower case."""
+    based = _based(pattern, place, is_lenient=True)
+    return "" if based is None else based[1].needle
+
+
+def folded_text(text: str) -> str:
+    """Return a text in the case in which paths and patterns are compared."""
+    return _fold(text, is_lenient=True)
 
 
 def objection_to(pattern: str) -> str | None:
@@ -98,8 +140,23 @@ def _resolved(start: str, path: str) -> list[str]:
     return names
 
 
-def _readings(path: str, place: Place) -> Iterator[list[str]]:
-    """Yield the names of every file that a tool or a shell may open for a path."""
+@functools.lru_cache(maxsize=64)
+def _named(path: str, place: Place) -> Names | None:
+    """Return the names of the file that a tool opens for a path; None if that is not certain."""
+    start, written = place.now or place.cwd, path
+    if path.startswith("~/"):
+        start, written = place.home, path[2:].lstrip("/")
+    return tuple(_resolved(start, written)) if start else None
+
+
+@functools.lru_cache(maxsize=64)
+def _readings(path: str, place: Place) -> tuple[Names, ...]:
+    """Return the names of every file that a tool or a shell may open for a path, in lower case."""
+    found = dict.fromkeys(tuple(names) for names in _files_of(path, place))
+    return tuple(_folded(names, is_lenient=True) for names in found)
+
+
+def _files_of(path: str, place: Place) -> Iterator[list[str]]:
     yield _resolved(place.cwd, path)
     if place.now not in ("", place.cwd):
         yield _resolved(place.now, path)
@@ -116,8 +173,8 @@ def _readings(path: str, place: Place) -> Iterator[list[str]]:
         yield _resolved(home, rest.lstrip("/"))
 
 
-def _folded(names: Sequence[str]) -> list[str]:
-    return [_fold(name, is_lenient=True) for name in names]
+def _folded(names: Names, *, is_lenient: bool) -> Names:
+    return tuple([_fold(name, is_lenient=is_lenient) for name in names])
 
 
 def _fold(text: str, *, is_lenient: bool) -> str:
@@ -137,19 +194,29 @@ def _folded_letter(letter: str, *, is_lenient: bool) -> str:
 # --- Patterns ---------------------------------------------------------------------------------
 
 _TOKEN = re.compile(r"\*+|\?|\[(?P<negated>[!^]?)(?P<set>[^\]]+)\]|\\(?P<escaped>.)|.", re.DOTALL)
+_NOTHING = r"[^\s\S]"
+"""An expression for one character that no character is."""
 _WRONG_SET = re.compile(r"\[[!^]?\]|\[[^\]]*[\[\\]|\\\Z")
 
 
-def _based(pattern: str, place: Place) -> tuple[list[str] | None, tuple[str, ...]]:
-    """Return the directory at which a pattern begins, and the texts between its slashes.
+@functools.lru_cache(maxsize=1024)
+def _based(pattern: str, place: Place, *, is_lenient: bool) -> tuple[Names, _Pattern] | None:
+    """Return the directory at which a pattern begins, and what it matches there; None if unknown.
 
     An empty text at the beginning anchors the pattern at that directory.
     """
+    base = _resolved("/", place.cwd)
+    texts = tuple(pattern.removeprefix("./").split("/"))
     if pattern.startswith("//"):
-        return [], tuple(pattern[1:].split("/"))
-    if pattern.startswith("~/"):
-        return (_resolved("/", place.home) if place.home else None), tuple(pattern[1:].split("/"))
-    return _resolved("/", place.cwd), tuple(pattern.removeprefix("./").split("/"))
+        base, texts = [], tuple(pattern[1:].split("/"))
+    elif pattern.startswith("~/"):
+        if not place.home:
+            return None
+        base, texts = _resolved("/", place.home), tuple(pattern[1:].split("/"))
+    if not is_lenient:
+        return tuple(base), _compiled(texts, is_lenient=False)
+    base, texts = _without_parents(base, texts)
+    return _folded(tuple(base), is_lenient=True), _compiled(texts, is_lenient=True)
 
 
 def _without_parents(base: list[str], texts: tuple[str, ...]) -> tuple[list[str], tuple[str, ...]]:
@@ -171,41 +238,98 @@ def _without_parents(base: list[str], texts: tuple[str, ...]) -> tuple[list[str]
 
 @dataclass(frozen=True, slots=True)
 class _Pattern:
-    segments: tuple[_Segment | None, ...]
-    """None is `**`: any number of directories."""
+    literals: dict[str, int]
+    """The segments that are names, each as one bit for every place at which it stands."""
+    wildcards: tuple[tuple[re.Pattern[str], int], ...]
+    """The segments with wildcards, and their bits."""
+    ends: tuple[tuple[str, str], ...]
+    """What these begin and end with."""
+    skipping: int
+    """The bits of `**`: any number of directories."""
+    end: int
+    """The bit behind the last segment."""
     is_folder: bool
     is_lenient: bool
+    needle: str
+    """The longest text that every covered path contains."""
 
-    def covers(self, names: Sequence[str]) -> bool:
+    def steps(self, names: Names) -> int:
+        """Return the work of `covers`; least if the path has not all the names."""
+        length = sum(map(len, names)) if self.wildcards else 0
+        return 4 + 2 * len(names) + len(self.wildcards) * length // 64
+
+    def covers(self, names: Names) -> bool:
         """Return whether the pattern matches the path, or a directory that contains it."""
-        if not self.segments:
+        if self.end == 1:
             # What git would do with an empty pattern is nothing.
             return self.is_lenient
-        reached = self._with_skipped({0})
+        if not self.literals.keys() <= set(names):
+            return False
+        # The segments that can follow what has been read so far, as bits.
+        reached = self._with_skipped(1)
         for name in names[:-1] if self.is_folder else names:
-            folded = _fold(name, is_lenient=self.is_lenient)
-            reached = self._with_skipped(self._after(reached, folded))
-            if len(self.segments) in reached:
+            fits = self.literals.get(name, 0)
+            for expression, bits in self.wildcards:
+                if expression.fullmatch(name):
+                    fits |= bits
+            reached = self._with_skipped(((reached & fits) << 1) | (reached & self.skipping))
+            if reached & self.end:
                 return True
             if not reached:
                 return False
         return False
 
-    def _after(self, reached: set[int], name: str) -> set[int]:
-        after: set[int] = set()
-        for at in reached:
-            segment = self.segments[at]
-            if segment is None:
-                after.add(at)
-            elif segment.fits(name):
-                after.add(at + 1)
-        return after
+    def may_meet(self, names: Names) -> bool:
+        """Return whether the pattern may match what names with wildcards of the shell stand for."""
+        reached = self._with_skipped(1)
+        for name in names[:-1] if self.is_folder else names:
+            fits = 0
+            for literal, each in self.literals.items():
+                fits |= each if _may_be(name, literal) else 0
+            is_plain = _EXPANDED.search(name) is None
+            for (expression, each), ends in zip(self.wildcards, self.ends, strict=True):
+                may_fit = expression.fullmatch(name) if is_plain else _may_meet(name, ends)
+                fits |= each if may_fit else 0
+            reached = self._with_skipped(((reached & fits) << 1) | (reached & self.skipping))
+            if reached & self.end:
+                return True
+        return False
 
-    def _with_skipped(self, reached: set[int]) -> set[int]:
+    def _with_skipped(self, reached: int) -> int:
         # `**` never comes twice in a row, and never last.
-        return reached | {
-            at + 1 for at in reached if at < len(self.segments) and self.segments[at] is None
-        }
+        return reached | (reached & self.skipping) << 1
+
+
+_EXPANDED = re.compile(r"[*?\[{$`]")
+
+
+def _ends(written: str) -> tuple[str, str]:
+    """Return the text before the first and behind the last wildcard of the shell."""
+    special = _EXPANDED.search(written)
+    start = special.start() if special else len(written)
+    last = max(map(written.rfind, "*?]}"))
+    is_known = last >= start and "$" not in written and "`" not in written
+    return written[:start], written[last + 1 :] if is_known else ""
+
+
+def _may_be(written: str, name: str) -> bool:
+    """Return whether a name with wildcards of the shell may stand for another name."""
+    if _EXPANDED.search(written) is None:
+        return written == name
+    if written[0] in "*?[" and name.startswith("."):
+        # The shell finds such names only for a pattern with a dot.
+        return False
+    first, last = _ends(written)
+    return name.startswith(first) and name.endswith(last)
+
+
+def _may_meet(written: str, ends: tuple[str, str]) -> bool:
+    """Return whether a name with wildcards of the shell and one of a rule may be the same name."""
+    first, last = _ends(written)
+    before, behind = ends
+    return (first.startswith(before) or before.startswith(first)) and (
+        last.endswith(behind) or behind.endswith(last)
+    )
 
 
 @functools.lru_cache(maxsize=1024)
@@ -215,14 +339,40 @@ def _compiled(texts: tuple[str, ...], *, is_lenient: bool) -> _Pattern:
     body = texts[:-1] if is_folder else texts
     is_anchored = len(body) > 1
     kept = [text for text in body if text]
-    segments: list[_Segment | None] = [] if is_anchored or not kept else [None]
+    segments: list[str | None] = [] if is_anchored or not kept else [None]
     for number, text in enumerate(kept):
         if text != "**" or number == len(kept) - 1:
             # `a/**` covers what is inside `a`: any name there, and what that contains.
-            segments.append(_compile_segment("*" if text == "**" else text, is_lenient=is_lenient))
+            segments.append("*" if text == "**" else text)
         elif segments[-1:] != [None]:
             segments.append(None)
-    return _Pattern(tuple(segments), is_folder, is_lenient)
+    literals: dict[str, int] = {}
+    wildcards: dict[re.Pattern[str], int] = {}
+    ends: dict[re.Pattern[str], tuple[str, str]] = {}
+    skipping = 0
+    runs: list[str] = []
+    for number, segment in enumerate(segments):
+        tokens = [] if segment is None else _tokens(segment, is_lenient=is_lenient)
+        runs += _literal_runs(tokens)
+        if segment is None:
+            skipping |= 1 << number
+        elif all(isinstance(each, str) and each for each in tokens):
+            name = "".join(map(str, tokens))
+            literals[name] = literals.get(name, 0) | 1 << number
+        else:
+            expression, texts_between = _expression(tokens), _literal_runs(tokens)
+            wildcards[expression] = wildcards.get(expression, 0) | 1 << number
+            ends[expression] = (texts_between[0], texts_between[-1])
+    return _Pattern(
+        literals,
+        tuple(wildcards.items()),
+        tuple(ends.values()),
+        skipping,
+        1 << len(segments),
+        is_folder,
+        is_lenient,
+        max(runs, key=len, default=""),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,9 +383,21 @@ class _Set:
     is_negated: bool
     is_lenient: bool
 
-    def fits(self, character: str) -> bool:
-        has_case = self.is_lenient or character.isascii()
-        forms = {character, character.upper()} if has_case else {character}
+    def expression(self) -> str:
+        """Return the set as a part of a regular expression, for names in lower case."""
+        ascii_ones = [each for each in map(chr, range(128)) if self._fits(each)]
+        others = r"[^\x00-\x7f]"
+        if not self.is_lenient:
+            # Only ASCII letters have two cases for git.
+            beyond = [(max(low, "\x80"), high) for low, high in self.ranges if high >= "\x80"]
+            inside = "".join(f"{re.escape(low)}-{re.escape(high)}" for low, high in beyond)
+            others = f"[{inside}]" if inside else _NOTHING
+            others = rf"(?:(?!{others})[^\x00-\x7f])" if self.is_negated else others
+        plain = f"[{re.escape(''.join(ascii_ones))}]" if ascii_ones else _NOTHING
+        return f"(?:{plain}|{others})"
+
+    def _fits(self, character: str) -> bool:
+        forms = {character, character.upper()}
         found = any(low <= form <= high for form in forms for low, high in self.ranges)
         return found is not self.is_negated
 
@@ -244,36 +406,8 @@ _Token = str | _Set | None
 """A character, a set of characters, or None for `*`. The empty text is `?`."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Segment:
-    tokens: tuple[_Token, ...]
-    literal: str | None
-    """The whole name, if the segment has no wildcard."""
-
-    def fits(self, name: str) -> bool:
-        """Return whether a name fits; steps back only to the last `*`."""
-        if self.literal is not None:
-            return name == self.literal
-        tokens, at, position = self.tokens, 0, 0
-        star, resume = -1, 0
-        while position < len(name):
-            if at < len(tokens) and tokens[at] is None:
-                star, resume, at = at, position, at + 1
-            elif at < len(tokens) and _fits(tokens[at], name[position]):
-                at, position = at + 1, position + 1
-            elif star >= 0:
-                resume += 1
-                at, position = star + 1, resume
-            else:
-                return False
-        return all(token is None for token in tokens[at:])
-
-
-def _fits(token: _Token, character: str) -> bool:
-    return token.fits(character) if isinstance(token, _Set) else token in ("", character)
-
-
-def _compile_segment(text: str, *, is_lenient: bool) -> _Segment:
+def _tokens(text: str, *, is_lenient: bool) -> list[_Token]:
+    """Split the text between two slashes of a pattern into its tokens. Raises `ValueError`."""
     if _WRONG_SET.search(re.sub(r"\\[^\]]", "", text)):
         raise ValueError(r"sets such as [abc], [a-z] or [!a], without \ and brackets inside")
     tokens: list[_Token] = []
@@ -287,8 +421,41 @@ def _compile_segment(text: str, *, is_lenient: bool) -> _Segment:
             tokens.append(None)
         else:
             tokens.append("" if found[0] == "?" else _fold(found[0], is_lenient=is_lenient))
-    is_literal = all(isinstance(each, str) and each for each in tokens)
-    return _Segment(tuple(tokens), "".join(map(str, tokens)) if is_literal else None)
+    return tokens
+
+
+def _expression(tokens: list[_Token]) -> re.Pattern[str]:
+    """Return an expression for names that takes time linear in the length of the name.
+
+    The text between two `*` is looked for once, from the left, and the last text at the end. That
+    is enough, and nothing is tried twice.
+    """
+    texts: list[list[str]] = [[]]
+    for token in tokens:
+        if token is None:
+            texts.append([])
+        elif isinstance(token, str):
+            texts[-1].append(re.escape(token) or ".")
+        else:
+            texts[-1].append(token.expression())
+    first, *middle = ["".join(each) for each in texts]
+    if not middle:
+        return re.compile(first, re.DOTALL)
+    last = middle.pop()
+    inner = "".join(f"(?>.*?{each})" for each in middle if each)
+    end = f".{{{len(texts[-1])},}}+(?<={last})" if last else ".*+"
+    return re.compile(first + inner + end, re.DOTALL)
+
+
+def _literal_runs(tokens: list[_Token]) -> list[str]:
+    """Return the texts between the wildcards of a segment."""
+    runs = [""]
+    for token in tokens:
+        if isinstance(token, str) and token:
+            runs[-1] += token
+        else:
+            runs.append("")
+    return runs
 
 
 def _ranges(inside: str) -> tuple[tuple[str, str], ...]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
+from steersman._effort import MOST_STEPS
 from steersman._json import JsonObject, is_sequence
 from steersman._tool_names import MAIN_AGENT
 from steersman.errors import UsageError
@@ -243,6 +244,7 @@ class Policy:
 
     def decide(self, call: ToolCall) -> Explanation:
         """Return the decision about a `ToolCall`, and the rule that made it."""
+        call.effort.left = MOST_STEPS
         found = self._decide_by_rules(call)
         is_skipped = call.mode == "bypassPermissions" and (
             may_write(call.tool, call.input) or _may_be_guarded(call)
@@ -325,6 +327,12 @@ class Policy:
             # The policy's hook then decides about every call.
             approvals = []
         return list(map(str, denials)), list(dict.fromkeys(map(str, approvals)))
+
+    def guards_files(self) -> bool:
+        """Return whether a denial or an ask is about paths, which commands may name too."""
+        rules = [each.rule for each in self.rules if each.behavior != "allow"]
+        rules += [parse_rule(text) for text in self.forbid]
+        return any(rule.content and rule.tool in ("Edit", "Read") for rule in rules)
 
     def _check_lists(self) -> None:
         for text in (*self.auto_approve, *self.forbid):

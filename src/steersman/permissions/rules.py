@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from steersman._command_tools import BASH, COMMAND_FIELDS, SAME_SHELL
+from steersman._effort import Effort
+from steersman._globs import fits_parts
 from steersman._json import Json, JsonObject
 from steersman._tool_names import near_miss
 from steersman.errors import UsageError
-from steersman.permissions.paths import Place, matches_path, may_match_path, objection_to
+from steersman.permissions.command_files import named_by
+from steersman.permissions.paths import (
+    LIMIT,
+    Place,
+    matches_path,
+    may_match_path,
+    objection_to,
+)
 from steersman.permissions.shell import (
+    LONGEST,
     Match,
-    commands_in,
     grants_command,
     is_readable,
     stops_command,
@@ -47,6 +56,10 @@ class ToolCall:
     is_main: bool | None = None
     """Whether the main agent calls; None if only `agent` is known. A session goes by the id of the
     agent, because a subagent may be called `main`, and the main agent may have a type too."""
+    effort: Effort = field(default_factory=Effort, compare=False, repr=False)
+    """The work that is left for one decision; all rules share it."""
+    links: Mapping[str, str] = field(default_factory=dict[str, str], compare=False, repr=False)
+    """The files to which words of the command lead through links of this machine."""
 
     @property
     def command(self) -> str | None:
@@ -55,7 +68,7 @@ class ToolCall:
         if name is None:
             return None
         given = self.input.get(name)
-        return "" if given is None else str(given)
+        return "" if given is None else _text(given, LONGEST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +98,7 @@ class Rule:
         if self.tool in AGENTS:
             return _yes(call.input.get("subagent_type") == content)
         if self.tool == "Skill":
-            return _yes(_fits_skill(content, str(call.input.get("skill", ""))))
+            return _yes(_fits_skill(content, _text(call.input.get("skill", ""), LIMIT)))
         # Only the CLI can interpret the content of rules for other tools.
         return Match.MAYBE
 
@@ -103,13 +116,13 @@ class Rule:
         # The CLI ignores approvals with a wildcard in the name of the MCP server.
         if behavior == "allow" and "*" in server:
             return False
-        return re.fullmatch(re.escape(self.tool).replace(r"\*", ".*"), tool) is not None
+        return fits_parts(tuple(self.tool.split("*")), tool)
 
     def _match_command(self, call: ToolCall, behavior: Behavior) -> Match:
         if not _is_bash(call, behavior):
             return Match.NO
         compare = grants_command if behavior == "allow" else stops_command
-        return compare(self.content or "", call.command or "")
+        return compare(self.content or "", call.command or "", call.effort)
 
     def _match_file(self, call: ToolCall, behavior: Behavior) -> Match:
         # A file that must not be read must not be overwritten either.
@@ -120,7 +133,7 @@ class Rule:
             paths = _paths_of(call)
             if behavior == "allow":
                 return _yes(paths and all(self._certainly_fits(path, call) for path in paths))
-            return _yes(any(self._fits(path, call.place) for path in paths))
+            return _yes(any(self._fits(path, call) for path in paths))
         if call.command is not None and behavior != "allow":
             return self._match_files_of_command(call)
         return Match.NO
@@ -129,22 +142,20 @@ class Rule:
         line = call.command or ""
         if not is_readable(line):
             return Match.MAYBE
-        named = [
-            words[0]
-            for words in commands_in(line)
-            if any(self._fits(word, call.place) for word in words[1:])
-        ]
+        named, is_sure = named_by(self.content or "", line, call.place, call.effort, call.links)
         if not named:
             return Match.NO
-        if self.tool == "Read" or ">" in line or WRITERS & set(named):
+        if not is_sure:
+            return Match.MAYBE
+        if self.tool == "Read" or ">" in line or WRITERS & named:
             return Match.YES
         return Match.NO if READERS.issuperset(named) else Match.MAYBE
 
-    def _fits(self, path: str, place: Place) -> bool:
-        return bool(path) and may_match_path(self.content or "", path, place)
+    def _fits(self, path: str, call: ToolCall) -> bool:
+        return bool(path) and may_match_path(self.content or "", path, call.place, call.effort)
 
     def _certainly_fits(self, path: str, call: ToolCall) -> bool:
-        return bool(path) and matches_path(self.content or "", path, call.place)
+        return bool(path) and matches_path(self.content or "", path, call.place, call.effort)
 
 
 def parse_rule(text: object) -> Rule:
@@ -187,6 +198,11 @@ def _is_bash(call: ToolCall, behavior: Behavior) -> bool:
     return call.tool in SAME_SHELL
 
 
+def _text(given: object, limit: int) -> str:
+    """Return a text of a tool's input. Anything else counts as a text above the limit."""
+    return given if isinstance(given, str) else " " * (limit + 1)
+
+
 def _yes(fits: object) -> Match:
     return Match.YES if fits else Match.NO
 
@@ -194,7 +210,7 @@ def _yes(fits: object) -> Match:
 def _paths_of(call: ToolCall) -> list[str]:
     """Return every path that the tool may use; more than one if the input has unknown fields."""
     given = [call.input.get(name) for name in ("file_path", "notebook_path", "path")]
-    paths = [str(each) for each in given if each]
+    paths = [_text(each, LIMIT) for each in given if each]
     if call.tool in READING and not paths:
         paths = [call.place.now or call.place.cwd]
     pattern = call.input.get("pattern") if call.tool == "Glob" else None

@@ -12,10 +12,12 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-__all__ = ["MOST", "Command", "Reading", "Word", "read", "words_of_text"]
+__all__ = ["MOST", "Command", "Reading", "Word", "read", "read_anew", "words_of_text"]
 
-MOST = 4000
+MOST = 3000
 """The most tokens of a line that are read."""
+MOST_NESTED = 100
+"""The most substitutions and subshells within each other that are read."""
 
 
 @dataclass(slots=True)
@@ -51,14 +53,22 @@ class Reading:
     """True if text goes from one command or file to another: pipes, redirections."""
     mentions: frozenset[str] = frozenset()
     """Every name in the line that could be the name of a program, also in quotes."""
+    tokens: int = 0
+    """The number of tokens that were read."""
 
 
-@functools.lru_cache(maxsize=128)
+@functools.lru_cache(maxsize=64)
 def read(line: str) -> Reading:
     """Split a line into commands."""
-    reader = _Reader(line)
+    return read_anew(line)
+
+
+def read_anew(line: str, most: int = MOST) -> Reading:
+    """Split a line into commands; at most this many tokens of it."""
+    reader = _Reader(line, most)
     reader.read()
-    reader.reading.mentions = words_of_text(line)
+    if reader.reading.is_whole:
+        reader.reading.mentions = words_of_text(line)
     return reader.reading
 
 
@@ -72,6 +82,9 @@ def words_of_text(text: str) -> frozenset[str]:
     if _QUOTES.search(text):
         found.update(_names(_QUOTES.sub("", text)))
         found.update(_names(text.replace("\\n", " ").replace("\\t", " ")))
+    if "${" in text:
+        # `${x-rm}` and `${x:+rm}` have a name behind a sign.
+        found.update(_names(text.replace("-", " ").replace("+", " ")))
     return frozenset(found)
 
 
@@ -101,7 +114,7 @@ _QUOTED = re.compile(
     re.DOTALL,
 )
 _TEXT = dict.fromkeys(map(ord, "\n\t"))
-_PATTERN = re.compile(r"[*?\[]|\{.*[,.].*\}")
+_PATTERN = re.compile(r"[*?\[]")
 _RESERVED = frozenset({"case", "esac", "function", "select", "[[", "coproc", "foreach", "repeat"})
 
 
@@ -118,9 +131,10 @@ class _Frame:
 
 
 class _Reader:
-    def __init__(self, line: str) -> None:
+    def __init__(self, line: str, most: int) -> None:
         self.reading = Reading()
         self._line = line
+        self._most = most
         self._at = 0
         self._frames = [_Frame()]
 
@@ -131,10 +145,9 @@ class _Reader:
     def read(self) -> None:
         if not self._line.translate(_TEXT).isprintable():
             self._doubt()
-        tokens = 0
         while self._at < len(self._line):
-            tokens += 1
-            if tokens > MOST:
+            self.reading.tokens += 1
+            if self.reading.tokens > self._most or len(self._frames) > MOST_NESTED:
                 self.reading.is_whole = False
                 return
             pattern = _QUOTED if self._frame.is_quoted else _TOKEN
@@ -161,7 +174,7 @@ class _Reader:
     def on_plain(self, token: re.Match[str]) -> None:
         text = token.group()
         is_pattern = not self._frame.is_quoted and text not in ("[", "[[", "{}", "?")
-        self._add(text, text, is_dynamic=is_pattern and _PATTERN.search(text) is not None)
+        self._add(text, text, is_dynamic=is_pattern and _is_pattern(text))
 
     def on_single(self, token: re.Match[str]) -> None:
         self._add(token["single"], token.group())
@@ -289,6 +302,14 @@ class _Reader:
 
     def _doubt(self) -> None:
         self.reading.is_certain = False
+
+
+def _is_pattern(text: str) -> bool:
+    """Return whether the shell may replace a word without quotes: by names, or `{a,b}` by words."""
+    if _PATTERN.search(text):
+        return True
+    inside = text[text.find("{") + 1 : max(text.rfind("}"), 0)] if "{" in text else ""
+    return "," in inside or "." in inside
 
 
 _HANDLERS: dict[str, Callable[[_Reader, re.Match[str]], None]] = {

@@ -7,13 +7,16 @@ others as the CLI's URL parser does (WHATWG), and cover what remains unreadable.
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import re
 import unicodedata
 from collections.abc import Iterator
+from typing import TypeGuard
 from urllib.parse import unquote
 
 from steersman.permissions.shell import Match
+from steersman.permissions.shell_patterns import CommandPattern
 
 __all__ = ["grants_url", "stops_url"]
 
@@ -21,6 +24,8 @@ LIMIT = 16 * 1024
 """Characters; a longer URL is not plain."""
 HOST_LIMIT = 253
 """Characters; no name of a host is longer."""
+LONGEST_READ = 4 * HOST_LIMIT
+"""Characters of a host in other encodings; every rule but an approval covers a longer one."""
 LAST_PORT = 0xFFFF
 ADDRESS_PARTS = 4
 BYTE = 256
@@ -44,7 +49,7 @@ _DOTS = str.maketrans("\u3002\uff0e\uff61", "...")
 
 def grants_url(domain: str, url: object) -> Match:
     """Return whether an allow rule for `domain` certainly covers the URL."""
-    host = _plain_host(url)
+    host = _plain_host(url) if _is_short(url) else None
     wanted = domain.lower()
     if host is None or "*" in wanted.removeprefix("*."):
         return Match.NO
@@ -54,22 +59,22 @@ def grants_url(domain: str, url: object) -> Match:
 
 def stops_url(domain: str, url: object) -> Match:
     """Return whether a deny or ask rule for `domain` covers the URL: `MAYBE` if it is not plain."""
+    if not _is_short(url):
+        return Match.YES
     host = _plain_host(url)
     pattern = _host_pattern(domain)
     if host is not None and "xn--" not in host:
-        return Match.YES if pattern.fullmatch(host) else Match.NO
-    if not isinstance(url, str) or len(url) > LIMIT:
-        return Match.YES
-    # Patterns with several wildcards are slow on long texts.
-    fits = any(
-        len(each) > 4 * HOST_LIMIT or pattern.fullmatch(each) for each in _possible_hosts(url)
-    )
-    return Match.YES if fits else Match.MAYBE
+        return Match.YES if pattern.fits(host) else Match.NO
+    hosts = _hosts(url)
+    return Match.YES if hosts is None or any(map(pattern.fits, hosts)) else Match.MAYBE
 
 
-def _plain_host(url: object) -> str | None:
-    if not isinstance(url, str) or len(url) > LIMIT:
-        return None
+def _is_short(url: object) -> TypeGuard[str]:
+    return isinstance(url, str) and len(url) <= LIMIT
+
+
+@functools.lru_cache(maxsize=64)
+def _plain_host(url: str) -> str | None:
     found = _PLAIN.fullmatch(url)
     if found is None or int(found["port"] or 0) > LAST_PORT or len(found["host"]) > HOST_LIMIT:
         return None
@@ -80,11 +85,21 @@ def _plain_host(url: object) -> str | None:
     return host
 
 
-def _host_pattern(domain: str) -> re.Pattern[str]:
+@functools.lru_cache(maxsize=1024)
+def _host_pattern(domain: str) -> CommandPattern:
     wanted = _mapped(domain).strip(".") if not domain.startswith("*.") else _mapped(domain)
-    # Runs of wildcards would make the search slow.
-    parts = re.split(r"\*+", _address(wanted) or wanted)
-    return re.compile(".*".join(map(re.escape, parts)), re.DOTALL)
+    return CommandPattern(wanted, tuple(re.split(r"\*+", _address(wanted) or wanted)))
+
+
+@functools.lru_cache(maxsize=64)
+def _hosts(url: str) -> frozenset[str] | None:
+    """Return the hosts that a URL parser may find, or None if one of them is too long."""
+    found: set[str] = set()
+    for host in _possible_hosts(url):
+        if len(host) > LONGEST_READ:
+            return None
+        found.add(host)
+    return frozenset(found)
 
 
 def _possible_hosts(url: str) -> Iterator[str]:
@@ -96,6 +111,10 @@ def _possible_hosts(url: str) -> Iterator[str]:
         found = _AUTHORITY.match(rest)
         authority = found[1] if found else ""
         with_port = authority.rpartition("@")[2]
+        if len(with_port) > 4 * LONGEST_READ:
+            # The name of a host is not as long, in any encoding.
+            yield with_port
+            return
         for written in {with_port, _PORT.sub("", with_port)}:
             host = _mapped(unquote(written, errors="replace")).rstrip(".")
             yield host

@@ -39,6 +39,7 @@ class PolicyHook:
         self.decisions: DecisionLog | None = None
         """Set by `connect` when the session is built."""
         self._policy = options.policy or Policy()
+        self._guards_files = self._policy.guards_files()
         self._asks_for_all = options.ask_every_call
         self._listed = _listed(options)
         self._remembered: list[Rule] = []
@@ -144,7 +145,7 @@ class PolicyHook:
 
     def _decide(self, call: ToolCall) -> Explanation:
         """Return the stricter decision: about the path as written, or the file that it leads to."""
-        readings = readings_of(call)
+        readings = readings_of(call, follows_words=self._guards_files)
         found = max(map(self._decide_one, readings), key=lambda each: STRICTNESS[each.verdict])
         if found.verdict == "ask":
             for rule in self._remembered:

@@ -6,24 +6,34 @@ known here.
 
 from __future__ import annotations
 
+import itertools
 import os
 from contextlib import suppress
 from dataclasses import replace
 
+from steersman.permissions.command_files import words_of
 from steersman.permissions.paths import Place
 from steersman.permissions.rules import EDITING, READING, ToolCall
+from steersman.permissions.shell import is_readable
 
 __all__ = ["readings_of"]
 
-LIMIT = 16 * 1024
+LIMIT = 4096
 """Characters; rules do not compare longer paths either."""
 FIELDS = ("file_path", "notebook_path", "path")
+MOST_WORDS = 100
+"""Words of a command whose links are followed."""
+MOST_STARTS = 4
+"""Directories at which these may begin."""
 
 
-def readings_of(call: ToolCall) -> tuple[ToolCall, ...]:
-    """Return the call, and if a path leads through a link, the call with its real paths."""
+def readings_of(call: ToolCall, *, follows_words: bool = False) -> tuple[ToolCall, ...]:
+    """Return the call, and if a path leads through a link, the call with its real paths.
+
+    `follows_words`: the words of a command may be paths too.
+    """
     if call.tool not in EDITING | READING:
-        return (call,)
+        return _readings_of_command(call) if follows_words and call.command else (call,)
     place = call.place
     written = {name: _whole(call.input.get(name), place) for name in FIELDS}
     paths = {name: path for name, path in written.items() if path}
@@ -32,6 +42,25 @@ def readings_of(call: ToolCall) -> tuple[ToolCall, ...]:
     if real == paths and there == place:
         return (call,)
     return call, replace(call, input={**call.input, **real}, place=there)
+
+
+def _readings_of_command(call: ToolCall) -> tuple[ToolCall, ...]:
+    line = call.command or ""
+    if not is_readable(line):
+        return (call,)
+    place, words = call.place, words_of(line)
+    there = Place(_real(place.cwd), _real(place.home), _real(place.now))
+    starts = [_whole(each, place) for each in (".", *words.directories)][:MOST_STARTS]
+    links: dict[str, str] = {}
+    for word in itertools.islice(words.heads, MOST_WORDS):
+        for start in starts:
+            path = _whole(word, replace(place, now=start))
+            real = _real(path)
+            if real != path and os.path.lexists(path):
+                links[word] = real
+    if not links and there == place:
+        return (call,)
+    return call, replace(call, place=there, links=links)
 
 
 def _whole(path: object, place: Place) -> str:

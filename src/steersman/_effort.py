@@ -1,0 +1,26 @@
+"""A limit for the work that one decision may take, whatever the input and the number of rules.
+
+Guards run in the event loop, so one decision must not take long. Whoever compares something counts
+it first. When nothing is left, an approval does not cover, and a denial does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["MOST_STEPS", "Effort"]
+
+MOST_STEPS = 12_000
+"""Steps of about half a microsecond for one decision."""
+
+
+@dataclass(slots=True, eq=False)
+class Effort:
+    """The steps that are left for one decision."""
+
+    left: int = MOST_STEPS
+
+    def spend(self, steps: int) -> bool:
+        """Count steps that are about to be done; False if there are not as many left."""
+        self.left -= steps
+        return self.left >= 0
