@@ -1,7 +1,7 @@
 """A limit for the work that one decision may take, whatever the input and the number of rules.
 
-Guards run in the event loop, so one decision must not take long. Whoever compares something counts
-it first. When nothing is left, an approval does not cover, and a denial does.
+Guards run in the event loop, so one decision must not take long. Each comparison is counted
+first. When nothing is left, an approval does not cover, and a denial does.
 """
 
 from __future__ import annotations

@@ -15,7 +15,6 @@ from steersman.permissions import PermissionContext, allow, ask, deny
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import call, say
 from tests.live.staging import LIMIT, MakeScripted
-from tests.live.test_policy_shell import HIDDEN, stopped
 from tests.live.test_tool_types import EVERY_TOOL
 
 pytestmark = pytest.mark.live
@@ -111,21 +110,6 @@ async def test_an_ask_rule_of_the_cli_denies_in_one_mode_and_forgets_what_was_al
     assert asked == ["t0", "t1"]
     assert "running in don't ask mode" in model.asked[-1].tool_results["t3"]
     assert not (sandbox.project / "M1").exists()
-
-
-async def test_the_policy_asks_about_whatever_an_ask_rule_of_the_cli_asks_about(
-    scripted: MakeScripted,
-) -> None:
-    rule = "Bash(mkfifo *)"
-
-    by_cli = await stopped(
-        scripted, HIDDEN, allowed_tools=["Bash"], settings={"permissions": {"ask": [rule]}}
-    )
-
-    policy = Policy(ask(rule), allow("Bash"))
-    verdicts = {line: policy.explain("Bash", {"command": line}).verdict for line in by_cli}
-    assert verdicts == dict.fromkeys(by_cli, "ask")
-    assert len(by_cli) > len(HIDDEN) / 2
 
 
 # Tools and skills that run commands

@@ -46,7 +46,7 @@ _REPLACES = re.compile(r"-\w*[IiS]|--(?:rep|sp)")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=")
 
 Stem = tuple[str, ...]
-"""The first words of a command, in lower case."""
+"""A command without its arguments, in lower case."""
 
 
 @dataclass(slots=True)
