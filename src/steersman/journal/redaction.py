@@ -68,11 +68,7 @@ class Redactor:
         found = {each for each in secrets if len(each) >= SHORTEST}
         self._texts = sorted(found, key=len, reverse=True)
         # In JSON a secret is escaped as one of the two encoders does it.
-        written = {
-            spelling
-            for each in self._texts
-            for spelling in (_json.dumps(each)[1:-1], json.dumps(each)[1:-1].encode())
-        }
+        written = {spelling for each in self._texts for spelling in _spellings(each)}
         # A line with a secret also has each of its parts, so only the shortest are looked for.
         self._written = [
             each for each in written if not any(part != each and part in each for part in written)
@@ -87,27 +83,43 @@ class Redactor:
 
     def _without(self, line: bytes) -> bytes:
         try:
-            return _json.dumps(self._value(_json.loads(line)))
+            value = _json.loads(line)
+            # Few secrets are in one line: the others are not looked for in each of its texts.
+            written = _json.dumps(value)
+            present = [
+                each for each in self._texts if any(one in written for one in _spellings(each))
+            ]
+            return _json.dumps(_replaced(value, present))
         except (ValueError, RecursionError):
             # A line that cannot be decoded or searched may hide a secret, so none of it is shown.
             return MARK.encode()
 
     def text(self, text: str) -> str:
         """Return `text` without the secrets."""
-        for secret in self._texts:
-            text = text.replace(secret, MARK)
-        return text
+        return _without(text, self._texts)
 
     def shown(self, text: str) -> str:
         """Return free text without the secrets, and without what looks like a key or token."""
         return SHAPES.sub(MARK, self.text(text))
 
-    def _value(self, value: Json) -> Json:
-        if isinstance(value, str):
-            return self.text(value)
-        if _json.is_object(value):
-            return {self.text(name): self._value(each) for name, each in value.items()}
-        return [self._value(each) for each in value] if _json.is_array(value) else value
+
+def _spellings(secret: str) -> tuple[bytes, bytes]:
+    return _json.dumps(secret)[1:-1], json.dumps(secret)[1:-1].encode()
+
+
+def _replaced(value: Json, secrets: Sequence[str]) -> Json:
+    """Return `value` without the secrets, in keys and texts at any depth."""
+    if isinstance(value, str):
+        return _without(value, secrets)
+    if _json.is_object(value):
+        return {_without(name, secrets): _replaced(each, secrets) for name, each in value.items()}
+    return [_replaced(each, secrets) for each in value] if _json.is_array(value) else value
+
+
+def _without(text: str, secrets: Sequence[str]) -> str:
+    for secret in secrets:
+        text = text.replace(secret, MARK)
+    return text
 
 
 def secrets_in(env: Mapping[str, str], *configurations: Json) -> Iterator[str]:
