@@ -262,15 +262,15 @@ class SessionInUse(StartupError):
         evidence: Evidence | None = None,
         pid: int | None = None,
         since: float | None = None,
-        host_has_exited: bool = False,
+        is_ending: bool = False,
     ) -> None:
         super().__init__(what, hint=hint, evidence=evidence)
         self.pid = pid
         """The process that has the conversation open, if that is known."""
         self.since = since
         """When that process opened it, in seconds since the epoch, if that is known."""
-        self.host_has_exited = host_has_exited
-        """Whether `pid` is a CLI that has not ended yet, and its host program has."""
+        self.is_ending = is_ending
+        """Whether the owner is closing, or has been killed, and its CLI has not exited yet."""
 
 
 class StartupExited(StartupError):

@@ -8,7 +8,7 @@ import os
 import pytest
 
 from steersman import Agent
-from steersman._session.ownership import LEFT_CLI, Ownership
+from steersman._session.ownership import ENDING, Ownership
 from steersman.errors import ChannelClosed, SessionInUse
 from steersman.testing.faults import VirtualClockLoop
 from steersman.testing.script import Script, say, stall
@@ -20,19 +20,22 @@ ID = "11111111-1111-4111-8111-111111111111"
 class Locks:
     """Locks whose owner goes away at a moment of the loop's clock."""
 
-    def __init__(self, free_at: float, *, host_has_exited: bool = False) -> None:
+    def __init__(self, free_at: float, *, is_ending: bool = False) -> None:
         self.free_at = free_at
-        self.host_has_exited = host_has_exited
+        self.is_ending = is_ending
         self.seen: list[tuple[str, object]] = []
 
     def claim(self, session_id: str) -> Locks:
         if asyncio.get_running_loop().time() < self.free_at:
-            raise SessionInUse("in use", pid=7, host_has_exited=self.host_has_exited)
+            raise SessionInUse("in use", pid=7, is_ending=self.is_ending)
         self.seen.append(("claim", session_id))
         return self
 
     def runs(self, pid: int | None) -> None:
         self.seen.append(("runs", pid))
+
+    def ends(self) -> None:
+        self.seen.append(("ends", None))
 
     def release(self) -> None:
         self.seen.append(("release", None))
@@ -106,6 +109,16 @@ async def test_a_session_that_was_cancelled_or_failed_to_start_owns_nothing() ->
             assert session.id == ID
 
 
+async def test_the_next_owner_waits_for_one_that_is_closing() -> None:
+    agent = Agent(transport=ScriptedCLI(), session_id=ID)
+
+    async with asyncio.timeout(5):
+        first = await agent.start()
+        first.abandon()
+        async with agent.session() as second:
+            assert (first.state, second.id) == ("completed", ID)
+
+
 async def test_a_fork_takes_nothing_from_the_conversation_that_it_is_made_from() -> None:
     agent = Agent(transport=ScriptedCLI(Script(say("one"), say("two"))), session_id=ID)
 
@@ -140,18 +153,18 @@ def test_waiting_ends_after_the_given_seconds() -> None:
     assert later == pytest.approx(30, abs=0.1)
 
 
-def test_the_cli_of_a_killed_host_is_waited_for_a_moment_also_without_wait() -> None:
+def test_an_owner_that_is_ending_is_waited_for_a_moment_also_without_wait() -> None:
     async def take(free_after: float) -> Locks:
-        locks = Locks(asyncio.get_running_loop().time() + free_after, host_has_exited=True)
+        locks = Locks(asyncio.get_running_loop().time() + free_after, is_ending=True)
         await Ownership(locks.claim, 0.0).take(ID, wanted)
         return locks
 
     async def refused() -> None:
         with pytest.raises(SessionInUse):
-            await take(LEFT_CLI + 1)
+            await take(ENDING + 1)
 
     with asyncio.Runner(loop_factory=VirtualClockLoop) as runner:
-        locks = runner.run(take(LEFT_CLI / 2))
+        locks = runner.run(take(ENDING / 2))
         runner.run(refused())
 
     assert ("claim", ID) in locks.seen
@@ -167,6 +180,7 @@ async def test_an_owner_writes_down_its_cli_and_follows_the_conversation() -> No
     ownership.runs(7)
     ownership.follow(ID)
     ownership.follow("another")
+    ownership.ends()
     ownership.release()
     ownership.release()
 
@@ -176,6 +190,8 @@ async def test_an_owner_writes_down_its_cli_and_follows_the_conversation() -> No
         ("runs", 7),
         ("claim", "another"),
         ("runs", 7),
+        ("ends", None),
+        ("ends", None),
         ("release", None),
         ("release", None),
     ]

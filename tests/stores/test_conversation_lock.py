@@ -30,6 +30,7 @@ from steersman.stores.conversation_lock import LockDirectory, claim
 lock = claim(LockDirectory(sys.argv[1]), sys.argv[2])
 child = subprocess.Popen(["sleep", "600"]) if "cli" in sys.argv else None
 lock.runs(child.pid if child else None)
+"ends" in sys.argv and lock.ends()
 print(child.pid if child else 0, flush=True)
 sys.stdin.read()
 """
@@ -75,8 +76,20 @@ def test_the_second_opener_in_another_process_learns_who_has_it_and_since_when(
         claim(LockDirectory(str(tmp_path)), ID)
 
     assert f"the process {process.pid} has it open since 20" in str(no.value)
-    assert (no.value.pid, no.value.host_has_exited) == (process.pid, False)
+    assert (no.value.pid, no.value.is_ending) == (process.pid, False)
     assert abs((no.value.since or 0) - time.time()) < 60
+
+
+def test_an_owner_that_is_closing_still_has_it_and_says_so(tmp_path: Path) -> None:
+    with another_process(tmp_path, "ends"), pytest.raises(SessionInUse) as elsewhere:
+        claim(LockDirectory(str(tmp_path)), ID)
+    lock = claim(LockDirectory(str(tmp_path)), ID)
+    lock.ends()
+    with pytest.raises(SessionInUse) as here:
+        claim(LockDirectory(str(tmp_path)), ID)
+    lock.release()
+
+    assert (elsewhere.value.is_ending, here.value.is_ending) == (True, True)
 
 
 def test_a_killed_owner_leaves_the_conversation_free(tmp_path: Path) -> None:
@@ -109,7 +122,7 @@ def test_the_cli_of_a_killed_owner_has_the_conversation_until_it_has_ended(tmp_p
             except SessionInUse:
                 assert time.monotonic() < deadline
 
-    assert (no.value.pid, no.value.host_has_exited) == (cli, True)
+    assert (no.value.pid, no.value.is_ending) == (cli, True)
     lock.release()
 
 

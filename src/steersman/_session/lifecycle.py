@@ -337,6 +337,7 @@ class Lifecycle:
                 self._finish(None)
             return
         self._ending = self._ending or ending
+        parts.ownership.ends()
         parts.prompts.withdraw_queued(None, also_others=True)
         if self._restarting is not None:
             self._restarting.cancel()

@@ -18,8 +18,8 @@ __all__ = ["Claim", "Lock", "Ownership", "find_session"]
 POLL = 0.05
 """Seconds between two attempts to lock a conversation: nothing reports that a lock is free."""
 
-LEFT_CLI = 5.0
-"""Seconds that the CLI of a host program that was killed gets to end, also without `wait`."""
+ENDING = 10.0
+"""Seconds that the next owner waits for one that is closing or was killed, also without `wait`."""
 
 
 FINDING = 1.0
@@ -31,6 +31,10 @@ class Lock(Protocol):
 
     def runs(self, pid: int | None) -> None:
         """Write down which CLI the owner runs."""
+        ...
+
+    def ends(self) -> None:
+        """Write down that the owner is closing."""
         ...
 
     def release(self) -> None:
@@ -59,7 +63,7 @@ class Ownership:
             try:
                 self.follow(session_id)
             except SessionInUse as error:
-                patience = max(self._wait, LEFT_CLI if error.host_has_exited else 0.0)
+                patience = max(self._wait, ENDING if error.is_ending else 0.0)
                 if clock() - began >= patience:
                     raise
             else:
@@ -80,6 +84,11 @@ class Ownership:
         self._pid = pid
         for lock in self._locks.values():
             lock.runs(pid)
+
+    def ends(self) -> None:
+        """Write down that the session is closing; the conversation is locked until it has."""
+        for lock in self._locks.values():
+            lock.ends()
 
     def release(self) -> None:
         """Unlock everything; the CLI has exited."""

@@ -184,7 +184,10 @@ class Session:
 
     @property
     def id(self) -> str | None:
-        """The session id; known before the start, except with `continue_conversation`."""
+        """The session id; known before the start, unless the CLI chooses the conversation.
+
+        The CLI does so with `continue_conversation`, and if `resume` is not an id.
+        """
         return self._parts.slot.session_id
 
     @property

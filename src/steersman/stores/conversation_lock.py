@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steersman import _json
-from steersman._json import JsonObject
+from steersman._json import Json, JsonDict, JsonObject
 from steersman.errors import SessionInUse
 
 __all__ = ["ConversationLock", "LockDirectory", "claim", "lock_directory"]
@@ -34,7 +34,8 @@ FOLDER = "steersman"
 SUFFIX = ".lock"
 OWNER_ONLY = 0o600
 OWNER_ONLY_FOLDER = 0o700
-LONGEST_NOTE = 4096
+NOTE_SIZE = 512
+"""Bytes of a lock file."""
 _PLAIN = re.compile(r"[A-Za-z0-9-]{1,100}")
 MOST_TRIES = 100
 """How often a lock file may be removed by its last owner while we lock it."""
@@ -74,7 +75,7 @@ def claim(place: LockDirectory | None, session_id: str, key: Hashable = None) ->
     with _guard:
         owner = _held.get(identity)
         if owner is not None and owner.is_held:
-            raise _in_use(session_id, os.getpid(), owner.since)
+            raise _in_use(session_id, os.getpid(), owner.since, is_ending=owner.is_ending)
         number = -1 if place is None else _lock_file(place, session_id)
         lock = ConversationLock(place, session_id, number)
         _held[identity] = lock
@@ -91,23 +92,32 @@ class ConversationLock:
         self._place = place
         self._session_id = session_id
         self._number = number
-        self.runs(None)
-
-    def runs(self, pid: int | None) -> None:
-        """Write down which CLI the owner runs, if it runs on this machine. Never raises."""
-        if self._number < 0:
-            return
-        note = {
+        self._note: JsonDict = {
             "pid": os.getpid(),
             "since": self.since,
             "host": _identity(os.getpid()),
-            "cli_pid": pid,
-            "cli": None if pid is None else _identity(pid),
         }
-        with suppress(OSError):
-            # A note that is cut off is as good as none, so it need not be replaced in one step.
-            os.ftruncate(self._number, 0)
-            os.pwrite(self._number, _json.dumps(note), 0)
+        self.runs(None)
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the owner is closing."""
+        return bool(self._note.get("is_ending"))
+
+    def runs(self, pid: int | None) -> None:
+        """Write down which CLI the owner runs, if it runs on this machine. Never raises."""
+        self._write(cli_pid=pid, cli=None if pid is None else _identity(pid))
+
+    def ends(self) -> None:
+        """Write down that the owner is closing. Never raises."""
+        self._write(is_ending=True)
+
+    def _write(self, **fields: Json) -> None:
+        self._note.update(fields)
+        if self._number >= 0:
+            # All notes have one length, so that a new one replaces the last one in one step.
+            with suppress(OSError):
+                os.pwrite(self._number, _json.dumps(self._note).ljust(NOTE_SIZE), 0)
 
     def release(self) -> None:
         """Unlock the conversation and remove the file. May be called again; never raises."""
@@ -196,26 +206,33 @@ def _take(number: int, session_id: str) -> None:
         note = _read(number)
         pid = _whole(note, "pid")
         is_current = pid is not None and note.get("host") == _identity(pid)
-        since = _seconds(note, "since") if is_current else None
-        raise _in_use(session_id, pid if is_current else None, since) from None
+        if not is_current:
+            raise _in_use(session_id, None, None) from None
+        since, is_ending = _seconds(note, "since"), note.get("is_ending") is True
+        raise _in_use(session_id, pid, since, is_ending=is_ending) from None
     note = _read(number)
     pid = _whole(note, "cli_pid")
     if pid is not None and note.get("cli") is not None and note.get("cli") == _identity(pid):
-        raise _in_use(session_id, pid, _seconds(note, "since"), host_has_exited=True)
+        raise _in_use(session_id, pid, _seconds(note, "since"), is_ending=True, is_cli=True)
 
 
 def _open_folder(place: LockDirectory) -> int:
     """Open the folder of the lock files, and create it if it is missing."""
-    path = Path(place.config, FOLDER)
-    for each in (Path(place.config), path):
-        try:
-            each.mkdir(OWNER_ONLY_FOLDER, parents=not place.owner)
-        except FileExistsError:
-            continue
-        if place.owner:
-            os.chown(each, *place.owner)
-    # The folder may belong to another user, who must not lead us elsewhere.
-    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    path, owner = Path(place.config), place.owner
+    with suppress(FileExistsError):
+        path.mkdir(OWNER_ONLY_FOLDER, parents=not owner)
+        if owner:
+            os.chown(path, *owner, follow_symlinks=False)
+    # A folder of another user could lead us elsewhere.
+    config = os.open(path, os.O_RDONLY | os.O_DIRECTORY | (os.O_NOFOLLOW if owner else 0))
+    try:
+        with suppress(FileExistsError):
+            os.mkdir(FOLDER, OWNER_ONLY_FOLDER, dir_fd=config)
+            if owner:
+                os.chown(FOLDER, *owner, dir_fd=config, follow_symlinks=False)
+        return os.open(FOLDER, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=config)
+    finally:
+        os.close(config)
 
 
 def _open_file(folder: int, name: str, owner: tuple[int, ...]) -> int:
@@ -240,7 +257,7 @@ def _is_named(folder: int, name: str, number: int) -> bool:
 
 def _read(number: int) -> JsonObject:
     try:
-        note = _json.loads(os.pread(number, LONGEST_NOTE, 0))
+        note = _json.loads(os.pread(number, NOTE_SIZE, 0))
     except (OSError, ValueError):
         return {}
     return note if _json.is_object(note) else {}
@@ -257,12 +274,17 @@ def _seconds(note: JsonObject, name: str) -> float | None:
 
 
 def _in_use(
-    session_id: str, pid: int | None, since: float | None, *, host_has_exited: bool = False
+    session_id: str,
+    pid: int | None,
+    since: float | None,
+    *,
+    is_ending: bool = False,
+    is_cli: bool = False,
 ) -> SessionInUse:
     who = "another process" if pid is None else f"the process {pid}"
     if pid == os.getpid():
         who = f"this process ({pid})"
-    if host_has_exited:
+    if is_cli:
         who = f"the CLI of a host program that has ended (process {pid})"
     at = "" if since is None else f" since {_written(since)}"
     return SessionInUse(
@@ -270,7 +292,7 @@ def _in_use(
         hint=HINT,
         pid=pid,
         since=since,
-        host_has_exited=host_has_exited,
+        is_ending=is_ending,
     )
 
 
