@@ -36,12 +36,25 @@ def running_session(env: Mapping[str, str], pid: int) -> str | None:
         return None
     try:
         about = _json.loads((config / "sessions" / f"{pid}.json").read_bytes())
-        found = about.get("sessionId") if _json.is_object(about) else None
+        # A CLI that was killed leaves its file, and another process may get its pid.
+        started = _started(pid)
+        is_its_own = _json.is_object(about) and (
+            started is None or about.get("procStart") in (None, started)
+        )
+        found = about.get("sessionId") if is_its_own else None
         # A CLI that has not found its conversation yet may have written down another id.
         is_saved = isinstance(found, str) and bool(_transcripts(env, found))
     except (OSError, ValueError):
         return None
     return found if is_saved else None
+
+
+def _started(pid: int) -> str | None:
+    """Return when a process started, in ticks since the boot; None if that is not known."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return None
 
 
 def _transcripts(env: Mapping[str, str], session_id: str) -> list[Path]:
