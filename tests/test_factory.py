@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from steersman._factory import journal_opener, tool_servers, with_policy_hook
-from steersman.errors import UsageError
+from steersman.agent import Agent
+from steersman.errors import UsageError, WorkingDirectoryMissing
 from steersman.hooks import Hooks, PreToolUse
 from steersman.options import Options
 from steersman.permissions import Policy, deny
@@ -70,3 +71,22 @@ def test_a_journal_is_opened_with_the_session_and_not_before(tmp_path: Path) -> 
     }
     for sink in opened.values():
         sink.close()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"cli_path": "/bin/true"}, {"cli_path": "./true"}, {"cli_path": "/bin/true", "cwd": "below"}],
+    ids=["absolute", "relative", "relative cwd"],
+)
+def test_a_directory_that_was_removed_under_this_process_is_named_as_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any]
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+
+    with pytest.raises(WorkingDirectoryMissing, match="No such file") as no:
+        Agent(**given).session()
+
+    assert no.value.path == given.get("cwd", ".")
+    Agent(cli_path="/bin/true", cwd=tmp_path).session()

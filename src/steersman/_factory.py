@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from steersman._launch.plan import LaunchPlan, plan
 from steersman._session.session import Session
 from steersman._session.setup import FlightData, Resumption, SessionSetup
 from steersman._session.uuids import new_uuid
-from steersman.errors import UsageError
+from steersman.errors import UsageError, WorkingDirectoryMissing
 from steersman.options.fields import Options
-from steersman.transports.subprocess import SubprocessTransport
+from steersman.transports.subprocess import SubprocessTransport, user_ids
 
 if TYPE_CHECKING:
+    from steersman._session.ownership import Claim, Lock
     from steersman._session.requests.policy_hook import PolicyHook
     from steersman.options.servers import McpServer
     from steersman.ports import Clock, JsonObject, Sink, ToolServer, Transport
@@ -49,6 +50,8 @@ def build_session(
     if transport is None:
         check_plugins(options)
     program = cli_program(options, transport)
+    if transport is None or isinstance(transport, SubprocessTransport):
+        check_directory(options.cwd)
 
     def plan_next(how: Resumption) -> LaunchPlan:
         return _plan(_next_options(options, how), servers, program, reruns=how.reruns)
@@ -64,6 +67,9 @@ def build_session(
         as_tool_server=as_tool_server,
         open_journal=journal_opener(options),
         transcript=transcript_reader(first.launch.env),
+        reports_version=_runs_programs(transport),
+        running_session=session_finder(first.launch.env, transport),
+        claim=conversation_locker(options, first.launch.env, transport),
         save_flight=flight_recorder(options),
         fork=fork,
         policy_hook=policy_hook,
@@ -116,6 +122,20 @@ def cli_program(options: Options, transport: Transport | None) -> str:
 
         return locate(options.cli_path)
     return "claude" if options.cli_path is None else str(options.cli_path)
+
+
+def check_directory(cwd: str | os.PathLike[str] | None) -> None:
+    """Check that this process has a directory to start the CLI from: it may have been removed.
+
+    Raises `WorkingDirectoryMissing`. The start reports an absolute `cwd` that is missing.
+    """
+    place = "." if cwd is None else os.fspath(cwd)
+    if place.startswith("/"):
+        return
+    try:
+        os.getcwd()  # noqa: PTH109 - `pathlib` is slow to load
+    except OSError as error:
+        raise WorkingDirectoryMissing(place, error.strerror or str(error)) from None
 
 
 def check_plugins(options: Options) -> None:
@@ -215,6 +235,68 @@ def transcript_reader(env: Mapping[str, str]) -> Callable[[str], list[bytes] | N
         return read_transcript(env, session_id)
 
     return read
+
+
+def session_finder(
+    env: Mapping[str, str], transport: Transport | None
+) -> Callable[[int], str | None]:
+    """Return what finds out which conversation a CLI with this environment has open, by its pid."""
+
+    def find(pid: int) -> str | None:
+        from steersman.stores import running_session  # noqa: PLC0415 - only to continue
+
+        is_here = transport is None or _runs_here(transport)
+        return running_session(env, pid) if is_here else None
+
+    return find
+
+
+def conversation_locker(
+    options: Options, env: Mapping[str, str], transport: Transport | None
+) -> Claim | None:
+    """Return what locks the conversations of a CLI; None if they are not saved.
+
+    The files of a CLI behind a transport of the caller may be on another machine. Its conversations
+    are locked within this process, for each transport.
+    """
+    if not options.persist_session:
+        return None
+
+    def claim(session_id: str) -> Lock:
+        # Not at the import of steersman: reading the module takes as long as locking.
+        from steersman.stores import conversation_lock  # noqa: PLC0415
+
+        if transport is not None and not _runs_here(transport):
+            return conversation_lock.claim(None, session_id, key=_key_of(transport))
+        owner = user_ids(options.user)
+        return conversation_lock.claim(conversation_lock.lock_directory(env, owner), session_id)
+
+    return claim
+
+
+def _runs_here(transport: Transport) -> bool:
+    """Whether the CLI certainly runs on this machine, and its files are here."""
+    from steersman.transports.command import CommandTransport  # noqa: PLC0415 - rarely needed
+
+    if isinstance(transport, CommandTransport):
+        return transport.local and _runs_here(transport.inner)
+    return isinstance(transport, SubprocessTransport)
+
+
+def _runs_programs(transport: Transport | None) -> bool:
+    """Whether the transport runs whatever command it is given."""
+    if transport is None or isinstance(transport, SubprocessTransport):
+        return True
+    from steersman.transports.command import CommandTransport  # noqa: PLC0415 - as above
+
+    return isinstance(transport, CommandTransport)
+
+
+def _key_of(transport: Transport) -> Hashable:
+    """Return what is equal for transports that lead to the same place, as far as that is known."""
+    from steersman.transports.command import CommandTransport  # noqa: PLC0415 - as above
+
+    return transport.prefix if isinstance(transport, CommandTransport) else id(transport)
 
 
 def flight_recorder(options: Options) -> Callable[[FlightData], None] | None:

@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Literal, Self, TypeVar, overload
 import steersman.transports.at_exit  # noqa: F401  # pyright: ignore[reportUnusedImport]
 from steersman._lazy import by_name
 from steersman._session.prompt_content import Prompt, prompt_content
-from steersman.errors import BadOutput, NoOutput, ResumeNotFound, TurnFailed, UsageError
+from steersman.errors import (
+    BadOutput,
+    NoOutput,
+    ResumeNotFound,
+    SessionInUse,
+    TurnFailed,
+    UsageError,
+)
 from steersman.options import checks
 from steersman.options.fields import Options, OptionValue, options_from
 
@@ -98,18 +105,27 @@ class Agent:
 
         The conversation is resumed if it exists. If not, a new one is started under this key, or
         `ResumeNotFound` is raised with `missing="fail"`. A key is any string; a UUID is the id of
-        the conversation itself. Close the session with `aclose()`.
+        the conversation itself. Close the session with `aclose()`. Raises `SessionInUse` if another
+        session has the conversation open, after `wait=` seconds.
         """
         checks.non_empty("key", key)
         checks.one_of("fresh", "fail")("missing", missing)
         session_id = key if checks.UUID.fullmatch(key) else _uuid_of(key)
+        resumed = self.session(transport=transport, resume=session_id, **overrides)
         try:
-            return await self.session(transport=transport, resume=session_id, **overrides).start()
+            return await resumed.start()
         except ResumeNotFound:
             if missing == "fail":
                 raise
         fresh = self.session(transport=transport, session_id=session_id, **overrides)
-        return await fresh.start()
+        try:
+            return await fresh.start()
+        except SessionInUse as error:
+            if error.pid is not None:
+                raise
+        # It was not there, and now it is: another session has begun and closed it meanwhile.
+        again = self.session(transport=transport, resume=session_id, **overrides)
+        return await again.start()
 
     def query(
         self,

@@ -214,7 +214,8 @@ class CliTooOld(StartupError):
     def __init__(self, found: str, required: str, *, evidence: Evidence | None = None) -> None:
         super().__init__(
             f"this Claude Code CLI is version {found}; {required} or newer is needed",
-            hint="update the CLI with `claude update` or `pip install -U steersman[cli]`",
+            hint="update the CLI with `claude update` or `pip install -U steersman[cli]`; to try"
+            " this one, pass allow_old_cli=True: what does not hold is logged",
             evidence=evidence,
         )
         self.found = found
@@ -253,9 +254,27 @@ class ResumeNotFound(StartupError):
 
 
 class SessionInUse(StartupError):
-    """The chosen session id belongs to an existing conversation."""
+    """Another session has the conversation open, or `session_id=` names an existing one."""
 
     code = "session_in_use"
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        hint: str = "",
+        evidence: Evidence | None = None,
+        pid: int | None = None,
+        since: float | None = None,
+        is_ending: bool = False,
+    ) -> None:
+        super().__init__(what, hint=hint, evidence=evidence)
+        self.pid = pid
+        """The process that has the conversation open, if that is known."""
+        self.since = since
+        """When that process opened it, in seconds since the epoch, if that is known."""
+        self.is_ending = is_ending
+        """Whether the owner is closing, or has been killed, and its CLI has not exited yet."""
 
 
 class StartupExited(StartupError):

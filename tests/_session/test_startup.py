@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from steersman._launch.plan import MINIMUM_VERSION
 from steersman.agent import Agent, Session
 from steersman.errors import (
     ChannelClosed,
@@ -201,7 +202,7 @@ async def test_a_cli_that_is_too_old_is_refused_with_both_versions() -> None:
     error, _ = await failed_start(peer.transport)
 
     assert isinstance(error, CliTooOld)
-    assert (error.found, error.required) == ("1.0.128 (Claude Code)", "2.1.0")
+    assert (error.found, error.required) == ("1.0.128 (Claude Code)", MINIMUM_VERSION)
     assert peer.was_killed
 
 

@@ -13,7 +13,7 @@ from steersman.control import InterruptReceipt
 from steersman.errors import TurnStopped
 from steersman.messages import Result
 from steersman.permissions import Decision, PermissionContext
-from steersman.testing.older_cli import find_older_cli
+from steersman.testing.older_cli import OLDER_VERSION, find_older_cli
 from steersman.testing.script import call, say, stall, when
 from tests.live.staging import LIMIT, MakeScripted, collect, first_words, until
 from tests.live.test_harness import stock_cli
@@ -132,14 +132,15 @@ async def test_queued_prompts_are_ours_to_keep_or_to_take_back(scripted: MakeScr
     assert not any("doomed" in request.last_text for request in model.asked)
 
 
-async def test_states_are_told_and_the_end_is_clean(scripted: MakeScripted) -> None:
+async def test_the_version_and_states_are_told_and_the_end_is_clean(scripted: MakeScripted) -> None:
     agent, _model = scripted(say("done"))
 
     async with asyncio.timeout(LIMIT):
         async with agent.session() as session:
             result = await (await session.send("go"))
             await until(lambda: session.state == "idle")
+            version = session.initialized.claude_code_version
         state = session.state
 
     assert result.outcome == "completed"
-    assert state == "completed"
+    assert (version, state) == (OLDER_VERSION, "completed")

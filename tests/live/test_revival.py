@@ -37,6 +37,7 @@ from tests.live.staging import (
     inhabitants,
     until,
 )
+from tests.live.test_harness import stock_cli
 
 pytestmark = pytest.mark.live
 
@@ -489,7 +490,7 @@ async def test_a_key_sent_again_after_the_host_was_lost_has_the_turn_go_on(
 
 async def test_an_older_cli_does_not_hang_on_a_key_that_it_knows(scripted: MakeScripted) -> None:
     """It drops the prompt and says nothing; what it has written down tells."""
-    agent, model = scripted(say("Paid."), cli_path=find_older_cli())
+    agent, model = scripted(say("Paid."), cli_path=stock_cli(find_older_cli))
 
     async with asyncio.timeout(LIMIT):
         async with agent.session() as first:
@@ -597,7 +598,7 @@ async def test_an_older_cli_fails_the_turn_that_had_begun_and_runs_those_behind_
         when("warm up", say("Warm.")),
         when("go", say("Half") + stall()),
         when("and then", say("Behind.")),
-        cli_path=find_older_cli(),
+        cli_path=stock_cli(find_older_cli),
     )
 
     async with asyncio.timeout(LIMIT), agent.session(revive=QUICK) as session:
@@ -617,7 +618,7 @@ async def test_an_older_cli_fails_the_turn_that_had_begun_and_runs_those_behind_
 
 
 async def test_an_older_cli_runs_a_prompt_that_it_had_not_seen(scripted: MakeScripted) -> None:
-    agent, model = scripted(say("All."), cli_path=find_older_cli())
+    agent, model = scripted(say("All."), cli_path=stock_cli(find_older_cli))
 
     async with asyncio.timeout(LIMIT), agent.session(revive=QUICK) as session:
         turn = await session.send("go")

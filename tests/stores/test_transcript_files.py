@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 
 import pytest
 
-from steersman.stores import read_transcript
+from steersman.stores import read_transcript, running_session
 
 NAME = "12345678-1234-4234-8234-123456789abc"
 
@@ -50,3 +52,28 @@ def test_one_that_cannot_be_read_is_nothing(tmp_path: Path) -> None:
     path.mkdir()
 
     assert read_transcript({"CLAUDE_CONFIG_DIR": str(tmp_path)}, NAME) is None
+
+
+def test_a_running_cli_has_written_down_its_conversation(tmp_path: Path) -> None:
+    written(tmp_path)
+    env = {"CLAUDE_CONFIG_DIR": str(tmp_path)}
+    file = tmp_path / "sessions" / f"{os.getpid()}.json"
+    file.parent.mkdir()
+    started = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
+    other = NAME.replace("1", "9")
+    found = {}
+    for name, about in {
+        "its own": {"sessionId": NAME, "procStart": started},
+        "without a start": {"sessionId": NAME},
+        "of another process": {"sessionId": NAME, "procStart": "1"},
+        "not saved": {"sessionId": other, "procStart": started},
+        "strange": [NAME],
+    }.items():
+        file.write_text(json.dumps(about))
+        found[name] = running_session(env, os.getpid())
+    file.write_text("{")
+    found["cut off"] = running_session(env, os.getpid())
+
+    assert {name for name, each in found.items() if each == NAME} == {"its own", "without a start"}
+    assert running_session(env, 1) is None
+    assert running_session({}, os.getpid()) is None

@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from steersman.transcripts import answer_to, has_prompt, is_unfinished, was_folded
+from steersman.transcripts import (
+    Ending,
+    answer_to,
+    ending_of,
+    failure_of,
+    has_prompt,
+    is_unfinished,
+    was_folded,
+)
 
 PROMPT = "11111111-1111-4111-8111-111111111111"
 OTHER = "22222222-2222-4222-8222-222222222222"
@@ -43,6 +51,18 @@ def noted(uuid: str, parent: str, text: str, *, is_meta: bool = False) -> bytes:
 
 def attached(uuid: str, parent: str, **attachment: Any) -> bytes:
     return line("attachment", uuid, parent, attachment=attachment)
+
+
+def filled(uuid: str, parent: str) -> bytes:
+    """Put by the CLI behind a prompt that was never answered, when it resumes."""
+    content = [{"type": "text", "text": "No response requested."}]
+    message = {"model": "<synthetic>", "stop_reason": "stop_sequence", "content": content}
+    return line("assistant", uuid, parent, message=message)
+
+
+def refused(uuid: str, parent: str, text: str) -> bytes:
+    message = {"model": "<synthetic>", "content": [{"type": "text", "text": text}]}
+    return line("assistant", uuid, parent, message=message, isApiErrorMessage=True)
 
 
 WHOLE = [
@@ -125,6 +145,9 @@ def test_torn_and_strange_lines_are_passed_over(torn: bytes) -> None:
         (WHOLE[:5], True),
         (WHOLE[:6], True),
         ([*WHOLE[:2], noted("m1", PROMPT, CONTINUE, is_meta=True)], True),
+        ([*WHOLE[:3], filled("f1", "a1")], True),
+        ([*WHOLE[:6], filled("f1", "b3")], True),
+        ([*WHOLE[:3], filled("f1", "a1"), said("b1", PROMPT, "Paid.")], False),
         ([*WHOLE[:5], noted("s1", "b2", "[Request interrupted by user for tool use]")], False),
         ([*WHOLE[:2], noted("s1", PROMPT, "[Request interrupted by user]")], False),
     ],
@@ -137,6 +160,9 @@ def test_torn_and_strange_lines_are_passed_over(torn: bytes) -> None:
         "a call",
         "its result",
         "taken up once",
+        "filled up after a loss",
+        "filled up after a tool",
+        "answered after all",
         "stopped in a tool",
         "stopped in a text",
     ],
@@ -145,6 +171,39 @@ def test_a_turn_is_unfinished_if_something_was_still_to_come(
     lines: list[bytes], *, expected: bool
 ) -> None:
     assert is_unfinished(lines, PROMPT) is expected
+
+
+LIMIT_REACHED = [*WHOLE[:6], attached("x1", "b3", type="max_turns_reached", maxTurns=1)]
+INTERRUPTED = [*WHOLE[:4], noted("s1", "b1", "[Request interrupted by user]")]
+REFUSED = [*WHOLE[:3], refused("e1", "a1", "API Error: 400 bad")]
+
+
+@pytest.mark.parametrize(
+    ("lines", "ending", "failure"),
+    [
+        ([], "unknown", ""),
+        (WHOLE[:3], "unfinished", ""),
+        (WHOLE, "answered", ""),
+        (INTERRUPTED, "interrupted", ""),
+        (REFUSED, "failed", "API Error: 400 bad"),
+        (LIMIT_REACHED, "failed", "the turn reached its maximum number of turns"),
+        ([*REFUSED, *NEXT], "failed", "API Error: 400 bad"),
+    ],
+)
+def test_the_file_shows_how_a_turn_ended(lines: list[bytes], ending: Ending, failure: str) -> None:
+    assert (ending_of(lines, PROMPT), failure_of(lines, PROMPT)) == (ending, failure)
+
+
+def test_a_message_that_stopped_for_a_tool_is_unfinished_without_the_call() -> None:
+    content = [{"type": "text", "text": "I look."}]
+    text = {"id": "msg", "stop_reason": "tool_use", "content": content}
+    lines = [asked(PROMPT, None, "go"), line("assistant", "b1", PROMPT, message=text)]
+
+    assert ending_of(lines, PROMPT) == "unfinished"
+
+
+def test_an_answer_that_was_interrupted_keeps_what_was_said() -> None:
+    assert answer_to(INTERRUPTED, PROMPT) == "I look."
 
 
 def test_a_prompt_that_was_only_queued_is_not_known() -> None:

@@ -17,10 +17,12 @@ from steersman._launch.table import ROWS, hook_id
 from steersman.control.handshake import Initialize
 from steersman.errors import UsageError
 from steersman.options import Options
+from steersman.options.checks import UUID
 from steersman.ports import FileArgument, Launch
 
 __all__ = [
     "AWAIT_INITIALIZE",
+    "BELOW_MINIMUM",
     "MINIMUM_VERSION",
     "ROWS",
     "LaunchPlan",
@@ -30,8 +32,22 @@ __all__ = [
     "without_waiting",
 ]
 
-MINIMUM_VERSION = "2.1.0"
-"""The oldest CLI whose protocol is supported."""
+MINIMUM_VERSION = "2.1.191"
+"""The oldest CLI with which steersman is tested; `steersman conform` finds nothing broken there."""
+
+BELOW_MINIMUM = (
+    "a turn that is interrupted may settle as completed",
+    'a prompt with when="next" may not join the running turn',
+    "text that is sent with query=False may start a turn",
+    "the result of background work may be taken for that of a prompt",
+    "a permission rule for the session may not be used at once",
+    "/clear may keep the old messages",
+    "control requests such as the cost of a session may be refused",
+)
+"""What does not hold with some older CLIs.
+
+The first was seen on 2.1.77; `steersman conform` finds the others on 2.1.116.
+"""
 
 _SHOWN = frozenset(
     {
@@ -93,7 +109,10 @@ class LaunchPlan:
     launch: Launch
     initialize: Initialize
     session_id: str | None
-    """The id of the conversation; `None` if only the CLI knows it (`continue_conversation`)."""
+    """The id of the conversation.
+
+    `None` if only the CLI knows it: with `continue_conversation`, and if `resume` is not an id.
+    """
 
 
 def plan(
@@ -200,7 +219,9 @@ def _choose_session(builder: LaunchBuilder, new_session_id: str) -> str | None:
     """
     options = builder.options
     if options.goes_on and not options.fork_session:
-        return options.resume
+        # A conversation may also be resumed by its title.
+        resumed = options.resume or ""
+        return resumed if UUID.fullmatch(resumed) else None
     session_id = options.session_id or new_session_id
     builder.argv.append(f"--session-id={session_id}")
     return session_id

@@ -11,7 +11,7 @@ import os
 from steersman._launch.plan import AWAIT_INITIALIZE, LaunchPlan, without_waiting
 from steersman.errors import OptionRefused
 
-__all__ = ["AwaitFlag"]
+__all__ = ["AwaitFlag", "Program", "program_of"]
 
 Program = tuple[str, int, int]
 """The path, the size and the time of the last change; zeros for a program on another machine."""
@@ -25,7 +25,7 @@ class AwaitFlag:
 
     def adapt(self, plan: LaunchPlan) -> LaunchPlan:
         """Return the plan without the flag if its program is known to refuse it."""
-        if not self._refused_by or _program(plan) not in self._refused_by:
+        if not self._refused_by or program_of(plan) not in self._refused_by:
             return plan
         return without_waiting(plan) or plan
 
@@ -33,11 +33,12 @@ class AwaitFlag:
         """Return the plan for another start after `error`; None if another option was refused."""
         if f"unknown option '{AWAIT_INITIALIZE}'" not in str(error):
             return None
-        self._refused_by.add(_program(plan))
+        self._refused_by.add(program_of(plan))
         return without_waiting(plan)
 
 
-def _program(plan: LaunchPlan) -> Program:
+def program_of(plan: LaunchPlan) -> Program:
+    """Return what identifies the program that the plan runs."""
     path = str(plan.launch.argv[0])
     try:
         found = os.stat(path)  # noqa: PTH116 - `pathlib` is slow to load

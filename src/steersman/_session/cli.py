@@ -98,6 +98,10 @@ class CliSlot:
         self._known_id = reported or self._known_id
         return self._known_id
 
+    def know(self, session_id: str | None) -> None:
+        """Record the session id, found out before the CLI has reported it."""
+        self._known_id = self._known_id or session_id
+
     @property
     def is_modern(self) -> bool:
         """Whether the CLI announces capabilities; older ones cannot continue a turn."""

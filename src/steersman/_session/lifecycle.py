@@ -15,6 +15,7 @@ from steersman._session.dispatcher import Dispatcher
 from steersman._session.gate import with_gate
 from steersman._session.link import CliLink
 from steersman._session.mcp_servers import wait_for_servers
+from steersman._session.ownership import find_session
 from steersman._session.parts import Parts
 from steersman._session.recovery import Handover, plan_handover
 from steersman._session.requests.hooks import run_session_end
@@ -29,6 +30,7 @@ from steersman.errors import (
     OptionRefused,
     RequestRefused,
     ResumeNotFound,
+    SessionInUse,
     SteersmanError,
     UsageError,
 )
@@ -110,8 +112,9 @@ class Lifecycle:
         parts.status.move(Move.LAUNCH)
         self._has_started.clear()
         try:
+            await parts.ownership.take(parts.slot.session_id, lambda: self._ending is not None)
             await parts.responder.servers.attach()
-            cli = await self._launch(parts.setup.plan)
+            cli = await self._launch_first()
         except BaseException as error:
             await self._give_up(error)
             raise
@@ -119,6 +122,30 @@ class Lifecycle:
             self._has_started.set()
         parts.status.move(Move.GREET)
         parts.prompts.attach(cli.link)
+
+    async def _launch_first(self) -> RunningCli:
+        """Run the first CLI. One that continues a conversation of another owner is run again.
+
+        It reads the conversation when it starts, so it must start when the conversation is free.
+        """
+        parts = self._parts
+        is_known = parts.slot.session_id is not None
+        try:
+            return await self._launch(parts.setup.plan)
+        except SessionInUse:
+            session_id = parts.slot.session_id
+            if is_known or session_id is None or not parts.options.wait:
+                raise
+        await parts.ownership.take(session_id, lambda: self._ending is not None)
+        return await self._launch(self._next_plan(Resumption(session_id)))
+
+    async def _own(self, link: CliLink) -> None:
+        """Record which CLI the session runs. With `continue_conversation` only it knows the id."""
+        parts = self._parts
+        if parts.slot.session_id is None and link.pid is not None:
+            parts.slot.know(await find_session(parts.setup.running_session, link.pid))
+            parts.ownership.follow(parts.slot.session_id)
+        parts.ownership.runs(link.pid)
 
     async def _launch(self, plan: LaunchPlan, handover: Handover | None = None) -> RunningCli:
         """Run a CLI and wait for its handshake. On failure its process has exited.
@@ -149,9 +176,7 @@ class Lifecycle:
         parts.slot.running = cli = RunningCli(link, handlers)
         if handover is not None:
             parts.prompts.expect(link, handover)
-        parts.slot.initialized = await start(
-            link, plan, parts.setup.transport, parts.options.startup
-        )
+        parts.slot.initialized = await start(link, plan, parts.setup, self._own)
         parts.limits.launched(is_fresh=is_fresh)
         parts.prompts.reports_lifecycle = parts.slot.is_modern
         await wait_for_servers(link, parts.mcp_status, parts.options, parts.responder.servers.keys)
@@ -330,6 +355,7 @@ class Lifecycle:
                 self._finish(None)
             return
         self._ending = self._ending or ending
+        parts.ownership.ends()
         parts.prompts.withdraw_queued(None, also_others=True)
         if self._restarting is not None:
             self._restarting.cancel()
@@ -379,6 +405,7 @@ class Lifecycle:
         parts.prompts.settle_all(cause)
         parts.status.move((self._ending or Move.COMPLETE) if cause is None else Move.FAIL)
         parts.journal.end()
+        parts.ownership.release()
         if cause is not None:
             parts.flights.failed(cause)
         if parts.listeners.has("complete"):

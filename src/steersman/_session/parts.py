@@ -14,6 +14,7 @@ from steersman._session.gate import Gate
 from steersman._session.journal_writer import JournalWriter
 from steersman._session.listeners import EventListeners
 from steersman._session.mcp_servers import McpStatusLog
+from steersman._session.ownership import Ownership
 from steersman._session.prompt_queue import PromptQueue
 from steersman._session.recovery import RestartBudget
 from steersman._session.requests.decision_log import DecisionLog
@@ -56,6 +57,7 @@ class Parts:
     responder: Responder
     decisions: DecisionLog
     budget: RestartBudget
+    ownership: Ownership
     flights: FlightReporter
     caller_for: Callable[[str], Caller]
     """Makes the `Caller` for an in-process MCP server, by its key."""
@@ -113,6 +115,7 @@ def build(setup: SessionSetup, session: Any) -> Parts:
         responder=Responder(permissions, runner, servers, gate),
         decisions=decisions,
         budget=RestartBudget(options.revive if isinstance(options.revive, Revival) else Revival()),
+        ownership=Ownership(setup.claim, options.wait),
         flights=FlightReporter(setup.save_flight, journal, slot, listeners),
         caller_for=caller_for,
     )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextvars
+import itertools
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from steersman._json import JsonDict
 from steersman._protocol.events import TurnSettled
@@ -12,9 +13,9 @@ from steersman._session.journal_writer import JournalWriter
 from steersman._session.link import CliLink
 from steersman._session.recovery import Handover
 from steersman._session.turn import Delivery, SentPrompt
-from steersman._session.uuids import new_uuid
+from steersman._session.uuids import uuid_of
 from steersman.control.session import Interrupt
-from steersman.errors import CliExited, NotLoggedIn, Stalled, SteersmanError
+from steersman.errors import CliExited, NotLoggedIn, Stalled, SteersmanError, TurnFailed
 from steersman.journal import Entry, Kind, Outcome, TurnResult
 from steersman.journal.calls import ToolCallRecord
 from steersman.journal.results import outcome_of
@@ -23,7 +24,14 @@ from steersman.journal.totals import SessionTotals
 from steersman.messages.limits import ApiRetry
 from steersman.messages.parsing import parse_message
 from steersman.messages.turns import Result
-from steersman.transcripts import answer_to, has_prompt, is_unfinished
+from steersman.transcripts import (
+    answer_to,
+    ending_of,
+    failure_of,
+    has_prompt,
+    is_unfinished,
+    was_folded,
+)
 
 __all__ = ["PromptQueue"]
 
@@ -111,14 +119,19 @@ class PromptQueue:
                 self._write(prompt)
 
     def _settle_processed(self, prompt: SentPrompt) -> bool:
-        """Settle a prompt that an older CLI has processed already, and would silently drop."""
-        if self.reports_lifecycle or not prompt.may_be_processed:
+        """Settle a prompt that has been processed, and that the CLI would drop or run again.
+
+        Older CLIs silently drop it. No CLI recognises a prompt that joined another turn.
+        """
+        if not prompt.may_be_processed:
             return False
         lines = self._transcript()
-        if not has_prompt(lines, prompt.uuid):
+        is_known = was_folded if self.reports_lifecycle else has_prompt
+        if not is_known(lines, prompt.uuid):
             return False
-        lost = CliExited("the CLI exited in the middle of this turn, and cannot continue it")
-        self._end(prompt, lost if is_unfinished(lines, prompt.uuid) else None, cancelled=False)
+        if self.reports_lifecycle and is_unfinished(lines, prompt.uuid):
+            return False
+        self._end_as_stored(prompt)
         return True
 
     @property
@@ -237,10 +250,13 @@ class PromptQueue:
         # If it is closed before a prompt reached the model, the CLI reports a success.
         is_closing = self._link is None or self._link.is_closing
         is_cut_off = is_closing and isinstance(result, Result) and not result.num_turns
+        is_cancelled = settled.was_cancelled or is_cut_off
         if isinstance(result, Result) and not is_cut_off:
             done = self._end_by(prompt, result)
+        elif prompt.may_be_processed and not is_cancelled and prompt.cause is None:
+            done = self._end_as_stored(prompt)
         else:
-            done = self._end(prompt, prompt.cause, cancelled=settled.was_cancelled or is_cut_off)
+            done = self._end(prompt, prompt.cause, cancelled=is_cancelled)
         self.send_next()
         return done
 
@@ -251,15 +267,16 @@ class PromptQueue:
         before: that one it drops as processed.
         """
         may_continue = prompt.expects_answer and prompt.may_be_processed
-        if not may_continue or settled.was_cancelled:
+        if not may_continue or settled.was_cancelled or prompt.was_continued:
             return False
         if prompt.cause is not None or not self._can_write:
             return False
         assert self._link is not None
-        prompt.may_be_processed = False
-        if not is_unfinished(self._transcript(), prompt.uuid, *prompt.aliases):
+        lines = self._transcript()
+        if not is_unfinished(lines, *_uuids_of(prompt, lines)):
             return False
-        alias = new_uuid()
+        prompt.was_continued = True
+        alias = next(each for each in continuations(prompt.uuid) if not has_prompt(lines, each))
         prompt.aliases.append(alias)
         self._sent[prompt.uuid] = prompt
         self._link.connection.continue_as(prompt.uuid, alias)
@@ -282,6 +299,22 @@ class PromptQueue:
         for prompt in left:
             self._end(prompt, prompt.cause or cause, cancelled=cause is None)
         self.totals.cli_lost(self._journal.clock())
+
+    def _end_as_stored(self, prompt: SentPrompt) -> TurnResult:
+        """Settle a prompt that an earlier CLI has processed, as that CLI has written it down."""
+        lines = self._transcript()
+        uuids = _uuids_of(prompt, lines)
+        ending = ending_of(lines, *uuids) if prompt.expects_answer else "answered"
+        outcome: Outcome = "completed"
+        cause: SteersmanError | None = None
+        if ending == "interrupted":
+            outcome = "interrupted"
+        elif ending == "failed":
+            outcome, cause = "failed", TurnFailed("failed", failure_of(lines, *uuids))
+        elif ending == "unfinished":
+            lost = "the CLI exited in the middle of this turn, and cannot continue it"
+            outcome, cause = "failed", CliExited(lost)
+        return self._settle(prompt, outcome, cause, "completed", has_result=False)
 
     def _end_by(self, prompt: SentPrompt, result: Result) -> TurnResult:
         """Settle a prompt with the result that names it."""
@@ -313,8 +346,10 @@ class PromptQueue:
     ) -> TurnResult:
         text = self._streamed(prompt) if prompt.is_broken or not has_result else None
         found = ""
-        if text == "" and outcome == "completed" and prompt.expects_answer:
-            text = found = answer_to(self._transcript(), prompt.uuid, *prompt.aliases)
+        may_be_stored = outcome == "completed" or prompt.may_be_processed
+        if text == "" and may_be_stored and prompt.expects_answer:
+            lines = self._transcript()
+            text = found = answer_to(lines, *_uuids_of(prompt, lines))
         self._was_stopped = outcome == "interrupted"
         at = self._journal.clock()
         result = self.totals.settle(
@@ -358,6 +393,18 @@ class PromptQueue:
 
     def _prompts_of(self, entry: Entry) -> list[SentPrompt]:
         return [self._sent[uuid] for uuid in entry.turns if uuid in self._sent]
+
+
+def continuations(uuid: str) -> Iterator[str]:
+    """Yield the uuids under which the prompt is continued: the same ones in every process."""
+    for number in itertools.count(1):
+        yield uuid_of(uuid, f"continuation {number}")
+
+
+def _uuids_of(prompt: SentPrompt, lines: Sequence[bytes]) -> list[str]:
+    """Return the uuids of a prompt and of its continuations, also those of other processes."""
+    stored = itertools.takewhile(lambda each: has_prompt(lines, each), continuations(prompt.uuid))
+    return list(dict.fromkeys((prompt.uuid, *prompt.aliases, *stored)))
 
 
 def _delivery_of(prompt: SentPrompt, result: Result) -> Delivery:

@@ -199,7 +199,10 @@ class Session:
 
     @property
     def id(self) -> str | None:
-        """The session id; known before the start, except with `continue_conversation`."""
+        """The session id; known before the start, unless the CLI chooses the conversation.
+
+        The CLI does so with `continue_conversation`, and if `resume` is not an id.
+        """
         return self._parts.slot.session_id
 
     @property
@@ -470,16 +473,24 @@ class Session:
             raise UsageError("key", key, "a text that is not empty, or None")
         if key is not None and key in self._keyed:
             return self._keyed[key]
+        # `/clear` begins another conversation.
+        self._parts.ownership.follow(self.id)
         self._parts.limits.refuse_more()
-        uuid = new_uuid() if key is None else uuid_of(self.id or "", key)
+        uuid = new_uuid() if key is None else self._uuid_for(key)
         prompt = SentPrompt(self, uuid, content, fields, when)
         if key is not None:
             self._keyed[key] = prompt.turn
-            prompt.may_be_processed = True
+            prompt.may_be_processed = self.options.goes_on
         self._sent.append(uuid)
         self._parts.prompts.submit(prompt)
         self._parts.status.move(Move.BEGIN)
         return prompt.turn
+
+    def _uuid_for(self, key: str) -> str:
+        if self.id is None:
+            allowed = "None: with continue_conversation, this CLI reports the id in its first turn"
+            raise UsageError("key", key, allowed, hint="pass resume= with the id, or send it later")
+        return uuid_of(self.id, key)
 
     def _require_open(self) -> None:
         """Raise if no prompt can be sent. During a restart prompts are queued."""

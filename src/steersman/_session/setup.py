@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from steersman._launch.plan import LaunchPlan
+from steersman._session.ownership import Claim
 from steersman.journal import Entry
 from steersman.options import Options
 from steersman.ports import Clock, Sink, ToolServer, Transport
@@ -54,6 +55,10 @@ def _unread(_session_id: str) -> None:
     return None
 
 
+def _unknown(_pid: int) -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class SessionSetup:
     """Options, plan and transport of a session, and the functions that it is given."""
@@ -73,6 +78,12 @@ class SessionSetup:
     """Creates the session that `session.fork()` returns, from a session id and overrides."""
     transcript: Callable[[str], list[bytes] | None] = _unread
     """Reads the lines of the CLI's session file by session id; `None` if it cannot be read."""
+    running_session: Callable[[int], str | None] = _unknown
+    """Finds the id of the conversation that the CLI of this pid has open; `None` if unknown."""
+    reports_version: bool = False
+    """Whether the transport runs the program with `--version` too, as those to the stock CLI do."""
+    claim: Claim | None = None
+    """Locks a conversation, so that it has one owner; None if it is not saved."""
     save_flight: Callable[[FlightData], None] | None = None
     """Saves what is known after an error."""
     policy_hook: PolicyHook | None = None

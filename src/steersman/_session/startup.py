@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, cast
 
-from steersman._launch.plan import MINIMUM_VERSION, LaunchPlan
+import msgspec
+
+from steersman._launch.plan import LaunchPlan
+from steersman._session.cli_version import CliVersions, refuse_old
 from steersman._session.link import CliLink
+from steersman._session.setup import SessionSetup
 from steersman.control.handshake import Initialized
 from steersman.errors import (
     ChannelClosed,
-    CliTooOld,
     Evidence,
     LaunchError,
     NotLoggedIn,
@@ -39,16 +42,35 @@ REAPING = 10.0
 """Seconds in which a CLI that did not start must have exited; SIGKILL needs far less."""
 
 
+cli_versions = CliVersions()
+"""Shared by all sessions: the version of a program does not depend on the session."""
+
+
 async def start(
-    link: CliLink, plan: LaunchPlan, transport: Transport, limits: StartupLimits
+    link: CliLink,
+    plan: LaunchPlan,
+    setup: SessionSetup,
+    initialized: Callable[[CliLink], Awaitable[None]],
 ) -> Initialized:
-    """Run the CLI and initialize it. On failure it has exited before the error is raised."""
+    """Run the CLI and initialize it, and call `initialized`.
+
+    If any of this fails, the CLI has exited before the error is raised.
+    """
+    limits = setup.options.startup
     try:
-        await _spawn(link, transport, limits.spawn)
-        return await _initialize(link, plan, limits)
+        await _spawn(link, setup.transport, limits.spawn)
+        answer = await _initialize(link, plan, limits)
+        answer = await _with_version(link, plan, setup, answer)
+        await initialized(link)
+    except (OptionRefused, StartupExited):
+        await _reap(link)
+        # An option that it does not know is what an old CLI complains about.
+        await _with_version(link, plan, setup, Initialized())
+        raise
     except BaseException:
         await _reap(link)
         raise
+    return answer
 
 
 async def _spawn(link: CliLink, transport: Transport, limit: float) -> None:
@@ -82,7 +104,7 @@ async def _initialize(link: CliLink, plan: LaunchPlan, limits: StartupLimits) ->
         link.forget(request_id)
     if link.exit_status.done():
         raise _why_it_exited(link, link.exit_status.result())
-    return _checked(link, cast("Initialized", answered))
+    return cast("Initialized", answered)
 
 
 async def _answered(link: CliLink, answer: asyncio.Future[T], limits: StartupLimits) -> T:
@@ -116,15 +138,15 @@ async def _within(link: CliLink, waiting: Awaitable[T], phase: str, limit: float
         raise _too_slow(link, phase, limit) from None
 
 
-def _checked(link: CliLink, answer: Initialized) -> Initialized:
+async def _with_version(
+    link: CliLink, plan: LaunchPlan, setup: SessionSetup, answer: Initialized
+) -> Initialized:
+    """Return the CLI's answer with its version. Raises `CliTooOld`."""
     found = answer.claude_code_version
-    if found and _numbers(found) < _numbers(MINIMUM_VERSION):
-        raise CliTooOld(found, MINIMUM_VERSION, evidence=link.evidence("initialize"))
-    return answer
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
+    if not found and setup.reports_version:
+        found = await cli_versions.of(plan, setup.transport)
+    refuse_old(found, allow=setup.options.allow_old_cli, evidence=link.evidence("initialize"))
+    return msgspec.structs.replace(answer, claude_code_version=found)
 
 
 def _too_slow(link: CliLink, phase: str, limit: float) -> StartupTimeout:

@@ -189,6 +189,8 @@ class SentPrompt:
 
         The CLI silently drops a prompt whose uuid it has already processed.
         """
+        self.was_continued = False
+        """Whether the current CLI was asked to continue the prompt's turn."""
         self.was_interrupted = False
         self.is_broken = False
         """Whether streamed text was abandoned, so that it differs from the final messages."""
@@ -234,6 +236,7 @@ class SentPrompt:
         """Record that the CLI that had the prompt exited, and that another one will get it."""
         self.is_broken = self.is_broken or self.has_begun
         self.may_be_processed = True
+        self.was_continued = False
         self.cause = None
 
     def settle(self, result: TurnResult, delivery: Delivery) -> None:

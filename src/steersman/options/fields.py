@@ -290,6 +290,11 @@ class Options:
     """
     persist_session: bool = True
     """Whether the CLI saves the conversation to disk, so that it can be resumed."""
+    wait: float = 0.0
+    """How many seconds the start waits while another session has the conversation open.
+
+    After that it raises `SessionInUse`.
+    """
     title: str | None = None
     """The title of a new conversation."""
     enable_file_checkpointing: bool = False
@@ -328,6 +333,11 @@ class Options:
     # What steersman does
     stderr: Callable[[str], None] | None = None
     """A callback that gets each chunk of the CLI's stderr as it arrives."""
+    allow_old_cli: bool = False
+    """Run a CLI that is older than the oldest supported one, and log what does not hold there.
+
+    Without it the start raises `CliTooOld`.
+    """
     startup: StartupLimits = field(default_factory=StartupLimits)
     """Time limits for the phases of the start: a `StartupLimits`."""
     request_timeout: float = 60.0

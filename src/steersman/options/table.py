@@ -293,6 +293,7 @@ _CONVERSATION: Mapping[str, Spec] = {
     "resume_session_at": Spec(_UUID, FlagWithValue("--resume-session-at")),
     "resume_drops_turn": Spec(_UUID, FlagWithValue("--resume-drops-turn")),
     "persist_session": Spec(checks.flag, Flag("--no-session-persistence", when=False)),
+    "wait": Spec(checks.not_negative, HostOnly("locks the conversation")),
     "title": Spec(_WORD, InitializeField("title")),
     "enable_file_checkpointing": Spec(
         checks.flag, EnvVariable("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING")
@@ -315,6 +316,7 @@ _OUTPUT: Mapping[str, Spec] = {
 
 _HOST: Mapping[str, Spec] = {
     "stderr": Spec(_FUNCTION, HostOnly()),
+    "allow_old_cli": Spec(checks.flag, HostOnly()),
     "startup": Spec(checks.instance_of(StartupLimits, "a StartupLimits value"), HostOnly()),
     "request_timeout": Spec(checks.positive, HostOnly()),
     "close_grace": Spec(checks.not_negative, HostOnly()),

@@ -1,6 +1,6 @@
 """Files in which journals and transcripts are stored."""
 
 from steersman.stores.journal_file import JournalFile, read_journal
-from steersman.stores.transcript_files import read_transcript
+from steersman.stores.transcript_files import read_transcript, running_session
 
-__all__ = ["JournalFile", "read_journal", "read_transcript"]
+__all__ = ["JournalFile", "read_journal", "read_transcript", "running_session"]

@@ -1,5 +1,21 @@
 """The CLI's own session files: what they contain about a prompt. Pure."""
 
-from steersman.transcripts.lookup import answer_to, has_prompt, is_unfinished, was_folded
+from steersman.transcripts.lookup import (
+    Ending,
+    answer_to,
+    ending_of,
+    failure_of,
+    has_prompt,
+    is_unfinished,
+    was_folded,
+)
 
-__all__ = ["answer_to", "has_prompt", "is_unfinished", "was_folded"]
+__all__ = [
+    "Ending",
+    "answer_to",
+    "ending_of",
+    "failure_of",
+    "has_prompt",
+    "is_unfinished",
+    "was_folded",
+]

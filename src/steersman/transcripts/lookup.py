@@ -7,11 +7,23 @@ to the next prompt, belong to it. Lines that are cut off or unknown are ignored.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
 
 from steersman import _json
 from steersman._json import JsonObject
 
-__all__ = ["answer_to", "has_prompt", "is_unfinished", "was_folded"]
+__all__ = [
+    "Ending",
+    "answer_to",
+    "ending_of",
+    "failure_of",
+    "has_prompt",
+    "is_unfinished",
+    "was_folded",
+]
+
+Ending = Literal["unknown", "unfinished", "interrupted", "failed", "answered"]
+"""How a turn ended; `unknown` if the file does not have the prompt."""
 
 PARAGRAPH = "\n\n"
 """Separates the texts of two messages of one turn."""
@@ -20,7 +32,14 @@ STOPPED = "[Request interrupted by user"
 """The beginning of the note that the CLI writes when a turn is interrupted."""
 
 SYNTHETIC = "<synthetic>"
-"""The `model` of messages that the CLI wrote itself."""
+"""The `model` of messages that the CLI wrote itself.
+
+An error of the API is one. Another is put behind a prompt that was never answered, when the
+conversation is resumed: "No response requested."
+"""
+
+TOO_MANY_TURNS = "max_turns_reached"
+"""The attachment that the CLI writes when a turn has reached `max_turns`."""
 
 
 def answer_to(lines: Iterable[bytes], *uuids: str) -> str:
@@ -34,14 +53,34 @@ def answer_to(lines: Iterable[bytes], *uuids: str) -> str:
 
 def is_unfinished(lines: Iterable[bytes], *uuids: str) -> bool:
     """Whether the CLI began to answer these prompts and did not finish, because it was lost."""
-    last: JsonObject | None = None
-    for entry in _belonging(lines, uuids):
-        if entry.get("type") in ("user", "assistant"):
-            last = entry
-    if last is None or _is_stop(last):
-        return False
-    is_assistant = last.get("type") == "assistant"
-    return not is_assistant or any(block.get("type") == "tool_use" for block in _blocks(last))
+    return ending_of(lines, *uuids) == "unfinished"
+
+
+def ending_of(lines: Iterable[bytes], *uuids: str) -> Ending:
+    """Return how the turn of these prompts ended."""
+    last = _last(lines, uuids)
+    if last is None:
+        return "unknown"
+    if _is_stop(last):
+        return "interrupted"
+    if last.get("isApiErrorMessage") or _attached(last) == TOO_MANY_TURNS:
+        return "failed"
+    message = last.get("message")
+    goes_on = _json.is_object(message) and message.get("stop_reason") == "tool_use"
+    if last.get("type") == "user" or goes_on or _has(last, "tool_use"):
+        return "unfinished"
+    return "answered"
+
+
+def failure_of(lines: Iterable[bytes], *uuids: str) -> str:
+    """Return why the turn of these prompts failed, as the CLI wrote it; empty if it did not."""
+    last = _last(lines, uuids)
+    if last is None:
+        return ""
+    if _attached(last) == TOO_MANY_TURNS:
+        return "the turn reached its maximum number of turns"
+    texts = [str(block.get("text", "")) for block in _blocks(last)]
+    return "\n".join(texts) if last.get("isApiErrorMessage") else ""
 
 
 def has_prompt(lines: Iterable[bytes], uuid: str) -> bool:
@@ -55,6 +94,16 @@ def was_folded(lines: Iterable[bytes], uuid: str) -> bool:
     The CLI stores such a prompt as an attachment and does not recognise its uuid after a resume.
     """
     return any(_folds(entry, uuid) for entry in _entries(lines))
+
+
+def _last(lines: Iterable[bytes], uuids: Sequence[str]) -> JsonObject | None:
+    """Return the entry that shows how the turn of these prompts ended."""
+    last: JsonObject | None = None
+    for entry in _belonging(lines, uuids):
+        is_message = entry.get("type") in ("user", "assistant") and not _is_filler(entry)
+        if is_message or _attached(entry) == TOO_MANY_TURNS:
+            last = entry
+    return last
 
 
 def _belonging(lines: Iterable[bytes], uuids: Sequence[str]) -> Iterator[JsonObject]:
@@ -90,7 +139,7 @@ def _is_prompt(entry: JsonObject) -> bool:
     """Whether `entry` is a new prompt, and not a tool result or a note of the CLI."""
     if entry.get("type") != "user" or entry.get("isMeta") or _is_stop(entry):
         return False
-    return not any(block.get("type") == "tool_result" for block in _blocks(entry))
+    return not _has(entry, "tool_result")
 
 
 def _is_stop(entry: JsonObject) -> bool:
@@ -99,10 +148,30 @@ def _is_stop(entry: JsonObject) -> bool:
     return entry.get("type") == "user" and any(text.startswith(STOPPED) for text in texts)
 
 
+def _is_filler(entry: JsonObject) -> bool:
+    """Whether `entry` is what the CLI put in the place of an answer that never came."""
+    return _is_synthetic(entry) and not entry.get("isApiErrorMessage")
+
+
+def _is_synthetic(entry: JsonObject) -> bool:
+    message = entry.get("message")
+    return _json.is_object(message) and message.get("model") == SYNTHETIC
+
+
+def _attached(entry: JsonObject) -> object:
+    """Return the kind of an attachment; None for other entries."""
+    attachment = entry.get("attachment") if entry.get("type") == "attachment" else None
+    return attachment.get("type") if _json.is_object(attachment) else None
+
+
+def _has(entry: JsonObject, kind: str) -> bool:
+    return any(block.get("type") == kind for block in _blocks(entry))
+
+
 def _texts(entry: JsonObject) -> Iterator[tuple[str, str]]:
     message = entry.get("message")
     is_assistant = entry.get("type") == "assistant" and not entry.get("isApiErrorMessage")
-    if not is_assistant or not _json.is_object(message) or message.get("model") == SYNTHETIC:
+    if not is_assistant or not _json.is_object(message) or _is_synthetic(entry):
         return
     for block in _blocks(entry):
         if block.get("type") == "text":

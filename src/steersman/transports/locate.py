@@ -11,7 +11,12 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from steersman.errors import CliNotExecutable, CliNotFound, UsageError
+from steersman.errors import (
+    CliNotExecutable,
+    CliNotFound,
+    UsageError,
+    WorkingDirectoryMissing,
+)
 
 __all__ = ["locate"]
 
@@ -52,7 +57,7 @@ def locate(
     named = os.fspath(explicit or environ.get(VARIABLE, ""))
     path = environ.get("PATH", os.defpath)
     if os.sep in named:
-        return _named(Path.cwd() / _expand(named, environ))
+        return _named(_absolute(_expand(named, environ)))
     if named:
         return first_runnable(_in_path(named, path))
     usual = (_expand(place, environ) for place in USUAL_PLACES)
@@ -83,7 +88,7 @@ def _in_path(name: str, path: str) -> Iterator[Path]:
     for folder in path.split(os.pathsep):
         # An empty entry means the current directory, which is no place for installed programs.
         if folder:
-            yield Path(folder).absolute() / name
+            yield _absolute(Path(folder)) / name
 
 
 def _in_bundle() -> Iterator[Path]:
@@ -100,6 +105,14 @@ def _expand(place: str, environ: Mapping[str, str]) -> Path:
         return Path(place)
     home = environ.get("HOME")
     return Path(home, place[2:]) if home else Path(place).expanduser()
+
+
+def _absolute(path: Path) -> Path:
+    """Return the path from the root. Raises `WorkingDirectoryMissing` if that cannot be known."""
+    try:
+        return path.absolute()
+    except OSError as error:
+        raise WorkingDirectoryMissing(".", error.strerror or str(error)) from None
 
 
 def _is_runnable(path: Path) -> bool:

@@ -1,0 +1,96 @@
+"""Which release of the CLI runs, and whether it is supported.
+
+Recent CLIs report their version in the handshake. Others are asked with `--version`, once for each
+program.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+
+from steersman._launch.plan import BELOW_MINIMUM, MINIMUM_VERSION, LaunchPlan
+from steersman._session.await_flag import Program, program_of
+from steersman.errors import CliTooOld, Evidence, SteersmanError
+from steersman.ports import Launch, Transport
+
+__all__ = ["CliVersions", "refuse_old"]
+
+log = logging.getLogger("steersman.session")
+
+PATIENCE = 20.0
+"""Seconds in which the CLI must print its version."""
+REAPING = 10.0
+LONGEST_ANSWER = 4096
+
+
+class CliVersions:
+    """Asks programs for their version, and remembers the answer until the program changes."""
+
+    def __init__(self) -> None:
+        self._known: dict[Program, str] = {}
+
+    async def of(self, plan: LaunchPlan, transport: Transport) -> str:
+        """Return the version of the plan's program; empty if it does not report one."""
+        program = program_of(plan)
+        found = self._known.get(program) or await _ask(plan.launch, transport)
+        if found and program[1]:
+            # A program on another machine has no size, and can change without being noticed.
+            self._known[program] = found
+        return found
+
+
+def refuse_old(found: str, *, allow: bool, evidence: Evidence) -> None:
+    """Raise `CliTooOld` for a version that is not supported; if it is allowed, log a warning."""
+    if not found or _numbers(found) >= _numbers(MINIMUM_VERSION):
+        return
+    if not allow:
+        raise CliTooOld(found, MINIMUM_VERSION, evidence=evidence)
+    log.warning(
+        "this Claude Code CLI is version %s; steersman supports %s or newer. With older ones: %s",
+        found,
+        MINIMUM_VERSION,
+        "; ".join(BELOW_MINIMUM),
+    )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
+
+
+async def _ask(launch: Launch, transport: Transport) -> str:
+    answer = _Answer()
+    asking = Launch((launch.argv[0], "--version"), launch.env, launch.cwd, launch.user)
+    try:
+        async with asyncio.timeout(PATIENCE):
+            channel = await transport.open(asking, answer)
+            try:
+                channel.end_input()
+                await asyncio.shield(answer.exit)
+            finally:
+                channel.kill()
+                await asyncio.wait([answer.exit], timeout=REAPING)
+    except (TimeoutError, SteersmanError):
+        # The CLI itself has started, or its own error is raised: the version is secondary.
+        return ""
+    found = re.search(rb"\d+\.\d+\.\d+", answer.output)
+    return "" if found is None else found[0].decode()
+
+
+class _Answer:
+    """Receives what a CLI prints."""
+
+    def __init__(self) -> None:
+        self.output = b""
+        self.exit: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    def data_received(self, data: bytes) -> None:
+        self.output = (self.output + data)[:LONGEST_ANSWER]
+
+    def stderr_received(self, data: bytes) -> None:
+        """Ignore stderr."""
+
+    def exited(self, status: int) -> None:
+        if not self.exit.done():
+            self.exit.set_result(status)
