@@ -107,8 +107,10 @@ class SubprocessChannel:
         self._process = process
         self._pid = pid
         self._is_suspended = False
+        # Weak: the process leads to the receiver, and the receiver usually to this channel. While
+        # the CLI runs, the supervisor holds the process.
         # At interpreter exit the supervisor kills all CLIs, after the program's exit handlers.
-        weakref.finalize(self, process.kill).atexit = False
+        weakref.finalize(self, _kill, weakref.ref(process)).atexit = False
 
     @property
     def pid(self) -> int:
@@ -133,6 +135,12 @@ class SubprocessChannel:
 
     def kill(self) -> None:
         self._process.kill()
+
+
+def _kill(found: weakref.ref[GuardedProcess]) -> None:
+    process = found()
+    if process is not None:
+        process.kill()
 
 
 def resolve(launch: Launch, directory: str | None) -> tuple[str, ...]:
@@ -224,8 +232,9 @@ class _LoopObserver:
     def _note_exit(self, status: int) -> None:
         self._status = status
         self._note_end()
-        if self._on_exit is not None:
-            self._on_exit(status)
+        callback, self._on_exit = self._on_exit, None
+        if callback is not None:
+            callback(status)
 
     def _post(self, job: Callable[[], object]) -> None:
         # A closed loop is reported by `is_lost`.
@@ -245,7 +254,7 @@ class _Pump:
         stderr: PipeEnd,
     ) -> None:
         self._loop = loop
-        self._receiver = receiver
+        self._receiver: Receiver | None = receiver
         self._stdin = stdin
         self._queue: deque[memoryview] = deque()
         self._is_ending = False
@@ -336,7 +345,11 @@ class _Pump:
         if self._status is None or any(source.is_open for source in self._sources):
             return
         status, self._status = self._status, None
-        self._receiver.exited(status)
+        # Freed with its last user, without the garbage collector: a session holds its journal.
+        self._sources.clear()
+        receiver, self._receiver = self._receiver, None
+        if receiver is not None:
+            receiver.exited(status)
 
 
 class _Source:
