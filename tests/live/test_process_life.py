@@ -58,8 +58,8 @@ async def test_a_host_that_is_killed_takes_the_whole_tree_along(
         host = start_host(options)
         try:
             async with asyncio.timeout(LIMIT):
-                # The host, the guard, the CLI, the shell, what it started, and what that started.
-                await until(lambda: len(inhabitants(sandbox.root)) >= 6)
+                # The host, the guard (two), the CLI, the shell, what it started, and what that did.
+                await until(lambda: len(inhabitants(sandbox.root)) >= 7)
             asked = len(model.requests)
         finally:
             host.kill()

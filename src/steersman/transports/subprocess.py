@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import fcntl
 import itertools
 import os
 import sys
@@ -28,6 +27,7 @@ from steersman.errors import (
     WorkingDirectoryMissing,
 )
 from steersman.ports import FileArgument, Launch, Receiver
+from steersman.transports import kernel
 from steersman.transports.guarded_process import GuardedProcess, SpawnRequest
 from steersman.transports.leftovers import new_private_path
 from steersman.transports.pipes import PipeEnd, pipe
@@ -50,6 +50,7 @@ KILL_PATIENCE = 10.0
 HINTS = {
     "guard": "check SubprocessTransport(python=...) and the limits on processes",
     "files": "check the temporary directory (TMPDIR)",
+    "fork": "raise the limit on processes (ulimit -u, or pids.max of the container), or end some",
     "user": "run this program as root, or leave user= out",
 }
 
@@ -79,7 +80,7 @@ class SubprocessTransport:
             supervisor = Supervisor.current()
         except (OSError, RuntimeError) as error:
             raise launch_error("guard", error, argv[0], launch.cwd) from error
-        _enlarge(out)
+        kernel.enlarge_pipe(out.number, STDOUT_SIZE)
         ends = (stdin, stdout, stderr)
         request = SpawnRequest(
             argv, launch.env, launch.cwd, directory, launch.files, ends, self.python, user
@@ -413,10 +414,3 @@ def _private_path(place: str | None) -> str:
     import tempfile  # noqa: PLC0415 - slow to import, and not every launch has files
 
     return new_private_path(place or tempfile.gettempdir())
-
-
-def _enlarge(end: PipeEnd) -> None:
-    if sys.platform == "linux":
-        # If the user's limit is exhausted, the default size is good enough.
-        with contextlib.suppress(OSError):
-            fcntl.fcntl(end.number, fcntl.F_SETPIPE_SZ, STDOUT_SIZE)
