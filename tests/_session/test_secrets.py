@@ -145,7 +145,7 @@ async def test_the_secrets_of_a_subagents_servers_are_known() -> None:
 
 @pytest.mark.parametrize("option", ["settings", "managed_settings"])
 async def test_the_secrets_in_settings_are_known(option: str) -> None:
-    given = {"env": {"OTHER": "canary-settings-42"}, "apiKeyHelper": "echo canary-helper-42"}
+    given: Any = {"env": {"OTHER": "canary-settings-42"}, "apiKeyHelper": "echo canary-helper-42"}
 
     async with opened(ScriptedCLI(), **{option: given}) as session:
         await (await session.send("use canary-settings-42 and echo canary-helper-42"))
