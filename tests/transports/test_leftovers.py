@@ -141,7 +141,7 @@ def leave_behind(place: Path) -> tuple[Path, int]:
         for each in (inner, outer, host.pid):
             os.kill(each, signal.SIGSTOP)
         for each in (inner, outer, host.pid):
-            os.kill(each, signal.SIGKILL)
+            kernel.send_signal(each, signal.SIGKILL)
     (left,) = place.iterdir()
     return left, tool
 

@@ -25,6 +25,7 @@ from steersman.errors import (
 )
 from steersman.ports import FileArgument, Launch
 from steersman.testing.contracts.transports import RecordingReceiver
+from steersman.transports import kernel
 from steersman.transports.kernel import below, row_of
 from steersman.transports.leftovers import TREE
 from steersman.transports.subprocess import (
@@ -703,7 +704,7 @@ async def test_a_guard_that_is_killed_takes_the_cli_and_its_tools_with_it(
     for each in chosen:
         os.kill(each, signal.SIGSTOP)
     for each in chosen:
-        os.kill(each, signal.SIGKILL)
+        kernel.send_signal(each, signal.SIGKILL)
 
     assert await receiver.exit() == -signal.SIGKILL
     # A session starts its next CLI now, so none of the old tree may be left.
