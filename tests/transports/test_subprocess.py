@@ -726,6 +726,19 @@ async def test_a_guard_that_does_not_answer_is_killed_with_its_tree() -> None:
     await eventually(lambda: not is_alive(sleeper))
 
 
+@pytest.mark.skipif(not IS_LINUX, reason="finds the guard in /proc")
+async def test_a_guard_that_is_stopped_does_not_hide_that_the_cli_has_exited() -> None:
+    channel, receiver = await start(shell("echo; cat; exit 3"))
+    await receiver.line()
+    (outer,) = guards()
+    os.kill(outer, signal.SIGSTOP)
+
+    channel.end_input()
+
+    assert await receiver.exit() == 3
+    await eventually(lambda: not guards())
+
+
 # --- cancelling and losing ------------------------------------------------------------------------
 
 

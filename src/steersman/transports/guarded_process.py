@@ -289,6 +289,9 @@ class GuardedProcess:
                 # The outer process of the guard may report a second time.
                 if self._exit_status is None:
                     self._exit_status = int(rest)
+                if self._stage <= StopStage.KILLED:
+                    # The tree has ended; a guard that does not end now is stuck.
+                    self._enter(StopStage.KILLED, time.monotonic() + LAST_PATIENCE)
             case _:
                 self._failure = self._failure or ("guard", OSError(rest))
                 logger.error("guard of %s: %s", self._request.argv[0], line)
