@@ -110,7 +110,12 @@ time.sleep(60)
 
 @contextlib.contextmanager
 def guarded(
-    place: Path, *argv: str, host: str = "", before: str = "", way: str = "session"
+    place: Path,
+    *argv: str,
+    host: str = "",
+    before: str = "",
+    way: str = "session",
+    user: str = "",
 ) -> Iterator[Guarded]:
     """Run a guard whose host is this process, the process `host`, or with `other` another one.
 
@@ -123,7 +128,7 @@ def guarded(
     named = "HOST" if host == "other" else host or str(os.getpid())
     line = [
         *(sys.executable, "-I", "-S", "-B", "-c", before + BOOT, kernel.__file__, guard.__file__),
-        *(named, str(place / "private"), "", "", *program),
+        *(named, str(place / "private"), "", user, *program),
     ]
     if host == "other":
         line = [sys.executable, "-I", "-S", "-c", HOST, str(place / "outer"), *line]
@@ -230,6 +235,27 @@ def test_when_one_process_of_the_guard_is_killed_the_other_ends_the_tree_and_rep
         assert not any(map(is_alive, pids))
         assert not (tmp_path / "private").exists()
         assert it.have_ended(it.pid, inner)
+
+
+@LINUX_ONLY
+@pytest.mark.parametrize("user", ["", "65534 65534"])
+def test_when_both_processes_of_the_guard_are_killed_the_kernel_ends_the_cli(
+    tmp_path: Path, user: str
+) -> None:
+    if user and os.geteuid():
+        pytest.skip("only root may become another user")
+    with guarded(tmp_path, "/bin/sleep", "60", user=user) as it:
+        os.write(it.command, b"g")
+        cli = int(it.report("started"))
+        victims = [it.pid, inner_of(it.pid)]
+
+        for each in victims:
+            os.kill(each, signal.SIGSTOP)
+        for each in victims:
+            kernel.send_signal(each, signal.SIGKILL)
+
+        assert "exited" not in it.rest()
+        assert it.have_ended(cli)
 
 
 WITHOUT_PRCTL = "import sys; sys.modules.update(_ctypes=None, ctypes=None)\n"
