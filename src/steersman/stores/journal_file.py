@@ -44,7 +44,7 @@ Redact = Callable[[bytes], bytes]
 OWNER_ONLY = 0o600
 OTHERS = 0o077
 LOOK_EVERY = 1.0
-"""Seconds, of the entries' own times, between two looks whether the file was removed."""
+"""Seconds between two looks whether the file was removed: a look takes as long as a write."""
 
 # In Python 3.11 looking up a member of an enum takes thirty times as long as a global name.
 PARTIAL, RESTARTED = Kind.PARTIAL, Kind.RESTARTED
@@ -85,7 +85,8 @@ class JournalFile:
         self._header = header or Header()
         self._unwritten = b""
         self._middle: tuple[tuple[float, Kind, tuple[str, ...]] | None, bytes] = (None, b"")
-        self._looked_at = 0.0
+        self._next_look = 0.0
+        """When to look whether the file was removed, in the entries' own time."""
         with _Opened.lock:
             self._file = _open(self.path)
             _Opened.files.add(self)
@@ -111,9 +112,11 @@ class JournalFile:
                 lines.append(self._unwritten)
                 self._unwritten = b""
             lines.append(self._line(entry))
-        if abs(entries[-1].at - self._looked_at) >= LOOK_EVERY:
-            self._looked_at = entries[-1].at
+        if entries[0].at >= self._next_look:
+            self._next_look = entries[0].at + LOOK_EVERY
             self._check_removed()
+            if self._file < 0:
+                return
         self._append(b"".join(lines))
 
     def close(self) -> None:
@@ -147,8 +150,6 @@ class JournalFile:
         self._unwritten += after + line_of(self._header)
 
     def _append(self, data: bytes) -> None:
-        if self._file < 0:
-            return
         written = 0
         try:
             while written < len(data):
