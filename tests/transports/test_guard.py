@@ -35,6 +35,7 @@ if not os.fork():
     if way == "session": os.setsid()
     note("tool")
     time.sleep(60)
+    os._exit(0)
 while not os.path.exists(f"{place}/tool"): time.sleep(0.002)
 if way != "exits": time.sleep(60)
 """
