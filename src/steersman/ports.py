@@ -80,7 +80,7 @@ class Launch:
 
     argv: tuple[str | FileArgument, ...]
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    """The whole environment of the CLI; a transport adds nothing to it."""
+    """The whole environment of the CLI; a transport adds only names that begin `STEERSMAN_`."""
     cwd: str | None = None
     user: str | None = None
     """The name of the user to run the CLI as; this process needs the right to become that user."""

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman._launch.environment import ALWAYS, INHERITED, MARKS, environment
+from steersman._launch.environment import ALWAYS, INHERITED, MARKS, PROTOCOL, environment
+from steersman.errors import UsageError
 
 HOST = {
     "PATH": "/usr/bin",
@@ -111,6 +112,18 @@ def test_what_the_caller_gives_wins() -> None:
     found = environment(HOST, None, added)
 
     assert {name: found[name] for name in added} == added
+
+
+@pytest.mark.parametrize("name", PROTOCOL)
+@pytest.mark.parametrize("inherit", [True, None, ("CLAUDE_*",)])
+def test_no_environment_changes_a_variable_that_the_protocol_needs(
+    name: str,
+    inherit: bool | tuple[str, ...] | None,  # noqa: FBT001 - what the option takes
+) -> None:
+    assert environment({**HOST, name: "0"}, inherit, {})[name] == PROTOCOL[name]
+    assert environment(HOST, inherit, {name: PROTOCOL[name]})[name] == PROTOCOL[name]
+    with pytest.raises(UsageError, match=name):
+        environment(HOST, inherit, {name: "0"})
 
 
 @given(

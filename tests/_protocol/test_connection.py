@@ -157,6 +157,39 @@ def test_a_line_over_the_limit_is_told_of_and_the_next_one_is_read() -> None:
     assert arrived == MessageArrived(next_one[:-1], Kind.MESSAGE, (), "keep_alive")
 
 
+@pytest.mark.parametrize(
+    ("request_", "callback_id"),
+    [
+        ({"subtype": "can_use_tool", "tool_name": "Write"}, ""),
+        ({"subtype": "hook_callback", "callback_id": "hook_0"}, "hook_0"),
+    ],
+)
+def test_a_control_request_over_the_limit_is_dropped_and_refused_once(
+    request_: dict[str, str], callback_id: str
+) -> None:
+    conn = Connection(TOKEN, limit=1000)
+    asked = {"type": "control_request", "request_id": "r1", "request": request_}
+    long = line_of({**asked, "request": {**request_, "input": "x" * 2000}})
+
+    dropped, refused, *again = conn.receive(long + long)
+
+    assert isinstance(dropped, LineDropped)
+    assert isinstance(refused, Unanswerable)
+    assert (refused.request_id, refused.callback_id) == ("r1", callback_id)
+    assert "max_buffer_size" in refused.reason
+    assert [type(event) for event in again] == [LineDropped]
+    assert b'"r1"' in conn.refuse("r1", refused.reason)
+
+
+def test_a_long_line_that_only_quotes_a_control_request_is_not_refused() -> None:
+    conn = Connection(TOKEN, limit=1000)
+    quoted = {"type": "control_request", "request_id": "r1"}
+
+    events = conn.receive(line_of({"type": "user", "message": quoted, "text": "x" * 2000}))
+
+    assert [type(event) for event in events] == [LineDropped]
+
+
 def test_a_line_of_300_mb_costs_that_line_and_the_next_turn_works() -> None:
     conn, chunk = connection(), b"x" * 65536
     conn.prompt("a", "hi")

@@ -143,6 +143,17 @@ async def test_the_secrets_of_a_subagents_servers_are_known() -> None:
     assert not any(b"canary-agent-42" in line for line in sent)
 
 
+@pytest.mark.parametrize("option", ["settings", "managed_settings"])
+async def test_the_secrets_in_settings_are_known(option: str) -> None:
+    given: Any = {"env": {"OTHER": "canary-settings-42"}, "apiKeyHelper": "echo canary-helper-42"}
+
+    async with opened(ScriptedCLI(), **{option: given}) as session:
+        await (await session.send("use canary-settings-42 and echo canary-helper-42"))
+
+    sent = [entry.line for entry in await entries_of(session) if entry.kind is Kind.SENT]
+    assert not any(b"canary" in line for line in sent)
+
+
 async def test_a_secret_on_stdout_that_is_noise_is_not_shown() -> None:
     faults = Faults(noise=f"key={KEY}\n".encode(), exit_at="initialize")
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).parents[2]
 SUITE = ROOT / "packages/steersman-conformance"
-LARGEST = 600_000
+LARGEST = 650_000
 """Bytes, of source alone; the test kit is a fifth of it."""
 
 PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
@@ -52,7 +52,8 @@ def test_the_wheel_is_small_pure_and_whole(wheels: dict[str, Path]) -> None:
     assert wheel.name.endswith("-py3-none-any.whl")
     assert wheel.stat().st_size < LARGEST
     # The guard is run by its path, so nothing imports it in a way that would be missed.
-    assert {"steersman/py.typed", "steersman/transports/guard.py"} <= names
+    guard = {f"steersman/transports/{name}.py" for name in ("guard", "kernel")}
+    assert {"steersman/py.typed", *guard} <= names
     assert {name.split("/")[0].split("-")[0] for name in names} == {"steersman"}
     assert modules_in(ROOT / "src") <= names
 

@@ -36,6 +36,11 @@ def test_a_secret_is_replaced_in_text_and_in_lines() -> None:
     assert redactor.line(b'{"key":"sk-secret"}') == b'{"key":"[redacted]"}'
 
 
+@pytest.mark.parametrize("line", [b"debug: sk-secret", b'{"key":"sk-secret"', b"\xff sk-secret"])
+def test_of_a_line_with_a_secret_that_is_no_json_nothing_is_kept(line: bytes) -> None:
+    assert Redactor(["sk-secret"]).line(line) == MARK.encode()
+
+
 def test_a_line_without_a_secret_is_not_even_copied() -> None:
     line = b'{"key":"value"}'
 

@@ -299,6 +299,33 @@ async def test_a_guard_stops_a_call_with_deeply_nested_input(
     assert files_in(sandbox) == set()
 
 
+def approving(kind: str) -> dict[str, Any]:
+    """Return the options of a guard that approves everything that it can read."""
+    if kind == "can_use_tool":
+        return {"can_use_tool": lambda *_: Allow()}
+    hooks = Hooks()
+    hooks.on(PreToolUse)(lambda _: let_run())
+    return {"hooks": hooks, "permission_mode": "bypassPermissions"}
+
+
+@pytest.mark.parametrize("kind", ["can_use_tool", "hook"])
+async def test_a_request_that_is_too_long_to_be_read_is_refused(
+    scripted: MakeScripted, sandbox: CliSandbox, kind: str
+) -> None:
+    command = f"touch x # {'long ' * 60_000}"
+    step = call("Bash", command=command, id_="toolu_x")
+    agent, model = scripted(
+        step, say("done"), env=SANDBOX, max_buffer_size=200_000, **approving(kind)
+    )
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        result = await (await session.send("go"))
+
+    assert result.text == "done"
+    assert files_in(sandbox) == set()
+    assert [each for asked in model.asked for each in asked.tool_results] == ["toolu_x"]
+
+
 # Replies without a verdict
 
 

@@ -209,5 +209,6 @@ async def test_the_environment_is_the_list_and_nothing_else(scripted: MakeScript
         "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS",
         "CLAUDE_CODE_STARTUP_FAILURE_RESULTS",
         "CLAUDE_CODE_DISABLE_AUTO_MEMORY",
+        "STEERSMAN_TREE",
     }
     assert names == own | set(agent.options.env)

@@ -58,8 +58,8 @@ async def test_a_host_that_is_killed_takes_the_whole_tree_along(
         host = start_host(options)
         try:
             async with asyncio.timeout(LIMIT):
-                # The host, the guard, the CLI, the shell, what it started, and what that started.
-                await until(lambda: len(inhabitants(sandbox.root)) >= 6)
+                # The host, the guard (two), the CLI, the shell, what it started, and what that did.
+                await until(lambda: len(inhabitants(sandbox.root)) >= 7)
             asked = len(model.requests)
         finally:
             host.kill()
@@ -116,7 +116,7 @@ async def test_a_session_closed_during_a_stalled_answer_does_not_wait_for_it(
 ) -> None:
     agent, _model = scripted(say("half") + stall())
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(LIMIT / 2):
         async with agent.session() as session:
             turn = await session.send("talk")
             await anext(turn.text())
@@ -144,7 +144,7 @@ async def test_a_session_closed_during_a_python_tool_cancels_it(
 
     agent, _model = scripted(call("mcp__functions__dawdle"), say("never"), functions=[dawdle])
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(LIMIT / 2):
         async with agent.session() as session:
             await session.send("work")
             await running.wait()
@@ -192,7 +192,7 @@ async def test_a_request_that_the_cli_takes_to_its_grave_is_lost_and_not_waited_
 ) -> None:
     agent, _model = scripted(stall(), revive=False)
 
-    async with asyncio.timeout(5), agent.session() as session:
+    async with asyncio.timeout(LIMIT / 2), agent.session() as session:
         turn = await session.send("talk")
         await turn.begun()
         assert session.pid is not None

@@ -438,3 +438,129 @@ def test_a_journal_is_a_regular_file(tmp_path: Path) -> None:
     for path in (tmp_path / "pipe", Path("/dev/null")):
         with pytest.raises(UsageError, match="a regular file"):
             JournalFile(path)
+
+
+def test_a_device_and_the_target_of_a_link_keep_their_modes(tmp_path: Path) -> None:
+    device, link = Path("/dev/null"), tmp_path / "link"
+    link.symlink_to(device)
+    before = device.stat().st_mode
+
+    for path in (device, link):
+        with pytest.raises(UsageError, match="a regular file"):
+            JournalFile(path)
+
+    assert device.stat().st_mode == before
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_file_that_is_removed_is_reported_once_and_not_written_again(
+    tmp_path: Path, *, replaced: bool
+) -> None:
+    path = tmp_path / "journal.jsonl"
+    reports: list[str] = []
+    sink = JournalFile(path, report=reports.append)
+    sink.write([said(1)])
+
+    path.unlink()
+    if replaced:
+        path.touch()
+    sink.write([said(2)])
+    sink.write([said(3)])
+    sink.close()
+
+    assert [report.rpartition(": ")[2] for report in reports] == ["the file was removed"]
+    assert sink.failure == reports[0]
+    assert not replaced or path.read_bytes() == b""
+
+
+def test_a_file_that_is_removed_after_the_last_entry_is_reported_at_the_close(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "journal.jsonl"
+    reports: list[str] = []
+    sink = JournalFile(path, report=reports.append)
+    sink.write([said(1)])
+
+    path.unlink()
+    sink.close()
+    sink.close()
+
+    assert len(reports) == 1
+
+
+def forked_copy() -> tuple[int, int]:
+    """Fork a copy of this process that does nothing until the pipe is closed."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if not pid:
+        os.close(writer)
+        os.read(reader, 1)
+        os._exit(0)
+    os.close(reader)
+    return pid, writer
+
+
+@pytest.mark.process
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*")
+def test_a_forked_worker_does_not_keep_the_file_locked(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    first = JournalFile(path)
+    first.write([said(1)])
+    pid, writer = forked_copy()
+    try:
+        first.write([said(2)])
+        with pytest.raises(UsageError, match="not in use"):
+            JournalFile(path)
+        first.close()
+
+        kept(path, said(3))
+    finally:
+        os.close(writer)
+        os.waitpid(pid, 0)
+
+    assert [each.seq for each in read_journal(path)] == [1, 2, 3]
+
+
+@pytest.mark.process
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*")
+def test_a_forked_worker_writes_nothing_and_does_not_unlock_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    sink = JournalFile(path)
+    pid = os.fork()
+    if not pid:
+        sink.write([said(7)])
+        sink.close()
+        os._exit(0 if "forked copy" in sink.failure else 1)
+
+    assert os.waitpid(pid, 0)[1] == 0
+    with pytest.raises(UsageError, match="not in use"):
+        JournalFile(path)
+    sink.close()
+    assert path.read_bytes() == b""
+
+
+WORKER = """
+import os, sys, time
+from steersman.stores import JournalFile
+sink = JournalFile(sys.argv[1])
+if not os.fork():
+    print("forked", flush=True)
+    time.sleep(60)
+time.sleep(60)
+"""
+
+
+@pytest.mark.process
+def test_a_worker_of_a_killed_host_does_not_keep_the_file_locked(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    with subprocess.Popen(
+        [sys.executable, "-c", WORKER, str(path)], stdout=subprocess.PIPE, start_new_session=True
+    ) as host:
+        assert host.stdout is not None
+        host.stdout.readline()
+        host.kill()
+        host.wait(10)
+        try:
+            kept(path, said(1))
+        finally:
+            os.killpg(host.pid, signal.SIGKILL)

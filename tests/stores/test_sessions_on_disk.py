@@ -7,8 +7,9 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -17,6 +18,7 @@ from steersman.errors import UsageError
 from steersman.journal import Entry, Kind
 from steersman.journal.files import Record, read_tracks
 from steersman.journal.replaying import replay
+from steersman.ports import Channel, Launch, Receiver, Transport
 from steersman.stores import read_journal
 from steersman.testing.script import Script, call, say
 from steersman.testing.scripted.cli import ScriptedCLI
@@ -53,6 +55,47 @@ async def test_the_file_has_what_the_session_saw(tmp_path: Path) -> None:
     told = replay(read_journal(path))
     assert [result.text for result in told.turns.values()] == ["It says hi.", "Bye."]
     assert told.snapshot == session.snapshot()
+
+
+@dataclass
+class Watched:
+    """A transport that reads the journal file whenever a line is about to be sent."""
+
+    inner: Transport
+    path: Path
+    unwritten: list[bytes] = field(default_factory=list[bytes])
+    sent: int = 0
+
+    async def open(self, launch: Launch, receiver: Receiver) -> Channel:
+        channel: Any = await self.inner.open(launch, receiver)
+        write = channel.write
+
+        def watch(data: bytes) -> None:
+            kept = {entry.line for entry in read_journal(self.path) if entry.kind is Kind.SENT}
+            lines = data.splitlines()
+            self.sent += len(lines)
+            self.unwritten += [line for line in lines if line not in kept]
+            write(data)
+
+        channel.write = watch
+        return cast("Channel", channel)
+
+
+async def test_a_line_is_in_the_file_before_it_is_sent(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    transport = Watched(ScriptedCLI(Script(call("mcp__functions__look"), say("Done."))), path)
+
+    async def look() -> str:
+        """Answer at once, while the chunk with the request is still being read."""
+        return "nothing"
+
+    agent = Agent(transport=transport, journal=path, functions=[look])
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        await two_turns(session)
+
+    assert transport.sent >= 4
+    assert transport.unwritten == []
 
 
 async def test_the_program_of_the_page_reads_it_back(tmp_path: Path) -> None:

@@ -192,7 +192,8 @@ async def test_a_local_prefix_is_only_put_before_the_command(tmp_path: Path) -> 
     private, path, *env = receiver.out.decode().splitlines()
     assert private == "private"
     assert not Path(path).parent.exists()
-    assert {line.partition("=")[0] for line in env} <= {"A", "PATH", "PWD", "SHLVL", "_", "OLDPWD"}
+    by_shells = {"PWD", "SHLVL", "_", "OLDPWD"}
+    assert {line.partition("=")[0] for line in env} <= {"A", "PATH", "STEERSMAN_TREE", *by_shells}
     assert isinstance(channel.pid, int)
 
 

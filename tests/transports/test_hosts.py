@@ -21,8 +21,10 @@ import asyncio, os, signal, sys, threading, time
 from steersman.ports import FileArgument, Launch
 from steersman.transports.subprocess import SubprocessTransport
 
-# A test run in the background ignores SIGINT, and its children inherit that.
+# A test run in the background, or under nohup, ignores signals, and its children inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 class Collector:
     def __init__(self):
@@ -160,10 +162,14 @@ async def main():
     if ctypes.PyDLL(None).fork() == 0:
         ctypes.PyDLL(None).sleep(5)
         os._exit(0)
+    print("forked", flush=True)
     await asyncio.sleep(60)
 asyncio.run(main())
 """
     with host(code, mark) as it:
+        assert it.process.stdout is not None
+        assert it.process.stdout.readline() == b"forked\n"
+
         it.process.kill()
 
         assert within(1, it.has_all_ended)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -14,7 +13,17 @@ import pytest
 
 from steersman.ports import FileArgument, Launch
 from steersman.testing.contracts.transports import RecordingReceiver
-from steersman.transports.leftovers import OLD, PREFIX, new_private_path, sweep
+from steersman.transports import kernel
+from steersman.transports.leftovers import (
+    OLD,
+    PREFIX,
+    TREE,
+    end_orphans,
+    end_tree,
+    new_private_path,
+    new_tree_name,
+    sweep,
+)
 from steersman.transports.subprocess import SubprocessTransport
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
@@ -103,9 +112,11 @@ from steersman.testing.contracts.transports import RecordingReceiver
 from steersman.transports.subprocess import SubprocessTransport
 
 async def main():
-    launch = Launch(("sleep", "600"), files={"f": b"a secret"})
-    channel = await SubprocessTransport(files_in=sys.argv[1]).open(launch, RecordingReceiver())
-    print(channel.pid, flush=True)
+    argv = ("/bin/sh", "-c", "setsid sleep 600 & echo $!; sleep 600")
+    receiver = RecordingReceiver()
+    launch = Launch(argv, env={"PATH": "/usr/bin:/bin"}, files={"f": b"a secret"})
+    channel = await SubprocessTransport(files_in=sys.argv[1]).open(launch, receiver)
+    print(channel.pid, await receiver.line(), flush=True)
     await asyncio.sleep(600)
 
 asyncio.run(main())
@@ -113,35 +124,116 @@ asyncio.run(main())
 
 
 def parent_of(pid: int) -> int:
-    return int(re.sub(r".*\)", "", Path(f"/proc/{pid}/stat").read_text()).split()[1])
+    row = kernel.row_of(pid)
+    assert row is not None
+    return row[1]
 
 
-def leave_behind(place: Path) -> Path:
-    """Run a host with a CLI, kill host and guard together, and return what they leave."""
+def leave_behind(place: Path) -> tuple[Path, int]:
+    """Run a host with a CLI, kill host and guard, and return what is left: a directory, a tool."""
     command = [sys.executable, "-c", HOST, str(place)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as host:
         assert host.stdout is not None
-        cli = int(host.stdout.readline())
-        guard = parent_of(cli)
-        # Stopped first, so that it does not clean up after its host.
-        os.kill(guard, signal.SIGSTOP)
-        host.kill()
-    os.kill(guard, signal.SIGKILL)
-    os.kill(cli, signal.SIGKILL)
+        cli, tool = map(int, host.stdout.readline().split())
+        inner = parent_of(cli)
+        outer = parent_of(inner)
+        # Stopped first, so that none of them cleans up after the others.
+        for each in (inner, outer, host.pid):
+            os.kill(each, signal.SIGSTOP)
+        for each in (inner, outer, host.pid):
+            kernel.send_signal(each, signal.SIGKILL)
     (left,) = place.iterdir()
-    return left
+    return left, tool
+
+
+def is_running(pid: int) -> bool:
+    row = kernel.row_of(pid)
+    return row is not None and row[3] not in "ZX"
 
 
 @pytest.mark.process
-def test_the_next_start_removes_what_a_killed_host_and_its_killed_guard_left(
+def test_the_next_start_ends_and_removes_what_a_killed_host_and_its_killed_guard_left(
     tmp_path: Path,
 ) -> None:
-    left = leave_behind(tmp_path)
+    left, tool = leave_behind(tmp_path)
     assert (left / "f").read_text() == "a secret"
+    assert is_running(tool)
+    code = "import tests.transports.test_leftovers as it, asyncio, pathlib, sys\n"
+    code += "print(asyncio.run(it.run_once(pathlib.Path(sys.argv[1]))))"
 
-    assert asyncio.run(run_once(tmp_path)) == b"hello"
+    # Another process: this one may have looked for leftovers before.
+    output = subprocess.check_output(
+        [sys.executable, "-c", code, str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        timeout=60,
+    )
 
+    assert output == b"b'hello'\n"
     assert list(tmp_path.iterdir()) == []
+    assert not is_running(tool)
+
+
+def sleeper(tree: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(["sleep", "600"], env={TREE: tree, "PATH": os.environ["PATH"]})
+
+
+@pytest.mark.process
+def test_only_processes_of_trees_whose_host_has_ended_are_orphans() -> None:
+    pid, started, machine, rest = new_tree_name().split("-")
+    ended = str(ended_pid())
+    names = {
+        "orphan": f"{ended}-{started}-{machine}-{rest}",
+        "pid used again": f"{pid}-1-{machine}-{rest}",
+        "of this host": f"{pid}-{started}-{machine}-{rest}",
+        "of another machine": f"{ended}-{started}-{'0' * 15}1-{rest}",
+        "not a name": f"{ended}-{started}-{machine}",
+    }
+    running = {why: sleeper(name) for why, name in names.items()}
+    try:
+        end_orphans()
+
+        for why in ("orphan", "pid used again"):
+            assert running[why].wait(5) == -signal.SIGKILL
+        assert [why for why, each in running.items() if each.poll() is None] == [
+            "of this host",
+            "of another machine",
+            "not a name",
+        ]
+    finally:
+        for each in running.values():
+            each.kill()
+            each.wait()
+
+
+@pytest.mark.process
+def test_a_process_does_not_end_the_tree_that_it_is_part_of() -> None:
+    _, started, machine, rest = new_tree_name().split("-")
+    tree = f"{ended_pid()}-{started}-{machine}-{rest}"
+    code = "from steersman.transports.leftovers import end_orphans; end_orphans()"
+    other = sleeper(tree)
+    try:
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={TREE: tree, "PYTHONPATH": os.pathsep.join(sys.path)},
+            check=True,
+            timeout=60,
+        )
+
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
+
+
+@pytest.mark.process
+def test_a_tree_is_ended_by_its_name_and_no_other() -> None:
+    mine, others = new_tree_name(), new_tree_name()
+    with sleeper(mine) as first, sleeper(others) as second:
+        assert end_tree(mine) == 1
+
+        assert first.wait(5) == -signal.SIGKILL
+        assert second.poll() is None
+        second.kill()
 
 
 async def run_once(place: Path) -> bytes:

@@ -25,7 +25,9 @@ from steersman.errors import (
 )
 from steersman.ports import FileArgument, Launch
 from steersman.testing.contracts.transports import RecordingReceiver
-from steersman.transports.guard import below, row_of
+from steersman.transports import kernel
+from steersman.transports.kernel import below, row_of
+from steersman.transports.leftovers import TREE
 from steersman.transports.subprocess import (
     SubprocessChannel,
     SubprocessTransport,
@@ -159,13 +161,14 @@ async def test_the_pid_is_the_clis_own() -> None:
 # --- environment ---------------------------------------------------------------------------
 
 
-async def test_the_environment_is_exactly_the_launchs() -> None:
+async def test_the_environment_is_the_launchs_and_the_name_of_the_tree() -> None:
     env = {"A": "1\n2", "LC_CTYPE": "C", "EMPTY": "", "E": "ünï\udcff", "HOME": "/nowhere"}
 
     _, receiver = await start(Launch(("/usr/bin/env", "-0"), env=env))
 
     await receiver.exit()
     found = dict(entry.split(b"=", 1) for entry in bytes(receiver.out).split(b"\0") if entry)
+    assert found.pop(TREE.encode()).startswith(b"%d-" % os.getpid())
     assert found == {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
 
 
@@ -314,6 +317,33 @@ async def test_an_interpreter_that_is_none_is_a_launch_error() -> None:
         await SubprocessTransport(python="/bin/false").open(
             Launch(("/bin/cat",)), RecordingReceiver()
         )
+
+
+NO_FORK = """#!{python}
+import os, sys
+code = sys.argv[sys.argv.index("-c") + 1]
+before = '''
+import errno, os
+def fork(): raise BlockingIOError(errno.EAGAIN, "no more processes")
+os.fork = fork
+'''
+sys.argv[sys.argv.index("-c") + 1] = before + code
+os.execv("{python}", ["{python}", *sys.argv[1:]])
+"""
+"""An interpreter that cannot fork, as where a user or a container has reached its limit."""
+
+
+async def test_a_guard_that_cannot_fork_is_a_launch_error_at_once(tmp_path: Path) -> None:
+    interpreter = tmp_path / "python"
+    interpreter.write_text(NO_FORK.format(python=sys.executable))
+    interpreter.chmod(0o755)
+    transport = SubprocessTransport(python=str(interpreter))
+
+    with pytest.raises(LaunchError, match=os.strerror(errno.EAGAIN)) as caught:
+        async with asyncio.timeout(5):
+            await transport.open(Launch(("/bin/cat",)), RecordingReceiver())
+
+    assert "limit on processes" in caught.value.hint
 
 
 async def test_a_failed_start_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -638,18 +668,49 @@ async def test_a_suspended_tree_is_closed_without_being_resumed(tmp_path: Path) 
     assert not mark.exists()
 
 
-@pytest.mark.skipif(not IS_LINUX, reason="finds the guard in /proc")
-async def test_a_guard_that_is_killed_takes_the_cli_with_it() -> None:
-    launch = shell("echo $1; cat", FileArgument("", "f"))
-    channel, receiver = await start(Launch(launch.argv, env=ENV, files={"f": b""}))
-    path = Path(await receiver.line())
-    (guard,) = guards()
+def list_of(place: Path) -> list[Path]:
+    return list(place.iterdir())
 
-    os.kill(guard, signal.SIGKILL)
+
+def is_running(pid: int) -> bool:
+    """Whether a process runs: one that was killed may wait for its new parent to reap it."""
+    row = row_of(pid)
+    return row is not None and row[3] not in "ZX"
+
+
+def guards_of(pid: int) -> list[int]:
+    """Return the processes between this one and a CLI, the nearest to the CLI first."""
+    found: list[int] = []
+    row = row_of(pid)
+    while row is not None and row[1] != os.getpid():
+        found.append(row[1])
+        row = row_of(row[1])
+    return found
+
+
+@pytest.mark.skipif(not IS_LINUX, reason="finds the guard in /proc")
+@pytest.mark.parametrize("which", ["inner", "outer", "all"])
+async def test_a_guard_that_is_killed_takes_the_cli_and_its_tools_with_it(
+    tmp_path: Path, which: str
+) -> None:
+    pids = tmp_path / "pids"
+    launch = python(DAEMON + "sys.stdin.read()", str(pids))
+    transport, receiver = SubprocessTransport(files_in=str(tmp_path)), RecordingReceiver()
+    channel = await transport.open(replace(launch, files={"f": b""}), receiver)
+    await receiver.line()
+    victims = guards_of(channel.pid)
+    chosen = {"inner": victims[:1], "outer": victims[-1:], "all": victims}[which]
+
+    for each in chosen:
+        os.kill(each, signal.SIGSTOP)
+    for each in chosen:
+        kernel.send_signal(each, signal.SIGKILL)
 
     assert await receiver.exit() == -signal.SIGKILL
-    await eventually(lambda: not is_alive(channel.pid))
-    assert not path.parent.exists()
+    # A session starts its next CLI now, so none of the old tree may be left.
+    assert not any(map(is_running, [channel.pid, *read_pids(pids)]))
+    assert list_of(tmp_path) == [pids]
+    await eventually(lambda: not any(map(is_running, victims)))
 
 
 @pytest.mark.skipif(not IS_LINUX, reason="finds the guard in /proc")
@@ -663,6 +724,19 @@ async def test_a_guard_that_does_not_answer_is_killed_with_its_tree() -> None:
 
     assert await receiver.exit(15) == -signal.SIGKILL
     await eventually(lambda: not is_alive(sleeper))
+
+
+@pytest.mark.skipif(not IS_LINUX, reason="finds the guard in /proc")
+async def test_a_guard_that_is_stopped_does_not_hide_that_the_cli_has_exited() -> None:
+    channel, receiver = await start(shell("echo; cat; exit 3"))
+    await receiver.line()
+    (outer,) = guards()
+    os.kill(outer, signal.SIGSTOP)
+
+    channel.end_input()
+
+    assert await receiver.exit() == 3
+    await eventually(lambda: not guards())
 
 
 # --- cancelling and losing ------------------------------------------------------------------------

@@ -42,6 +42,7 @@ from steersman._protocol.routing import (
     StreamEventFields,
     callback_of,
     plain_value,
+    read_head,
     read_routing,
     read_stream_event,
 )
@@ -166,7 +167,7 @@ class Connection:
         for line in self._framer.feed(chunk) if chunk else self._framer.finish():
             if type(line) is Oversize:
                 run = None
-                events.append(LineDropped(line))
+                events += self._drop(line)
                 continue
             # A slice takes half the time of `startswith`.
             beginning = line[:BEGINNING]
@@ -192,6 +193,20 @@ class Connection:
             else:
                 events += self._read(line)
         return events
+
+    def _drop(self, line: Oversize) -> Iterable[Event]:
+        """Return the events of a line that is too long: the CLI waits if it is a request."""
+        found = read_head(line.head)
+        if found is None or found.type != "control_request" or found.request_id is None:
+            return (LineDropped(line),)
+        if found.request_id in self._asked or found.request_id in self._answered:
+            return (LineDropped(line),)
+        self._asked[found.request_id] = None
+        reason = f"the request has {line.size} bytes, which is more than max_buffer_size"
+        return (
+            LineDropped(line),
+            Unanswerable(found.request_id, reason, callback_of(line.head)),
+        )
 
     def _read_assistant(self, line: bytes) -> Iterable[Event]:
         try:

@@ -20,6 +20,7 @@ __all__ = [
     "StreamEventFields",
     "callback_of",
     "plain_value",
+    "read_head",
     "read_routing",
     "read_stream_event",
 ]
@@ -85,7 +86,7 @@ def _route_loosely(line: bytes) -> RoutingFields | None:
     try:
         found = _json.loads(line)
     except _json.TooDeep:
-        return _routing_by_pattern(line)
+        return read_head(line)
     except ValueError:
         return None
     if not _json.is_object(found):
@@ -98,8 +99,11 @@ def _route_loosely(line: bytes) -> RoutingFields | None:
     return msgspec.structs.replace(read_leniently(RoutingFields, found), **raws)
 
 
-def _routing_by_pattern(line: bytes) -> RoutingFields | None:
-    """Find the fields of an object too deep to decode: a control request must be refused."""
+def read_head(line: bytes) -> RoutingFields | None:
+    """Return the type and id of an object too deep or too long to decode, by its beginning.
+
+    A control request must be refused, for which these two suffice.
+    """
     kind, request_id = _TYPE.search(line), _REQUEST_ID.search(line)
     if kind is None or not line.lstrip().startswith(b"{"):
         return None
@@ -110,7 +114,7 @@ def _routing_by_pattern(line: bytes) -> RoutingFields | None:
 
 
 def callback_of(line: bytes) -> str:
-    """Return the hook that a line too deep to decode calls; empty if it calls none."""
+    """Return the hook that a line too deep or too long to decode calls; empty if it calls none."""
     found = _CALLBACK.search(line)
     return "" if found is None else found[1].decode("utf-8", "replace")
 

@@ -10,6 +10,8 @@ import mmap
 import os
 import stat
 import sys
+import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -41,6 +43,8 @@ Redact = Callable[[bytes], bytes]
 
 OWNER_ONLY = 0o600
 OTHERS = 0o077
+LOOK_EVERY = 1.0
+"""Seconds between two looks whether the file was removed: a look takes as long as a write."""
 
 # In Python 3.11 looking up a member of an enum takes thirty times as long as a global name.
 PARTIAL, RESTARTED = Kind.PARTIAL, Kind.RESTARTED
@@ -55,8 +59,8 @@ class JournalFile:
     """Appends the journal of one session at a time to the file at `path`.
 
     Each CLI process has a track of its own: a new track begins when the file is opened and after
-    each restart of the CLI. If a write fails, as on a full disk, it is reported once and no more
-    entries are written.
+    each restart of the CLI. If a write fails, as on a full disk, or if the file was removed, it is
+    reported once and no more entries are written. A forked copy of the process writes none.
     """
 
     def __init__(
@@ -81,12 +85,17 @@ class JournalFile:
         self._header = header or Header()
         self._unwritten = b""
         self._middle: tuple[tuple[float, Kind, tuple[str, ...]] | None, bytes] = (None, b"")
-        self._file = _open(self.path)
+        self._next_look = 0.0
+        """When to look whether the file was removed, in the entries' own time."""
+        with _Opened.lock:
+            self._file = _open(self.path)
+            _Opened.files.add(self)
         try:
             self._size, track, is_torn = _examine(self.path, self._file)
             _narrow(self.path, self._file)
         except BaseException:
             os.close(self._file)
+            self._file = -1
             raise
         # A line that a killed writer has cut off stays in the file, as one that cannot be read.
         self._begin_track(track, after=b"\n" if is_torn else b"")
@@ -103,14 +112,37 @@ class JournalFile:
                 lines.append(self._unwritten)
                 self._unwritten = b""
             lines.append(self._line(entry))
+        if entries[0].at >= self._next_look:
+            self._next_look = entries[0].at + LOOK_EVERY
+            self._check_removed()
+            if self._file < 0:
+                return
         self._append(b"".join(lines))
 
     def close(self) -> None:
         """Close the file; may be called again."""
+        if self._size:
+            self._check_removed()
         number, self._file = self._file, -1
         if number >= 0:
             with suppress(OSError):
+                _unlock(number)
                 os.close(number)
+
+    def _disown(self) -> None:
+        """Close the file in a forked copy, whose descriptor would keep it locked."""
+        number, self._file = self._file, -1
+        if number >= 0:
+            self.failure = f"the journal {self.path} is not written in a forked copy"
+            with suppress(OSError):
+                # Not unlocked: the lock is that of the original, which still writes.
+                os.close(number)
+
+    def _check_removed(self) -> None:
+        """Give up if the file has no name any more: what is written would be lost."""
+        with suppress(OSError):
+            if self._file >= 0 and not os.fstat(self._file).st_nlink:
+                self._give_up("the file was removed", b"")
 
     def _begin_track(self, track: int, after: bytes = b"") -> None:
         """Begin a track. The header is written with the first entry, so an unused one has none."""
@@ -123,16 +155,18 @@ class JournalFile:
             while written < len(data):
                 written += os.write(self._file, memoryview(data)[written:])
         except OSError as error:
-            self._give_up(error, data[:written])
+            self._give_up(error.strerror or str(error), data[:written])
         else:
             self._size += len(data)
 
-    def _give_up(self, error: OSError, written: bytes) -> None:
+    def _give_up(self, why: str, written: bytes) -> None:
         with suppress(OSError):
             # Remove a line that was written in part; the complete lines before it stay.
             os.ftruncate(self._file, self._size + written.rfind(b"\n") + 1)
-        self.close()
-        self.failure = f"the journal {self.path} is no longer written: {error.strerror or error}"
+        number, self._file = self._file, -1
+        with suppress(OSError):
+            os.close(number)
+        self.failure = f"the journal {self.path} is no longer written: {why}"
         with suppress(Exception):
             # A failure of the caller's function must not end the session.
             self._report(self.failure)
@@ -173,6 +207,28 @@ class JournalFile:
             known: JsonObject = _json.loads(self._redact(_json.dumps(details)))
             return replace(record, line=line, details=known)
         return record if line is record.line else replace(record, line=line)
+
+
+class _Opened:
+    """The files that this process writes. The lock keeps forks out while one is being opened."""
+
+    lock = threading.RLock()
+    files: weakref.WeakSet[JournalFile] = weakref.WeakSet()
+
+
+def _disown_all() -> None:
+    _Opened.lock = threading.RLock()
+    for each in list(_Opened.files):
+        each._disown()  # pyright: ignore[reportPrivateUsage] - of this file
+    _Opened.files.clear()
+
+
+if sys.platform != "win32":
+    os.register_at_fork(
+        before=lambda: _Opened.lock.acquire(),  # noqa: PLW0108 - the lock may have been replaced
+        after_in_parent=lambda: _Opened.lock.release(),  # noqa: PLW0108
+        after_in_child=_disown_all,
+    )
 
 
 def read_journal(path: str | os.PathLike[str]) -> Iterator[Entry]:
@@ -224,6 +280,12 @@ def _open(path: Path) -> int:
             hint = "give each session its own file, or close the other session first"
             raise UsageError("journal", str(path), "a file that is not in use", hint=hint) from None
     return number
+
+
+def _unlock(number: int) -> None:
+    """Release the lock, which a copy of the descriptor in another process would keep."""
+    if sys.platform != "win32":
+        fcntl.flock(number, fcntl.LOCK_UN)
 
 
 def _narrow(path: Path, number: int) -> None:

@@ -1,8 +1,9 @@
-"""The guard: a small process between the host and one CLI that ends the CLI's whole process tree.
+"""The guard: a small program between the host and one CLI that ends the CLI's whole process tree.
 
-A script of its own: `python -I -S guard.py HOST DIRECTORY CWD USER ARGV...`. Descriptors 0, 1 and
-2 are the CLI's stdin, stdout and stderr, which it passes on; it reads commands from 3 and writes
-reports to 4. Variables for the CLI are in its own environment, each name prefixed `ENV_PREFIX`.
+A script of its own: `python -I -S guard.py HOST DIRECTORY CWD USER ARGV...`, loaded together with
+`kernel.py`. Descriptors 0, 1 and 2 are the CLI's stdin, stdout and stderr, which it passes on; it
+reads commands from 3 and writes reports to 4. Variables for the CLI are in its own environment,
+each name prefixed `ENV_PREFIX`.
 
     command            what it does                   report
     g  go              starts the CLI                 ready                the directory exists
@@ -11,12 +12,16 @@ reports to 4. Variables for the CLI are in its own environment, each name prefix
     t  terminate       SIGTERM to the tree            exited STATUS        the tree has ended
     k  kill, or EOF    SIGKILL until none is left     broken WHY           a bug in this script
 
+Where the kernel hands orphans to a subreaper, the guard is two processes: the inner one is the
+parent of the CLI and does all of the above, the outer one is the parent of the inner one. If either
+is killed, or one of them together with the host, the other ends the tree.
+
 Knows processes, not what they read or write. Starts in a few milliseconds because it imports next
 to nothing; keep it that way.
 """
 
 # Importing pathlib and contextlib would double the startup time.
-# ruff: noqa: PTH102, PTH106, PTH110, PTH112, PTH114, PTH123, PTH208, SIM105
+# ruff: noqa: PTH102, PTH106, PTH112, PTH114, PTH208, SIM105
 
 from __future__ import annotations
 
@@ -26,18 +31,25 @@ import select
 import sys
 import time
 
+from steersman.transports.kernel import (
+    PR_SET_CHILD_SUBREAPER,
+    PR_SET_PDEATHSIG,
+    Row,
+    below,
+    kill_below,
+    kill_group,
+    prctl,
+    send_signal,
+)
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
-    from collections.abc import Collection, Iterable
 else:
     # `signal` imports `enum`, which takes a third of the startup time.
     import _signal as signal
 
-__all__ = ["ENV_PREFIX", "Row", "descendants", "kill_below", "remove_directory"]
-
-Row = tuple[int, int, int, str]
-"""One process: pid, pid of its parent, process group, state letter."""
+__all__ = ["ENV_PREFIX", "KILL_PATIENCE", "remove_directory"]
 
 ENV_PREFIX = "STEERSMAN_CHILD_"
 CONTROL = 3
@@ -49,10 +61,8 @@ SUSPEND_ROUNDS = 200
 ROUND = 0.001
 """Seconds between two looks at the tree."""
 
-PR_SET_PDEATHSIG = 1
-PR_SET_CHILD_SUBREAPER = 36
-HOST_DIED = signal.SIGUSR1
-"""Sent by the kernel when the host dies. Not SIGTERM, which the guard leaves to the CLI."""
+PARENT_DIED = signal.SIGUSR1
+"""Sent by the kernel when the parent dies. Not SIGTERM, which the guard leaves to the CLI."""
 
 
 def main() -> None:
@@ -61,7 +71,11 @@ def main() -> None:
     guard = Guard(int(host), directory, cwd, user, argv)
     try:
         guard.prepare()
-        guard.serve()
+        if not guard.is_subreaper or guard.split():
+            guard.report("ready")
+            guard.serve()
+        elif guard.watch():
+            os._exit(0)
     except BaseException as error:  # noqa: BLE001 - the tree must not outlive the guard
         guard.report(f"broken {type(error).__name__}: {error}")
     finally:
@@ -73,37 +87,71 @@ class Guard:
     """One CLI and its process tree."""
 
     def __init__(self, host: int, directory: str, cwd: str, user: str, argv: list[str]) -> None:
-        self.host = host
+        self.parent = host
+        """The host, or in the inner process the outer one."""
         self.directory = directory
         self.cwd = cwd
         self.user = [int(number) for number in user.split()]
         """Ids to run the CLI as: user, group, supplementary groups. Empty for the current user."""
         self.argv = argv
-        self.cli = 0
+        self.child = 0
+        """The CLI, or in the outer process the inner one."""
         self.status: int | None = None
+        """The exit status of `child`."""
+        self.is_outer = False
         self.is_subreaper = False
         self.started = -1
         self.wake = -1
 
     def prepare(self) -> None:
-        """Become a session leader that is notified when a child or the host dies."""
+        """Make the directory, and become a process that ends the tree when its host dies."""
         close_inherited()
-        os.setsid()
         os.set_inheritable(CONTROL, False)  # noqa: FBT003 - the signature of os
         os.set_inheritable(STATUS, False)  # noqa: FBT003
-        self.wake = wake_on_signals()
-        prctl(PR_SET_PDEATHSIG, HOST_DIED)
-        self.is_subreaper = prctl(PR_SET_CHILD_SUBREAPER, 1)
+        self.detach()
         if self.directory:
             os.mkdir(self.directory, 0o700)
             if self.user:
                 os.chown(self.directory, self.user[0], self.user[1])
-        self.report("ready")
+
+    def detach(self) -> None:
+        """Become a session leader that is notified when a child or the parent dies."""
+        os.setsid()
+        self.wake = wake_on_signals()
+        prctl(PR_SET_PDEATHSIG, PARENT_DIED)
+        self.is_subreaper = prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+    def split(self) -> bool:
+        """Start the inner process. Return whether this is it."""
+        outer = os.getpid()
+        try:
+            self.child = os.fork()
+        except OSError as error:
+            self.report(f"failed fork {error.errno or errno.EAGAIN}")
+            return False
+        if self.child:
+            self.is_outer = True
+            os.close(CONTROL)
+            release_pipes()
+            return False
+        self.parent = outer
+        os.close(self.wake)
+        self.detach()
+        return True
+
+    def watch(self) -> bool:
+        """Wait until the inner process or the host ends. Return whether the tree has ended too."""
+        while self.child and os.getppid() == self.parent:
+            select.select([self.wake], [], [])
+            if self.handle_signals():
+                break
+        # Another status, or none: it was killed, or a copy of the host keeps its commands open.
+        return self.status == 0
 
     def serve(self) -> None:
-        """Run the host's commands until the CLI exits, or the host dies or sends `k`."""
-        # The kernel sends no signal for a host that died before `prctl` was called.
-        while os.getppid() == self.host:
+        """Run the host's commands until the CLI exits, or the parent dies or the host sends `k`."""
+        # The kernel sends no signal for a parent that died before `prctl` was called.
+        while os.getppid() == self.parent:
             waiting = [fd for fd in (CONTROL, self.wake, self.started) if fd >= 0]
             readable, _, _ = select.select(waiting, [], [])
             if self.started in readable and not self.report_start():
@@ -118,7 +166,8 @@ class Guard:
             return False
         for command in commands:
             if command == ord("g"):
-                self.start()
+                if not self.start():
+                    return False
             elif command == ord("s"):
                 self.suspend()
             elif command == ord("r"):
@@ -128,32 +177,37 @@ class Guard:
                 self.signal_tree(signal.SIGCONT)
         return True
 
-    def start(self) -> None:
-        self.started, failure = os.pipe()
-        self.cli = os.fork()
-        if not self.cli:
+    def start(self) -> bool:
+        """Fork the process that becomes the CLI. Report and return False if that fails."""
+        started, failure = os.pipe()
+        try:
+            self.child = os.fork()
+        except OSError as error:
+            # Closed: nothing would ever be written, and `finish` must not wait for it.
+            os.close(started)
+            os.close(failure)
+            self.report(f"failed fork {error.errno or errno.EAGAIN}")
+            return False
+        if not self.child:
             become_cli(self.cwd, self.user, self.argv, failure)
         os.close(failure)
-        # The guard's copies would keep the CLI's pipes open, and its working directory in use.
-        nowhere = os.open(os.devnull, os.O_RDWR)
-        for fd in (0, 1, 2):
-            os.dup2(nowhere, fd)
-        os.close(nowhere)
-        os.chdir("/")
+        self.started = started
+        release_pipes()
+        return True
 
     def report_start(self) -> bool:
         """Report and return whether the CLI started. A successful exec closes the pipe."""
         failure = os.read(self.started, 64)
         os.close(self.started)
         self.started = -1
-        self.report(f"failed {failure.decode()}" if failure else f"started {self.cli}")
+        self.report(f"failed {failure.decode()}" if failure else f"started {self.child}")
         return not failure
 
     def handle_signals(self) -> bool:
-        """Reap children. Return whether the CLI has exited or the host has died."""
+        """Reap children. Return whether `child` has exited or the parent has died."""
         signals = os.read(self.wake, 512)
         reap(self)
-        return HOST_DIED in signals or self.status is not None
+        return PARENT_DIED in signals or self.status is not None
 
     def suspend(self) -> None:
         """Stop the tree. A process may fork before its stop takes effect, so look repeatedly."""
@@ -172,7 +226,7 @@ class Guard:
             send_signal(pid, number)
 
     def tree(self) -> list[Row]:
-        return below(os.getpid(), {self.cli} if self.cli else set())
+        return below(os.getpid(), {self.child} if self.child else set())
 
     def finish(self) -> None:
         """Kill the tree, remove the private directory, and report the exit."""
@@ -181,14 +235,19 @@ class Guard:
             self.report_start()
         if self.directory:
             remove_directory(self.directory)
-        self.report(f"exited {-9 if self.status is None else self.status}")
+        # When the inner process dies, the kernel kills the CLI.
+        is_known = self.status is not None and not self.is_outer
+        self.report(f"exited {self.status if is_known else -9}")
 
     def kill_tree(self) -> None:
+        if self.child and not self.is_subreaper:
+            # Tools of a CLI that has exited are no longer below this process.
+            kill_group(self.child)
         deadline = time.monotonic() + KILL_PATIENCE
         while time.monotonic() < deadline:
-            if self.cli and self.status is None:
-                send_signal(self.cli, signal.SIGKILL)
-            left = kill_below(os.getpid(), {self.cli} if self.cli else set())
+            if self.child and self.status is None:
+                send_signal(self.child, signal.SIGKILL)
+            left = kill_below(os.getpid(), {self.child} if self.child else set())
             has_children = reap(self)
             # Orphans below a subreaper become its children, so no child means an empty tree.
             if not has_children and (self.is_subreaper or not left):
@@ -232,6 +291,15 @@ def become_cli(cwd: str, user: list[int], argv: list[str], failure: int) -> None
         os._exit(127)
 
 
+def release_pipes() -> None:
+    """Let go of the CLI's pipes, which a copy would keep open, and of its working directory."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(nowhere, fd)
+    os.close(nowhere)
+    os.chdir("/")
+
+
 def cli_environment() -> dict[str, str]:
     size = len(ENV_PREFIX)
     return {name[size:]: value for name, value in os.environ.items() if name.startswith(ENV_PREFIX)}
@@ -246,7 +314,7 @@ def restore_signals() -> None:
 
 
 def wake_on_signals() -> int:
-    """Return a pipe that becomes readable on SIGCHLD and on the host's death.
+    """Return a pipe that becomes readable on SIGCHLD and on the parent's death.
 
     Signals that ask a program to exit are ignored: the host and the CLI handle them.
     """
@@ -254,9 +322,11 @@ def wake_on_signals() -> int:
         signal.signal(number, signal.SIG_IGN)
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
-    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    inherited = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    if inherited >= 0:
+        os.close(inherited)
     signal.signal(signal.SIGCHLD, ignore)
-    signal.signal(HOST_DIED, ignore)
+    signal.signal(PARENT_DIED, ignore)
     return reader
 
 
@@ -279,35 +349,8 @@ def close_inherited() -> None:
                 continue
 
 
-def prctl(option: int, value: int) -> bool:
-    """Call Linux's `prctl`. Return False if that fails, or on another system."""
-    if sys.platform != "linux":
-        return False
-    for call in (call_by_dlsym, call_by_ctypes):
-        try:
-            return call("prctl", (option, value, 0, 0, 0)) == 0
-        except (ImportError, OSError, AttributeError):
-            continue
-    return False
-
-
-def call_by_dlsym(name: str, arguments: tuple[int, ...]) -> int:
-    """Call a C function through `_ctypes`, which takes a fifth of the import time of `ctypes`."""
-    import _ctypes  # noqa: PLC0415 - only on Linux
-
-    library = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    return int(_ctypes.call_cdeclfunction(_ctypes.dlsym(library, name), arguments))
-
-
-def call_by_ctypes(name: str, arguments: tuple[int, ...]) -> int:
-    """Call a C function through `ctypes`, for interpreters without `_ctypes.dlsym`."""
-    import ctypes  # noqa: PLC0415 - as above
-
-    return int(getattr(ctypes.CDLL(None), name)(*arguments))
-
-
 def reap(guard: Guard) -> bool:
-    """Wait for all exited children, keep the CLI's status, and return whether children are left."""
+    """Wait for all exited children, keep `child`'s status, and return whether some are left."""
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -315,136 +358,8 @@ def reap(guard: Guard) -> bool:
             return False
         if not pid:
             return True
-        if pid == guard.cli:
+        if pid == guard.child:
             guard.status = os.waitstatus_to_exitcode(status)
-
-
-def send_signal(pid: int, number: int) -> None:
-    try:
-        os.kill(pid, number)
-    except (ProcessLookupError, PermissionError):
-        # The process has exited, or the pid belongs to another user now.
-        pass
-
-
-def kill_below(root: int, groups: Collection[int] = ()) -> list[Row]:
-    """Send SIGKILL once to every process below `root`. Return those that were still running."""
-    left = below(root, groups)
-    # A group is killed in one call, so that processes that keep forking cannot escape.
-    for group in {row[2] for row in left} - {0, 1, root, os.getpgid(0)}:
-        try:
-            os.killpg(group, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            continue
-    for pid, _, _, _ in left:
-        send_signal(pid, signal.SIGKILL)
-    return [row for row in left if row[3] not in "ZX"]
-
-
-def below(root: int, groups: Collection[int] = ()) -> list[Row]:
-    """Return the processes below `root`, by the fastest means this system has."""
-    rows = rows_by_children(root)
-    if rows is None:
-        rows = rows_by_proc()
-    if rows is None:
-        rows = rows_by_ps()
-    return descendants(rows, root, groups)
-
-
-def descendants(rows: Iterable[Row], root: int, groups: Collection[int] = ()) -> list[Row]:
-    """Return the rows below `root`, and those that share a process group with one of them.
-
-    `groups` holds further groups: an orphan is no longer below `root`, but stays in its group.
-    """
-    rest = list(rows)
-    family: dict[int, Row] = {}
-    known = {root}
-    related = set(groups)
-    while True:
-        found = [row for row in rest if row[1] in known or row[2] in related]
-        found = [row for row in found if row[0] not in known]
-        if not found:
-            return list(family.values())
-        family.update((row[0], row) for row in found)
-        known.update(row[0] for row in found)
-        related.update(row[2] for row in found if row[2] not in (0, 1, root))
-
-
-def rows_by_children(root: int) -> list[Row] | None:
-    """Return the tree from Linux's lists of children. Costs as much as the tree is large."""
-    if not os.path.exists(f"/proc/{root}/task/{root}/children"):
-        return None
-    rows: list[Row] = []
-    waiting = [root]
-    while waiting:
-        pid = waiting.pop()
-        row = row_of(pid)
-        if row is not None:
-            rows.append(row)
-        waiting.extend(children_of(pid))
-    return rows
-
-
-def children_of(pid: int) -> list[int]:
-    children: list[int] = []
-    try:
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
-                children += [int(child) for child in file.read().split()]
-    except OSError:
-        # The process exited meanwhile. Its children have a new parent and are found there.
-        pass
-    return children
-
-
-def rows_by_proc() -> list[Row] | None:
-    """Return every process, for a Linux kernel that keeps no lists of children."""
-    try:
-        pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
-    except OSError:
-        return None
-    rows = [row for pid in pids if (row := row_of(pid)) is not None]
-    return rows or None
-
-
-def row_of(pid: int) -> Row | None:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            # The second field is the program's name in parentheses, and may hold any character.
-            state, parent, group = file.read().rpartition(b")")[2].split()[:3]
-    except (OSError, ValueError):
-        return None
-    return pid, int(parent), int(group), state.decode()
-
-
-def rows_by_ps() -> list[Row]:
-    """Return every process, as POSIX `ps` lists it: for macOS and the BSDs."""
-    reader, writer = os.pipe()
-    try:
-        pid = os.posix_spawnp(
-            "ps",
-            ["ps", "-axo", "pid=,ppid=,pgid=,stat="],
-            {"PATH": "/bin:/usr/bin", "LC_ALL": "C"},
-            file_actions=[(os.POSIX_SPAWN_DUP2, writer, 1)],
-        )
-    except OSError:
-        # Without `ps` only the CLI itself is known.
-        os.close(reader)
-        return []
-    finally:
-        os.close(writer)
-    with open(reader, "rb") as file:
-        text = file.read().decode()
-    os.waitpid(pid, 0)
-    return [row for row in rows_of_ps(text) if row[0] != pid]
-
-
-def rows_of_ps(text: str) -> list[Row]:
-    fields = [line.split() for line in text.splitlines()]
-    return [
-        (int(pid), int(parent), int(group), state[0])
-        for pid, parent, group, state in (found for found in fields if len(found) == 4)  # noqa: PLR2004
-    ]
 
 
 def remove_directory(path: str) -> None:

@@ -19,8 +19,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from steersman.transports import guard
-from steersman.transports.leftovers import sweep_once
+from steersman.transports import guard, kernel
+from steersman.transports.leftovers import (
+    TREE,
+    end_orphans_once,
+    end_tree,
+    new_tree_name,
+    sweep_once,
+)
 from steersman.transports.pipes import PipeEnd, pipe
 
 __all__ = ["GuardedProcess", "ProcessObserver", "SpawnRequest", "StopStage"]
@@ -35,12 +41,19 @@ LAST_PATIENCE = 1.0
 LOADER_NAMES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 """Variables that this interpreter may need in order to start a second time, for the guard."""
 
-BOOT = """\
+BOOT = f"""\
 import sys
 from _frozen_importlib_external import SourceFileLoader as Loader
-exec(Loader("__main__", sys.argv.pop(1)).get_code("__main__"))
+def load(name, space):
+    exec(Loader(name, sys.argv.pop(1)).get_code(name), space)
+kernel = sys.modules["{kernel.__name__}"] = type(sys)("kernel")
+load("{kernel.__name__}", vars(kernel))
+load("__main__", globals())
 """
-"""Runs the guard like a script, but uses its compiled file if there is one: saves 4 of 15 ms."""
+"""Runs the guard like a script, but uses compiled files if there are any: saves 4 of 15 ms.
+
+The package itself cannot be imported there, because the interpreter is isolated.
+"""
 
 logger = logging.getLogger(__name__)
 
@@ -118,6 +131,7 @@ class GuardedProcess:
         self._cli = 0
         self._control: PipeEnd | None = None
         self._status: PipeEnd | None = None
+        self._tree = new_tree_name()
         self._unread = b""
         self._failure: tuple[str, Exception] | None = None
         self._exit_status: int | None = None
@@ -159,7 +173,7 @@ class GuardedProcess:
             self._status, status = pipe()
             os.set_blocking(self._control.number, False)
             os.set_blocking(self._status.number, False)
-            self._guard = _spawn_guard(self._request, control, status)
+            self._guard = _spawn_guard(self._request, self._tree, control, status)
             control.close()
             status.close()
         except (OSError, ValueError) as error:
@@ -171,8 +185,9 @@ class GuardedProcess:
                 end.close()
         if not self._request.directory:
             self._send(b"g")
-        else:
-            # While the guard starts, which takes longer.
+        # While the guard starts, which takes longer.
+        end_orphans_once()
+        if self._request.directory:
             sweep_once(str(Path(self._request.directory).parent))
         return True
 
@@ -210,8 +225,11 @@ class GuardedProcess:
 
     def guard_exited(self) -> None:
         """Clean up after a guard that has exited, and notify the observer."""
-        if self._cli and self._exit_status is None:
-            _kill_group(self._cli)
+        if self._exit_status is None:
+            # Both processes of the guard were killed: the CLI has died with them, its tools not.
+            end_tree(self._tree)
+            if self._cli:
+                kernel.kill_group(self._cli)
         # A host program that reaps all its children has already waited for the guard.
         with contextlib.suppress(ChildProcessError):
             os.waitpid(self._guard, 0)
@@ -268,8 +286,14 @@ class GuardedProcess:
                 stage, code = rest.split()
                 self._failure = (stage, OSError(int(code), os.strerror(int(code))))
             case "exited":
-                self._exit_status = int(rest)
+                # The outer process of the guard may report a second time.
+                if self._exit_status is None:
+                    self._exit_status = int(rest)
+                if self._stage <= StopStage.KILLED:
+                    # The tree has ended; a guard that does not end now is stuck.
+                    self._enter(StopStage.KILLED, time.monotonic() + LAST_PATIENCE)
             case _:
+                self._failure = self._failure or ("guard", OSError(rest))
                 logger.error("guard of %s: %s", self._request.argv[0], line)
 
     def _write_files(self) -> None:
@@ -294,8 +318,8 @@ class GuardedProcess:
 
     def _kill_guard(self) -> None:
         # The guard lives while its end of the status pipe is open, so the pid is still its own.
-        guard.kill_below(self._guard, {self._cli} if self._cli else ())
-        guard.send_signal(self._guard, signal.SIGKILL)
+        kernel.kill_below(self._guard, {self._cli} if self._cli else ())
+        kernel.send_signal(self._guard, signal.SIGKILL)
 
     def _close_ends(self) -> None:
         for end in (self._control, self._status):
@@ -303,11 +327,12 @@ class GuardedProcess:
                 end.close()
 
 
-def _spawn_guard(request: SpawnRequest, control: PipeEnd, status: PipeEnd) -> int:
+def _spawn_guard(request: SpawnRequest, tree: str, control: PipeEnd, status: PipeEnd) -> int:
     ends = (*request.pipes, control, status)
     own = {name: os.environ[name] for name in LOADER_NAMES if name in os.environ}
-    passed = {guard.ENV_PREFIX + name: value for name, value in request.env.items()}
-    script = (request.python, "-I", "-S", "-B", "-c", BOOT, guard.__file__)
+    env = {**request.env, TREE: tree}
+    passed = {guard.ENV_PREFIX + name: value for name, value in env.items()}
+    script = (request.python, "-I", "-S", "-B", "-c", BOOT, kernel.__file__, guard.__file__)
     user = " ".join(map(str, request.user))
     arguments = (str(os.getpid()), request.directory or "", request.cwd or "", user, *request.argv)
     return os.posix_spawn(
@@ -317,11 +342,6 @@ def _spawn_guard(request: SpawnRequest, control: PipeEnd, status: PipeEnd) -> in
         file_actions=[(os.POSIX_SPAWN_DUP2, end.number, at) for at, end in enumerate(ends)],
         setsigmask=[],
     )
-
-
-def _kill_group(group: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, signal.SIGKILL)
 
 
 def _write_private(path: Path, content: bytes, user: tuple[int, ...]) -> None:

@@ -1,9 +1,9 @@
-"""Private directories that killed hosts have left behind.
+"""What killed hosts have left behind: private directories, and processes of their CLIs.
 
-The guard removes the directory of its CLI. If host and guard are both killed, nothing does, so the
-next host that writes private files removes it. The name of a directory contains who made it: the
-pid, when that process started, and on which machine. Only directories that are certainly left
-behind are removed.
+The guard removes the directory of its CLI and ends its process tree. If host and guard are all
+killed, nothing does, so the next host does it. The name of a directory, and a variable of each
+process of the tree, contain who made it: the pid, when that process started, and on which machine.
+Only what is certainly left behind is removed.
 """
 
 from __future__ import annotations
@@ -17,8 +17,21 @@ import stat
 import time
 from pathlib import Path
 
-__all__ = ["new_private_path", "sweep", "sweep_once"]
+from steersman.transports import kernel
 
+__all__ = [
+    "TREE",
+    "end_orphans",
+    "end_orphans_once",
+    "end_tree",
+    "new_private_path",
+    "new_tree_name",
+    "sweep",
+    "sweep_once",
+]
+
+TREE = "STEERSMAN_TREE"
+"""The variable that all processes of one CLI's tree inherit: who started it, and which one."""
 PREFIX = "steersman-run-"
 MOST_SEEN = 10_000
 """Entries of the temporary directory that are looked at."""
@@ -27,16 +40,62 @@ OLD = 24 * 3600.0
 """Seconds after which a directory of another machine, container or boot may be removed."""
 OWNER_ONLY = 0o700
 UNKNOWN = "0"
+KILL_PATIENCE = 2.0
+"""Seconds to keep killing processes that do not end."""
 
-_NAME = re.compile(re.escape(PREFIX) + r"(\d{1,10})-(\d{1,20})-([0-9a-f]{1,16})-[0-9a-f]{24}")
+_OWNED = r"(\d{1,10})-(\d{1,20})-([0-9a-f]{1,16})-[0-9a-f]{24}"
+_NAME = re.compile(re.escape(PREFIX) + _OWNED)
+_TREE = re.compile(f"{TREE}={_OWNED}".encode())
 _swept: set[str] = set()
 
 
 def new_private_path(place: str) -> str:
     """Return the path for a new private directory in `place`, which names this process."""
+    return f"{place}/{PREFIX}{_owned_name()}"
+
+
+def new_tree_name() -> str:
+    """Return a value of `TREE` for a new process tree, which names this process."""
+    return _owned_name()
+
+
+def end_tree(name: str) -> int:
+    """Kill every process that inherited `name` as its `TREE`; return how many. Only on Linux."""
+    entry = f"{TREE}={name}".encode()
+    return kernel.kill_with(lambda variables: entry in variables, KILL_PATIENCE)
+
+
+def end_orphans_once() -> None:
+    """End the processes that killed hosts have left, if this process has not done so."""
+    if TREE not in _swept:
+        _swept.add(TREE)
+        end_orphans()
+
+
+def end_orphans() -> int:
+    """Kill the processes of trees whose hosts no longer run; return how many. Only on Linux.
+
+    The tree that this process itself is part of is left alone.
+    """
+    if _machine() == UNKNOWN:
+        return 0
+    return kernel.kill_with(_is_orphan, KILL_PATIENCE)
+
+
+def _is_orphan(variables: list[bytes]) -> bool:
+    for entry in variables:
+        found = _TREE.fullmatch(entry)
+        if found is not None:
+            pid, started, machine = (part.decode() for part in found.groups())
+            is_own = entry == f"{TREE}={os.environ.get(TREE)}".encode()
+            is_known = started != UNKNOWN and machine == _machine()
+            return is_known and not is_own and kernel.has_ended(int(pid), started)
+    return False
+
+
+def _owned_name() -> str:
     pid = os.getpid()
-    owner = f"{pid}-{_started(pid) or UNKNOWN}-{_machine()}"
-    return f"{place}/{PREFIX}{owner}-{os.urandom(12).hex()}"
+    return f"{pid}-{kernel.start_time(pid) or UNKNOWN}-{_machine()}-{os.urandom(12).hex()}"
 
 
 def sweep_once(place: str) -> None:
@@ -77,29 +136,15 @@ def _remove_if_left(path: str, pid: int, started: str, machine: str) -> bool:
 
 def _is_left(pid: int, started: str, machine: str, age: float) -> bool:
     if machine == _machine() != UNKNOWN:
-        return _started(pid) != started
+        return kernel.start_time(pid) != started
     # The pid may be that of a process which cannot be seen from here.
     return age > OLD and not _is_alive(pid)
 
 
-def _started(pid: int) -> str | None:
-    """Return when a process started, in ticks since the boot; None if that is not known."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - as the guard does
-            return file.read().rpartition(b")")[2].split()[19].decode()
-    except (OSError, IndexError):
-        return None
-
-
 def _machine() -> str:
     """Return a name for this boot of this machine and this pid namespace; `0` if unknown."""
-    try:
-        with open("/proc/sys/kernel/random/boot_id", "rb") as file:  # noqa: PTH123 - as above
-            boot = file.read()
-        namespace = os.stat("/proc/self/ns/pid").st_ino  # noqa: PTH116 - as above
-    except OSError:
-        return UNKNOWN
-    return hashlib.sha256(boot + str(namespace).encode()).hexdigest()[:16]
+    boot = kernel.boot_name()
+    return UNKNOWN if boot is None else hashlib.sha256(boot.encode()).hexdigest()[:16]
 
 
 def _is_alive(pid: int) -> bool:

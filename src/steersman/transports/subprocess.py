@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import fcntl
 import itertools
 import os
 import sys
@@ -28,6 +27,7 @@ from steersman.errors import (
     WorkingDirectoryMissing,
 )
 from steersman.ports import FileArgument, Launch, Receiver
+from steersman.transports import kernel
 from steersman.transports.guarded_process import GuardedProcess, SpawnRequest
 from steersman.transports.leftovers import new_private_path
 from steersman.transports.pipes import PipeEnd, pipe
@@ -50,6 +50,7 @@ KILL_PATIENCE = 10.0
 HINTS = {
     "guard": "check SubprocessTransport(python=...) and the limits on processes",
     "files": "check the temporary directory (TMPDIR)",
+    "fork": "raise the limit on processes (ulimit -u, or pids.max of the container), or end some",
     "user": "run this program as root, or leave user= out",
 }
 
@@ -79,7 +80,7 @@ class SubprocessTransport:
             supervisor = Supervisor.current()
         except (OSError, RuntimeError) as error:
             raise launch_error("guard", error, argv[0], launch.cwd) from error
-        _enlarge(out)
+        kernel.enlarge_pipe(out.number, STDOUT_SIZE)
         ends = (stdin, stdout, stderr)
         request = SpawnRequest(
             argv, launch.env, launch.cwd, directory, launch.files, ends, self.python, user
@@ -107,8 +108,10 @@ class SubprocessChannel:
         self._process = process
         self._pid = pid
         self._is_suspended = False
+        # Weak: the process leads to the receiver, and the receiver usually to this channel. While
+        # the CLI runs, the supervisor holds the process.
         # At interpreter exit the supervisor kills all CLIs, after the program's exit handlers.
-        weakref.finalize(self, process.kill).atexit = False
+        weakref.finalize(self, _kill, weakref.ref(process)).atexit = False
 
     @property
     def pid(self) -> int:
@@ -133,6 +136,12 @@ class SubprocessChannel:
 
     def kill(self) -> None:
         self._process.kill()
+
+
+def _kill(found: weakref.ref[GuardedProcess]) -> None:
+    process = found()
+    if process is not None:
+        process.kill()
 
 
 def resolve(launch: Launch, directory: str | None) -> tuple[str, ...]:
@@ -224,8 +233,9 @@ class _LoopObserver:
     def _note_exit(self, status: int) -> None:
         self._status = status
         self._note_end()
-        if self._on_exit is not None:
-            self._on_exit(status)
+        callback, self._on_exit = self._on_exit, None
+        if callback is not None:
+            callback(status)
 
     def _post(self, job: Callable[[], object]) -> None:
         # A closed loop is reported by `is_lost`.
@@ -245,7 +255,7 @@ class _Pump:
         stderr: PipeEnd,
     ) -> None:
         self._loop = loop
-        self._receiver = receiver
+        self._receiver: Receiver | None = receiver
         self._stdin = stdin
         self._queue: deque[memoryview] = deque()
         self._is_ending = False
@@ -336,7 +346,11 @@ class _Pump:
         if self._status is None or any(source.is_open for source in self._sources):
             return
         status, self._status = self._status, None
-        self._receiver.exited(status)
+        # Freed with its last user, without the garbage collector: a session holds its journal.
+        self._sources.clear()
+        receiver, self._receiver = self._receiver, None
+        if receiver is not None:
+            receiver.exited(status)
 
 
 class _Source:
@@ -400,10 +414,3 @@ def _private_path(place: str | None) -> str:
     import tempfile  # noqa: PLC0415 - slow to import, and not every launch has files
 
     return new_private_path(place or tempfile.gettempdir())
-
-
-def _enlarge(end: PipeEnd) -> None:
-    if sys.platform == "linux":
-        # If the user's limit is exhausted, the default size is good enough.
-        with contextlib.suppress(OSError):
-            fcntl.fcntl(end.number, fcntl.F_SETPIPE_SZ, STDOUT_SIZE)

@@ -1,0 +1,305 @@
+"""What this system knows about processes, and the few calls that only Linux has.
+
+Everything in `transports` that differs between Linux and other systems is in this file: the process
+table, `prctl`, process start times, environments of processes, pipe sizes. Where a system lacks
+something, a function returns that it does: False, None, or no process.
+
+The guard loads this file too, so it imports next to nothing.
+"""
+
+# Importing pathlib and contextlib would double the startup time of the guard.
+# ruff: noqa: PTH110, PTH116, PTH123, PTH208, SIM105
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Callable, Collection, Iterable
+else:
+    # `signal` imports `enum`, which takes a third of the startup time of the guard.
+    import _signal as signal
+
+__all__ = [
+    "PR_SET_CHILD_SUBREAPER",
+    "PR_SET_PDEATHSIG",
+    "Row",
+    "below",
+    "boot_name",
+    "descendants",
+    "enlarge_pipe",
+    "environment_of",
+    "has_ended",
+    "kill_below",
+    "kill_group",
+    "kill_with",
+    "prctl",
+    "send_signal",
+    "start_time",
+]
+
+Row = tuple[int, int, int, str]
+"""One process: pid, pid of its parent, process group, state letter."""
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+ROUND = 0.001
+"""Seconds between two looks at the process table."""
+
+
+def prctl(option: int, value: int) -> bool:
+    """Call Linux's `prctl`. Return False if that fails, or on another system."""
+    if sys.platform != "linux":
+        return False
+    for call in (call_by_dlsym, call_by_ctypes):
+        try:
+            return call("prctl", (option, value, 0, 0, 0)) == 0
+        except (ImportError, OSError, AttributeError):
+            continue
+    return False
+
+
+def call_by_dlsym(name: str, arguments: tuple[int, ...]) -> int:
+    """Call a C function through `_ctypes`, which takes a fifth of the import time of `ctypes`."""
+    import _ctypes  # noqa: PLC0415 - only on Linux
+
+    library = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    return int(_ctypes.call_cdeclfunction(_ctypes.dlsym(library, name), arguments))
+
+
+def call_by_ctypes(name: str, arguments: tuple[int, ...]) -> int:
+    """Call a C function through `ctypes`, for interpreters without `_ctypes.dlsym`."""
+    import ctypes  # noqa: PLC0415 - as above
+
+    return int(getattr(ctypes.CDLL(None), name)(*arguments))
+
+
+def send_signal(pid: int, number: int) -> None:
+    """Send a signal, if the process still runs and belongs to this user."""
+    try:
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        # The process has exited, or the pid belongs to another user now.
+        pass
+
+
+def kill_group(group: int) -> None:
+    """Send SIGKILL to a process group, if it still exists and belongs to this user."""
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass
+
+
+def kill_below(root: int, groups: Collection[int] = ()) -> list[Row]:
+    """Send SIGKILL once to every process below `root`. Return those that were still running."""
+    left = below(root, groups)
+    # A group is killed in one call, so that processes that keep forking cannot escape.
+    for group in {row[2] for row in left} - {0, 1, root, os.getpgid(0)}:
+        kill_group(group)
+    for pid, _, _, _ in left:
+        send_signal(pid, signal.SIGKILL)
+    return [row for row in left if row[3] not in "ZX"]
+
+
+def below(root: int, groups: Collection[int] = ()) -> list[Row]:
+    """Return the processes below `root`, by the fastest means this system has."""
+    rows = rows_by_children(root)
+    if rows is None:
+        rows = rows_by_proc()
+    if rows is None:
+        rows = rows_by_ps()
+    return descendants(rows, root, groups)
+
+
+def descendants(rows: Iterable[Row], root: int, groups: Collection[int] = ()) -> list[Row]:
+    """Return the rows below `root`, and those that share a process group with one of them.
+
+    `groups` holds further groups: an orphan is no longer below `root`, but stays in its group.
+    """
+    rest = list(rows)
+    family: dict[int, Row] = {}
+    known = {root}
+    related = set(groups)
+    while True:
+        found = [row for row in rest if row[1] in known or row[2] in related]
+        found = [row for row in found if row[0] not in known]
+        if not found:
+            return list(family.values())
+        family.update((row[0], row) for row in found)
+        known.update(row[0] for row in found)
+        related.update(row[2] for row in found if row[2] not in (0, 1, root))
+
+
+def rows_by_children(root: int) -> list[Row] | None:
+    """Return the tree from Linux's lists of children. Costs as much as the tree is large."""
+    if not os.path.exists(f"/proc/{root}/task/{root}/children"):
+        return None
+    rows: list[Row] = []
+    waiting = [root]
+    while waiting:
+        pid = waiting.pop()
+        row = row_of(pid)
+        if row is not None:
+            rows.append(row)
+        waiting.extend(children_of(pid))
+    return rows
+
+
+def children_of(pid: int) -> list[int]:
+    children: list[int] = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
+                children += [int(child) for child in file.read().split()]
+    except OSError:
+        # The process exited meanwhile. Its children have a new parent and are found there.
+        pass
+    return children
+
+
+def rows_by_proc() -> list[Row] | None:
+    """Return every process, for a Linux kernel that keeps no lists of children."""
+    rows = [row for pid in _pids() or () if (row := row_of(pid)) is not None]
+    return rows or None
+
+
+def row_of(pid: int) -> Row | None:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            # The second field is the program's name in parentheses, and may hold any character.
+            state, parent, group = file.read().rpartition(b")")[2].split()[:3]
+    except (OSError, ValueError):
+        return None
+    return pid, int(parent), int(group), state.decode()
+
+
+def rows_by_ps() -> list[Row]:
+    """Return every process, as POSIX `ps` lists it: for macOS and the BSDs."""
+    reader, writer = os.pipe()
+    try:
+        pid = os.posix_spawnp(
+            "ps",
+            ["ps", "-axo", "pid=,ppid=,pgid=,stat="],
+            {"PATH": "/bin:/usr/bin", "LC_ALL": "C"},
+            file_actions=[(os.POSIX_SPAWN_DUP2, writer, 1)],
+        )
+    except OSError:
+        # Without `ps` only the CLI itself is known.
+        os.close(reader)
+        return []
+    finally:
+        os.close(writer)
+    with open(reader, "rb") as file:
+        text = file.read().decode()
+    os.waitpid(pid, 0)
+    return [row for row in rows_of_ps(text) if row[0] != pid]
+
+
+def rows_of_ps(text: str) -> list[Row]:
+    fields = [line.split() for line in text.splitlines()]
+    return [
+        (int(pid), int(parent), int(group), state[0])
+        for pid, parent, group, state in (found for found in fields if len(found) == 4)  # noqa: PLR2004
+    ]
+
+
+def start_time(pid: int) -> str | None:
+    """Return when a process started, in ticks since the boot; None if that is not known."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[19].decode()
+    except (OSError, IndexError):
+        return None
+
+
+def boot_name() -> str | None:
+    """Return a text that differs for each boot and each pid namespace; None if not known."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", "rb") as file:
+            boot = file.read().decode()
+        return f"{boot}{os.stat('/proc/self/ns/pid').st_ino}"
+    except OSError:
+        return None
+
+
+def has_ended(pid: int, started: str) -> bool:
+    """Return whether the process `pid` that started at `started` has certainly ended."""
+    found = start_time(pid)
+    if found is not None:
+        return found != started
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        # The process of another user, which this one cannot see.
+        return False
+    return False
+
+
+def environment_of(pid: int) -> list[bytes]:
+    """Return the variables that a process was started with, as NAME=VALUE; none if not known."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return file.read().split(b"\0")
+    except OSError:
+        return []
+
+
+def kill_with(wanted: Callable[[list[bytes]], bool], patience: float) -> int:
+    """Kill the processes whose variables are `wanted`, until none is left; return how many.
+
+    The process itself is left out. Gives up after `patience` seconds. Only on Linux.
+    """
+    killed: set[int] = set()
+    deadline = time.monotonic() + patience
+    while True:
+        found = [pid for pid in _pids() or () if _kill_if(wanted, pid)]
+        killed.update(found)
+        if not found or time.monotonic() > deadline:
+            return len(killed)
+        time.sleep(ROUND)
+
+
+def _kill_if(wanted: Callable[[list[bytes]], bool], pid: int) -> bool:
+    """Send SIGKILL to a process whose variables are `wanted`; return whether it was running."""
+    if sys.platform != "linux" or pid == os.getpid() or not wanted(environment_of(pid)):
+        return False
+    try:
+        process = os.pidfd_open(pid)
+    except OSError:
+        return False
+    try:
+        # Again: the pid may have been that of another process before `pidfd_open`.
+        if not wanted(environment_of(pid)):
+            return False
+        signal.pidfd_send_signal(process, signal.SIGKILL)
+    except OSError:
+        return False
+    finally:
+        os.close(process)
+    return True
+
+
+def enlarge_pipe(number: int, size: int) -> None:
+    """Set the size of a pipe, where that can be done."""
+    if sys.platform == "linux":
+        import fcntl  # noqa: PLC0415 - the guard does not need it
+
+        try:
+            fcntl.fcntl(number, fcntl.F_SETPIPE_SZ, size)
+        except OSError:
+            # If the user's limit is exhausted, the default size is good enough.
+            pass
+
+
+def _pids() -> list[int] | None:
+    try:
+        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:
+        return None
