@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, 
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast, get_args
 
 from steersman._session.dispatcher import Dispatcher
 from steersman._session.interrupts import Interrupts
@@ -44,6 +44,11 @@ from steersman.messages.parsing import Message
 from steersman.options import Options, PermissionMode, checks
 from steersman.options.servers import McpServer
 from steersman.ports import JsonObject, ToolServer
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from steersman.options.keywords import OptionWords
 
 __all__ = ["Checkpoint", "Session", "State"]
 
@@ -476,7 +481,7 @@ class Session:
         await self._lifecycle.rewind(checkpoint.message_uuid)
         del self._sent[checkpoint.prompts :]
 
-    def fork(self, **overrides: Any) -> Session:
+    def fork(self, **overrides: Unpack[OptionWords]) -> Session:
         """Return another session, not started, that continues from here independently."""
         if self._parts.setup.fork is None or self.id is None:
             raise UsageError("session", self, "a session whose id is known")

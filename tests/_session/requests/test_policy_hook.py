@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -190,9 +191,14 @@ def test_a_subagent_goes_by_its_type_also_if_the_leading_agent_has_another() -> 
 # Predicates
 
 
+def _given(value: Any, _call: ToolCall) -> Any:
+    return value
+
+
 def test_an_allow_rule_needs_true_and_no_other_true_value() -> None:
+    nonsense: Any
     for nonsense in (42, "no", {"behavior": "deny"}, object()):
-        policy = Policy(allow("Bash", when=lambda _, given=nonsense: given), otherwise="deny")
+        policy = Policy(allow("Bash", when=partial(_given, nonsense)), otherwise="deny")
         assert policy.explain("Bash").verdict == "deny"
     assert Policy(allow("Bash", when=lambda _: True)).explain("Bash").verdict == "allow"
 
