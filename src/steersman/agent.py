@@ -161,6 +161,16 @@ class Agent:
         self,
         prompt: Prompt,
         *,
+        output: None = None,
+        transport: Transport | None = None,
+        **overrides: Unpack[OptionWords],
+    ) -> TurnResult: ...
+
+    @overload
+    async def run(
+        self,
+        prompt: Prompt,
+        *,
         output: type[T],
         transport: Transport | None = None,
         **overrides: Unpack[OptionWords],
@@ -175,16 +185,6 @@ class Agent:
         transport: Transport | None = None,
         **overrides: Unpack[OptionWords],
     ) -> T: ...
-
-    @overload
-    async def run(
-        self,
-        prompt: Prompt,
-        *,
-        output: None = None,
-        transport: Transport | None = None,
-        **overrides: Unpack[OptionWords],
-    ) -> TurnResult: ...
 
     async def run(
         self,
@@ -291,6 +291,17 @@ def query(
 async def run(
     prompt: Prompt,
     *,
+    output: None = None,
+    options: Options | None = None,
+    transport: Transport | None = None,
+    **fields: Unpack[OptionWords],
+) -> TurnResult: ...
+
+
+@overload
+async def run(
+    prompt: Prompt,
+    *,
     output: type[T],
     options: Options | None = None,
     transport: Transport | None = None,
@@ -307,17 +318,6 @@ async def run(
     transport: Transport | None = None,
     **fields: Unpack[OptionWords],
 ) -> T: ...
-
-
-@overload
-async def run(
-    prompt: Prompt,
-    *,
-    output: None = None,
-    options: Options | None = None,
-    transport: Transport | None = None,
-    **fields: Unpack[OptionWords],
-) -> TurnResult: ...
 
 
 async def run(

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias, TypeGuard
 
@@ -64,13 +64,17 @@ _OneForm: TypeAlias = AnyCallback | HookMatcher | HookMatcherLike | JsonObject
 HookForm: TypeAlias = _OneForm | Sequence[_OneForm]
 """What may be given for one event: a callback, a matcher with callbacks, or a list of these."""
 
-HookForms: TypeAlias = (
-    Mapping[str, HookForm]
-    | Mapping[type[HookEvent], HookForm]
-    | Mapping[str | type[HookEvent], HookForm]
-)
-"""Hooks by event: by name, by class, or by both. The key of a `Mapping` is invariant, so a mapping
-by a union would refuse a plain dict by name."""
+
+class HookForms(Protocol):
+    """A mapping of hooks by event, whose keys are names, classes, or both.
+
+    Not written as a `Mapping`: its key is invariant, so a mapping by a union would refuse a plain
+    dict by name.
+    """
+
+    def items(self) -> ItemsView[str | type[HookEvent], HookForm]:
+        """As in `Mapping`."""
+        ...
 
 
 def hooks_from(name: str, given: object) -> Hooks:
