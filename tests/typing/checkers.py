@@ -69,9 +69,9 @@ def marked_by(where: Place, files: Mapping[str, str]) -> dict[Mode, Marks]:
     for mode in ("strict", "basic"):
         (where.folder / mode).mkdir()
         for name, text in files.items():
-            # Behind the text, so that the numbers of its lines stay.
+            # One line more at the top: a file's own settings must come after it.
             path = where.folder / mode / name
-            path.write_text(f"{text}\n# pyright: {mode}\n", encoding="utf-8")
+            path.write_text(f"# pyright: {mode}\n{text}", encoding="utf-8")
     with ThreadPoolExecutor() as both:
         mypy, pyright = both.submit(_mypy, where), both.submit(_pyright, where)
     found: dict[Mode, Marks] = {"mypy strict": mypy.result()}
@@ -113,7 +113,7 @@ def _read_mypy(said: str, complained: str) -> Marks:
     assert not complained, complained
     found: Marks = {}
     for name, line, text in ERROR.findall(said):
-        found.setdefault(name, {}).setdefault(int(line), text)
+        found.setdefault(name, {}).setdefault(int(line) - 1, text)
     assert found or not said, said
     return found
 
@@ -124,6 +124,6 @@ def _read_pyright(said: str, complained: str) -> dict[str, Marks]:
     for each in json.loads(said)["generalDiagnostics"]:
         if each["severity"] != "error":
             continue
-        path, line = Path(each["file"]), each["range"]["start"]["line"] + 1
+        path, line = Path(each["file"]), each["range"]["start"]["line"]
         found[path.parent.name].setdefault(path.name, {}).setdefault(line, each["message"])
     return found

@@ -10,7 +10,18 @@ from steersman.options import OptionWords
 
 
 def given(o: Options) -> OptionWords:
-    """Return every option, by keyword."""
+    """Return every option, by keyword, in the order of the fields."""
+    return {
+        **_model(o),
+        **_tools(o),
+        **_place(o),
+        **_conversation(o),
+        **_reports(o),
+        **_host(o),
+    }
+
+
+def _model(o: Options) -> OptionWords:
     return {
         "model": o.model,
         "fallback_model": o.fallback_model,
@@ -25,6 +36,11 @@ def given(o: Options) -> OptionWords:
         "max_budget_usd": o.max_budget_usd,
         "task_budget": o.task_budget,
         "output_format": o.output_format,
+    }
+
+
+def _tools(o: Options) -> OptionWords:
+    return {
         "tools": o.tools,
         "allowed_tools": o.allowed_tools,
         "disallowed_tools": o.disallowed_tools,
@@ -55,6 +71,11 @@ def given(o: Options) -> OptionWords:
         "plugins": o.plugins,
         "plugin_delivery": o.plugin_delivery,
         "sandbox": o.sandbox,
+    }
+
+
+def _place(o: Options) -> OptionWords:
+    return {
         "cwd": o.cwd,
         "add_dirs": o.add_dirs,
         "project_config_root": o.project_config_root,
@@ -69,6 +90,11 @@ def given(o: Options) -> OptionWords:
         "settings": o.settings,
         "managed_settings": o.managed_settings,
         "extra_args": o.extra_args,
+    }
+
+
+def _conversation(o: Options) -> OptionWords:
+    return {
         "session_id": o.session_id,
         "resume": o.resume,
         "continue_conversation": o.continue_conversation,
@@ -78,6 +104,11 @@ def given(o: Options) -> OptionWords:
         "persist_session": o.persist_session,
         "title": o.title,
         "enable_file_checkpointing": o.enable_file_checkpointing,
+    }
+
+
+def _reports(o: Options) -> OptionWords:
+    return {
         "include_partial_messages": o.include_partial_messages,
         "include_hook_events": o.include_hook_events,
         "forward_subagent_text": o.forward_subagent_text,
@@ -87,6 +118,11 @@ def given(o: Options) -> OptionWords:
         "verbatim_prompts": o.verbatim_prompts,
         "debug": o.debug,
         "debug_file": o.debug_file,
+    }
+
+
+def _host(o: Options) -> OptionWords:
+    return {
         "stderr": o.stderr,
         "startup": o.startup,
         "request_timeout": o.request_timeout,
