@@ -2,7 +2,7 @@
 
 To add an option, add a field here, with a docstring that is also its line in docs/options.md, a
 row to `table.py`, which holds its check and how it reaches the CLI, and a line to `keywords.py`,
-which says what may be given.
+which lists what may be given.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ ServerForm: TypeAlias = ToolServer | McpServer | StdioServer | HttpServer | SseS
 
 
 class OptionWords(TypedDict, total=False):
-    """Every option, by keyword; `Options` says what each one does.
+    """Every option, by keyword; `Options` states what each one does.
 
     For functions of your own: `def make(**options: Unpack[OptionWords]) -> Agent`.
     """
