@@ -62,7 +62,8 @@ KEPT, GIVEN = inspect.getsource(fields), inspect.getsource(keywords)
 TAKES_OPTIONS: list[Callable[..., object]] = [
     *(Agent, Agent.session, Agent.start, Agent.open, Agent.query, Agent.run),
     *typing.get_overloads(Agent.run),
-    *(steersman.query, steersman.run, *typing.get_overloads(steersman.run)),
+    *(steersman.query, steersman.run),
+    *typing.get_overloads(steersman.run),
     *(Session.fork, Options.replace, MakeAgent.__call__),
     *(Stage.agent, MemoryStage.agent, ExecutableStage.agent, StockStage.agent),
 ]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast, get_args
 
 from steersman._session.dispatcher import Dispatcher
 from steersman._session.interrupts import Interrupts
+from steersman._session.known_turns import KnownTurns
 from steersman._session.lifecycle import Lifecycle
 from steersman._session.listeners import EventName, Listener
 from steersman._session.mcp_servers import McpControls
@@ -31,11 +32,7 @@ from steersman.control.permissions import PermissionModeSet, SetPermissionMode
 from steersman.control.session import EndSession, InterruptReceipt
 from steersman.control.tasks import StopTask
 from steersman.control.verbs import Verb
-from steersman.errors import (
-    ChannelClosed,
-    RequestRefused,
-    UsageError,
-)
+from steersman.errors import ChannelClosed, KeyTaken, RequestRefused, UsageError
 from steersman.journal import Entry, Kind, Lagged, Move, Phase
 from steersman.journal.agents import AgentNode
 from steersman.journal.snapshot import SessionSnapshot, State, describe
@@ -123,7 +120,8 @@ class Session:
         )
         """The MCP servers of the running session."""
         self._sent: list[str] = []
-        self._keyed: dict[str, Turn] = {}
+        self._keyed: dict[str, SentPrompt] = {}
+        self._known = KnownTurns()
         self._waiting = 0
         """How many calls of `wait()` are in progress; they end the sending of prompts."""
         self._closer: AsyncGenerator[None, None] | None = None
@@ -367,8 +365,8 @@ class Session:
         turn of its own. A `next` prompt becomes part of the current turn at its next tool
         boundary; `now` ends that turn after its running tool. Prompts with the same `key` are the
         same turn, however often they are sent, also by another process that resumes the
-        conversation. With `query=False` the text is only added to the conversation, for the next
-        prompt.
+        conversation; `KeyTaken` is raised for the key of another prompt. With `query=False` the
+        text is only added to the conversation, for the next prompt.
         """
         if not isinstance(query, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("query", query, "True or False")
@@ -399,18 +397,34 @@ class Session:
         self._require_open()
         if not (key is None or (isinstance(key, str) and key)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("key", key, "a text that is not empty, or None")
-        if key is not None and key in self._keyed:
-            return self._keyed[key]
+        known = None if key is None else self._keyed.get(key)
+        if key is not None and known is not None:
+            if (known.content, known.fields) != (content, fields):
+                raise KeyTaken(key)
+            return known.turn
         self._parts.limits.refuse_more()
         uuid = new_uuid() if key is None else uuid_of(self.id or "", key)
         prompt = SentPrompt(self, uuid, content, fields, when)
         if key is not None:
-            self._keyed[key] = prompt.turn
+            self._keyed[key] = prompt
             prompt.may_be_processed = True
         self._sent.append(uuid)
+        self._known.add(prompt.turn)
         self._parts.prompts.submit(prompt)
         self._parts.status.move(Move.BEGIN)
         return prompt.turn
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """The turns of this session, in the order of their prompts.
+
+        All that have not settled, and the last 200 that have.
+        """
+        return self._known.all
+
+    def turn(self, uuid: str) -> Turn:
+        """Return the turn with this uuid. Raises `UsageError` if it is not among `turns`."""
+        return self._known.find(uuid)
 
     def _require_open(self) -> None:
         """Raise if no prompt can be sent. During a restart prompts are queued."""
