@@ -20,6 +20,7 @@ from steersman.errors import (
     CliTooOld,
     Evidence,
     ForbiddenTool,
+    KeyTaken,
     LimitReached,
     McpNotReady,
     NoOutput,
@@ -51,6 +52,7 @@ EVIDENCE = Evidence("initialize", 1, " boom \n", ("claude", "--model=opus"))
 
 EXAMPLES: list[SteersmanError] = [
     UsageError("model", 5, "a text", hint="write model='opus'"),
+    KeyTaken("invoice 7"),
     CliNotFound(["PATH", "/opt"]),
     CliNotExecutable("/bin/claude", "permission denied"),
     WorkingDirectoryMissing("/x", "no such directory"),
@@ -93,6 +95,7 @@ def test_the_codes_are_a_promise() -> None:
     assert {each.__name__: each.code for each in CLASSES} == {
         "SteersmanError": "steersman",
         "UsageError": "usage",
+        "KeyTaken": "key_taken",
         "LaunchError": "launch",
         "CliNotFound": "cli_not_found",
         "CliNotExecutable": "cli_not_executable",

@@ -22,6 +22,7 @@ from steersman.transports.subprocess import SubprocessTransport, user_ids
 if TYPE_CHECKING:
     from steersman._session.ownership import Claim, Lock
     from steersman._session.requests.policy_hook import PolicyHook
+    from steersman.options.keywords import OptionWords
     from steersman.options.servers import McpServer
     from steersman.ports import Clock, JsonObject, Sink, ToolServer, Transport
 
@@ -38,7 +39,7 @@ def build_session(
     options: Options,
     transport: Transport | None,
     clock: Clock,
-    fork: Callable[[str, Mapping[str, object]], Session],
+    fork: Callable[[str, OptionWords], Session],
 ) -> Session:
     """Return a session with these options, not started.
 
@@ -100,9 +101,8 @@ def _next_options(options: Options, how: Resumption) -> Options:
     if how.is_new:
         # The first options again: a fork that was lost before it was saved must still start with
         # the history of the original.
-        return dataclasses.replace(options, session_id=how.session_id)
-    return dataclasses.replace(
-        options,
+        return options.replace(session_id=how.session_id)
+    return options.replace(
         resume=how.session_id,
         session_id=None,
         continue_conversation=False,
@@ -161,7 +161,7 @@ def with_policy_hook(options: Options) -> tuple[Options, PolicyHook | None]:
     policy_hook = PolicyHook(options)
     first = Hooks()
     first.on(PreToolUse)(policy_hook)
-    return dataclasses.replace(options, hooks=first | options.hooks), policy_hook
+    return options.replace(hooks=first | options.hooks), policy_hook
 
 
 def tool_servers(options: Options) -> dict[str, ToolServer]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator
 from typing import TYPE_CHECKING, Literal, Self, TypeVar, overload
 
 # Imported first of all, so that our exit handler is registered before those of the program. Exit
@@ -25,13 +25,19 @@ from steersman.errors import (
     UsageError,
 )
 from steersman.options import checks
-from steersman.options.fields import Options, OptionValue, options_from
+from steersman.options.fields import Options, options_from
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
+    # Only a type checker reads this. `TypeForm` also covers unions: `output=Answer | None`.
+    from typing_extensions import TypeForm
+
     from steersman._session.session import Session
     from steersman._session.turn import Turn
     from steersman.journal.results import TurnResult
     from steersman.messages.parsing import Message
+    from steersman.options.keywords import OptionWords
     from steersman.ports import Clock, Transport
     from steersman.tools._schema.output import Shape
 else:
@@ -45,6 +51,19 @@ __all__ = ["Agent", "Query", "Session", "Turn", "query", "run"]
 
 T = TypeVar("T")
 
+_NO_CONVERSATION: OptionWords = {
+    "session_id": None,
+    "resume": None,
+    "continue_conversation": False,
+}
+_FROM_ITS_END: OptionWords = {
+    **_NO_CONVERSATION,
+    "resume_session_at": None,
+    "resume_drops_turn": None,
+}
+_OF_A_CONVERSATION = ("resume", "session_id", "continue_conversation")
+_OF_A_FORK = ("resume", "continue_conversation")
+
 
 class Agent:
     """Options that are used for several sessions. The keywords are the fields of `Options`."""
@@ -55,7 +74,7 @@ class Agent:
         *,
         transport: Transport | None = None,
         clock: Clock = time.time,
-        **fields: OptionValue,
+        **fields: Unpack[OptionWords],
     ) -> None:
         from steersman import _factory  # noqa: PLC0415 - loads everything that runs a session
 
@@ -66,14 +85,23 @@ class Agent:
         # Built once here, so that a function that cannot be a tool is refused at once.
         _factory.tool_servers(self.options)
 
-    def session(self, *, transport: Transport | None = None, **overrides: OptionValue) -> Session:
+    def session(
+        self, *, transport: Transport | None = None, **overrides: Unpack[OptionWords]
+    ) -> Session:
         """Return a session, which `async with` starts. Keywords override options of the agent."""
+        return self._session(transport, overrides)
+
+    def _session(self, transport: Transport | None, overrides: OptionWords) -> Session:
         options = options_from(self.options, overrides)
         chosen = _checked(transport) or self._transport
 
-        def branch(session_id: str, more: Mapping[str, OptionValue]) -> Session:
-            fork = {"resume": session_id, "fork_session": True, "session_id": None}
-            return self.session(transport=chosen, **{**overrides, **fork, **more})
+        def branch(session_id: str, more: OptionWords) -> Session:
+            _refuse_choice("a fork continues this conversation", more, _OF_A_FORK)
+            if not more.get("fork_session", True):
+                raise UsageError("fork_session", "False", "True: a fork has an id of its own")
+            words: OptionWords = {**overrides, **_FROM_ITS_END, "resume": session_id}
+            words["fork_session"] = True
+            return self._session(chosen, {**words, **more})
 
         return self._build_session(options, chosen, self._clock, branch)
 
@@ -82,12 +110,12 @@ class Agent:
         prompt: Prompt | None = None,
         *,
         transport: Transport | None = None,
-        **overrides: OptionValue,
+        **overrides: Unpack[OptionWords],
     ) -> Session:
         """Return a session that is started, after sending `prompt`. Close it with `aclose()`."""
         if prompt is not None:
             prompt_content(prompt)
-        session = self.session(transport=transport, **overrides)
+        session = self._session(transport, overrides)
         await session.start()
         if prompt is not None:
             await session.send(prompt)
@@ -99,7 +127,7 @@ class Agent:
         *,
         missing: Literal["fresh", "fail"] = "fresh",
         transport: Transport | None = None,
-        **overrides: OptionValue,
+        **overrides: Unpack[OptionWords],
     ) -> Session:
         """Return a started session for the conversation of `key`.
 
@@ -110,29 +138,29 @@ class Agent:
         """
         checks.non_empty("key", key)
         checks.one_of("fresh", "fail")("missing", missing)
+        _refuse_choice("the key chooses the conversation", overrides, _OF_A_CONVERSATION)
         session_id = key if checks.UUID.fullmatch(key) else _uuid_of(key)
-        resumed = self.session(transport=transport, resume=session_id, **overrides)
+        known: OptionWords = {**overrides, **_NO_CONVERSATION, "resume": session_id}
         try:
-            return await resumed.start()
+            return await self._session(transport, known).start()
         except ResumeNotFound:
             if missing == "fail":
                 raise
-        fresh = self.session(transport=transport, session_id=session_id, **overrides)
+        fresh: OptionWords = {**overrides, **_NO_CONVERSATION, "session_id": session_id}
         try:
-            return await fresh.start()
+            return await self._session(transport, fresh).start()
         except SessionInUse as error:
             if error.pid is not None:
                 raise
         # It was not there, and now it is: another session has begun and closed it meanwhile.
-        again = self.session(transport=transport, resume=session_id, **overrides)
-        return await again.start()
+        return await self._session(transport, known).start()
 
     def query(
         self,
         prompt: Prompt | AsyncIterable[Prompt],
         *,
         transport: Transport | None = None,
-        **overrides: OptionValue,
+        **overrides: Unpack[OptionWords],
     ) -> Query:
         """Send one prompt, or a stream of prompts, and return the messages for `async for`.
 
@@ -140,7 +168,17 @@ class Agent:
         """
         if not isinstance(prompt, AsyncIterable):
             prompt_content(prompt)
-        return Query(self.session(transport=transport, **overrides), prompt)
+        return Query(self._session(transport, overrides), prompt)
+
+    @overload
+    async def run(
+        self,
+        prompt: Prompt,
+        *,
+        output: None = None,
+        transport: Transport | None = None,
+        **overrides: Unpack[OptionWords],
+    ) -> TurnResult: ...
 
     @overload
     async def run(
@@ -149,21 +187,26 @@ class Agent:
         *,
         output: type[T],
         transport: Transport | None = None,
-        **overrides: OptionValue,
+        **overrides: Unpack[OptionWords],
     ) -> T: ...
 
     @overload
     async def run(
-        self, prompt: Prompt, *, transport: Transport | None = None, **overrides: OptionValue
-    ) -> TurnResult: ...
+        self,
+        prompt: Prompt,
+        *,
+        output: TypeForm[T],
+        transport: Transport | None = None,
+        **overrides: Unpack[OptionWords],
+    ) -> T: ...
 
     async def run(
         self,
         prompt: Prompt,
         *,
-        output: type[T] | None = None,
+        output: TypeForm[T] | None = None,
         transport: Transport | None = None,
-        **overrides: OptionValue,
+        **overrides: Unpack[OptionWords],
     ) -> T | TurnResult:
         """Send one prompt and return its result; with `output=T` return the answer as a `T`.
 
@@ -173,9 +216,10 @@ class Agent:
         prompt_content(prompt)
         shape: Shape[T] | None = None
         if output is not None:
+            _refuse_choice("output= chooses the form of the answer", overrides, ("output_format",))
             shape = _shape(output)
             overrides["output_format"] = {"type": "json_schema", "schema": shape.schema}
-        async with self.session(transport=transport, **overrides) as session:
+        async with self._session(transport, overrides) as session:
             turn = await session.send(prompt)
             result = await turn
         _raise_unless_completed(result)
@@ -251,7 +295,7 @@ def query(
     *,
     options: Options | None = None,
     transport: Transport | None = None,
-    **fields: OptionValue,
+    **fields: Unpack[OptionWords],
 ) -> Query:
     """Send one prompt and return its messages for `async for`. See `Agent.query`."""
     return Agent(options, transport=transport, **fields).query(prompt)
@@ -261,10 +305,21 @@ def query(
 async def run(
     prompt: Prompt,
     *,
+    output: None = None,
+    options: Options | None = None,
+    transport: Transport | None = None,
+    **fields: Unpack[OptionWords],
+) -> TurnResult: ...
+
+
+@overload
+async def run(
+    prompt: Prompt,
+    *,
     output: type[T],
     options: Options | None = None,
     transport: Transport | None = None,
-    **fields: OptionValue,
+    **fields: Unpack[OptionWords],
 ) -> T: ...
 
 
@@ -272,21 +327,24 @@ async def run(
 async def run(
     prompt: Prompt,
     *,
+    output: TypeForm[T],
     options: Options | None = None,
     transport: Transport | None = None,
-    **fields: OptionValue,
-) -> TurnResult: ...
+    **fields: Unpack[OptionWords],
+) -> T: ...
 
 
 async def run(
     prompt: Prompt,
     *,
-    output: type[T] | None = None,
+    output: TypeForm[T] | None = None,
     options: Options | None = None,
     transport: Transport | None = None,
-    **fields: OptionValue,
+    **fields: Unpack[OptionWords],
 ) -> T | TurnResult:
     """Send one prompt and return a `TurnResult`, or a `T` with `output=T`. See `Agent.run`."""
+    if output is not None:
+        _refuse_choice("output= chooses the form of the answer", fields, ("output_format",))
     return await Agent(options, transport=transport, **fields).run(prompt, output=output)
 
 
@@ -296,13 +354,21 @@ def _checked(transport: Transport | None) -> Transport | None:
     return transport
 
 
+def _refuse_choice(why: str, given: OptionWords, names: tuple[str, ...]) -> None:
+    """Refuse options that choose what the call itself chooses; their defaults choose nothing."""
+    for name in names:
+        value = given.get(name)
+        if value is not None and value is not False:
+            raise UsageError(name, value, f"nothing: {why}", hint=f"leave out {name}")
+
+
 def _uuid_of(key: str) -> str:
     from steersman._session.uuids import uuid_of  # noqa: PLC0415 - few sessions have a key
 
     return uuid_of("steersman", key)
 
 
-def _shape(output: type[T]) -> Shape[T]:
+def _shape(output: TypeForm[T]) -> Shape[T]:
     from steersman.tools._schema.output import shape_of  # noqa: PLC0415 - most turns have no output
 
     try:

@@ -2,6 +2,7 @@
 
 SteersmanError
 ├── UsageError                 an argument or a call is not allowed
+│   └── KeyTaken
 ├── LaunchError                the CLI could not be started
 │   ├── CliNotFound
 │   ├── CliNotExecutable
@@ -64,6 +65,7 @@ __all__ = [
     "CliTooOld",
     "Evidence",
     "ForbiddenTool",
+    "KeyTaken",
     "LaunchError",
     "LimitReached",
     "McpNotReady",
@@ -148,6 +150,20 @@ class UsageError(SteersmanError, ValueError):
         self.argument = argument
         self.given = given
         self.allowed = allowed
+
+
+class KeyTaken(UsageError):
+    """Another prompt of this session was sent with the same `key`."""
+
+    code = "key_taken"
+
+    def __init__(self, key: str) -> None:
+        super().__init__(
+            "key",
+            key,
+            "a key for each prompt: another prompt of this session has this one",
+            hint="pass another key, or send the same prompt in the same way",
+        )
 
 
 class LaunchError(SteersmanError):

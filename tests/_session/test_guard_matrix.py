@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import pytest
 
 from steersman.agent import Agent
-from steersman.options import Revival
+from steersman.options import PermissionMode, Revival
 from steersman.testing.faults import VirtualClockLoop
 from steersman.testing.script import Script, Step, calls, say
 from steersman.testing.scripted.cli import ScriptedCLI
@@ -36,7 +36,7 @@ def together(found: Iterable[Cell]) -> Step:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_no_tool_runs_whatever_the_mode_the_guard_and_its_failure(
-    mode: str, caplog: pytest.LogCaptureFixture
+    mode: PermissionMode, caplog: pytest.LogCaptureFixture
 ) -> None:
     fresh, resumed = cells("fresh"), cells("resumed")
     revived = [cells("revived", each.kind) for each in KILLED]

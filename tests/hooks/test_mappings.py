@@ -71,7 +71,7 @@ def test_hooks_stay_the_same_object() -> None:
 
 
 def test_the_option_takes_every_form() -> None:
-    options = Options(hooks={"PreToolUse": [HookMatcher(matcher="Bash", hooks=[look])]})  # type: ignore[arg-type]
+    options = Options(hooks={"PreToolUse": [HookMatcher(matcher="Bash", hooks=[look])]})
 
     assert [each.matcher for each in options.hooks] == ["Bash"]
 

@@ -38,7 +38,7 @@ from steersman.tools import Prompt, RemoteTools, Resource
 from steersman.transports.command import CommandTransport
 from steersman.transports.locate import locate
 from steersman.transports.subprocess import SubprocessTransport
-from tests.options.test_fields import BAD
+from tests.options.test_fields import BAD, UUID
 
 Deed = Callable[[Any], Any]
 
@@ -74,6 +74,8 @@ def asked() -> Inbox:
 OPTIONS = {name: values[0] for name, values in BAD.items() if values}
 """One wrong value for each option."""
 
+FORM = {"type": "json_schema", "schema": {"type": "object"}}
+
 ANYTHING = {"deps"}
 """Options that may be anything at all."""
 
@@ -82,9 +84,9 @@ STARTERS: list[Case] = [
     Case("prompt", lambda to: steersman.query(b"bytes", transport=to)),  # type: ignore[arg-type]
     Case("prompt", lambda to: steersman.run("  ", transport=to)),
     Case("prompt[0]", lambda to: steersman.run(["text"], transport=to)),  # type: ignore[list-item]
-    Case("output", lambda to: steersman.run("hi", output=3, transport=to)),
+    Case("output", lambda to: steersman.run("hi", output=3, transport=to)),  # type: ignore[call-overload]
     Case("options", lambda to: steersman.query("hi", options="fast", transport=to)),  # type: ignore[arg-type]
-    Case("modle", lambda to: steersman.query("hi", modle="sonnet", transport=to)),
+    Case("modle", lambda to: steersman.query("hi", modle="sonnet", transport=to)),  # type: ignore[call-arg]
     Case("transport", lambda _: steersman.query("hi", transport="ssh")),  # type: ignore[arg-type]
     Case("transport", lambda _: Agent(transport="ssh")),  # type: ignore[arg-type]
     Case("options", lambda _: Agent({"model": "sonnet"})),  # type: ignore[arg-type]
@@ -93,7 +95,7 @@ STARTERS: list[Case] = [
     Case("prompt", lambda to: Agent(transport=to).run(None)),  # type: ignore[call-overload]
     Case("max_turns", lambda to: Agent(transport=to).session(max_turns=-1)),
     Case("max_turns", lambda to: Agent(transport=to).start("hi", max_turns=-1)),
-    Case("functions[0]", lambda to: Agent(functions=[1], transport=to)),
+    Case("functions[0]", lambda to: Agent(functions=[1], transport=to)),  # type: ignore[list-item]
     Case("handler", lambda to: Agent(functions=[generator], transport=to)),
     Case("mcp_servers key", lambda to: Agent(mcp_servers={"a b": {"command": "x"}}, transport=to)),
     Case("allowed_tools[0]", lambda to: Agent(allowed_tools=["Read,Bash"], transport=to)),
@@ -102,6 +104,17 @@ STARTERS: list[Case] = [
     ),
     Case("key", lambda to: Agent(transport=to).open("")),
     Case("key", lambda to: Agent(transport=to).open(5)),  # type: ignore[arg-type]
+    Case("resume", lambda to: Agent(transport=to).open("k", resume=UUID)),
+    Case("session_id", lambda to: Agent(transport=to).open("k", session_id=UUID)),
+    Case(
+        "continue_conversation",
+        lambda to: Agent(transport=to).open("k", continue_conversation=True),
+    ),
+    Case("output_format", lambda to: Agent(transport=to).run("x", output=int, output_format=FORM)),
+    Case("output_format", lambda to: steersman.run("x", output=int, output_format=FORM)),
+    Case("modle", lambda _: Options().replace(modle="x")),  # type: ignore[call-arg]
+    Case("max_turns", lambda _: Options().replace(max_turns=-1)),
+    Case("allowed_tools", lambda _: Options().replace(allowed_tools="Read")),
     Case("missing", lambda to: Agent(transport=to).open("a", missing="ignore")),  # type: ignore[arg-type]
     Case("startup.spawn", lambda _: StartupLimits(spawn=0)),
     Case("watchdog.tool", lambda _: Watchdog(tool=-1)),
@@ -153,8 +166,10 @@ STARTERS: list[Case] = [
     Case("rules[0].allow", lambda _: Policy.from_toml("[[rules]]\nallow = 5")),
     Case("otherwise", lambda _: Policy(otherwise="maybe")),  # type: ignore[arg-type]
     Case("remember", lambda _: Policy(remember=True)),  # type: ignore[arg-type]
-    Case("because", lambda _: allow("Read", because=5)),
-    Case("when", lambda _: allow("Read", when=5)),
+    Case("because", lambda _: allow("Read", because=5)),  # type: ignore[arg-type]
+    Case("when", lambda _: allow("Read", when=5)),  # type: ignore[arg-type]
+    Case("agents", lambda _: allow("Read", agents=5)),  # type: ignore[arg-type]
+    Case("becuase", lambda _: allow("Read", becuase="x")),  # type: ignore[call-arg]
     Case("expires_after", lambda _: Inbox(expires_after=0)),
     Case("answer", lambda _: asked().answer("q", "yes")),
     Case("by", lambda _: asked().answer("q", Allow(), by="")),
@@ -196,6 +211,10 @@ SESSION: list[Case] = [
     Case("task_id", lambda session: session.stop_task("")),
     Case("user_message_id", lambda session: session.rewind_files("")),
     Case("max_turns", lambda session: session.fork(max_turns=-1)),
+    Case("transport", lambda session: session.fork(transport=None)),
+    Case("resume", lambda session: session.fork(resume=UUID)),
+    Case("continue_conversation", lambda session: session.fork(continue_conversation=True)),
+    Case("fork_session", lambda session: session.fork(fork_session=False)),
     Case("text", lambda session: session.command("compact")),
     Case("turn", lambda session: session.interrupt(turn=5)),
     Case("also_queued", lambda session: session.interrupt(also_queued="all")),

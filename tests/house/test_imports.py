@@ -37,6 +37,7 @@ FRONT_DESK = FRONT_DOOR | {
     "steersman.options.limits",
     "steersman.options.servers",
     "steersman.options.table",
+    "steersman.options.words",
     "steersman.transports",
     "steersman.transports.at_exit",
 }

@@ -1,4 +1,4 @@
-"""The page that lists every option, made from the fields and the launch table.
+"""The page that lists every option, made from the fields, the keywords and the launch table.
 
 `python -m tests.options.page` writes it again.
 """
@@ -8,9 +8,10 @@ from __future__ import annotations
 import ast
 import inspect
 from pathlib import Path
+from typing import get_args
 
 from steersman._launch.plan import ROWS
-from steersman.options import fields
+from steersman.options import fields, keywords, words
 
 __all__ = ["PAGE", "table"]
 
@@ -41,13 +42,46 @@ def docstring(node: ast.stmt) -> str:
     return " ".join(str(node.value.value).split()) if is_text else ""  # type: ignore[attr-defined]
 
 
+def accepted() -> dict[str, str]:
+    """Return what each option accepts, as `OptionWords` says it; words are spelled out."""
+    (listed,) = [
+        node
+        for node in ast.parse(inspect.getsource(keywords)).body
+        if isinstance(node, ast.ClassDef) and node.name == "OptionWords"
+    ]
+    found = {
+        node.target.id: ast.unparse(node.annotation).replace("'", '"')
+        for node in listed.body
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    }
+    for name, text in spelled_out().items():
+        found = {option: given.replace(name, text) for option, given in found.items()}
+    return found
+
+
+def spelled_out() -> dict[str, str]:
+    """Return the aliases that a reader need not look up, and what they stand for."""
+    literals = {
+        name: ", ".join(f'"{each}"' for each in get_args(getattr(words, name)))
+        for name in words.__all__
+    }
+    return {
+        **{name: f"Literal[{texts}]" for name, texts in literals.items()},
+        "PluginLike": "Plugin | str | Path | JsonObject",
+        "JsonObject": "Mapping[str, Any]",
+    }
+
+
 def table() -> str:
     """The part of the page between the marks."""
-    lines: list[str] = []
+    lines, types = list[str](), accepted()
     for title, rows in sections():
-        lines += [f"## {title}", "", "| option | what it does | how it reaches the CLI |"]
-        lines.append("|---|---|---|")
-        lines += [f"| `{name}` | {text} | {ROWS[name].carrier} |" for name, text in rows]
+        lines += [f"## {title}", "", "| option | accepts | what it does | how it reaches the CLI |"]
+        lines.append("|---|---|---|---|")
+        for name, text in rows:
+            # A table reads a bar as the end of a cell, in code too.
+            type_ = types[name].replace("|", "\\|")
+            lines.append(f"| `{name}` | `{type_}` | {text} | {ROWS[name].carrier} |")
         lines.append("")
     return "\n".join(lines)
 

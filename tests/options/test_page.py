@@ -23,4 +23,4 @@ def test_no_row_breaks_the_table() -> None:
         line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| `")
     ]
 
-    assert [line for line in rows if line.count("|") != 4] == []
+    assert [line for line in rows if line.replace("\\|", "").count("|") != 5] == []

@@ -212,8 +212,10 @@ def test_what_is_no_policy_is_refused_by_its_place(text: str, argument: str) -> 
         lambda: Policy(forbid="Bash"),
         lambda: Policy(forbid=["Bash"], auto_approve=["Bash"]),
         deny,
-        lambda: deny("Bash", when="x"),
-        lambda: deny("Bash", because=5),
+        lambda: deny("Bash", when="x"),  # type: ignore[arg-type]
+        lambda: deny("Bash", because=5),  # type: ignore[arg-type]
+        lambda: deny("Bash", agents=5),  # type: ignore[arg-type]
+        lambda: deny("Bash", becuase="x"),  # type: ignore[call-arg]
     ],
 )
 def test_a_policy_that_means_nothing_cannot_be_made(make: Any) -> None:

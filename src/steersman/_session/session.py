@@ -7,10 +7,11 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, 
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar, cast, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast, get_args, overload
 
 from steersman._session.dispatcher import Dispatcher
 from steersman._session.interrupts import Interrupts
+from steersman._session.known_turns import KnownTurns
 from steersman._session.lifecycle import Lifecycle
 from steersman._session.listeners import Decorator, EventName, Remove
 from steersman._session.mcp_servers import McpControls
@@ -33,6 +34,7 @@ from steersman.control.tasks import StopTask
 from steersman.control.verbs import Verb
 from steersman.errors import (
     ChannelClosed,
+    KeyTaken,
     RequestRefused,
     RequestTimeout,
     SteersmanError,
@@ -48,6 +50,11 @@ from steersman.options import Options, PermissionMode, checks
 from steersman.options.servers import McpServer
 from steersman.permissions.asks import Ask
 from steersman.ports import JsonObject, ToolServer
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from steersman.options.keywords import OptionWords
 
 __all__ = ["Checkpoint", "Session", "State"]
 
@@ -122,7 +129,8 @@ class Session:
         )
         """The MCP servers of the running session."""
         self._sent: list[str] = []
-        self._keyed: dict[str, Turn] = {}
+        self._keyed: dict[str, SentPrompt] = {}
+        self._known = KnownTurns()
         self._waiting = 0
         """How many calls of `wait()` are in progress; they end the sending of prompts."""
         self._closer: AsyncGenerator[None, None] | None = None
@@ -439,8 +447,8 @@ class Session:
         turn of its own. A `next` prompt becomes part of the current turn at its next tool
         boundary; `now` ends that turn after its running tool. Prompts with the same `key` are the
         same turn, however often they are sent, also by another process that resumes the
-        conversation. With `query=False` the text is only added to the conversation, for the next
-        prompt.
+        conversation; `KeyTaken` is raised for the key of another prompt. With `query=False` the
+        text is only added to the conversation, for the next prompt.
         """
         if not isinstance(query, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("query", query, "True or False")
@@ -471,17 +479,21 @@ class Session:
         self._require_open()
         if not (key is None or (isinstance(key, str) and key)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("key", key, "a text that is not empty, or None")
-        if key is not None and key in self._keyed:
-            return self._keyed[key]
+        known = None if key is None else self._keyed.get(key)
+        if key is not None and known is not None:
+            if (known.content, known.fields) != (content, fields):
+                raise KeyTaken(key)
+            return known.turn
         # `/clear` begins another conversation.
         self._parts.ownership.follow(self.id)
         self._parts.limits.refuse_more()
         uuid = new_uuid() if key is None else self._uuid_for(key)
         prompt = SentPrompt(self, uuid, content, fields, when)
         if key is not None:
-            self._keyed[key] = prompt.turn
+            self._keyed[key] = prompt
             prompt.may_be_processed = self.options.goes_on
         self._sent.append(uuid)
+        self._known.add(prompt.turn)
         self._parts.prompts.submit(prompt)
         self._parts.status.move(Move.BEGIN)
         return prompt.turn
@@ -491,6 +503,18 @@ class Session:
             allowed = "None: with continue_conversation, this CLI reports the id in its first turn"
             raise UsageError("key", key, allowed, hint="pass resume= with the id, or send it later")
         return uuid_of(self.id, key)
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """The turns of this session, in the order of their prompts.
+
+        All that have not settled, and the last 200 that have.
+        """
+        return self._known.all
+
+    def turn(self, uuid: str) -> Turn:
+        """Return the turn with this uuid. Raises `UsageError` if it is not among `turns`."""
+        return self._known.find(uuid)
 
     def _require_open(self) -> None:
         """Raise if no prompt can be sent. During a restart prompts are queued."""
@@ -563,7 +587,7 @@ class Session:
         await self._lifecycle.rewind(checkpoint.message_uuid)
         del self._sent[checkpoint.prompts :]
 
-    def fork(self, **overrides: Any) -> Session:
+    def fork(self, **overrides: Unpack[OptionWords]) -> Session:
         """Return another session, not started, that continues from here independently."""
         if self._parts.setup.fork is None or self.id is None:
             raise UsageError("session", self, "a session whose id is known")

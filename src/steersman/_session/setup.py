@@ -15,6 +15,7 @@ from steersman.ports import Clock, Sink, ToolServer, Transport
 
 if TYPE_CHECKING:
     from steersman._session.requests.policy_hook import PolicyHook
+    from steersman.options.keywords import OptionWords
 
 __all__ = ["FlightData", "Resumption", "SessionSetup"]
 
@@ -74,7 +75,7 @@ class SessionSetup:
     """Converts an MCP server that is added while the session runs."""
     open_journal: Callable[[Redact, Callable[[str], None]], Sink] | None = None
     """Opens the journal's sinks; gets a function that removes secrets, and one that reports."""
-    fork: Callable[[str, Mapping[str, Any]], Any] | None = None
+    fork: Callable[[str, OptionWords], Any] | None = None
     """Creates the session that `session.fork()` returns, from a session id and overrides."""
     transcript: Callable[[str], list[bytes] | None] = _unread
     """Reads the lines of the CLI's session file by session id; `None` if it cannot be read."""

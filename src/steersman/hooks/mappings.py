@@ -6,9 +6,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeGuard
+from typing import Any, Literal, Protocol, TypeAlias, TypeGuard
 
 from steersman._json import JsonObject, is_mapping, is_sequence
 from steersman.errors import UsageError
@@ -16,7 +16,7 @@ from steersman.hooks import events
 from steersman.hooks.events import HookEvent
 from steersman.hooks.registry import GUARDABLE, HookKind, Hooks
 
-__all__ = ["HookMatcher", "hooks_from"]
+__all__ = ["HookForm", "HookForms", "HookMatcher", "HookMatcherLike", "hooks_from"]
 
 EVENTS: Mapping[str, type[HookEvent]] = {
     name: getattr(events, name) for name in events.__all__ if name != "HookEvent"
@@ -39,6 +39,42 @@ class HookMatcher:
     on_failure: Literal["block", "continue"] | None = None
     """`block` registers the callbacks as guards, `continue` as advisers. With None the event
     decides."""
+
+
+class HookMatcherLike(Protocol):
+    """An object with the fields of a `HookMatcher`, such as the official SDK's class."""
+
+    @property
+    def matcher(self) -> str | None:
+        """As in `HookMatcher`."""
+        ...
+
+    @property
+    def hooks(self) -> Sequence[AnyCallback]:
+        """As in `HookMatcher`."""
+        ...
+
+    @property
+    def timeout(self) -> float | None:
+        """As in `HookMatcher`."""
+        ...
+
+
+_OneForm: TypeAlias = AnyCallback | HookMatcher | HookMatcherLike | JsonObject
+HookForm: TypeAlias = _OneForm | Sequence[_OneForm]
+"""What may be given for one event: a callback, a matcher with callbacks, or a list of these."""
+
+
+class HookForms(Protocol):
+    """A mapping of hooks by event, whose keys are names, classes, or both.
+
+    Not written as a `Mapping`: its key is invariant, so a mapping by a union would refuse a plain
+    dict by name.
+    """
+
+    def items(self) -> ItemsView[str | type[HookEvent], HookForm]:
+        """As in `Mapping`."""
+        ...
 
 
 def hooks_from(name: str, given: object) -> Hooks:

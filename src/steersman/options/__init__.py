@@ -9,40 +9,89 @@ from steersman._lazy import by_name
 if TYPE_CHECKING:
     from steersman.options.agents import AgentDefinition, AgentEffort
     from steersman.options.conflicts import ShadowedCallbackWarning
-    from steersman.options.fields import (
-        Effort,
-        Options,
-        PermissionMode,
-        SettingSource,
-        options_from,
-    )
+    from steersman.options.fields import Options, options_from
+    from steersman.options.keywords import OptionWords, ServerForm
     from steersman.options.limits import Caps, Limits, Revival, StartupLimits, Watchdog
+    from steersman.options.mappings import (
+        AskUserQuestionWords,
+        CustomPrompt,
+        HttpServer,
+        OutputFormat,
+        PresetPrompt,
+        PromptFile,
+        SandboxFilesystem,
+        SandboxNetwork,
+        SandboxWords,
+        SseServer,
+        StdioServer,
+        TaskBudget,
+        ThinkingWords,
+        ToolConfig,
+        ToolsPreset,
+    )
     from steersman.options.plugins import Plugin
+    from steersman.options.words import Effort, PermissionMode, SettingSource
 else:
     __getattr__, __dir__ = by_name(
         __name__,
         {
             "agents": ("AgentDefinition", "AgentEffort"),
             "conflicts": ("ShadowedCallbackWarning",),
-            "fields": ("Effort", "Options", "PermissionMode", "SettingSource", "options_from"),
+            "fields": ("Options", "options_from"),
+            "keywords": ("OptionWords", "ServerForm"),
             "limits": ("Caps", "Limits", "Revival", "StartupLimits", "Watchdog"),
+            "mappings": (
+                "AskUserQuestionWords",
+                "CustomPrompt",
+                "HttpServer",
+                "OutputFormat",
+                "PresetPrompt",
+                "PromptFile",
+                "SandboxFilesystem",
+                "SandboxNetwork",
+                "SandboxWords",
+                "SseServer",
+                "StdioServer",
+                "TaskBudget",
+                "ThinkingWords",
+                "ToolConfig",
+                "ToolsPreset",
+            ),
             "plugins": ("Plugin",),
+            "words": ("Effort", "PermissionMode", "SettingSource"),
         },
     )
 
 __all__ = [
     "AgentDefinition",
     "AgentEffort",
+    "AskUserQuestionWords",
     "Caps",
+    "CustomPrompt",
     "Effort",
+    "HttpServer",
     "Limits",
+    "OptionWords",
     "Options",
+    "OutputFormat",
     "PermissionMode",
     "Plugin",
+    "PresetPrompt",
+    "PromptFile",
     "Revival",
+    "SandboxFilesystem",
+    "SandboxNetwork",
+    "SandboxWords",
+    "ServerForm",
     "SettingSource",
     "ShadowedCallbackWarning",
+    "SseServer",
     "StartupLimits",
+    "StdioServer",
+    "TaskBudget",
+    "ThinkingWords",
+    "ToolConfig",
+    "ToolsPreset",
     "Watchdog",
     "options_from",
 ]

@@ -13,10 +13,11 @@ from typing import Literal
 from steersman._json import JsonDict, JsonObject, is_mapping
 from steersman.errors import UsageError
 from steersman.options import checks
+from steersman.options.words import Effort
 
 __all__ = ["AgentDefinition", "AgentEffort", "agent_of"]
 
-AgentEffort = checks.Effort | int
+AgentEffort = Effort | int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

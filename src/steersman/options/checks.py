@@ -10,21 +10,19 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Literal, TypeGuard, get_args
+from typing import TypeGuard, get_args
 
 from steersman._json import Json, JsonObject, is_mapping, is_sequence
 from steersman._tool_names import near_miss
 from steersman.errors import UsageError
 from steersman.options.servers import lowlevel_server
+from steersman.options.words import Effort, PermissionMode, SettingSource
 
 __all__ = [
     "KEY",
     "LONGEST_WORD",
     "UUID",
     "Check",
-    "Effort",
-    "PermissionMode",
-    "SettingSource",
     "as_mapping",
     "as_tuple",
     "callable_",
@@ -65,10 +63,6 @@ __all__ = [
 ]
 
 Check = Callable[[str, object], None]
-
-PermissionMode = Literal["default", "acceptEdits", "auto", "bypassPermissions", "dontAsk", "plan"]
-SettingSource = Literal["user", "project", "local"]
-Effort = Literal["low", "medium", "high", "xhigh", "max"]
 
 KEY = re.compile(r"[A-Za-z0-9_-]{1,64}")
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)

@@ -1,7 +1,8 @@
 """The fields of `Options`.
 
-To add an option, add a field here, with a docstring that is also its line in docs/options.md, and a
-row to `table.py`, which holds its check and how it reaches the CLI.
+To add an option, add a field here, with a docstring that is also its line in docs/options.md, a
+row to `table.py`, which holds its check and how it reaches the CLI, and a line to `keywords.py`,
+which lists what may be given.
 """
 
 from __future__ import annotations
@@ -9,22 +10,24 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from steersman._json import JsonObject
 from steersman.errors import UsageError
 from steersman.options import checks
-from steersman.options.checks import Effort, PermissionMode, SettingSource
 from steersman.options.conflicts import check_conflicts
 from steersman.options.forms import empty_hooks
 from steersman.options.limits import Limits, Revival, StartupLimits, Watchdog
 from steersman.options.table import TABLE
+from steersman.options.words import Effort, PermissionMode, SettingSource
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import Unpack
 
     from steersman.hooks.registry import Hooks
     from steersman.options.agents import AgentDefinition
+    from steersman.options.keywords import OptionWords
     from steersman.options.plugins import PluginLike
     from steersman.options.servers import McpServer
     from steersman.permissions.policy import Policy
@@ -38,17 +41,15 @@ if TYPE_CHECKING:
         ToolServer,
     )
 
-__all__ = ["Effort", "OptionValue", "Options", "PermissionMode", "SettingSource", "options_from"]
-
-OptionValue: TypeAlias = Any
-"""The value of any option, passed by keyword; `Options` checks it at run time."""
+__all__ = ["Options", "options_from"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The options of a session. Frozen: `dataclasses.replace` makes another one.
+    """The options of a session. Frozen: `replace` makes another one.
 
-    Every value is checked when it is passed, before anything is started.
+    Every value is checked when it is passed, before anything is started. The annotations below are
+    what is kept; what may be given is in `OptionWords`.
     """
 
     # The model
@@ -331,7 +332,7 @@ class Options:
     """The file for the CLI's debug log; setting it switches the log on."""
 
     # What steersman does
-    stderr: Callable[[str], None] | None = None
+    stderr: Callable[[str], object] | None = None
     """A callback that gets each chunk of the CLI's stderr as it arrives."""
     allow_old_cli: bool = False
     """Run a CLI that is older than the oldest supported one, and log what does not hold there.
@@ -390,6 +391,18 @@ class Options:
         """Whether these options resume a conversation that exists already."""
         return self.resume is not None or self.continue_conversation
 
+    if TYPE_CHECKING:
+
+        def __init__(self, **words: Unpack[OptionWords]) -> None:
+            """Make the options; the dataclass writes this method."""
+
+    def replace(self, **words: Unpack[OptionWords]) -> Options:
+        """Return these options with some of them changed."""
+        return options_from(self, words)
+
+    __replace__ = replace
+    """For `copy.replace` of Python 3.13."""
+
     def __post_init__(self) -> None:
         # Most fields of most sessions hold their default, which needs no check.
         given = [name for name in _DEFAULTS if getattr(self, name) is not _DEFAULTS[name]]
@@ -402,7 +415,7 @@ class Options:
         check_conflicts(self)
 
 
-def options_from(base: Options | None, overrides: Mapping[str, OptionValue]) -> Options:
+def options_from(base: Options | None, overrides: Mapping[str, object]) -> Options:
     """Return `base` with some fields replaced.
 
     Raises `UsageError` for a name that is not an option, and for a value that is not allowed.
@@ -417,8 +430,9 @@ def options_from(base: Options | None, overrides: Mapping[str, OptionValue]) -> 
                 hint=checks.did_you_mean(name, tuple(_DEFAULTS)),
             )
     if base is None:
-        return Options(**overrides)
-    return dataclasses.replace(base, **overrides) if overrides else base
+        return Options(**cast("OptionWords", overrides))
+    # The values are checked when they are stored, not here.
+    return dataclasses.replace(base, **cast("Any", overrides)) if overrides else base
 
 
 _is_options = checks.instance_of(Options, "an Options value")

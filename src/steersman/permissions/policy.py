@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self, TypedDict
 
 from steersman._effort import MOST_STEPS
 from steersman._json import JsonObject, is_sequence
@@ -23,12 +23,16 @@ from steersman.permissions.shell import commands_in, is_readable
 from steersman.permissions.updates import Behavior
 from steersman.permissions.writes import may_write
 
+if TYPE_CHECKING:
+    from typing import Unpack
+
 __all__ = [
     "MAIN",
     "Explanation",
     "Policy",
     "PolicyRule",
     "RecordedCall",
+    "RuleWords",
     "Verdict",
     "WouldBe",
     "allow",
@@ -136,44 +140,58 @@ class WouldBe:
     """True if the outcome would differ; `ask` differs if no permission was requested then."""
 
 
-def allow(*rules: str, **fields: Any) -> tuple[PolicyRule, ...]:
+class RuleWords(TypedDict, total=False):
+    """What `allow`, `deny` and `ask` take by keyword."""
+
+    because: str
+    when: Predicate | None
+    agents: Iterable[str] | str | None
+
+
+def allow(*rules: str, **words: Unpack[RuleWords]) -> tuple[PolicyRule, ...]:
     """Allow calls that these rules cover; `when=`, `agents=` and `because=` as in `deny`."""
-    return _make_rules("allow", rules, **fields)
+    return _make_rules("allow", rules, words)
 
 
-def deny(*rules: str, **fields: Any) -> tuple[PolicyRule, ...]:
+def deny(*rules: str, **words: Unpack[RuleWords]) -> tuple[PolicyRule, ...]:
     """Deny calls that these rules cover.
 
     `when` takes a `ToolCall` and returns whether the rule applies; `allow` needs `True` itself.
     `agents` are the types of subagents to which the rule applies; `main` is the main agent,
     whatever its type, and never a subagent. `because` is the reason that the model reads.
     """
-    return _make_rules("deny", rules, **fields)
+    return _make_rules("deny", rules, words)
 
 
-def ask(*rules: str, **fields: Any) -> tuple[PolicyRule, ...]:
+def ask(*rules: str, **words: Unpack[RuleWords]) -> tuple[PolicyRule, ...]:
     """Send calls that these rules cover to `can_use_tool` or the inbox, in every mode."""
-    return _make_rules("ask", rules, **fields)
+    return _make_rules("ask", rules, words)
 
 
 def _make_rules(
-    behavior: Behavior,
-    rules: Iterable[str],
-    *,
-    because: str = "",
-    when: Predicate | None = None,
-    agents: Iterable[str] | str | None = None,
+    behavior: Behavior, rules: Iterable[str], words: RuleWords
 ) -> tuple[PolicyRule, ...]:
+    for name in words:
+        if name not in RuleWords.__annotations__:
+            known = ", ".join(RuleWords.__annotations__)
+            raise UsageError(name, "an unknown keyword", f"{known}; rules are given without a name")
+    because, when, agents = words.get("because", ""), words.get("when"), words.get("agents")
     if not isinstance(because, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError("because", because, "a text")
     if not (when is None or callable(when)):
         raise UsageError("when", when, "a function of a ToolCall")
-    named = (agents,) if isinstance(agents, str) else agents
-    whose = None if named is None else tuple(named)
+    whose = None if agents is None else _agent_names(agents)
     made = tuple(PolicyRule(behavior, parse_rule(each), because, when, whose) for each in rules)
     if not made:
         raise UsageError(behavior, "no rule", "at least one rule")
     return made
+
+
+def _agent_names(given: Iterable[str] | str) -> tuple[str, ...]:
+    names = (given,) if isinstance(given, str) else given
+    if not isinstance(names, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError("agents", given, "the type of an agent, or a list of them")
+    return tuple(names)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -223,7 +241,7 @@ class Policy:
         """Read a policy from TOML; docs/permissions.md describes it. Raises `UsageError`."""
         table: PolicyTable = read_table(text)
         made = [
-            _make_rules(each.behavior, each.rules, because=each.because, agents=each.agents)
+            _make_rules(each.behavior, each.rules, {"because": each.because, "agents": each.agents})
             for each in table.rules
         ]
         return cls(*made, **table.fields)

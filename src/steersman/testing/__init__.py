@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from steersman.testing.cassettes import Recorder as Recorder
     from steersman.testing.executable import executable as executable
     from steersman.testing.model import ScriptedModel as ScriptedModel
+    from steersman.testing.plugin import MakeAgent as MakeAgent
+    from steersman.testing.plugin import MakeModel as MakeModel
     from steersman.testing.request import ModelRequest as ModelRequest
     from steersman.testing.sandbox import CliSandbox as CliSandbox
     from steersman.testing.sandbox import find_stock_cli as find_stock_cli
@@ -37,6 +39,7 @@ else:
             "cassettes": ("Cassette", "Recorder"),
             "executable": ("executable",),
             "model": ("ScriptedModel",),
+            "plugin": ("MakeAgent", "MakeModel"),
             "request": ("ModelRequest",),
             "sandbox": ("CliSandbox", "find_stock_cli"),
             "script": (
@@ -59,6 +62,8 @@ __all__ = [
     "Cassette",
     "CliSandbox",
     "Faults",
+    "MakeAgent",
+    "MakeModel",
     "ModelRequest",
     "Recorder",
     "Script",

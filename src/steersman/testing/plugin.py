@@ -12,13 +12,18 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 import pytest
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
+    from steersman.options.fields import Options
+    from steersman.options.keywords import OptionWords
     from steersman.testing.model import ScriptedModel
     from steersman.testing.script import Answer, Scene, Script
+    from steersman.testing.scripted.stage import Faults
     from steersman.testing.stages import StagedAgent
 
 __all__ = ["MakeAgent", "MakeModel", "live_cli", "no_real_cli", "scripted_agent", "scripted_model"]
@@ -39,11 +44,17 @@ class MakeAgent(Protocol):
     """Creates an agent whose model follows a script; keywords are the fields of `Options`."""
 
     def __call__(
-        self, *steps: Answer | Scene | Script, complete: bool = True, **options: Any
+        self,
+        *steps: Answer | Scene | Script,
+        complete: bool = True,
+        faults: Faults | None = None,
+        options: Options | None = None,
+        **words: Unpack[OptionWords],
     ) -> StagedAgent:
         """Return the agent. With `complete`, all steps must be used when the test ends.
 
-        Steps make a strict script: a request without a step fails.
+        Steps make a strict script: a request without a step fails. `faults` make a scripted CLI
+        misbehave. A mapping as `tools` replaces built-in tools of a scripted CLI.
         """
         ...
 
@@ -65,6 +76,7 @@ def scripted_agent() -> Iterator[MakeAgent]:
 
     `tools` replaces built-in tools, `faults` makes the CLI misbehave; see `ScriptedCLI`.
     """
+    from steersman._json import is_mapping  # noqa: PLC0415
     from steersman.testing.scripted.cli import ScriptedCLI  # noqa: PLC0415
     from steersman.testing.stages import MemoryStage  # noqa: PLC0415
 
@@ -73,14 +85,16 @@ def scripted_agent() -> Iterator[MakeAgent]:
         def make(
             *steps: Answer | Scene | Script,
             complete: bool = True,
-            tools: Any = None,
-            faults: Any = None,
-            **options: Any,
+            faults: Faults | None = None,
+            options: Options | None = None,
+            **words: Unpack[OptionWords],
         ) -> StagedAgent:
-            if _names_built_in(tools):
-                options["tools"], tools = tools, None
+            fakes = words.get("tools")
+            if is_mapping(fakes):
+                del words["tools"]
             script = scripts.add(steps, complete=complete)
-            return MemoryStage(ScriptedCLI(script, tools=tools, faults=faults)).agent(**options)
+            cli = ScriptedCLI(script, tools=fakes if is_mapping(fakes) else None, faults=faults)
+            return MemoryStage(cli).agent(options, **words)
 
         yield make
 
@@ -106,6 +120,7 @@ def live_cli(request: pytest.FixtureRequest) -> Iterator[MakeAgent]:
     `STEERSMAN_CLI` names, and those in `older-cli/*/claude` of the virtual environment. Without a
     CLI the test is skipped; if the variable `CI` is set, it fails.
     """
+    from steersman.errors import UsageError  # noqa: PLC0415
     from steersman.testing.stages import StockStage  # noqa: PLC0415
 
     program: Path | None = request.param
@@ -115,10 +130,18 @@ def live_cli(request: pytest.FixtureRequest) -> Iterator[MakeAgent]:
     with _Scripts() as scripts, ExitStack() as stages:
 
         def make(
-            *steps: Answer | Scene | Script, complete: bool = True, **options: Any
+            *steps: Answer | Scene | Script,
+            complete: bool = True,
+            faults: Faults | None = None,
+            options: Options | None = None,
+            **words: Unpack[OptionWords],
         ) -> StagedAgent:
+            if faults is not None:
+                raise UsageError(
+                    "faults", faults, "None: the stock CLI has none; use scripted_agent"
+                )
             script = scripts.add(steps, complete=complete)
-            return stages.enter_context(StockStage(script, program)).agent(**options)
+            return stages.enter_context(StockStage(script, program)).agent(options, **words)
 
         yield make
 
@@ -205,11 +228,6 @@ class _Scripts:
         for script, must_be_complete in self._scripts:
             if must_be_complete:
                 script.assert_complete()
-
-
-def _names_built_in(tools: Any) -> bool:
-    """Return whether `tools` is the option of that name, a list, and not a table of fake tools."""
-    return tools is not None and not hasattr(tools, "items")
 
 
 def _clis() -> dict[str, Path | None]:

@@ -8,14 +8,13 @@ A script behaves the same on all stages.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
-from steersman._json import JsonDict
 from steersman.agent import Agent
+from steersman.options.fields import Options, options_from
 from steersman.ports import Transport
 from steersman.testing.executable import executable
 from steersman.testing.model import ScriptedModel
@@ -23,6 +22,11 @@ from steersman.testing.request import ModelRequest
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import Script
 from steersman.testing.scripted.cli import ScriptedCLI
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from steersman.options.keywords import OptionWords
 
 __all__ = ["ExecutableStage", "MemoryStage", "Stage", "StagedAgent", "StockStage"]
 
@@ -43,8 +47,8 @@ class Stage(Protocol):
         """The requests of the conversation and its subagents so far."""
         ...
 
-    def agent(self, *, env: Mapping[str, str] | None = None, **options: Any) -> StagedAgent:
-        """Return an agent whose CLI plays the script; `options` are the fields of `Options`."""
+    def agent(self, options: Options | None = None, **words: Unpack[OptionWords]) -> StagedAgent:
+        """Return an agent whose CLI plays the script; the keywords are the fields of `Options`."""
         ...
 
     async def wait_for_request(self, count: int = 1, timeout: float = PATIENCE) -> ModelRequest:
@@ -63,8 +67,10 @@ class Stage(Protocol):
 class StagedAgent(Agent):
     """An agent with a reference to its stage."""
 
-    def __init__(self, stage: Stage, *, transport: Transport | None = None, **options: Any) -> None:
-        super().__init__(transport=transport, **options)
+    def __init__(
+        self, stage: Stage, options: Options, *, transport: Transport | None = None
+    ) -> None:
+        super().__init__(options, transport=transport)
         self.stage = stage
 
     @property
@@ -84,9 +90,9 @@ class MemoryStage:
     def asked(self) -> list[ModelRequest]:
         return self.cli.asked
 
-    def agent(self, *, env: Mapping[str, str] | None = None, **options: Any) -> StagedAgent:
-        usual = {"cwd": self.project, "inherit_env": False, "env": dict(env or {})}
-        return StagedAgent(self, transport=self.cli, **{**usual, **options})
+    def agent(self, options: Options | None = None, **words: Unpack[OptionWords]) -> StagedAgent:
+        usual: OptionWords = {"cwd": self.project, "inherit_env": False}
+        return StagedAgent(self, options_from(options, {**usual, **words}), transport=self.cli)
 
     async def wait_for_request(self, count: int = 1, timeout: float = PATIENCE) -> ModelRequest:
         return await self.cli.wait_for_request(count, timeout)
@@ -109,10 +115,10 @@ class ExecutableStage:
     def asked(self) -> list[ModelRequest]:
         return self.program.asked
 
-    def agent(self, *, env: Mapping[str, str] | None = None, **options: Any) -> StagedAgent:
-        usual: JsonDict = {"cwd": self.project, "inherit_env": False, "env": dict(env or {})}
+    def agent(self, options: Options | None = None, **words: Unpack[OptionWords]) -> StagedAgent:
+        usual: OptionWords = {"cwd": self.project, "inherit_env": False}
         usual["cli_path"] = self.program
-        return StagedAgent(self, **{**usual, **options})
+        return StagedAgent(self, options_from(options, {**usual, **words}))
 
     async def wait_for_request(self, count: int = 1, timeout: float = PATIENCE) -> ModelRequest:
         return await self.program.wait_for_request(count, timeout)
@@ -159,14 +165,12 @@ class StockStage:
     def asked(self) -> list[ModelRequest]:
         return self.model.asked
 
-    def agent(self, *, env: Mapping[str, str] | None = None, **options: Any) -> StagedAgent:
-        safe: JsonDict = {
-            "inherit_env": False,
-            "cwd": self.project,
-            "cli_path": self._cli,
-            "env": self.box.env(self.model.url, env),
-        }
-        return StagedAgent(self, **{**safe, **options})
+    def agent(self, options: Options | None = None, **words: Unpack[OptionWords]) -> StagedAgent:
+        safe: OptionWords = {"inherit_env": False, "cwd": self.project, "cli_path": self._cli}
+        # The caller's variables are added to those that the sandbox needs.
+        given = words.get("env", {} if options is None else options.env)
+        env = self.box.env(self.model.url, given)
+        return StagedAgent(self, options_from(options, {**safe, **words, "env": env}))
 
     async def wait_for_request(self, count: int = 1, timeout: float = PATIENCE) -> ModelRequest:
         return await asyncio.to_thread(self.model.wait_for_request, count, timeout)

@@ -453,7 +453,7 @@ async def test_an_approval_is_remembered_if_the_policy_has_remember() -> None:
 
 
 async def test_a_predicate_that_breaks_lets_nothing_run() -> None:
-    policy = Policy(deny("Bash", when=lambda _: 1 / 0))
+    policy = Policy(deny("Bash", when=lambda _: bool(1 / 0)))
 
     ran, decided, _ = await run_policed("ls", policy=policy)
 

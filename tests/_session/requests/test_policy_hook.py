@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -239,9 +240,14 @@ def test_every_call_is_asked_about_unless_allowed_tools_certainly_cover_it() -> 
 # Predicates
 
 
+def _given(value: Any, _call: ToolCall) -> Any:
+    return value
+
+
 def test_an_allow_rule_needs_true_and_no_other_true_value() -> None:
+    nonsense: Any
     for nonsense in (42, "no", {"behavior": "deny"}, object()):
-        policy = Policy(allow("Bash", when=lambda _, given=nonsense: given), otherwise="deny")
+        policy = Policy(allow("Bash", when=partial(_given, nonsense)), otherwise="deny")
         assert policy.explain("Bash").verdict == "deny"
     assert Policy(allow("Bash", when=lambda _: True)).explain("Bash").verdict == "allow"
 

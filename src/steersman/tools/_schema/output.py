@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from steersman._json import Json, JsonDict, is_array, is_object
 from steersman.errors import UsageError
 from steersman.tools._schema.annotations import msgspec_readable
 from steersman.tools._schema.reading import reader_of
 from steersman.tools._schema.schema import schema_of
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeForm
 
 __all__ = ["Shape", "shape_of"]
 
@@ -61,7 +64,7 @@ class Shape(Generic[T]):
         return properties is not None and WRAPPER not in properties
 
 
-def shape_of(wanted: type[T], argument: str = "output") -> Shape[T]:
+def shape_of(wanted: TypeForm[T], argument: str = "output") -> Shape[T]:
     """Return the shape of a type. Raises `UsageError` if JSON cannot carry it."""
     try:
         readable_type = msgspec_readable(wanted)
