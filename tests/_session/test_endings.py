@@ -13,6 +13,7 @@ from steersman.errors import ChannelClosed
 from steersman.hooks import Hooks, SessionEnd
 from steersman.journal import Kind
 from steersman.options import Revival
+from steersman.permissions import Allow
 from steersman.ports import Channel, JsonObject, Launch, Receiver
 from steersman.testing.faults import VirtualClockLoop, rounds
 from steersman.testing.script import Script, call, say, stall
@@ -169,25 +170,78 @@ def test_a_transport_that_never_reports_the_exit_does_not_keep_a_session_open(
     assert took <= 3 * 1.0 + 10
 
 
+class Slow:
+    """A place whose CLIs take a while to exit, and to report it."""
+
+    def __init__(self, seconds: float, *plays: Callable[[FramePeer, Frame], None]) -> None:
+        self._seconds = seconds
+        self._inner = Peers(*plays)
+
+    async def open(self, launch: Launch, receiver: Receiver) -> Channel:
+        is_first = not self._inner.launches
+        late = receiver if is_first else _Late(receiver, self._seconds)
+        return await self._inner.open(launch, late)
+
+
+class _Late:
+    def __init__(self, receiver: Receiver, seconds: float) -> None:
+        self.data_received = receiver.data_received
+        self.stderr_received = receiver.stderr_received
+        self._exited = receiver.exited
+        self._seconds = seconds
+
+    def exited(self, status: int) -> None:
+        asyncio.get_running_loop().call_later(self._seconds, self._exited, status)
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(5.0, 5.0), (50.0, 10.0)])
+def test_a_session_that_is_closed_twice_while_it_restarts_ends_once_and_after_its_cli(
+    seconds: float, expected: float
+) -> None:
+    """It waits for the exit, but not for ever; an exit that is reported later changes nothing."""
+    completed: list[float] = []
+
+    async def leave() -> float:
+        place = Slow(seconds, begin_and_die, silent)
+        session = await Agent(transport=place, revive=Revival(backoff=0.0)).session().start()
+        session.on("complete", lambda _: completed.append(now()))
+        turn = await session.send("go")
+        await turn.begun()
+        await rounds(STEPS)
+        begun = now()
+        session.abandon()
+        await rounds(3)
+        close_and_close_again(session)
+        await settled_once(session, turn)
+        took = now() - begun
+        await asyncio.sleep(100.0)
+        return took
+
+    assert in_virtual_time(leave()) == expected
+    assert len(completed) == 1
+
+
 def test_what_answers_the_cli_is_cancelled_when_the_close_begins_and_not_when_the_cli_exits() -> (
     None
 ):
     ended: list[float] = []
 
-    async def wait() -> str:
-        """Wait for ever."""
+    def ask(peer: FramePeer, frame: Frame) -> None:
+        request = {"subtype": "can_use_tool", "tool_name": "Bash", "input": {}, "tool_use_id": "t"}
+        if frame["type"] == "user":
+            peer.say({"type": "control_request", "request_id": "q", "request": request})
+
+    async def think(*_: object) -> Allow:
         try:
             await asyncio.Event().wait()
         finally:
             ended.append(now())
-        return "never"
+        return Allow()
 
     async def close_beside_it() -> tuple[float, float]:
-        cli = ScriptedCLI(Script(call("mcp__functions__wait"), say("done")))
-        lingering = Lingering(cli)
-        agent = Agent(transport=lingering, functions=[wait], close_grace=20.0)
+        agent = Agent(transport=Lingering(ask), can_use_tool=think, close_grace=20.0)
         session = await agent.start("go")
-        while session.state != "waiting_tool_call":  # noqa: ASYNC110 - rounds of the loop
+        while session.state != "waiting_permission":  # noqa: ASYNC110 - rounds of the loop
             await asyncio.sleep(0)
         begun = now()
         await session.aclose()
@@ -196,14 +250,14 @@ def test_what_answers_the_cli_is_cancelled_when_the_close_begins_and_not_when_th
     begun, closed = in_virtual_time(close_beside_it())
 
     assert ended == [begun]
-    assert closed >= begun + 20.0
+    assert closed == begun + 20.0
 
 
 class Lingering:
-    """A place whose CLIs do not see the end of their input."""
+    """A place whose CLIs exit when their time is over, and not before."""
 
-    def __init__(self, inner: ScriptedCLI) -> None:
-        self._inner = inner
+    def __init__(self, *plays: Callable[[FramePeer, Frame], None]) -> None:
+        self._inner = Peers(*plays)
 
     async def open(self, launch: Launch, receiver: Receiver) -> Channel:
         channel = await self._inner.open(launch, receiver)
@@ -212,7 +266,7 @@ class Lingering:
         def close_later(grace: float) -> None:
             asyncio.get_running_loop().call_later(grace, close, 0.0)
 
-        channel.close = close_later  # type: ignore[method-assign]
+        channel.close = close_later  # type: ignore[method-assign]  # the peer knows no delays
         return channel
 
 
