@@ -16,7 +16,7 @@ from steersman._session.cli import RunningCli
 from steersman._session.dispatcher import Dispatcher
 from steersman._session.gate import with_gate
 from steersman._session.link import CliLink
-from steersman._session.mcp_servers import wait_for_servers
+from steersman._session.mcp_servers import restore_servers, wait_for_servers
 from steersman._session.parts import Parts
 from steersman._session.recovery import Handover, plan_handover
 from steersman._session.requests.hooks import run_session_end
@@ -163,6 +163,7 @@ class Lifecycle:
         )
         parts.limits.launched(is_fresh=is_fresh)
         parts.prompts.reports_lifecycle = parts.slot.is_modern
+        await restore_servers(link, parts.mcp_status, parts.responder.servers, parts.options)
         await wait_for_servers(link, parts.mcp_status, parts.options, parts.responder.servers.keys)
         return cli
 
@@ -206,10 +207,11 @@ class Lifecycle:
             evidence=link.evidence(phase, status),
         )
         parts.watchdog.reset()
-        if isinstance(why, LimitReached) or not self._may_restart():
+        is_hard = isinstance(why, LimitReached) and parts.options.limits.is_hard
+        if is_hard or not self._may_restart():
             self._finish(cause)
             return
-        parts.prompts.cli_lost()
+        parts.prompts.cli_lost(cause, parts.budget.per_turn)
         self._replace(self._restart(cause))
 
     def _may_restart(self) -> bool:

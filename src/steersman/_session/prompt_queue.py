@@ -55,7 +55,7 @@ class PromptQueue:
         self._transcript = transcript
         """Reads the lines of the CLI's session file, for prompts that ended unobserved."""
         self._was_stopped = False
-        """Whether the last turn was interrupted, and none has begun since."""
+        """Whether the last turn was ended before its end, and none has begun since."""
         self._queue: deque[SentPrompt] = deque()
         self._sent: dict[str, SentPrompt] = {}
 
@@ -169,11 +169,16 @@ class PromptQueue:
 
     # One CLI after the other
 
-    def cli_lost(self) -> None:
-        """Settle prompts that were being stopped when the CLI exited; keep the others."""
+    def cli_lost(self, cause: SteersmanError, most: int) -> None:
+        """Settle prompts that were being stopped when the CLI exited; keep the others.
+
+        A turn that has lost `most` CLIs before is not continued: it fails with `cause`.
+        """
         self.totals.cli_lost(self._journal.clock())
-        is_stopping = any(prompt.was_interrupted for prompt in self.unsettled)
-        for prompt in self.unsettled:
+        left = self.unsettled
+        is_stopping = any(prompt.was_interrupted for prompt in left)
+        is_given_up = any(prompt.losses >= most and prompt.has_begun for prompt in left)
+        for prompt in left:
             if prompt.was_interrupted or (is_stopping and prompt.has_begun):
                 del self._sent[prompt.uuid]
                 prompt.was_interrupted = True
@@ -181,14 +186,19 @@ class PromptQueue:
             elif prompt.cause is not None and not isinstance(prompt.cause, Stalled):
                 del self._sent[prompt.uuid]
                 self._end(prompt, prompt.cause, cancelled=False)
+            elif prompt.losses >= most or (is_given_up and prompt.has_begun):
+                del self._sent[prompt.uuid]
+                self._end(prompt, cause, cancelled=False)
             else:
                 prompt.cli_lost()
+        if len(self._sent) < len(left):
+            self._was_stopped = True
 
     @property
     def needs_rerun(self) -> bool:
         """Whether the next CLI must continue the turn in which the last one exited.
 
-        After an interrupt that was not saved yet the CLI would continue that turn too.
+        It would also continue a turn that was ended before its end, if that was not saved yet.
         """
         has_begun = any(prompt.has_begun for prompt in self.unsettled)
         return has_begun or (bool(self._sent) and not self._was_stopped)

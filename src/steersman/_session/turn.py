@@ -177,6 +177,8 @@ class SentPrompt:
 
         The CLI silently drops a prompt whose uuid it has already processed.
         """
+        self.losses = 0
+        """How many CLIs were lost that had the prompt."""
         self.was_interrupted = False
         self.is_broken = False
         """Whether streamed text was abandoned, so that it differs from the final messages."""
@@ -218,6 +220,7 @@ class SentPrompt:
 
     def cli_lost(self) -> None:
         """Record that the CLI that had the prompt exited, and that another one will get it."""
+        self.losses += 1
         self.is_broken = self.is_broken or self.has_begun
         self.may_be_processed = True
         self.cause = None

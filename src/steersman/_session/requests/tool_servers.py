@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
+from steersman._json import JsonDict
 from steersman._protocol.events import ToolCalled
 from steersman.ports import INTERNAL_ERROR, Caller, JsonObject, ToolServer, jsonrpc_error
 
@@ -27,6 +28,8 @@ class ToolServers:
         self._callers = dict(callers)
         self._report = report
         self._attached: list[str] = []
+        self.external: dict[str, JsonDict] = {}
+        """The external servers that were set at run time. They run in the CLI, not here."""
 
     async def attach(self) -> None:
         """Attach every server to this session. Raises `McpNotReady`."""
