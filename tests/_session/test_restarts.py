@@ -188,12 +188,20 @@ async def test_an_error_of_our_own_during_a_restart_settles_the_turns() -> None:
 
 
 async def test_a_session_that_is_not_persisted_is_not_restarted() -> None:
-    place = Peers(begin_and_die, answer)
+    def tell_id_and_die(peer: FramePeer, frame: Frame) -> None:
+        if frame["type"] == "user":
+            peer.say({"type": "system", "subtype": "init", "session_id": "known"})
+        die(peer, frame)
+
+    place = Peers(tell_id_and_die, answer)
 
     async with opened(place, persist_session=False) as session:
         settled = await (await session.send("go"))
 
-    assert (settled.outcome, len(place.launches)) == ("failed", 1)
+    assert (settled.outcome, session.id, len(place.launches)) == ("failed", "known", 1)
+    assert isinstance(settled.cause, CliExited)
+    assert settled.cause.__cause__ is None
+    assert Kind.RESTARTED not in {each.kind for each in await entries_of(session)}
 
 
 # --- With what ------------------------------------------------------------------------------
