@@ -64,6 +64,10 @@ class LinkListener(Protocol):
         """Handle a control request, or a change of a turn or of the CLI's state."""
         ...
 
+    def line_lost(self) -> None:
+        """Handle a line that is too long or no JSON; it was journalled as such."""
+        ...
+
     def caught_up(self) -> None:
         """Handle the end of a chunk: everything in it has been reported."""
         ...
@@ -256,6 +260,7 @@ class CliLink:
         elif isinstance(event, LineDropped):
             over = event.oversize
             self.journal.append(now, Kind.OVERSIZE, over.head, details={"size": over.size})
+            self._listener.line_lost()
 
     def _on_message(self, event: MessageArrived, now: float) -> None:
         self.last_kind = event.kind
@@ -265,6 +270,7 @@ class CliLink:
 
     def _on_noise(self, line: bytes, now: float) -> None:
         self.journal.append(now, Kind.NOISE, line)
+        self._listener.line_lost()
         if len(self.noise) < SHOWN_NOISE:
             shown = self.redactor.shown(line[:SEARCHED_NOISE].decode("utf-8", "replace"))
             self.noise = f"{self.noise}\n{shown}".strip()[:SHOWN_NOISE]

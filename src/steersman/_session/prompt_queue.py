@@ -14,7 +14,7 @@ from steersman._session.recovery import Handover
 from steersman._session.turn import Delivery, SentPrompt
 from steersman._session.uuids import new_uuid
 from steersman.control.session import Interrupt
-from steersman.errors import CliExited, NotLoggedIn, Stalled, SteersmanError
+from steersman.errors import CliExited, NotLoggedIn, Stalled, SteersmanError, TurnFailed
 from steersman.journal import Entry, Kind, Outcome, TurnResult
 from steersman.journal.calls import ToolCallRecord
 from steersman.journal.results import outcome_of
@@ -250,9 +250,23 @@ class PromptQueue:
         if isinstance(result, Result) and not is_cut_off:
             done = self._end_by(prompt, result)
         else:
-            done = self._end(prompt, prompt.cause, cancelled=settled.was_cancelled or is_cut_off)
+            done = self._end_without_result(prompt, settled, is_cut_off=is_cut_off)
         self.send_next()
         return done
+
+    def _end_without_result(
+        self, prompt: SentPrompt, settled: TurnSettled, *, is_cut_off: bool
+    ) -> TurnResult:
+        """Settle a prompt that the CLI has finished with, although no result names it.
+
+        The CLI reports a turn as cancelled that was interrupted or failed; its result is lost.
+        """
+        cause, is_cancelled = prompt.cause, settled.was_cancelled or is_cut_off
+        if settled.was_cancelled and prompt.has_begun:
+            failure = self.totals.api_failure(prompt.uuid)
+            cause = cause or (TurnFailed("failed", failure) if failure else None)
+            is_cancelled = prompt.was_interrupted = cause is None
+        return self._end(prompt, cause, cancelled=is_cancelled)
 
     def _continue_unfinished(self, prompt: SentPrompt, settled: TurnSettled) -> bool:
         """Have the CLI continue a turn that it reports as completed, but only began.
@@ -276,6 +290,11 @@ class PromptQueue:
         line = self._link.connection.prompt(alias, CONTINUE, **prompt.fields)
         self._link.write(line, (prompt.uuid,))
         return True
+
+    def line_lost(self) -> None:
+        """Take the text of the current turns as it was streamed: a line of theirs may be lost."""
+        for prompt in self.unsettled:
+            prompt.is_broken = True
 
     def cli_cancelled(self, uuid: str) -> None:
         """Settle a prompt that the CLI has removed from its own queue."""

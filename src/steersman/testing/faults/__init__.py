@@ -245,7 +245,8 @@ class _FaultyReceiver:
 
     def _struck(self, line: bytes, faults: list[LineFault | ProcessFault]) -> list[Segment]:
         segments: list[Segment] = [line]
-        for fault in faults:
+        # Split last: the others change a whole line, or put a line before it.
+        for fault in sorted(faults, key=lambda each: isinstance(each, Split)):
             if isinstance(fault, ProcessFault):
                 fault.strike(self)
             else:
