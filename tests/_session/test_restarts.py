@@ -283,6 +283,46 @@ async def test_a_cli_that_refuses_the_servers_is_journalled_and_the_session_goes
     assert [(each["name"], each["status"]) for each in told] == [("far", "failed")]
 
 
+def obeying(then: Callable[[FramePeer, Frame], None]) -> Callable[[FramePeer, Frame], None]:
+    """It answers every request."""
+
+    def play(peer: FramePeer, frame: Frame) -> None:
+        if frame.get("request", {}).get("subtype", "initialize") != "initialize":
+            peer.say(answer_to(frame, {}))
+        then(peer, frame)
+
+    return play
+
+
+async def test_model_and_permission_mode_that_were_set_at_run_time_hold_in_the_next_cli() -> None:
+    """A session that was taken out of bypassPermissions must not come back to it."""
+    place = Peers(obeying(begin_and_die), obeying(answer))
+
+    async with opened(place, model="opus", permission_mode="bypassPermissions") as session:
+        await session.set_model("haiku")
+        await session.set_permission_mode("plan")
+        await (await session.send("go"))
+
+    first, second = (
+        [each for each in launch.argv if "--model" in str(each) or "permissions" in str(each)]
+        for launch in place.launches
+    )
+    assert "--model=haiku" in second
+    assert "--permission-mode=plan" in place.launches[1].argv
+    assert "--model=opus" in first
+    assert "--allow-dangerously-skip-permissions" in second
+
+
+async def test_a_model_that_was_reset_is_the_default_in_the_next_cli() -> None:
+    place = Peers(obeying(begin_and_die), obeying(answer))
+
+    async with opened(place, model="opus") as session:
+        await session.set_model(None)
+        await (await session.send("go"))
+
+    assert not any(str(each).startswith("--model") for each in place.launches[1].argv)
+
+
 # --- Limits on a CLI that does not react -------------------------------------------------------
 
 

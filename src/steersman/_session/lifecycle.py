@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
 
@@ -300,13 +300,16 @@ class Lifecycle:
     def _next_plan(self, how: Resumption) -> LaunchPlan:
         """Return the plan for the next CLI, with the in-process MCP servers attached now."""
         assert self._parts.setup.plan_next is not None
-        plan = self._parts.setup.plan_next(how)
+        plan = self._parts.setup.plan_next(replace(how, changed=self._parts.slot.changed))
         servers = list(self._parts.responder.servers.keys) or None
         initialize = msgspec.structs.replace(plan.initialize, sdk_mcp_servers=servers)
         return replace(plan, initialize=initialize)
 
-    async def rewind(self, at: str) -> None:
-        """Have another CLI continue from the message `at`; the current one is closed first."""
+    async def rewind(self, at: str, rewound: Callable[[], None]) -> None:
+        """Have another CLI continue from the message `at`; the current one is closed first.
+
+        Calls `rewound` when it has, also if the caller was cancelled meanwhile.
+        """
         parts = self._parts
         cli = await self.ready()
         if parts.setup.plan_next is None or parts.slot.session_id is None:
@@ -314,7 +317,7 @@ class Lifecycle:
         if not self.is_at_rest:
             raise UsageError("checkpoint", at, "a session at rest: wait for idle(), or interrupt()")
         plan = self._next_plan(Resumption(parts.slot.session_id, at=at))
-        moving = self._replace(self._rewind(cli.link, plan))
+        moving = self._replace(self._rewind(cli.link, plan, rewound))
         # Waits without passing a cancellation on: half of a rewind would be a session without CLI.
         await asyncio.wait([moving])
         if moving.cancelled():
@@ -323,7 +326,9 @@ class Lifecycle:
         if error is not None:
             raise error
 
-    async def _rewind(self, link: CliLink, plan: LaunchPlan) -> SteersmanError | None:
+    async def _rewind(
+        self, link: CliLink, plan: LaunchPlan, rewound: Callable[[], None]
+    ) -> SteersmanError | None:
         """Close the CLI of `link`, and start another one with `plan`. Returns why that failed."""
         parts = self._parts
         link.close(parts.options.close_grace)
@@ -334,6 +339,7 @@ class Lifecycle:
             cli = await self._launch(plan)
         except SteersmanError as error:
             return error
+        rewound()
         parts.status.move(Move.GREET)
         parts.prompts.attach(cli.link)
         return None
