@@ -337,7 +337,7 @@ def test_a_soft_limit_of_a_turn_does_not_end_the_session_of_a_mute_cli(*, is_har
         limits = Limits(turn=Caps(seconds=30.0), is_hard=is_hard)
         async with opened(place, limit=HOURS, limits=limits) as session:
             limited = await (await session.send("go"))
-            outcomes = []
+            outcomes: list[str] = []
             if not is_hard:
                 outcomes.append((await (await session.send("and then"))).outcome)
             env = place.launches[-1].env

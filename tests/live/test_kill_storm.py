@@ -11,7 +11,7 @@ from collections import Counter
 import pytest
 
 from steersman import Session
-from steersman.journal import Kind
+from steersman.journal import Entry, Kind
 from steersman.options import Revival
 from steersman.testing.request import ModelRequest
 from steersman.testing.sandbox import CliSandbox
@@ -43,7 +43,8 @@ class Diligent(Script):
 async def kill_at(session: Session, points: list[int]) -> None:
     """Kill the CLI when the journal has come so far; each of them once."""
     async for entry in session.journal():
-        if points and getattr(entry, "seq", 0) >= points[0] and session.pid is not None:
+        assert isinstance(entry, Entry)
+        if points and entry.seq >= points[0] and session.pid is not None:
             points.pop(0)
             try:
                 os.kill(session.pid, signal.SIGKILL)

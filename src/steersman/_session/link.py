@@ -32,7 +32,7 @@ from steersman.journal.entries import NOTHING
 from steersman.journal.redaction import Redactor, secrets_in
 from steersman.messages.turns import Assistant
 from steersman.options import Options
-from steersman.ports import Channel, Transport
+from steersman.ports import Channel, ReportsSuspension, Transport
 
 __all__ = ["CliLink", "LinkListener", "StderrTail"]
 
@@ -157,10 +157,13 @@ class CliLink:
         else:
             self._channel.close(grace)
 
-    def suspend(self) -> None:
-        """Stop all processes of the CLI's tree (SIGSTOP)."""
+    async def suspend(self, timeout: float) -> None:
+        """Stop all processes of the CLI's tree (SIGSTOP). Raises `TimeoutError`."""
         if self._channel is not None:
             self._channel.suspend()
+            if isinstance(self._channel, ReportsSuspension):
+                async with asyncio.timeout(timeout):
+                    await self._channel.suspended()
 
     def resume(self) -> None:
         """Continue a stopped process tree (SIGCONT)."""

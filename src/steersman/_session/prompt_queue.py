@@ -55,7 +55,7 @@ class PromptQueue:
         self._transcript = transcript
         """Reads the lines of the CLI's session file, for prompts that ended unobserved."""
         self._was_stopped = False
-        """Whether the last turn was ended before its end, and none has begun since."""
+        """Whether the last turn was ended before its end."""
         self._queue: deque[SentPrompt] = deque()
         self._sent: dict[str, SentPrompt] = {}
 
@@ -160,7 +160,6 @@ class PromptQueue:
         """Record that the CLI has started to process this prompt."""
         if uuid in self._sent:
             self._sent[uuid].started()
-            self._was_stopped = False
 
     def context(self) -> contextvars.Context:
         """Copy the context of the `send()` that the current turn comes from."""

@@ -8,8 +8,9 @@ reports to 4. Variables for the CLI are in its own environment, each name prefix
     g  go              starts the CLI                 ready                the directory exists
     s  suspend         SIGSTOP to the tree            started PID          the CLI runs
     r  resume          SIGCONT to the tree            failed STAGE ERRNO   the CLI does not run
-    t  terminate       SIGTERM to the tree            exited STATUS        the tree has ended
-    k  kill, or EOF    SIGKILL until none is left     broken WHY           a bug in this script
+    t  terminate       SIGTERM to the tree            suspended            the tree is stopped
+    k  kill, or EOF    SIGKILL until none is left     exited STATUS        the tree has ended
+                                                      broken WHY           a bug in this script
 
 Knows processes, not what they read or write. Starts in a few milliseconds because it imports next
 to nothing; keep it that way.
@@ -121,6 +122,7 @@ class Guard:
                 self.start()
             elif command == ord("s"):
                 self.suspend()
+                self.report("suspended")
             elif command == ord("r"):
                 self.signal_tree(signal.SIGCONT)
             elif command == ord("t"):

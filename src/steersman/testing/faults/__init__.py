@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable
 from typing import TypeVar
 
-from steersman.ports import Channel, Launch, Receiver, Transport
+from steersman.ports import Channel, Launch, Receiver, ReportsSuspension, Transport
 from steersman.testing.faults.clock import (
     JumpingClock,
     NothingScheduled,
@@ -138,6 +138,11 @@ class FaultyChannel:
     def suspend(self) -> None:
         """Stop the process tree."""
         self._inner.suspend()
+
+    async def suspended(self) -> None:
+        """Return once the process tree is stopped."""
+        if isinstance(self._inner, ReportsSuspension):
+            await self._inner.suspended()
 
     def resume(self) -> None:
         """Let the process tree continue, also after a `Suspend` fault."""
