@@ -12,7 +12,7 @@ from steersman._session.prompt_queue import CONTINUE
 from steersman._session.recovery import Handover
 from steersman._session.turn import SentPrompt
 from steersman.agent import Session
-from steersman.errors import CliExited, LimitReached
+from steersman.errors import CliExited, LimitReached, NotLoggedIn
 from steersman.journal import Kind
 from steersman.options import Revival
 from tests._session.peers import (
@@ -300,3 +300,69 @@ async def test_a_turn_that_we_have_ended_fails_with_that_cause_when_its_session_
     assert [each.outcome for each in results] == ["failed", "failed"]
     assert results[0].cause is limit
     assert isinstance(results[1].cause, CliExited)
+
+
+async def test_an_answer_that_only_the_session_file_has_is_also_the_text_of_the_turn() -> None:
+    place = Peers(begin_and_die, drop)
+
+    async with opened(place, revive=QUICK) as session:
+        turn = await session.send("go")
+        said = entry("assistant", "a", turn.uuid, {"type": "text", "text": "All."})
+        saved(session, lambda: [entry("user", turn.uuid), said])
+        settled = await turn
+
+    assert (settled.outcome, settled.text, await told(turn)) == ("completed", "All.", "All.")
+
+
+async def test_a_broken_turn_has_only_its_own_text() -> None:
+    def speak_before(peer: FramePeer, frame: Frame) -> None:
+        if frame["type"] == "user":
+            peer.say(text("Of a background task.", "msg_0"))
+            peer.wire.write(b"noise\n")
+            answer(peer, frame)
+
+    async with opened(Peers(speak_before)) as session:
+        turn = await session.send("go")
+        settled = await turn
+
+    assert (settled.text, await told(turn)) == ("All.", "All.")
+
+
+async def test_a_broken_turn_whose_beginning_is_gone_from_memory_has_the_text_of_its_messages() -> (
+    None
+):
+    def talk(peer: FramePeer, frame: Frame) -> None:
+        if frame["type"] == "user":
+            said = [text(f"{number} " + "x" * 1000, f"msg_{number}") for number in range(60)]
+            peer.say(lifecycle(frame["uuid"], "started"), *said)
+            peer.wire.write(b"noise\n")
+            peer.say(result([frame["uuid"]], "x"), state("idle"))
+
+    async with opened(Peers(talk), journal_memory=20_000) as session:
+        settled = await (await session.send("talk"))
+
+    assert [part.split()[0] for part in settled.text.split("\n\n")] == list(map(str, range(60)))
+
+
+def retry(attempt: int) -> Frame:
+    fields = {"attempt": attempt, "max_retries": 10, "retry_delay_ms": 1, "error_status": 401}
+    return {"type": "system", "subtype": "api_retry", "error": "authentication_failed", **fields}
+
+
+@pytest.mark.parametrize(("attempts", "outcome", "stops"), [(1, "completed", 0), (3, "failed", 1)])
+async def test_a_login_that_is_refused_twice_is_not_tried_again(
+    attempts: int, outcome: str, stops: int
+) -> None:
+    def refuse_login(peer: FramePeer, frame: Frame) -> None:
+        if frame["type"] == "user":
+            peer.say(lifecycle(frame["uuid"], "started"), *map(retry, range(1, attempts + 1)))
+            answer(peer, frame)
+
+    place = Peers(refuse_login)
+    async with opened(place) as session:
+        settled = await (await session.send("go"))
+        await session.idle(5)
+
+    asked = [frame.get("request", {}).get("subtype") for frame in place.peers[0].received]
+    assert (settled.outcome, asked.count("interrupt")) == (outcome, stops)
+    assert isinstance(settled.cause, NotLoggedIn | None)
