@@ -366,3 +366,55 @@ async def test_a_login_that_is_refused_twice_is_not_tried_again(
     asked = [frame.get("request", {}).get("subtype") for frame in place.peers[0].received]
     assert (settled.outcome, asked.count("interrupt")) == (outcome, stops)
     assert isinstance(settled.cause, NotLoggedIn | None)
+
+
+async def test_a_prompt_that_joined_a_turn_is_stopped_with_it_when_the_cli_is_lost() -> None:
+    def fold_and_die_when_stopped(peer: FramePeer, frame: Frame) -> None:
+        begin(peer, frame)
+        if frame.get("request", {}).get("subtype") == "interrupt":
+            peer.wire.exit(1)
+
+    place = Peers(fold_and_die_when_stopped, answer)
+    async with opened(place, revive=QUICK) as session:
+        turn = await session.send("go")
+        await turn.begun()
+        joined = await session.send("this too", when="next")
+        await joined.begun()
+        await turn.interrupt()
+        results = [await turn, await joined]
+        await session.idle(5)
+
+    assert [each.outcome for each in results] == ["interrupted", "interrupted"]
+    assert place.sent(1) == []
+
+
+async def test_a_prompt_that_the_next_cli_cancels_is_not_continued() -> None:
+    def cancel(peer: FramePeer, frame: Frame) -> None:
+        if frame["type"] == "user":
+            peer.say(lifecycle(frame["uuid"], "cancelled"), state("idle"))
+
+    place = Peers(begin_and_die, cancel)
+    async with opened(place, revive=QUICK) as session:
+        turn = await session.send("go")
+        saved(session, lambda: [entry("user", turn.uuid)])
+        settled = await turn
+
+    assert settled.outcome == "interrupted"
+    assert place.sent(1) == [turn.uuid]
+
+
+async def test_no_tool_call_is_pending_in_a_session_that_has_ended() -> None:
+    def use_tool(peer: FramePeer, frame: Frame) -> None:
+        begin(peer, frame)
+        if frame["type"] == "user":
+            block = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {}}
+            message = {"id": "msg_1", "role": "assistant", "content": [block]}
+            peer.say({"type": "assistant", "message": message, "parent_tool_use_id": None})
+
+    async with opened(Peers(use_tool)) as session:
+        turn = await session.send("go")
+        async for _message in turn:
+            break
+        during = len(session.snapshot().pending_tool_calls)
+
+    assert (during, session.snapshot().pending_tool_calls) == (1, ())
