@@ -112,7 +112,6 @@ def test_a_prompt_that_joined_a_turn_fails_with_it_and_is_not_run_alone() -> Non
         async with opened(place, limit=HOURS, revive=Revival(per_turn=1)) as session:
             first = await session.send("go")
             await first.begun()
-            await asyncio.sleep(1.0)
             joined = await session.send("this too", when="next")
             results = [await first, await joined]
             await session.idle(5)

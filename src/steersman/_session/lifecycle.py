@@ -65,7 +65,7 @@ class Lifecycle:
         """Replaces the CLI. If it ends without a CLI, `_replaced` ends the session."""
         self._overdue: asyncio.TimerHandle | None = None
         """Set while the CLI is being closed: when its exit must have been reported."""
-        self._is_over = asyncio.Event()
+        self._has_finished = asyncio.Event()
         """Set when `_finish` has ended the session, and its last tasks have begun."""
         self._has_started = asyncio.Event()
         """Clear only while the first CLI is being started."""
@@ -391,7 +391,7 @@ class Lifecycle:
         await self._has_started.wait()
         if parts.slot.running is None:
             return
-        await self._is_over.wait()
+        await self._has_finished.wait()
         if self._notifying is not None:
             # Shielded: a cancelled waiter must not leave hooks and servers uninformed.
             await asyncio.shield(self._notifying)
@@ -419,7 +419,7 @@ class Lifecycle:
         if parts.listeners.has("complete"):
             parts.listeners.emit("complete", parts.snapshot())
         self._notifying = asyncio.get_running_loop().create_task(self._notify_end())
-        self._is_over.set()
+        self._has_finished.set()
 
     async def _notify_end(self) -> None:
         """Call the `SessionEnd` hooks and detach the in-process MCP servers."""
