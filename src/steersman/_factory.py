@@ -98,6 +98,11 @@ def _plan(
 
 def _next_options(options: Options, how: Resumption) -> Options:
     """Return the options for the next CLI of the same session."""
+    may_bypass = options.permission_mode == "bypassPermissions"
+    options = dataclasses.replace(options, **how.changed)
+    if may_bypass and options.permission_mode != "bypassPermissions":
+        # The first CLI accepted a change back to that mode, and so must this one.
+        options = dataclasses.replace(options, allow_dangerously_skip_permissions=True)
     if how.is_new:
         # The first options again: a fork that was lost before it was saved must still start with
         # the history of the original.

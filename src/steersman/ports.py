@@ -49,6 +49,7 @@ __all__ = [
     "Launch",
     "QuestionHandler",
     "Receiver",
+    "ReportsSuspension",
     "SessionAsks",
     "Sink",
     "ToolServer",
@@ -147,6 +148,15 @@ class Channel(Protocol):
 
     def kill(self) -> None:
         """End the whole tree now, with SIGKILL."""
+        ...
+
+
+@runtime_checkable
+class ReportsSuspension(Protocol):
+    """What a `Channel` also has if `suspend` takes a while: without it, `suspend` is immediate."""
+
+    async def suspended(self) -> None:
+        """Return once every process of the tree is suspended as last requested, or has exited."""
         ...
 
 

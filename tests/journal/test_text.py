@@ -22,7 +22,8 @@ WITH_PARTIALS = [
 
 
 def entry(frame: Frame) -> Entry:
-    kind = Kind.PARTIAL if frame["type"] == "stream_event" else Kind.MESSAGE
+    kinds = {"stream_event": Kind.PARTIAL, "restarted": Kind.RESTARTED}
+    kind = kinds.get(frame["type"], Kind.MESSAGE)
     return Entry(1, 0.0, kind, json.dumps(frame).encode())
 
 
@@ -161,6 +162,38 @@ def test_a_stream_that_began_anew_with_other_words_tells_them_as_a_paragraph() -
     ]
 
     assert "".join(read(said)[0]) == "Hello wo\n\nGood day"
+
+
+RESTARTED: Frame = {"type": "restarted"}
+TOOL_RESULT: Frame = {
+    "type": "user",
+    "message": {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t"}]},
+}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "text"),
+    [
+        # A complete message that the lost CLI had not saved is written again.
+        (
+            [started("m1"), delta("All."), complete("m1", "All.")],
+            [started("m2"), delta("All."), complete("m2", "All.")],
+            "All.",
+        ),
+        ([complete("m1", "All.")], [started("m2"), delta("Al"), delta("l.")], "All."),
+        ([complete("m1", "All.")], [complete("m2", "All. And more.")], "All. And more."),
+        ([started("m1"), delta("Al")], [complete("m2", "All.")], "All."),
+        ([complete("m1", "All.")], [complete("m2", "Other.")], "All.\n\nOther."),
+        # One whose tool has run was saved, so this is what the model says next.
+        ([complete("m1", "Look."), TOOL_RESULT], [complete("m2", "Look.")], "Look.\n\nLook."),
+    ],
+)
+def test_what_the_next_cli_writes_again_is_not_told_twice(
+    before: list[Frame], after: list[Frame], text: str
+) -> None:
+    chunks, _ = read([*before, RESTARTED, *after])
+
+    assert "".join(chunks) == text
 
 
 def test_the_words_of_a_subagent_are_not_the_agents() -> None:

@@ -172,17 +172,57 @@ async def test_a_hard_pause_stops_bash_where_it_stands(
         turn = await session.send("work")
         await until((sandbox.project / "started").exists)
         await session.pause(hard=True)
-        queued = session.snapshot()
-        await until(lambda: states_below(session, sandbox) == {"T"})
+        at_return, queued = states_below(session, sandbox), session.snapshot()
         await outlive(2)
         paused = (session.state, effect.exists(), len(model.asked))
         await session.resume()
         result = await turn
 
+    assert at_return == {"T"}
     assert [each.name for each in queued.pending_tool_calls] == ["Bash"]
     assert paused == ("paused", False, 1)
     assert (result.outcome, result.answer) == ("completed", "done")
     assert effect.exists()
+
+
+async def test_a_hard_pause_returns_when_the_tree_is_stopped_and_not_before(
+    scripted: MakeScripted,
+) -> None:
+    agent, _model = scripted(say("done"))
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        guard = parent_of(session.pid)
+        os.kill(guard, signal.SIGSTOP)
+        pausing = asyncio.create_task(session.pause(hard=True))
+        await asyncio.wait([pausing], timeout=0.2)
+        while_guard_is_stopped = (pausing.done(), kernel_state(session.pid))
+        os.kill(guard, signal.SIGCONT)
+        await pausing
+        at_return = kernel_state(session.pid)
+        await session.resume()
+        result = await (await session.send("go"))
+
+    assert while_guard_is_stopped[0] is False
+    assert while_guard_is_stopped[1] != "T"
+    assert (at_return, result.outcome) == ("T", "completed")
+
+
+async def test_a_hard_pause_that_is_cancelled_leaves_the_tree_running(
+    scripted: MakeScripted,
+) -> None:
+    agent, _model = scripted(say("done"))
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        guard = parent_of(session.pid)
+        os.kill(guard, signal.SIGSTOP)
+        pausing = asyncio.create_task(session.pause(hard=True))
+        await asyncio.wait([pausing], timeout=0.05)
+        pausing.cancel()
+        await asyncio.wait([pausing])
+        os.kill(guard, signal.SIGCONT)
+        result = await (await session.send("go"))
+
+    assert (result.outcome, session.restarts) == ("completed", 0)
 
 
 def states_below(session: Session, sandbox: CliSandbox) -> set[str]:
@@ -194,6 +234,10 @@ def states_below(session: Session, sandbox: CliSandbox) -> set[str]:
 
 def kernel_state(pid: int | None) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def parent_of(pid: int | None) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 @pytest.mark.parametrize("hard", [False, True])

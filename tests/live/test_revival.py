@@ -16,7 +16,7 @@ import pytest
 from steersman import Allow, Session, Turn, tool
 from steersman._session.prompt_queue import CONTINUE
 from steersman.errors import CliExited
-from steersman.hooks import HookAnswer, Hooks, PreToolUse, deny
+from steersman.hooks import HookAnswer, Hooks, PreToolUse, Stop, deny
 from steersman.journal import Kind
 from steersman.options import Revival
 from steersman.permissions import PermissionContext
@@ -176,6 +176,29 @@ async def test_killed_at_any_point_of_a_turn_each_prompt_is_answered_once(
     assert (session.restarts, await restarts(session)) == (1, [("cli_exited", 1)])
     assert "starting" in (await states(session))[1:]
     model.script.assert_complete()
+
+
+async def test_killed_between_its_last_message_and_the_result_the_text_is_told_once(
+    scripted: MakeScripted,
+) -> None:
+    """The CLI may not have saved the message, and then the model writes it again."""
+    hooks, ended = Hooks(), list[str]()
+
+    @hooks.on(Stop)
+    async def die_once(event: Stop) -> None:
+        if not ended:
+            ended.append(event.session_id)
+            kill(session)
+
+    agent, _model = scripted(Script(say("All."), say("All.")), revive=QUICK, hooks=hooks)
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        turn = await session.send("go")
+        done = await turn
+        pieces = "".join(await collect(turn.text()))
+
+    assert (done.outcome, done.text, pieces) == ("completed", "All.", "All.")
+    assert session.restarts == 1
 
 
 # --- What was open when it died --------------------------------------------------------

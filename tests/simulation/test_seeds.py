@@ -13,8 +13,9 @@ from tests.simulation.playing import play
 from tests.simulation.reports import digest, report
 from tests.simulation.scenarios import draw, draw_revived
 
-SEEDS = int(os.environ.get("STEERSMAN_SEEDS", "1000"))
-"""More of them for a long night: `STEERSMAN_SEEDS=100000`."""
+IS_SOAK = bool(os.environ.get("STEERSMAN_SOAK"))
+SEEDS = int(os.environ.get("STEERSMAN_SEEDS", "20000" if IS_SOAK else "1000"))
+"""`make soak` plays 20,000 of them, and half as many that revive; `STEERSMAN_SEEDS` any number."""
 ENOUGH = 150
 CHUNK = 20
 """Seeds in one test: few enough to be spread over processes, enough to be cheap."""
@@ -31,8 +32,13 @@ FOUND = {
     2902: "the same, with a request taken back",
     5487: "a plan with two kills left a timer behind",
 }
+FOUND_REVIVED = {
+    3942: "the text of a turn whose message was garbled was not what was streamed",
+    5009: "a turn that had begun and whose result was lost was called cancelled",
+}
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
 def test_whatever_goes_wrong_the_session_keeps_its_promises(first: int) -> None:
     runs = [play(draw(seed)) for seed in range(first, min(first + CHUNK, SEEDS))]
@@ -44,6 +50,7 @@ def test_whatever_goes_wrong_the_session_keeps_its_promises(first: int) -> None:
     assert not failures, "\n\n".join(failures)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("first", range(0, SEEDS // 2, CHUNK))
 def test_whatever_goes_wrong_a_session_that_revives_keeps_them_too(first: int) -> None:
     runs = [play(draw_revived(seed)) for seed in range(first, min(first + CHUNK, SEEDS // 2))]
@@ -57,6 +64,15 @@ def test_whatever_goes_wrong_a_session_that_revives_keeps_them_too(first: int) -
 @pytest.mark.parametrize("seed", FOUND)
 def test_a_seed_that_found_something_finds_nothing_any_more(seed: int) -> None:
     run = play(draw(seed))
+
+    wrong = broken(run)
+
+    assert not wrong, report(run, wrong)
+
+
+@pytest.mark.parametrize("seed", FOUND_REVIVED)
+def test_a_seed_that_found_something_in_a_revival_finds_nothing_any_more(seed: int) -> None:
+    run = play(draw_revived(seed))
 
     wrong = broken(run)
 

@@ -11,6 +11,8 @@ from steersman._session.requests.tasks import RequestTasks
 from steersman._session.turn import SentPrompt
 from steersman.control.handshake import Initialized
 from steersman.control.mcp import McpMessage
+from steersman.control.models import SetModel
+from steersman.control.permissions import SetPermissionMode
 from steersman.control.session import Interrupt
 from steersman.errors import (
     ChannelClosed,
@@ -88,6 +90,8 @@ class CliSlot:
         """Why the session failed, if it did."""
         self.why_killed: Stalled | LimitReached | None = None
         """Set when we killed the CLI ourselves, until its exit is handled."""
+        self.changed: dict[str, str | None] = {}
+        """Options that the caller has changed at run time, by name."""
         self._known_id = session_id
         self._request_timeout = request_timeout
 
@@ -144,6 +148,13 @@ class CliSlot:
         except (TimeoutError, RequestError):
             if self.running is cli and not cli.link.exit_status.done():
                 self.kill(why)
+
+    def record_change(self, verb: object) -> None:
+        """Keep what a verb has changed in the CLI, so that the next CLI starts with it."""
+        if isinstance(verb, SetModel):
+            self.changed["model"] = verb.model
+        elif isinstance(verb, SetPermissionMode):
+            self.changed["permission_mode"] = verb.mode
 
     def fail(self, cause: SteersmanError) -> None:
         """Kill the CLI for good: the session fails with `cause`."""

@@ -113,6 +113,10 @@ class Dispatcher:
             case _:
                 pass
 
+    def line_lost(self) -> None:
+        """Note that the messages of the current turns may be incomplete."""
+        self._prompts.line_lost()
+
     def caught_up(self) -> None:
         """Begin to answer the requests of the chunk that was just read."""
         if self._parts.slot.running is not None:

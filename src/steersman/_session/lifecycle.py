@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 
@@ -14,7 +16,7 @@ from steersman._session.cli import RunningCli
 from steersman._session.dispatcher import Dispatcher
 from steersman._session.gate import with_gate
 from steersman._session.link import CliLink
-from steersman._session.mcp_servers import wait_for_servers
+from steersman._session.mcp_servers import restore_servers, wait_for_servers
 from steersman._session.ownership import find_session
 from steersman._session.parts import Parts
 from steersman._session.recovery import Handover, plan_handover
@@ -43,6 +45,9 @@ log = logging.getLogger("steersman.session")
 await_flag = AwaitFlag()
 """Shared by all sessions: which programs refuse a flag does not depend on the session."""
 
+Replacing = Coroutine[Any, Any, SteersmanError | None]
+"""Replaces a CLI; returns why the session fails, if there is no other CLI."""
+
 UNKNOWN_STATUS = -9
 """The exit status of a CLI whose transport never reported one."""
 
@@ -58,7 +63,12 @@ class Lifecycle:
         self._ending: Move | None = None
         """How the session ends, once that is decided."""
         self._notifying: asyncio.Task[None] | None = None
-        self._restarting: asyncio.Task[None] | None = None
+        self._restarting: asyncio.Task[SteersmanError | None] | None = None
+        """Replaces the CLI. If it ends without a CLI, `_replaced` ends the session."""
+        self._overdue: asyncio.TimerHandle | None = None
+        """Set while the CLI is being closed: when its exit must have been reported."""
+        self._has_finished = asyncio.Event()
+        """Set when `_finish` has ended the session, and its last tasks have begun."""
         self._has_started = asyncio.Event()
         """Clear only while the first CLI is being started."""
         self._has_started.set()
@@ -179,6 +189,7 @@ class Lifecycle:
         parts.slot.initialized = await start(link, plan, parts.setup, self._own)
         parts.limits.launched(is_fresh=is_fresh)
         parts.prompts.reports_lifecycle = parts.slot.is_modern
+        await restore_servers(link, parts.mcp_status, parts.responder.servers, parts.options)
         await wait_for_servers(link, parts.mcp_status, parts.options, parts.responder.servers.keys)
         return cli
 
@@ -188,8 +199,7 @@ class Lifecycle:
         is_wanted = self._ending is not None or isinstance(error, asyncio.CancelledError)
         self._ending = self._ending or (Move.CANCEL if is_wanted else Move.FAIL)
         cause = error if isinstance(error, SteersmanError) and not is_wanted else None
-        if not parts.status.phase.is_over:
-            self._finish(cause)
+        self._finish(cause)
         if cause is None and not is_wanted:
             parts.flights.keep(error)
         if self._notifying is not None:
@@ -223,13 +233,12 @@ class Lifecycle:
             evidence=link.evidence(phase, status),
         )
         parts.watchdog.reset()
-        if isinstance(why, LimitReached) or not self._may_restart():
+        is_hard = isinstance(why, LimitReached) and parts.options.limits.is_hard
+        if is_hard or not self._may_restart():
             self._finish(cause)
             return
-        parts.prompts.cli_lost()
-        parts.status.move(Move.LAUNCH)
-        self._restarting = asyncio.Task(self._restart(cause))
-        self._restarting.add_done_callback(_log_failure)
+        parts.prompts.cli_lost(cause, parts.budget.per_turn)
+        self._replace(self._restart(cause))
 
     def _may_restart(self) -> bool:
         options, setup = self._parts.options, self._parts.setup
@@ -240,8 +249,25 @@ class Lifecycle:
             and self._parts.slot.session_id is not None
         )
 
-    async def _restart(self, cause: SteersmanError) -> None:
-        """Replace the lost CLI; if that fails, end the session with `cause`."""
+    def _replace(self, replacing: Replacing) -> asyncio.Task[SteersmanError | None]:
+        """Run `replacing` in a task that no caller's cancellation ends, only the close."""
+        self._parts.status.move(Move.LAUNCH)
+        self._restarting = asyncio.Task(replacing)
+        # A callback, because a task that is cancelled before its first step runs no code.
+        self._restarting.add_done_callback(self._replaced)
+        return self._restarting
+
+    def _replaced(self, task: asyncio.Task[SteersmanError | None]) -> None:
+        """End the session if it was closed during a restart, or if the restart has failed."""
+        if task.cancelled():
+            self._finish(None)
+        elif (error := task.exception()) is not None:
+            self._finish(_unexpected(error))
+        elif (cause := task.result()) is not None:
+            self._finish(cause)
+
+    async def _restart(self, cause: SteersmanError) -> SteersmanError | None:
+        """Replace the lost CLI. Returns `cause` if that fails."""
         parts, budget = self._parts, self._parts.budget
         budget.lost(asyncio.get_running_loop().time())
         while not budget.is_spent:
@@ -263,8 +289,8 @@ class Lifecycle:
                 cause.__cause__ = error
                 break
             else:
-                return
-        self._finish(cause)
+                return None
+        return cause
 
     async def _continue(self, cause: SteersmanError) -> None:
         """Resume the conversation, or start it again if the lost CLI had saved none of it."""
@@ -302,7 +328,7 @@ class Lifecycle:
     def _next_plan(self, how: Resumption) -> LaunchPlan:
         """Return the plan for the next CLI, with the in-process MCP servers attached now."""
         assert self._parts.setup.plan_next is not None
-        plan = self._parts.setup.plan_next(how)
+        plan = self._parts.setup.plan_next(replace(how, changed=self._parts.slot.changed))
         servers = list(self._parts.responder.servers.keys) or None
         initialize = msgspec.structs.replace(plan.initialize, sdk_mcp_servers=servers)
         return replace(plan, initialize=initialize)
@@ -322,8 +348,11 @@ class Lifecycle:
         )
         return replace(plan, initialize=initialize)
 
-    async def rewind(self, at: str) -> None:
-        """Have another CLI continue from the message `at`; the current one is closed first."""
+    async def rewind(self, at: str, rewound: Callable[[], None]) -> None:
+        """Have another CLI continue from the message `at`; the current one is closed first.
+
+        Calls `rewound` when it has, also if the caller was cancelled meanwhile.
+        """
         parts = self._parts
         cli = await self.ready()
         if parts.setup.plan_next is None or parts.slot.session_id is None:
@@ -331,16 +360,32 @@ class Lifecycle:
         if not self.is_at_rest:
             raise UsageError("checkpoint", at, "a session at rest: wait for idle(), or interrupt()")
         plan = self._next_plan(Resumption(parts.slot.session_id, at=at))
-        parts.status.move(Move.LAUNCH)
-        cli.link.close(parts.options.close_grace)
-        await asyncio.wait([cli.link.exit_status], timeout=3 * parts.options.close_grace + 10)
+        moving = self._replace(self._rewind(cli.link, plan, rewound))
+        # Waits without passing a cancellation on: half of a rewind would be a session without CLI.
+        await asyncio.wait([moving])
+        if moving.cancelled():
+            raise ChannelClosed("this session was closed while it was rewinding")
+        error = moving.result()
+        if error is not None:
+            raise error
+
+    async def _rewind(
+        self, link: CliLink, plan: LaunchPlan, rewound: Callable[[], None]
+    ) -> SteersmanError | None:
+        """Close the CLI of `link`, and start another one with `plan`. Returns why that failed."""
+        parts = self._parts
+        link.close(parts.options.close_grace)
+        await asyncio.wait([link.exit_status], timeout=self._close_limit)
+        if not link.exit_status.done():
+            link.exited(UNKNOWN_STATUS)
         try:
             cli = await self._launch(plan)
-        except BaseException as error:
-            self._finish(error if isinstance(error, SteersmanError) else None)
-            raise
+        except SteersmanError as error:
+            return error
+        rewound()
         parts.status.move(Move.GREET)
         parts.prompts.attach(cli.link)
+        return None
 
     # The end
 
@@ -354,10 +399,11 @@ class Lifecycle:
                 self._ending = ending
                 self._finish(None)
             return
-        self._ending = self._ending or ending
+        is_first, self._ending = self._ending is None, self._ending or ending
         parts.ownership.ends()
         parts.prompts.withdraw_queued(None, also_others=True)
-        if self._restarting is not None:
+        if self._restarting is not None and is_first:
+            # Once: a second cancellation would not wait for the end of the CLI that was starting.
             self._restarting.cancel()
         if cli is not None:
             cli.tasks.cancel_all()
@@ -373,6 +419,15 @@ class Lifecycle:
                 # Also before the turn has begun: at the end of its input the CLI would run it.
                 cli.link.notify(Interrupt(cancel_queued=True), parts.options.request_timeout)
             cli.link.close(parts.options.close_grace)
+        if self._overdue is None and cli.link.was_opened and not self.is_restarting:
+            # The transport may fail to report the exit; no wait is unbounded.
+            loop = asyncio.get_running_loop()
+            self._overdue = loop.call_later(self._close_limit, cli.link.exited, UNKNOWN_STATUS)
+
+    @property
+    def _close_limit(self) -> float:
+        """Seconds within which a CLI that is closed has exited."""
+        return 3 * self._parts.options.close_grace + 10
 
     async def wait_closed(self) -> None:
         """Return when the CLI has exited, and hooks, servers and listeners have been notified."""
@@ -380,24 +435,22 @@ class Lifecycle:
         await self._has_started.wait()
         if parts.slot.running is None:
             return
-        if self._restarting is not None:
-            await asyncio.wait([self._restarting])
-        link = parts.slot.running.link
-        if link.was_opened:
-            await asyncio.wait([link.exit_status], timeout=3 * parts.options.close_grace + 10)
-            if not link.exit_status.done():
-                # The transport has failed to report the exit; no wait is unbounded.
-                link.exited(UNKNOWN_STATUS)
-        if not parts.status.phase.is_over:
-            self._finish(None)
+        await self._has_finished.wait()
         if self._notifying is not None:
             # Shielded: a cancelled waiter must not leave hooks and servers uninformed.
             await asyncio.shield(self._notifying)
         await parts.listeners.drain(parts.options.close_grace)
 
     def _finish(self, cause: SteersmanError | None) -> None:
-        """Settle every open turn: cancelled if we closed, failed with `cause` otherwise."""
+        """End the session, whatever the reason; later calls are ignored.
+
+        Every open turn settles: cancelled if we closed, failed with `cause` otherwise.
+        """
         parts = self._parts
+        if parts.status.phase.is_over:
+            return
+        if self._overdue is not None:
+            self._overdue.cancel()
         parts.slot.cause = parts.slot.cause or cause
         parts.watchdog.stop()
         if parts.limits.is_on:
@@ -411,6 +464,7 @@ class Lifecycle:
         if parts.listeners.has("complete"):
             parts.listeners.emit("complete", parts.snapshot())
         self._notifying = asyncio.Task(self._notify_end())
+        self._has_finished.set()
 
     async def _notify_end(self) -> None:
         """Call the `SessionEnd` hooks and detach the in-process MCP servers."""
@@ -427,6 +481,9 @@ class Lifecycle:
         self._parts.journal.fault("journal file", report)
 
 
-def _log_failure(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and task.exception() is not None:
-        log.error("restarting a CLI failed", exc_info=task.exception())
+def _unexpected(error: BaseException) -> SteersmanError:
+    """Return what a session fails with after an error in our own code."""
+    log.error("restarting a CLI failed", exc_info=error)
+    failure = ChannelClosed(f"restarting a CLI failed: {error!r}")
+    failure.__cause__ = error
+    return failure

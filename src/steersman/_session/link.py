@@ -32,7 +32,7 @@ from steersman.journal.entries import NOTHING
 from steersman.journal.redaction import Redactor, secrets_in
 from steersman.messages.turns import Assistant
 from steersman.options import Options
-from steersman.ports import Channel, Transport
+from steersman.ports import Channel, ReportsSuspension, Transport
 
 __all__ = ["CliLink", "LinkListener", "StderrTail"]
 
@@ -64,6 +64,10 @@ class LinkListener(Protocol):
 
     def event_happened(self, event: Event) -> None:
         """Handle a control request, or a change of a turn or of the CLI's state."""
+        ...
+
+    def line_lost(self) -> None:
+        """Handle a line that is too long or no JSON; it was journalled as such."""
         ...
 
     def caught_up(self) -> None:
@@ -163,10 +167,13 @@ class CliLink:
         else:
             self._channel.close(grace)
 
-    def suspend(self) -> None:
-        """Stop all processes of the CLI's tree (SIGSTOP)."""
+    async def suspend(self, timeout: float) -> None:
+        """Stop all processes of the CLI's tree (SIGSTOP). Raises `TimeoutError`."""
         if self._channel is not None:
             self._channel.suspend()
+            if isinstance(self._channel, ReportsSuspension):
+                async with asyncio.timeout(timeout):
+                    await self._channel.suspended()
 
     def resume(self) -> None:
         """Continue a stopped process tree (SIGCONT)."""
@@ -269,6 +276,7 @@ class CliLink:
         elif isinstance(event, LineDropped):
             over = event.oversize
             self.journal.append(now, Kind.OVERSIZE, over.head, details={"size": over.size})
+            self._listener.line_lost()
 
     def _on_message(self, event: MessageArrived, now: float) -> None:
         self.last_kind = event.kind
@@ -279,6 +287,7 @@ class CliLink:
     def _on_noise(self, line: bytes, now: float) -> None:
         self._noise_began()
         self.journal.append(now, Kind.NOISE, line)
+        self._listener.line_lost()
         if len(self.noise) < SHOWN_NOISE:
             shown = self.redactor.shown(line[:SEARCHED_NOISE].decode("utf-8", "replace"))
             self.noise = f"{self.noise}\n{shown}".strip()[:SHOWN_NOISE]

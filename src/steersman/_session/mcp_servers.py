@@ -23,12 +23,12 @@ from steersman.control.mcp import (
     McpToggle,
 )
 from steersman.control.verbs import Verb
-from steersman.errors import McpNotReady, RequestError, RequestRefused
+from steersman.errors import McpNotReady, RequestError, RequestRefused, RequestTimeout
 from steersman.journal import Kind
 from steersman.options import Options, checks
 from steersman.ports import Caller, ToolServer
 
-__all__ = ["McpControls", "McpStatusLog", "wait_for_servers"]
+__all__ = ["McpControls", "McpStatusLog", "restore_servers", "wait_for_servers"]
 
 AnswerT = TypeVar("AnswerT")
 
@@ -128,11 +128,15 @@ class McpControls:
     ) -> McpServersSet:
         """Send the complete list: the CLI drops every server that is missing from it."""
         plain = {key: checks.plain(f"servers[{key!r}]", each) for key, each in external.items()}
-        configs = {**{key: own_config(key) for key in own}, **plain}
-        answer = await self._call(McpSetServers(servers=configs))
+        answer = await self._call(_complete_list(own, plain))
+        self._own.external = plain
         for name, error in answer.errors.items():
             self._log.record_failure(name, error)
         return answer
+
+
+def _complete_list(own: Iterable[str], external: Mapping[str, JsonDict]) -> McpSetServers:
+    return McpSetServers(servers={**{key: own_config(key) for key in own}, **external})
 
 
 def own_config(key: str) -> JsonDict:
@@ -186,6 +190,27 @@ class McpStatusLog:
         self.record([McpServerStatus(name=name, status=FAILED, error=error)])
 
 
+async def restore_servers(
+    link: CliLink, status_log: McpStatusLog, servers: ToolServers, options: Options
+) -> None:
+    """Set the external servers again that were set at run time, in the CLI that replaces another.
+
+    A CLI that refuses them runs without them; then each has a journal entry.
+    """
+    if not servers.external:
+        return
+    verb = _complete_list(servers.keys, servers.external)
+    try:
+        failed = (await link.call(verb, options.request_timeout)).errors
+    except (RequestRefused, RequestTimeout) as error:
+        failed = dict.fromkeys(servers.external, error.reason)
+    except BaseException:
+        await _end(link)
+        raise
+    for name, reason in failed.items():
+        status_log.record_failure(name, link.redactor.shown(reason))
+
+
 async def wait_for_servers(
     link: CliLink, status_log: McpStatusLog, options: Options, own: Iterable[str]
 ) -> None:
@@ -200,9 +225,14 @@ async def wait_for_servers(
     try:
         await _wait(link, status_log, _Wanted(tuple(names), options.require is True), options)
     except BaseException:
-        link.end()
-        await asyncio.wait([link.exit_status], timeout=REAPING)
+        await _end(link)
         raise
+
+
+async def _end(link: CliLink) -> None:
+    """Kill the CLI and wait for its exit, also during cancellation."""
+    link.end()
+    await asyncio.wait([link.exit_status], timeout=REAPING)
 
 
 class _Wanted(NamedTuple):

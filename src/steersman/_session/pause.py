@@ -6,8 +6,9 @@ from contextlib import suppress
 
 from steersman._session.gate import with_gate
 from steersman._session.lifecycle import Lifecycle
+from steersman._session.link import CliLink
 from steersman._session.parts import Parts
-from steersman.errors import ChannelClosed, RequestLost, RequestRefused
+from steersman.errors import ChannelClosed, RequestLost, RequestRefused, RequestTimeout
 from steersman.journal import Move, Phase
 
 __all__ = ["Pause"]
@@ -24,16 +25,18 @@ class Pause:
         """Hold new tool calls and prompts; with `hard`, stop the process tree."""
         parts = self._parts
         cli = await self._lifecycle.ready()
-        was_closed = parts.gate.is_closed
+        was_closed, was_stopped = parts.gate.is_closed, parts.gate.has_stopped_tree
         parts.gate.close()
         parts.prompts.is_held = True
         try:
             if hard:
-                cli.link.suspend()
                 parts.gate.has_stopped_tree = True
-            elif not parts.gate.has_stopped_tree:
+                await self._stop_tree(cli.link)
+            elif not was_stopped:
                 await self._install_gate()
         except BaseException:
+            if hard and not was_stopped:
+                self._resume_tree()
             if not was_closed:
                 self._release()
             raise
@@ -54,6 +57,13 @@ class Pause:
         parts.status.resume()
         if not parts.gate.is_closed:
             parts.watchdog.start()
+
+    async def _stop_tree(self, link: CliLink) -> None:
+        try:
+            await link.suspend(self._parts.options.request_timeout)
+        except TimeoutError:
+            reason = "the CLI's process tree was not stopped in time"
+            raise RequestTimeout("pause", reason) from None
 
     async def _install_gate(self) -> None:
         """Register the gate's hook with the CLI; a restarted CLI is launched with it."""

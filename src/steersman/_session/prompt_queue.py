@@ -15,7 +15,7 @@ from steersman._session.recovery import Handover
 from steersman._session.turn import Delivery, SentPrompt
 from steersman._session.uuids import uuid_of
 from steersman.control.session import Interrupt
-from steersman.errors import CliExited, NotLoggedIn, Stalled, SteersmanError, TurnFailed
+from steersman.errors import ApiFailed, CliExited, NotLoggedIn, Stalled, SteersmanError
 from steersman.journal import Entry, Kind, Outcome, TurnResult
 from steersman.journal.calls import ToolCallRecord
 from steersman.journal.results import outcome_of
@@ -63,7 +63,7 @@ class PromptQueue:
         self._transcript = transcript
         """Reads the lines of the CLI's session file, for prompts that ended unobserved."""
         self._was_stopped = False
-        """Whether the last turn was interrupted, and none has begun since."""
+        """Whether the last turn was ended before its end."""
         self._queue: deque[SentPrompt] = deque()
         self._sent: dict[str, SentPrompt] = {}
 
@@ -173,7 +173,6 @@ class PromptQueue:
         """Record that the CLI has started to process this prompt."""
         if uuid in self._sent:
             self._sent[uuid].started()
-            self._was_stopped = False
 
     def context(self) -> contextvars.Context:
         """Copy the context of the `send()` that the current turn comes from."""
@@ -182,11 +181,16 @@ class PromptQueue:
 
     # One CLI after the other
 
-    def cli_lost(self) -> None:
-        """Settle prompts that were being stopped when the CLI exited; keep the others."""
+    def cli_lost(self, cause: SteersmanError, most: int) -> None:
+        """Settle prompts that were being stopped when the CLI exited; keep the others.
+
+        A turn that has lost `most` CLIs before is not continued: it fails with `cause`.
+        """
         self.totals.cli_lost(self._journal.clock())
-        is_stopping = any(prompt.was_interrupted for prompt in self.unsettled)
-        for prompt in self.unsettled:
+        left = self.unsettled
+        is_stopping = any(prompt.was_interrupted for prompt in left)
+        is_given_up = any(prompt.losses >= most and prompt.has_begun for prompt in left)
+        for prompt in left:
             if prompt.was_interrupted or (is_stopping and prompt.has_begun):
                 del self._sent[prompt.uuid]
                 prompt.was_interrupted = True
@@ -194,14 +198,19 @@ class PromptQueue:
             elif prompt.cause is not None and not isinstance(prompt.cause, Stalled):
                 del self._sent[prompt.uuid]
                 self._end(prompt, prompt.cause, cancelled=False)
+            elif prompt.losses >= most or (is_given_up and prompt.has_begun):
+                del self._sent[prompt.uuid]
+                self._end(prompt, cause, cancelled=False)
             else:
                 prompt.cli_lost()
+        if len(self._sent) < len(left):
+            self._was_stopped = True
 
     @property
     def needs_rerun(self) -> bool:
         """Whether the next CLI must continue the turn in which the last one exited.
 
-        After an interrupt that was not saved yet the CLI would continue that turn too.
+        It would also continue a turn that was ended before its end, if that was not saved yet.
         """
         has_begun = any(prompt.has_begun for prompt in self.unsettled)
         return has_begun or (bool(self._sent) and not self._was_stopped)
@@ -256,9 +265,23 @@ class PromptQueue:
         elif prompt.may_be_processed and not is_cancelled and prompt.cause is None:
             done = self._end_as_stored(prompt)
         else:
-            done = self._end(prompt, prompt.cause, cancelled=is_cancelled)
+            done = self._end_without_result(prompt, settled, is_cut_off=is_cut_off)
         self.send_next()
         return done
+
+    def _end_without_result(
+        self, prompt: SentPrompt, settled: TurnSettled, *, is_cut_off: bool
+    ) -> TurnResult:
+        """Settle a prompt that the CLI has finished with, although no result names it.
+
+        The CLI reports a turn as cancelled that was interrupted or failed; its result is lost.
+        """
+        cause, is_cancelled = prompt.cause, settled.was_cancelled or is_cut_off
+        if settled.was_cancelled and prompt.has_begun:
+            failure = self.totals.api_failure(prompt.uuid)
+            cause = cause or (ApiFailed(failure) if failure else None)
+            is_cancelled = prompt.was_interrupted = cause is None
+        return self._end(prompt, cause, cancelled=is_cancelled)
 
     def _continue_unfinished(self, prompt: SentPrompt, settled: TurnSettled) -> bool:
         """Have the CLI continue a turn that it reports as completed, but only began.
@@ -283,6 +306,11 @@ class PromptQueue:
         line = self._link.connection.prompt(alias, CONTINUE, **prompt.fields)
         self._link.write(line, (prompt.uuid,))
         return True
+
+    def line_lost(self) -> None:
+        """Take the text of the current turns as it was streamed: a line of theirs may be lost."""
+        for prompt in self.unsettled:
+            prompt.is_broken = True
 
     def cli_cancelled(self, uuid: str) -> None:
         """Settle a prompt that the CLI has removed from its own queue."""
@@ -310,7 +338,7 @@ class PromptQueue:
         if ending == "interrupted":
             outcome = "interrupted"
         elif ending == "failed":
-            outcome, cause = "failed", TurnFailed("failed", failure_of(lines, *uuids))
+            outcome, cause = "failed"("failed", failure_of(lines, *uuids))
         elif ending == "unfinished":
             lost = "the CLI exited in the middle of this turn, and cannot continue it"
             outcome, cause = "failed", CliExited(lost)

@@ -26,6 +26,11 @@ class RestartBudget:
         """Whether no further restart is allowed."""
         return self.attempts >= self._limits.most
 
+    @property
+    def per_turn(self) -> int:
+        """How many restarts one turn may use."""
+        return self._limits.per_turn
+
     def lost(self, now: float) -> None:
         """Handle the loss of a CLI; if it ran long enough, the count starts again."""
         if now - self._running_since > self._limits.well_after:

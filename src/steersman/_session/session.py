@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast, get_args, o
 
 from steersman._session.dispatcher import Dispatcher
 from steersman._session.interrupts import Interrupts
-from steersman._session.known_turns import KnownTurns
+from steersman._session.known_turns import KnownTurns, PromptCount
 from steersman._session.lifecycle import Lifecycle
 from steersman._session.listeners import Decorator, EventName, Remove
 from steersman._session.mcp_servers import McpControls
@@ -128,7 +128,7 @@ class Session:
             setup.as_tool_server,
         )
         """The MCP servers of the running session."""
-        self._sent: list[str] = []
+        self._sent = PromptCount()
         self._keyed: dict[str, SentPrompt] = {}
         self._known = KnownTurns()
         self._waiting = 0
@@ -492,7 +492,7 @@ class Session:
         if key is not None:
             self._keyed[key] = prompt
             prompt.may_be_processed = self.options.goes_on
-        self._sent.append(uuid)
+        self._sent.sent(uuid)
         self._known.add(prompt.turn)
         self._parts.prompts.submit(prompt)
         self._parts.status.move(Move.BEGIN)
@@ -570,22 +570,25 @@ class Session:
         """Return the current point in the conversation, for `rewind`."""
         if self._parts.prompts.totals.last_message is None or self.id is None:
             raise UsageError("checkpoint", "no turn yet", "a session in which the model has spoken")
-        return Checkpoint(self.id, self._parts.prompts.totals.last_message, len(self._sent))
+        last_message = self._parts.prompts.totals.last_message
+        return Checkpoint(self.id, last_message, self._sent.checkpoint())
 
     async def rewind(self, checkpoint: Checkpoint) -> None:
         """Reset the conversation to `checkpoint`, and with file checkpointing the files too.
 
         The session must be idle. The CLI is restarted at that point. Later messages stay in the
-        CLI's session file, but are no longer part of the conversation.
+        CLI's session file, but are no longer part of the conversation. If the caller is cancelled
+        after the CLI was closed, the rewind is completed all the same.
         """
         _check_checkpoint("checkpoint", checkpoint)
         if checkpoint.session_id != self.id:
             raise UsageError("checkpoint", checkpoint, OWN_CHECKPOINT)
-        later = self._sent[checkpoint.prompts :]
-        if later and self.options.enable_file_checkpointing:
-            await self.rewind_files(later[0])
-        await self._lifecycle.rewind(checkpoint.message_uuid)
-        del self._sent[checkpoint.prompts :]
+        later = self._sent.first_after(checkpoint.prompts)
+        if later is not None and self.options.enable_file_checkpointing:
+            await self.rewind_files(later)
+        await self._lifecycle.rewind(
+            checkpoint.message_uuid, lambda: self._sent.rewind(checkpoint.prompts)
+        )
 
     def fork(self, **overrides: Unpack[OptionWords]) -> Session:
         """Return another session, not started, that continues from here independently."""
@@ -611,6 +614,7 @@ class Session:
             raise RequestRefused(verb.operation, f"this CLI is too old for it: it has no {lacks}")
         patience = max(self.options.request_timeout, verb.patience or 0)
         answer = await cli.link.call(verb, _seconds(timeout, patience))
+        self._parts.slot.record_change(verb)
         if isinstance(verb, EndSession):
             # The CLI exits by itself now, and must not be restarted.
             self.abandon()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from steersman._launch.plan import LaunchPlan
@@ -33,6 +33,8 @@ class Resumption:
     """Whether the CLI must continue the turn in which the last one exited."""
     at: str | None = None
     """The uuid of the last message to keep; `None` keeps all of them."""
+    changed: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Options that were changed in the last CLI, and that the next one starts with."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -191,6 +191,8 @@ class SentPrompt:
         """
         self.was_continued = False
         """Whether the current CLI was asked to continue the prompt's turn."""
+        self.losses = 0
+        """How many CLIs were lost that had the prompt."""
         self.was_interrupted = False
         self.is_broken = False
         """Whether streamed text was abandoned, so that it differs from the final messages."""
@@ -234,6 +236,7 @@ class SentPrompt:
 
     def cli_lost(self) -> None:
         """Record that the CLI that had the prompt exited, and that another one will get it."""
+        self.losses += 1
         self.is_broken = self.is_broken or self.has_begun
         self.may_be_processed = True
         self.was_continued = False

@@ -104,6 +104,8 @@ class TurnResultBuilder:
         # Kept without limit, because the result lists all of them.
         self.calls = ToolCallTracker(kept=None)
         self.tasks = TaskRegistry(kept=None)
+        self.api_failure = ""
+        """The text of the API error that ended the turn, which the CLI sends as a message."""
         self._lines: list[bytes] = []
         self._results: list[Result] = []
         self._spent = Cost()
@@ -113,8 +115,11 @@ class TurnResultBuilder:
 
         Messages of subagents and API errors sent as messages are not part of the turn's text.
         """
-        if message.parent_tool_use_id is None and not message.is_api_error_message:
-            self._lines.append(line)
+        if message.parent_tool_use_id is None:
+            if message.is_api_error_message:
+                self.api_failure = message.text
+            else:
+                self._lines.append(line)
 
     def record(self, message: Message, at: float) -> None:
         """Record a message of this turn or of its subagents."""

@@ -13,7 +13,7 @@ from steersman._struct import DECODE_ERRORS
 from steersman.journal.entries import Entry, Kind
 from steersman.messages.content import Block, TextBlock
 from steersman.messages.parsing import parse_message
-from steersman.messages.turns import Assistant, StreamEvent
+from steersman.messages.turns import Assistant, StreamEvent, User
 
 __all__ = ["PARAGRAPH", "AssistantText", "TextStream"]
 
@@ -37,6 +37,8 @@ class TextStream:
         """The text of the complete assistant messages that have the current message's id."""
         self._message_id = ""
         self._is_abandoned = False
+        self._is_answered = False
+        """Whether a tool of the current message has run, so that the CLI has saved the message."""
         self._has_given = False
 
     def feed(self, entry: Entry) -> str:
@@ -45,9 +47,9 @@ class TextStream:
             # A lost CLI wrote this answer, and it was found in the transcript.
             return str(entry.details.get("text", ""))
         if entry.kind is Kind.RESTARTED:
-            # The new CLI writes an incomplete message again, from its beginning.
+            # The new CLI writes the last message again if it was not saved, complete or not.
             self._gather()
-            self._is_abandoned = self._streamed != self._complete
+            self._is_abandoned = not self._is_answered
         if entry.kind not in (Kind.PARTIAL, Kind.MESSAGE):
             return ""
         message = entry.message
@@ -55,6 +57,8 @@ class TextStream:
             return self._on_event(message)
         if isinstance(message, Assistant):
             return self._on_message(message)
+        if isinstance(message, User) and message.parent_tool_use_id is None:
+            self._is_answered = True
         return ""
 
     def _on_event(self, message: StreamEvent) -> str:
@@ -108,7 +112,7 @@ class TextStream:
         if not self._is_abandoned:
             self._given = ""
         self._is_in_step = not self._given
-        self._is_abandoned = False
+        self._is_abandoned = self._is_answered = False
 
     def _rest_of(self, text: str) -> str:
         """Return what of `text`, the current message so far, was not given out yet."""

@@ -117,6 +117,11 @@ class SessionTotals:
             self._turns[uuid].add_result(self._result, self.uncharged)
             self.uncharged = Cost()
 
+    def api_failure(self, uuid: str) -> str:
+        """Return the API error that ended a turn, also if its result is lost; empty without one."""
+        turn = self._turns.get(uuid)
+        return "" if turn is None else turn.api_failure
+
     def cli_lost(self, at: float) -> None:
         """Forget running calls, and end running tasks, because their CLI has exited."""
         self.retry = None

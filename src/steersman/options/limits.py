@@ -117,11 +117,14 @@ class Revival:
     """Seconds before the second restart in a row; doubled before each further one."""
     well_after: float = 60.0
     """A CLI that has run for this many seconds is healthy: the restarts before it do not count."""
+    per_turn: int = 10
+    """The most restarts over one turn, however long each CLI has run. Then the turn fails."""
 
     def __post_init__(self) -> None:
         checks.count("revive.most", self.most)
         checks.not_negative("revive.backoff", self.backoff)
         checks.positive("revive.well_after", self.well_after)
+        checks.count("revive.per_turn", self.per_turn)
 
 
 def _check_each(option: str, limits: object, check: checks.Check) -> None:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from steersman import _json
 from steersman.errors import CliNotFound, Evidence, LaunchError, UsageError, WorkingDirectoryMissing
 from steersman.journal.redaction import MARK, Redactor, secrets_in
-from steersman.ports import Channel, FileArgument, Launch, Receiver, Transport
+from steersman.ports import Channel, FileArgument, Launch, Receiver, ReportsSuspension, Transport
 from steersman.transports.subprocess import SubprocessTransport
 
 __all__ = ["MACHINE_LOCAL", "CommandTransport", "preamble"]
@@ -268,6 +268,10 @@ class _RemoteChannel:
 
     def suspend(self) -> None:
         self.inner.suspend()
+
+    async def suspended(self) -> None:
+        if isinstance(self.inner, ReportsSuspension):
+            await self.inner.suspended()
 
     def resume(self) -> None:
         self.inner.resume()

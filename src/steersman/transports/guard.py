@@ -9,8 +9,9 @@ each name prefixed `ENV_PREFIX`.
     g  go              starts the CLI                 ready                the directory exists
     s  suspend         SIGSTOP to the tree            started PID          the CLI runs
     r  resume          SIGCONT to the tree            failed STAGE ERRNO   the CLI does not run
-    t  terminate       SIGTERM to the tree            exited STATUS        the tree has ended
-    k  kill, or EOF    SIGKILL until none is left     broken WHY           a bug in this script
+    t  terminate       SIGTERM to the tree            suspended            the tree is stopped
+    k  kill, or EOF    SIGKILL until none is left     exited STATUS        the tree has ended
+                                                      broken WHY           a bug in this script
 
 Where the kernel hands orphans to a subreaper, the guard is two processes: the inner one is the
 parent of the CLI and does all of the above, the outer one is the parent of the inner one. If either
@@ -170,6 +171,7 @@ class Guard:
                     return False
             elif command == ord("s"):
                 self.suspend()
+                self.report("suspended")
             elif command == ord("r"):
                 self.signal_tree(signal.SIGCONT)
             elif command == ord("t"):

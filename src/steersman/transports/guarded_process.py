@@ -73,6 +73,10 @@ class ProcessObserver(Protocol):
         """The CLI had started and has exited, with its whole process tree."""
         ...
 
+    def suspended(self) -> None:
+        """Every process of the tree is stopped."""
+        ...
+
     def is_lost(self) -> bool:
         """Return whether notifications can no longer be delivered."""
         ...
@@ -285,6 +289,8 @@ class GuardedProcess:
             case "failed":
                 stage, code = rest.split()
                 self._failure = (stage, OSError(int(code), os.strerror(int(code))))
+            case "suspended":
+                self._observer.suspended()
             case "exited":
                 # The outer process of the guard may report a second time.
                 if self._exit_status is None:

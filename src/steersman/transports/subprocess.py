@@ -96,14 +96,22 @@ class SubprocessTransport:
             raise
         pump = _Pump(loop, receiver, ours, out, err)
         observer.on_exit(pump.process_exited)
-        return SubprocessChannel(pump, process, pid)
+        return SubprocessChannel(pump, process, pid, observer.expect_suspension)
 
 
 class SubprocessChannel:
     """The channel to one child process. Kills its tree when it is garbage collected."""
 
-    def __init__(self, pump: _Pump, process: GuardedProcess, pid: int) -> None:
+    def __init__(
+        self,
+        pump: _Pump,
+        process: GuardedProcess,
+        pid: int,
+        expect_suspension: Callable[[], asyncio.Future[None]],
+    ) -> None:
         self._pump = pump
+        self._expect_suspension = expect_suspension
+        self._suspension: asyncio.Future[None] | None = None
         self.write = pump.write
         self._process = process
         self._pid = pid
@@ -122,7 +130,12 @@ class SubprocessChannel:
 
     def suspend(self) -> None:
         self._is_suspended = True
+        self._suspension = self._expect_suspension()
         self._process.suspend()
+
+    async def suspended(self) -> None:
+        if self._suspension is not None:
+            await asyncio.wait([self._suspension])
 
     def resume(self) -> None:
         self._is_suspended = False
@@ -198,6 +211,8 @@ class _LoopObserver:
         self._cwd = cwd
         self._status: int | None = None
         self._on_exit: Callable[[int], None] | None = None
+        self._suspensions: deque[asyncio.Future[None]] = deque()
+        """One for each report of a stopped tree that the guard owes."""
 
     def started(self, pid: int) -> None:
         self._post(lambda: self._settle(lambda: self.start.set_result(pid)))
@@ -208,6 +223,21 @@ class _LoopObserver:
 
     def exited(self, status: int) -> None:
         self._post(lambda: self._note_exit(status))
+
+    def suspended(self) -> None:
+        self._post(self._note_suspension)
+
+    def expect_suspension(self) -> asyncio.Future[None]:
+        """Return what is done when the guard has reported one more stopped tree, or its end."""
+        expected: asyncio.Future[None] = self._loop.create_future()
+        self._suspensions.append(expected)
+        if self.end.done():
+            self._note_suspension()
+        return expected
+
+    def _note_suspension(self) -> None:
+        if self._suspensions:
+            self._suspensions.popleft().set_result(None)
 
     def is_lost(self) -> bool:
         return self._loop.is_closed()
@@ -227,6 +257,8 @@ class _LoopObserver:
         self._note_end()
 
     def _note_end(self) -> None:
+        while self._suspensions:
+            self._note_suspension()
         if not self.end.done():
             self.end.set_result(None)
 

@@ -2,19 +2,22 @@ from __future__ import annotations
 
 import asyncio
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from steersman.tools._run.concurrency import ConcurrencyLimit
 
 
-async def work(limit: ConcurrencyLimit, inside: list[int]) -> None:
+async def work(limit: ConcurrencyLimit, inside: list[int], rounds: int) -> None:
     await limit.acquire()
     inside.append(1)
-    assert len(inside) <= limit.most
-    await asyncio.sleep(0)
-    inside.pop()
-    limit.release()
+    try:
+        assert len(inside) <= limit.most
+        for _ in range(rounds):
+            await asyncio.sleep(0)
+    finally:
+        inside.pop()
+        limit.release()
 
 
 async def play(limit: ConcurrencyLimit, steps: list[tuple[str, int]]) -> int:
@@ -23,10 +26,11 @@ async def play(limit: ConcurrencyLimit, steps: list[tuple[str, int]]) -> int:
     tasks: list[asyncio.Task[None]] = []
     for action, number in steps:
         if action == "begin":
-            tasks.append(asyncio.create_task(work(limit, inside)))
+            tasks.append(asyncio.create_task(work(limit, inside, 1 + number % 3)))
         elif action == "wait":
             await asyncio.sleep(0)
-        elif tasks and not inside:
+        elif tasks:
+            # While others are inside, this one waits, or was just given its place.
             tasks[number % len(tasks)].cancel()
     async with asyncio.timeout(5):
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -52,7 +56,13 @@ STEPS = st.lists(
 )
 
 
+BEGIN, WAIT = ("begin", 0), ("wait", 0)
+
+
 @given(most=st.integers(1, 3), steps=STEPS)
+# Cancelled just after its place was assigned, and cancelled long before.
+@example(1, [BEGIN, BEGIN, WAIT, WAIT, ("cancel", 1)])
+@example(1, [("begin", 2), BEGIN, WAIT, ("cancel", 1)])
 def test_no_place_is_lost_and_none_is_given_twice(most: int, steps: list[tuple[str, int]]) -> None:
     assert asyncio.run(play(ConcurrencyLimit(most), steps)) == most
 

@@ -38,6 +38,8 @@ class ToolServers:
         """The servers whose tools have changed; the event is set when the CLI has listed them."""
         for caller in self._callers.values():
             self._watch_changes(caller)
+        self.external: dict[str, JsonDict] = {}
+        """The external servers that were set at run time. They run in the CLI, not here."""
 
     async def attach(self) -> None:
         """Attach every server to this session. Raises `McpNotReady`."""

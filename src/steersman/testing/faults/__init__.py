@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable
 from typing import TypeVar
 
-from steersman.ports import Channel, Launch, Receiver, Transport
+from steersman.ports import Channel, Launch, Receiver, ReportsSuspension, Transport
 from steersman.testing.faults.clock import (
     JumpingClock,
     NothingScheduled,
@@ -139,6 +139,11 @@ class FaultyChannel:
         """Stop the process tree."""
         self._inner.suspend()
 
+    async def suspended(self) -> None:
+        """Return once the process tree is stopped."""
+        if isinstance(self._inner, ReportsSuspension):
+            await self._inner.suspended()
+
     def resume(self) -> None:
         """Let the process tree continue, also after a `Suspend` fault."""
         self._inner.resume()
@@ -245,7 +250,8 @@ class _FaultyReceiver:
 
     def _struck(self, line: bytes, faults: list[LineFault | ProcessFault]) -> list[Segment]:
         segments: list[Segment] = [line]
-        for fault in faults:
+        # Split last: the others change a whole line, or put a line before it.
+        for fault in sorted(faults, key=lambda each: isinstance(each, Split)):
             if isinstance(fault, ProcessFault):
                 fault.strike(self)
             else:
