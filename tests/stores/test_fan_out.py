@@ -19,7 +19,7 @@ from steersman.stores.fan_out import FanOutSink
 from steersman.testing.script import Script, say
 from steersman.testing.scripted.cli import ScriptedCLI
 from tests._session.peers import entries_of
-from tests._session.test_revival import Peers, answer, die
+from tests._session.plays import Peers, answer, die
 from tests.stores.test_journal_file import file_size_limit
 
 LIMIT = 10.0

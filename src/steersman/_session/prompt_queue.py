@@ -15,7 +15,14 @@ from steersman._session.recovery import Handover
 from steersman._session.turn import Delivery, SentPrompt
 from steersman._session.uuids import uuid_of
 from steersman.control.session import Interrupt
-from steersman.errors import ApiFailed, CliExited, NotLoggedIn, Stalled, SteersmanError
+from steersman.errors import (
+    ApiFailed,
+    CliExited,
+    NotLoggedIn,
+    Stalled,
+    SteersmanError,
+    TurnStopped,
+)
 from steersman.journal import Entry, Kind, Outcome, TurnResult
 from steersman.journal.calls import ToolCallRecord
 from steersman.journal.results import outcome_of
@@ -338,7 +345,7 @@ class PromptQueue:
         if ending == "interrupted":
             outcome = "interrupted"
         elif ending == "failed":
-            outcome, cause = "failed"("failed", failure_of(lines, *uuids))
+            outcome, cause = "failed", TurnStopped("failed", failure_of(lines, *uuids))
         elif ending == "unfinished":
             lost = "the CLI exited in the middle of this turn, and cannot continue it"
             outcome, cause = "failed", CliExited(lost)
