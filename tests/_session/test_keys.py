@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from steersman._session.uuids import uuid_of
-from steersman.errors import CliExited, TurnFailed, UsageError
+from steersman.errors import CliExited, TurnStopped, UsageError
 from tests._session.peers import Frame, FramePeer, answer_to, lifecycle, opened, result, state
 from tests.transcripts.test_lookup import asked, attached, called, filled, noted, refused, said
 
@@ -23,9 +23,9 @@ STOPPED = noted("s1", "b1", "[Request interrupted by user]")
 LIMITED = [called("b1", KEYED), attached("x1", "b1", type="max_turns_reached")]
 ENDINGS: dict[str, tuple[list[bytes], str, str, type[Exception] | None]] = {
     "answered": ([said("b1", KEYED, "Paid.")], "completed", "Paid.", None),
-    "interrupted": ([said("b1", KEYED, "half"), STOPPED], "interrupted", "half", None),
-    "refused": ([refused("b1", KEYED, "API Error: 529")], "failed", "", TurnFailed),
-    "too many turns": (LIMITED, "failed", "", TurnFailed),
+    "interrupted": ([said("b1", KEYED, "half"), STOPPED], "interrupted", "half", TurnStopped),
+    "refused": ([refused("b1", KEYED, "API Error: 529")], "failed", "", TurnStopped),
+    "too many turns": (LIMITED, "failed", "", TurnStopped),
 }
 
 

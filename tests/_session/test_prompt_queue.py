@@ -246,7 +246,8 @@ async def test_a_turn_is_asked_to_continue_once_by_each_cli() -> None:
         saved(session, lambda: [entry("user", turn.uuid)])
         settled = await turn
 
-    assert settled.outcome == "completed"
+    assert settled.outcome == "failed"
+    assert isinstance(settled.cause, CliExited)
     assert len(place.sent(1)) == 2
 
 

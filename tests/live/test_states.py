@@ -14,7 +14,7 @@ import pytest
 
 from steersman import Inbox, Session, Turn, TurnResult, tool
 from steersman._session.listeners import EventName
-from steersman.errors import ChannelClosed, CliExited, TurnFailed
+from steersman.errors import ApiFailed, ChannelClosed, CliExited
 from steersman.journal import Kind
 from steersman.journal.phases import TABLE, Phase
 from steersman.journal.snapshot import State
@@ -551,7 +551,7 @@ async def test_every_event_is_told(scripted: MakeScripted, sandbox: CliSandbox) 
         done.result,
         failed.result,
     ]
-    assert [type(each) for each in heard["error"]] == [TurnFailed]
+    assert [type(each) for each in heard["error"]] == [ApiFailed]
     assert [each.after for each in heard["state_change"]] == (await history(session))[1:]
     assert heard["complete"] == [session.snapshot()]
     assert left == []

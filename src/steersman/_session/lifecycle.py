@@ -406,6 +406,9 @@ class Lifecycle:
             # Once: a second cancellation would not wait for the end of the CLI that was starting.
             self._restarting.cancel()
         if cli is not None:
+            if ending is Move.CANCEL:
+                # First: with the refusals of open requests the CLI would call the model again.
+                cli.link.end()
             cli.tasks.cancel_all()
             self._close_cli(cli, ending)
 

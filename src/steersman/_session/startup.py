@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar, cast
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar, cast
 
 import msgspec
 
@@ -14,6 +15,7 @@ from steersman._session.cli_version import CliVersions, refuse_old
 from steersman._session.link import CliLink
 from steersman._session.setup import SessionSetup
 from steersman.control.handshake import Initialized
+from steersman.control.verbs import Answer
 from steersman.errors import (
     ChannelClosed,
     Evidence,
@@ -92,8 +94,9 @@ async def _initialize(link: CliLink, plan: LaunchPlan, limits: StartupLimits) ->
     request_id, answer = link.post(plan.initialize, limits.first_byte + limits.initialize)
     try:
         await _within(link, link.first_byte.wait(), "first byte", limits.first_byte)
-        waiting = _answered(link, answer, limits)
-        answered = await _within(link, waiting, "initialize", limits.initialize)
+        with _refusing_noise(link, answer, limits.noise):
+            # Shielded, so that running out of time does not cancel the answer under `forget`.
+            answered = await _within(link, asyncio.shield(answer), "initialize", limits.initialize)
     except RequestError as error:
         if link.exit_status.done():
             raise _why_it_exited(link, link.exit_status.result()) from None
@@ -107,16 +110,25 @@ async def _initialize(link: CliLink, plan: LaunchPlan, limits: StartupLimits) ->
     return cast("Initialized", answered)
 
 
-async def _answered(link: CliLink, answer: asyncio.Future[T], limits: StartupLimits) -> T:
-    """Wait for the answer. Raises `ProtocolViolation` for a program that is not the CLI."""
-    either: list[asyncio.Future[Any]] = [answer, link.first_noise]
-    await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-    if not answer.done():
-        await asyncio.wait([answer], timeout=limits.noise)
-    if not (answer.done() or link.has_sent_json):
-        raise _not_json(link, limits.noise)
-    # Shielded, so that running out of time does not cancel the answer under `forget`.
-    return await asyncio.shield(answer)
+@contextmanager
+def _refusing_noise(link: CliLink, answer: asyncio.Future[Answer], limit: float) -> Iterator[None]:
+    """Fail `answer` if the program writes something else, and then no JSON for `limit` seconds."""
+    timers: list[asyncio.TimerHandle] = []
+
+    def check() -> None:
+        if not (answer.done() or link.has_sent_json):
+            answer.set_exception(_not_json(link, limit))
+
+    def began(_: object) -> None:
+        timers.append(asyncio.get_running_loop().call_later(limit, check))
+
+    link.first_noise.add_done_callback(began)
+    try:
+        yield
+    finally:
+        link.first_noise.remove_done_callback(began)
+        for timer in timers:
+            timer.cancel()
 
 
 def _not_json(link: CliLink, limit: float) -> ProtocolViolation:

@@ -14,7 +14,7 @@ from steersman.testing.faults import VirtualClockLoop
 LIMIT = 5.0
 
 
-def late() -> str:
+async def late() -> str:
     """Come late."""
     return "late"
 
