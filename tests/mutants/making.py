@@ -121,6 +121,7 @@ def _is_left_out(node: Any) -> bool:
         case (
             cst.Expr(value=cst.BaseString())
             | cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value="__all__"))])
+            | cst.AugAssign(target=cst.Name(value="__all__"))
             | cst.If(test=cst.Name(value="TYPE_CHECKING"))
             | cst.Subscript(value=cst.Name(value="Literal"))
         ):
