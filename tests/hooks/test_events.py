@@ -90,3 +90,10 @@ def test_the_output_of_an_event_has_its_name() -> None:
 
     assert len(tags) == 22
     assert all(name == tag for name, tag in tags.items())
+
+
+@pytest.mark.parametrize("name", sorted(EVENTS))
+def test_a_field_that_the_cli_leaves_out_is_empty(name: str) -> None:
+    event = msgspec.convert({"hook_event_name": name}, EVENTS[name])
+
+    assert not any(msgspec.structs.asdict(event).values())
