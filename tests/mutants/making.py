@@ -19,6 +19,8 @@ from mutmut.mutation.mutators import mutation_operators
 __all__ = ["Mutant", "mutants_of"]
 
 TYPING = ("cast", "TypeVar", "ParamSpec", "TypeAliasType")
+CHECKED = ("len", "isinstance", "field")
+"""Calls for which any other argument is an error at once, or of types."""
 DECLARED = ("frozen", "kw_only", "slots", "weakref", "gc", "eq")
 SKIPPED = (cst.Annotation, cst.Decorator, cst.Import, cst.ImportFrom, cst.TypeAlias)
 
@@ -65,7 +67,7 @@ def mutants_of(root: Path, path: Path) -> list[Mutant]:
         node = place.node
         for changed in _changes(node, is_inside=bool(place.function)):
             line = places[node].start.line if node in places else place.first
-            before, after = _text(module, node), _text(module, changed)
+            before, after = _told(module, node, changed)
             key = (line, before, after)
             if before == after or key in found:
                 # The same change twice on a line: the second is told by its number.
@@ -138,8 +140,8 @@ def _changes(node: Any, *, is_inside: bool) -> Iterator[Any]:
     is_type = isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.BitOr)
     if not is_inside and (is_type or isinstance(node, cst.Assign | cst.AnnAssign)):
         return  # a union of types, or a value that is changed from within
-    if isinstance(node, cst.Call) and getattr(node.func, "value", None) in ("len", "isinstance"):
-        return  # any other argument is a TypeError
+    if isinstance(node, cst.Call) and getattr(node.func, "value", None) in CHECKED:
+        return
     for kind, operator in mutation_operators:
         if isinstance(node, kind):
             yield from operator(node)
@@ -165,6 +167,13 @@ def _removals(node: Any) -> Iterator[Any]:
         case cst.Return(value=value) if value is not None:
             if not (isinstance(value, cst.Name) and value.value in {"None", "True", "False"}):
                 yield node.with_changes(value=cst.Name("None"))
+
+
+def _told(module: Any, node: Any, changed: Any) -> tuple[str, str]:
+    if isinstance(node, cst.Match):
+        (gone,) = (each for each in node.cases if each not in changed.cases)
+        return f"case {_text(module, gone.pattern)}", ""
+    return _text(module, node), _text(module, changed)
 
 
 def _text(module: Any, node: Any) -> str:
