@@ -11,6 +11,7 @@ from steersman.hooks.blocked_paths import LIMIT, MOST_DIRECTORIES, SHORT
 from steersman.hooks.guards import block_paths
 from steersman.hooks.matchers import LONGEST_NAME, matches, names_in
 
+OF_ROOT = "/root"
 TOO_LONG_COMMAND = deny("Not checked for blocked paths: the command is too long.")
 TOO_MANY = deny("Not checked for blocked paths: the command has too many directories.")
 TOO_LONG_PATH = deny("Not checked for blocked paths: the path is too long.")
@@ -70,14 +71,14 @@ def test_a_text_may_begin_at_the_current_directory(start: str) -> None:
         ("conf\\keys", "conf/keys/a"),
         ("/etc", "\\etc\\hosts"),
         ("/ETC", "/etc/hosts"),
-        ("/root/notes", "~/notes/a"),
-        ("~/notes", "/root/notes/a"),
+        (f"{OF_ROOT}/notes", "~/notes/a"),
+        ("~/notes", f"{OF_ROOT}/notes/a"),
         ("/home/ada/notes", "~/notes/a"),
         ("~/notes", "/home/notes"),
         ("~/**", "/home/ada/x"),
         ("~", "~/x"),
         ("~", "/home/ada/x"),
-        ("~", "/root"),
+        ("~", OF_ROOT),
         ("$HOME/notes", "/home/ada/notes"),
         ("/etc", "file://localhost/etc/hosts"),
         ("/etc", "file:etc/hosts"),
@@ -92,8 +93,8 @@ def test_one_path_has_many_spellings(blocked: str, path: str) -> None:
 @pytest.mark.parametrize(
     ("blocked", "path"),
     [
-        ("/root/notes", "/srv/root/notes"),
-        ("~/notes", "/srv/root/notes"),
+        (f"{OF_ROOT}/notes", f"/srv{OF_ROOT}/notes"),
+        ("~/notes", f"/srv{OF_ROOT}/notes"),
         ("~/notes", "/srv/project/notes"),
         ("~/notes", "/home/ada/deep/notes"),
         ("a/**/b", "a/x/c"),
