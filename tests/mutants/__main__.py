@@ -59,6 +59,8 @@ def _run_room(room: Room, arguments: argparse.Namespace) -> tuple[str, bool]:
     chosen = _chosen(room, every, arguments)
     found: dict[str, list[Mutant]] = {}
     with Trial(ROOT, room) as trial:
+        for name in sorted(trial.base.failed):
+            _print(f"left out, because it fails without a mutant: {name}")
         for number, mutant in enumerate(chosen):
             began = time.monotonic()
             verdict = EQUIVALENT if mutant.key in equivalent else trial.run(mutant)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 from steersman._json import JsonObject, is_sequence
 from steersman._tool_names import MAIN_AGENT
@@ -167,8 +167,7 @@ def _make_rules(
         raise UsageError("because", because, "a text")
     if not (when is None or callable(when)):
         raise UsageError("when", when, "a function of a ToolCall")
-    named = (agents,) if isinstance(agents, str) else agents
-    whose = None if named is None else tuple(named)
+    whose = None if agents is None else _agent_names(agents)
     made = tuple(PolicyRule(behavior, parse_rule(each), because, when, whose) for each in rules)
     if not made:
         raise UsageError(behavior, "no rule", "at least one rule")
@@ -377,6 +376,19 @@ def _flatten(groups: Iterable[object]) -> tuple[PolicyRule, ...]:
     if len(rules) < len(members):
         raise UsageError("rules", members, "what allow(...), ask(...) and deny(...) return")
     return rules
+
+
+def _agent_names(given: object) -> tuple[str, ...]:
+    named = (given,) if isinstance(given, str) else given
+    if not isinstance(named, Iterable):
+        raise UsageError("agents", given, "a name, or a list of names")
+    names: list[str] = []
+    for each in cast("Iterable[object]", named):
+        if not isinstance(each, str):
+            # It would be the name of no agent, and the rule would never apply.
+            raise UsageError("agents", each, "a name, or a list of names")
+        names.append(each)
+    return tuple(names)
 
 
 def _rule_texts(name: str, given: Iterable[str]) -> tuple[str, ...]:
