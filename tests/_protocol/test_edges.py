@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from steersman._protocol.connection import REMEMBERED, Connection
@@ -26,7 +27,13 @@ from steersman._protocol.events import (
     Withdrawn,
 )
 from steersman._protocol.framing import HEAD, LineFramer, Oversize
-from steersman._protocol.routing import Response, RoutingFields, callback_of, read_routing
+from steersman._protocol.routing import (
+    Response,
+    RoutingFields,
+    callback_of,
+    plain_value,
+    read_routing,
+)
 from steersman.control import Interrupt, SetModel
 from steersman.errors import RequestLost, RequestRefused, RequestTimeout
 from steersman.hooks import PreToolUse
@@ -232,6 +239,40 @@ def test_a_prompt_has_these_fields_on_the_wire() -> None:
         "uuid": "a",
         "priority": "now",
     }
+
+
+def test_a_result_settles_the_prompts_of_its_own_turn_only() -> None:
+    conn = connection()
+    conn.resume(["a", "b"])
+    conn.prompt("c", "hi")
+    other, mine = (line_of(type="result", user_message_uuids=[each]) for each in ("c", "a"))
+
+    assert conn.receive(other)[1:] == [TurnSettled("c", other[:-1])]
+    assert conn.receive(mine)[1:] == [
+        TurnSettled("a", mine[:-1]),
+        TurnSettled("b", mine[:-1]),
+    ]
+
+
+def test_on_an_older_cli_the_first_waiting_prompt_starts_with_its_turn() -> None:
+    conn = connection()
+    init = line_of(type="system", subtype="init")
+    arrived = MessageArrived(init[:-1], Kind.MESSAGE, ("a",), "init")
+    assert conn.receive(init) == [MessageArrived(init[:-1], Kind.MESSAGE, (), "init")]
+    conn.prompt("a", "hi")
+    conn.prompt("b", "hi")
+
+    assert conn.receive(init) == [TurnStarted("a"), arrived]
+    assert conn.receive(init) == [arrived]
+
+
+def test_a_cli_that_reports_lifecycles_starts_nothing_by_opening_a_turn() -> None:
+    conn = connection()
+    conn.prompt("a", "hi")
+    conn.receive(line_of(type="command_lifecycle", command_uuid="x", state="started"))
+    init = line_of(type="system", subtype="init")
+
+    assert conn.receive(init) == [MessageArrived(init[:-1], Kind.MESSAGE, (), "init")]
 
 
 # Our requests
@@ -542,6 +583,19 @@ def test_a_line_too_deep_to_decode_has_the_route_of_its_first_words(
     line: bytes, found: RoutingFields | None
 ) -> None:
     assert read_routing(line % DEEP) == found
+
+
+def test_a_hook_with_a_name_that_is_no_text_is_refused_under_its_own_id() -> None:
+    line = asking(subtype="hook_callback", callback_id="hook_0", input={}, **{"\ud800": "no text"})
+
+    assert events_of(connection(), line) == [
+        Unanswerable("q", "hook_callback cannot be read: UnicodeEncodeError", "hook_0")
+    ]
+
+
+@pytest.mark.parametrize("raw", [b"", b"{broken", b"\xff"])
+def test_a_value_that_is_missing_or_malformed_is_an_empty_object(raw: bytes) -> None:
+    assert plain_value(msgspec.Raw(raw)) == {}
 
 
 def test_a_hook_is_found_by_its_words_only() -> None:
