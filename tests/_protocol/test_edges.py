@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from steersman._protocol.connection import REMEMBERED, Connection
+from steersman._protocol.connection import Connection
 from steersman._protocol.events import (
     Answered,
     AssistantArrived,
@@ -26,7 +26,7 @@ from steersman._protocol.events import (
     Unanswerable,
     Withdrawn,
 )
-from steersman._protocol.framing import HEAD, LineFramer, Oversize
+from steersman._protocol.framing import LineFramer, Oversize
 from steersman._protocol.routing import (
     Response,
     RoutingFields,
@@ -40,6 +40,7 @@ from steersman.hooks import PreToolUse
 from steersman.journal import Kind
 from steersman.permissions import UserDialog
 
+REMEMBERED, HEAD = 64, 200
 DEEP = b"[" * 100_000 + b"]" * 100_000
 
 

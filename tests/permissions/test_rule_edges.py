@@ -20,8 +20,9 @@ from steersman.permissions.policy import (
 )
 from steersman.permissions.rules import Match, ToolCall, parse_rule
 from steersman.permissions.updates import Behavior
-from steersman.permissions.writes import LIMIT, may_write
+from steersman.permissions.writes import may_write
 
+LIMIT = 16_384
 UNSURE = "Bash", {"command": "$(x) y"}
 """A command of which no rule can tell whether it covers it."""
 

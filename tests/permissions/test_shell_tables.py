@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from steersman.permissions.shell import DEEPEST, LONGEST, Match, grants_command, stops_command
+from steersman.permissions.shell import Match, grants_command, stops_command
 from steersman.permissions.shell_programs import behind_wrapper, is_quiet, starts_commands
-from steersman.permissions.shell_reader import MOST, read, words_of_text
+from steersman.permissions.shell_reader import read, words_of_text
 from tests.permissions.test_shell_lines import HIDDEN
+
+LONGEST, DEEPEST, MOST = 16_384, 4, 4000
 
 
 def shown(line: str) -> str:
