@@ -642,4 +642,7 @@ def test_the_head_of_a_long_line_is_its_first_bytes() -> None:
     (found,) = framer.feed(b"\n")
 
     assert found == Oversize(350, b"a" * 150 + b"b" * 50)
+    assert framer.feed(b"x" * 1000) == []
+    assert framer._parts == []  # what is dropped takes no memory
+    framer.feed(b"\n")
     assert framer.feed(b"next\n") == [b"next"]

@@ -10,8 +10,10 @@ such, and a process of its own then runs the tests on the changed file.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
+import pkgutil
 import resource
 import sys
 import time
@@ -23,7 +25,8 @@ from typing import Any
 import coverage
 import pytest
 
-ORDERS, REPORTS, SOURCE = "MUTANTS_ORDERS", "MUTANTS_REPORTS", "MUTANTS_SOURCE"
+ORDERS, REPORTS = "MUTANTS_ORDERS", "MUTANTS_REPORTS"
+SOURCE, ROOM = "MUTANTS_SOURCE", "MUTANTS_ROOM"
 MEMORY = 4 * 1024**3
 KILLED, SURVIVED, NOT_REPLACED = 1, 0, 77
 
@@ -53,6 +56,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     items = {item.nodeid: item for item in session.items}
     orders = os.fdopen(int(os.environ.pop(ORDERS)), "r")
     reports = os.fdopen(int(os.environ.pop(REPORTS)), "w")
+    _import_all(os.environ.pop(ROOM))
     reports.write(json.dumps({"early": _early()}) + "\n")
     reports.flush()
     for line in orders:
@@ -68,6 +72,13 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
         reports.write(json.dumps({"code": code, "cpu": cpu}) + "\n")
         reports.flush()
     return True
+
+
+def _import_all(name: str) -> None:
+    """Import every module of a room, so that its functions are there to be replaced."""
+    room = importlib.import_module(name)
+    for each in pkgutil.walk_packages(room.__path__, f"{name}."):
+        importlib.import_module(each.name)
 
 
 def _early() -> dict[str, list[int]]:

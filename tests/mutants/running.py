@@ -94,7 +94,7 @@ class Trial:
         file = str(self._root / mutant.file)
         span = range(mutant.first, mutant.last + 1)
         tests = self._tests_of(file, span)
-        is_early = not mutant.function or any(n in self.base.early[file] for n in span)
+        is_early = not mutant.function or any(n in self.base.early.get(file, ()) for n in span)
         code = NOT_REPLACED
         if tests and not is_early:
             code = self._run_in_fork(mutant, tests)
@@ -117,6 +117,7 @@ class Trial:
         environment = self._environment(self._root)
         environment |= {"MUTANTS_ORDERS": str(orders), "MUTANTS_REPORTS": str(reports)}
         environment["MUTANTS_SOURCE"] = str(self._root / "src")
+        environment["MUTANTS_ROOM"] = f"steersman.{self._room.name}"
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
         self._zygote = subprocess.Popen(
             [*self._pytest(), "-p", "tests.mutants.forking", *self._room.tests],
