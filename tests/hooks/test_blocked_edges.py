@@ -84,6 +84,8 @@ def test_a_text_may_begin_at_the_current_directory(start: str) -> None:
         ("$HOME/notes", "/home/ada/notes"),
         ("/etc", "file://localhost/etc/hosts"),
         ("/etc", "file:etc/hosts"),
+        ("conf/k[e]ys", "conf/keys"),
+        ("k[e]ys", "conf/k*s"),
         ("a/**/b", "a/x/y/b"),
         ("a/**/b", "a/b"),
     ],

@@ -87,6 +87,13 @@ def look(_event: object) -> None: ...
             ),
         ),
         (
+            lambda: h.Hooks().on(h.PreToolUse, "Bahs"),
+            (
+                "matcher: got 'Bahs', allowed: names of tools\n"
+                "What to do: did you mean Bash? For any other spelling write an expression, ^Bahs$"
+            ),
+        ),
+        (
             lambda: h.Hooks().on(h.Stop, "Bash"),
             "matcher: got 'Bash', allowed: None: the CLI has no matchers for Stop",
         ),
@@ -183,3 +190,11 @@ def test_a_refusal_names_the_argument_and_what_is_allowed(
         make()
 
     assert str(refused.value) == text
+
+
+def test_only_the_name_of_a_tool_can_be_misspelt() -> None:
+    registered = h.Hooks()
+
+    registered.on(h.Notification, "Bahs")(look)
+
+    assert [each.matcher for each in registered] == ["Bahs"]

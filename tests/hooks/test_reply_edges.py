@@ -121,6 +121,7 @@ def test_a_reply_about_a_tool_has_a_decision_and_perhaps_other_input(
         (Elicitation, about("Elicitation", action="accept"), None),
         (Elicitation, Reply(hook_specific_output=ElicitationOutput(action="decline")), "block"),
         (Elicitation, {"decision": "approve", **about("Elicitation", action="decline")}, "approve"),
+        (Elicitation, Reply(), None),
         (Stop, about("Stop", action="decline"), None),
     ],
 )
