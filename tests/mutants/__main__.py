@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import random
 import signal
 import sys
 import time
-import tomllib
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from tests.mutants.making import Mutant, mutants_of  # noqa: E402
 from tests.mutants.running import KILLED, SURVIVED, TIMED_OUT, Room, Trial  # noqa: E402
+from tests.mutants.scores import Key, equivalent, rooms, share  # noqa: E402
 
-HERE = Path(__file__).parent
 KEPT = ROOT / ".mutants"
 EQUIVALENT = "equivalent"
 COLUMNS = "{:<12} {:>8} {:>6} {:>7} {:>9} {:>9} {:>11} {:>7} {:>10} {:>5} {:>6} {:>8} {:>6}"
@@ -37,25 +34,30 @@ HEADINGS = (
 
 def main(arguments: argparse.Namespace) -> int:
     """Run the rooms and return the exit status."""
-    rooms = tomllib.loads((HERE / "rooms.toml").read_text())
-    unknown = set(arguments.rooms) - set(rooms)
+    known = rooms()
+    unknown = set(arguments.rooms) - set(known)
     if unknown:
-        raise SystemExit(f"no such room: {', '.join(unknown)}; there are {', '.join(rooms)}")
+        raise SystemExit(f"no such room: {', '.join(unknown)}; there are {', '.join(known)}")
     os.nice(arguments.nice)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    signal.signal(signal.SIGTERM, _end)
     told, is_below = [COLUMNS.format(*HEADINGS)], False
-    for name in arguments.rooms or rooms:
-        line, passed = _run_room(Room(name, **rooms[name]), arguments)
+    for name in arguments.rooms or known:
+        line, passed = _run_room(Room(name, **known[name]), arguments)
         told.append(line)
         is_below |= not passed
     _print("\n".join(told))
     return int(is_below)
 
 
+def _end(*_: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit(1)
+
+
 def _run_room(room: Room, arguments: argparse.Namespace) -> tuple[str, bool]:
     files = sorted((ROOT / "src/steersman" / room.name).rglob("*.py"))
     every = [m for file in files if arguments.file in str(file) for m in mutants_of(ROOT, file)]
-    equivalent = _equivalent(room, {m.key for m in every}, is_whole=not arguments.file)
+    unseen = _equivalent(room, {m.key for m in every}, is_whole=not arguments.file)
     chosen = _chosen(room, every, arguments)
     found: dict[str, list[Mutant]] = {}
     with Trial(ROOT, room) as trial:
@@ -63,7 +65,7 @@ def _run_room(room: Room, arguments: argparse.Namespace) -> tuple[str, bool]:
             _print(f"left out, because it fails without a mutant: {name}")
         for number, mutant in enumerate(chosen):
             began = time.monotonic()
-            verdict = EQUIVALENT if mutant.key in equivalent else trial.run(mutant)
+            verdict = EQUIVALENT if mutant.key in unseen else trial.run(mutant)
             found.setdefault(verdict, []).append(mutant)
             if verdict == SURVIVED:
                 _print(_told(mutant))
@@ -93,15 +95,11 @@ def _chosen(room: Room, every: list[Mutant], arguments: argparse.Namespace) -> l
     return random.Random(arguments.seed).sample(every, arguments.sample)
 
 
-def _equivalent(room: Room, keys: set[Any], *, is_whole: bool) -> set[Any]:
+def _equivalent(room: Room, keys: set[Key], *, is_whole: bool) -> set[Key]:
     """Return the keys of the mutants that change nothing; refuse entries that name none."""
-    path = HERE / "equivalent.toml"
-    listed = tomllib.loads(path.read_text()).get("mutant", [])
-    below = f"src/steersman/{room.name}/"
-    mine = {(e["file"], e["code"], e["before"], e["after"]) for e in listed}
-    mine = {key for key in mine if key[0].startswith(below)}
+    mine = {key for key in equivalent() if key[0].startswith(f"src/steersman/{room.name}/")}
     if is_whole and mine - keys:
-        raise SystemExit(f"{path.name} names mutants that are not there: {sorted(mine - keys)}")
+        raise SystemExit(f"equivalent.toml names mutants that are not there: {sorted(mine - keys)}")
     return mine
 
 
@@ -113,16 +111,6 @@ def _told(mutant: Mutant) -> str:
 def _print(text: str) -> None:
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
-
-
-def share(part: int, whole: int) -> tuple[float, float, float]:
-    """Return a share in per cent, and the bounds between which it lies in 95 of 100 samples."""
-    if not whole:
-        return 100.0, 0.0, 100.0
-    z, p = 1.96, part / whole
-    middle = (p + z * z / (2 * whole)) / (1 + z * z / whole)
-    spread = z * math.sqrt(p * (1 - p) / whole + z * z / (4 * whole**2)) / (1 + z * z / whole)
-    return 100 * p, 100 * (middle - spread), 100 * (middle + spread)
 
 
 if __name__ == "__main__":

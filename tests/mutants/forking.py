@@ -10,11 +10,13 @@ such, and a process of its own then runs the tests on the changed file.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import importlib
 import json
 import os
 import pkgutil
 import resource
+import signal
 import sys
 import time
 import types
@@ -29,6 +31,7 @@ ORDERS, REPORTS = "MUTANTS_ORDERS", "MUTANTS_REPORTS"
 SOURCE, ROOM = "MUTANTS_SOURCE", "MUTANTS_ROOM"
 MEMORY = 4 * 1024**3
 KILLED, SURVIVED, NOT_REPLACED = 1, 0, 77
+DEATH_SIGNAL = 1
 
 
 _measured = coverage.Coverage(
@@ -51,6 +54,7 @@ class Failed:
 
 def pytest_runtestloop(session: pytest.Session) -> bool:
     """Follow orders until they end."""
+    _end_with_parent()
     failed = Failed()
     session.config.pluginmanager.register(failed)
     items = {item.nodeid: item for item in session.items}
@@ -63,6 +67,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
         order = json.loads(line)
         child = os.fork()
         if child == 0:
+            _end_with_parent()
             _follow(order, items, failed)
         reports.write(json.dumps({"pid": child}) + "\n")
         reports.flush()
@@ -72,6 +77,11 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
         reports.write(json.dumps({"code": code, "cpu": cpu}) + "\n")
         reports.flush()
     return True
+
+
+def _end_with_parent() -> None:
+    """Have the kernel kill this process if its parent is killed."""
+    ctypes.CDLL(None).prctl(DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
 
 
 def _import_all(name: str) -> None:
