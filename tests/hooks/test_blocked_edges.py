@@ -139,6 +139,19 @@ def test_a_command_is_read_as_a_shell_reads_it(command: str, *, is_denied: bool)
     assert (reply is not None) is is_denied
 
 
+@pytest.mark.parametrize(
+    ("blocked", "command"),
+    [
+        ("/etc/passwd", "cd /etc && cat passwd"),
+        ("/etc/passwd", "cd /etc/ssl; cd ..; cat passwd"),
+        ("~/notes/a", "cd ~/notes; cat a"),
+        ("~/notes/a", "cd $HOME; cd notes; cat a"),
+    ],
+)
+def test_a_command_is_followed_to_its_directory(blocked: str, command: str) -> None:
+    assert block_paths(blocked)(within(command=command)) == deny(f"{blocked} is off limits.")
+
+
 def test_a_guard_forgets_the_first_directory_of_the_oldest_session_only() -> None:
     guard = block_paths("conf/keys")
 
