@@ -103,6 +103,7 @@ def test_each_line_about_a_turn_says_which() -> None:
         "inside": line_of(type="user", parent_tool_use_id="t1"),
         "idle": line_of(type="system", subtype="session_state_changed", state="idle"),
         "mute": line_of(type="system", subtype="session_state_changed"),
+        "bare": line_of(type="system"),
     }
 
     found = {name: conn.receive(line) for name, line in lines.items()}
@@ -125,6 +126,7 @@ def test_each_line_about_a_turn_says_which() -> None:
         "inside": [MessageArrived(bare["inside"], Kind.MESSAGE, ("a",), "user")],
         "idle": [MessageArrived(bare["idle"], Kind.BOOKKEEPING, ()), StateReported("idle")],
         "mute": [MessageArrived(bare["mute"], Kind.BOOKKEEPING, ()), StateReported("")],
+        "bare": [MessageArrived(bare["bare"], Kind.MESSAGE, ())],
     }
 
 
@@ -253,6 +255,13 @@ def test_a_result_settles_the_prompts_of_its_own_turn_only() -> None:
         TurnSettled("a", mine[:-1]),
         TurnSettled("b", mine[:-1]),
     ]
+
+
+def test_a_bare_result_does_not_settle_a_turn_that_another_cli_began() -> None:
+    conn = connection()
+    conn.resume(["a"])
+
+    assert conn.receive(line_of(type="result"))[1:] == []
 
 
 def test_on_an_older_cli_the_first_waiting_prompt_starts_with_its_turn() -> None:

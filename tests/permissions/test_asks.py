@@ -53,6 +53,8 @@ def test_an_ask_knows_its_kind_its_tool_and_its_refusal(
         (TOOL, Allow()),
         (TOOL, Deny("no")),
         (FORM, ElicitationAnswer("accept", {"a": 1})),
+        (FORM, ElicitationAnswer("decline")),
+        (FORM, ElicitationAnswer("cancel")),
         (DIALOG, DialogAnswer("completed", 5)),
     ],
 )
