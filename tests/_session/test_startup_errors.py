@@ -81,7 +81,7 @@ from steersman.errors import (
         ),
     ],
 )
-def test_a_cli_that_ends_too_early_says_why_and_what_to_do(  # noqa: PLR0913
+def test_a_cli_that_ends_too_early_says_why_and_what_to_do(
     output: str, status: int | None, noise: str, kind: type[Exception], what: str, hint: str
 ) -> None:
     evidence = Evidence("initialize", status)

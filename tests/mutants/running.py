@@ -197,7 +197,7 @@ class Trial:
     def _run_in_copy(self, mutant: Mutant, tests: list[str] | None) -> int:
         path = self._copy / mutant.file
         kept = path.read_bytes()
-        chosen = tests if tests is not None and len(tests) <= 300 else self._room.tests
+        chosen = tests if tests is not None and len(tests) <= 300 else self._by_name(path)
         seconds = sum(self.base.seconds.values())
         path.write_text(mutant.source())
         self._touch(path)
@@ -221,6 +221,15 @@ class Trial:
             self._kill_leftovers()
             path.write_bytes(kept)
             self._touch(path)
+
+    def _by_name(self, path: Path) -> list[str]:
+        """Return all tests of the room, those that are named like the file first."""
+        named = [
+            str(found.relative_to(self._root))
+            for tests in self._room.tests
+            for found in sorted((self._root / tests).rglob(f"test_{path.stem}*.py"))
+        ]
+        return [*named, *self._room.tests]
 
     def _touch(self, path: Path) -> None:
         """Give a file a time of its own, so that no compiled form of another text is used."""

@@ -213,6 +213,7 @@ def test_a_wrapper_starts_the_command_behind_its_options(name: str) -> None:
     assert starts_commands(name, ())
     assert behind_wrapper(name, (*before, "rm", "-x")) == (len(before), True)
     assert behind_wrapper(name, (*options, *before, "rm")) == (len(options) + len(before), True)
+    assert behind_wrapper(name, ("-X", *before, "rm")) == (1 + len(before), True)
     assert behind_wrapper(name, ("--", "A=1", *before, "rm"))[1]
 
 
@@ -337,6 +338,8 @@ def test_an_approval_compares_the_whole_command(rule: str, line: str, found: Mat
         ("rm:*", "sudo " * (DEEPEST - 1) + "rm", Match.YES),
         ("rm:*", "sudo " * DEEPEST + "rm", Match.YES),
         ("rm:*", "sudo " * (DEEPEST + 1) + "rm", Match.MAYBE),
+        ("rm:*", "timeout $t rm x", Match.YES),
+        ("rm:*", "sudo", Match.NO),
         ("rm:*", "find . -delete", Match.MAYBE),
         ("unlink:*", "find . -delete", Match.MAYBE),
         ("cp:*", "find . -delete", Match.NO),
