@@ -68,7 +68,7 @@ class Trial:
     def __init__(self, root: Path, room: Room) -> None:
         self._root, self._room = root, room
         self._on_exit = contextlib.ExitStack()
-        self._zygote: subprocess.Popen[bytes] | None = None
+        self._forker: subprocess.Popen[bytes] | None = None
         self._clock = time.time() - 10_000_000
         self.base = Base()
 
@@ -119,7 +119,7 @@ class Trial:
         environment["MUTANTS_SOURCE"] = str(self._root / "src")
         environment["MUTANTS_ROOM"] = f"steersman.{self._room.name}"
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
-        self._zygote = subprocess.Popen(
+        self._forker = subprocess.Popen(
             [*self._pytest(), "-p", "tests.mutants.forking", *self._room.tests],
             cwd=self._root,
             env=environment,
@@ -254,7 +254,7 @@ class Trial:
 
     def _kill_leftovers(self) -> None:
         """Kill the programs that tests have left; they are children of this process then."""
-        mine = self._zygote.pid if self._zygote is not None else 0
+        mine = self._forker.pid if self._forker is not None else 0
         while left := [pid for pid in _children(os.getpid()) if pid != mine]:
             for pid in left:
                 with contextlib.suppress(OSError):
@@ -264,13 +264,13 @@ class Trial:
 
     def _end(self) -> None:
         os.close(self._orders)
-        if self._zygote is not None:
+        if self._forker is not None:
             try:
-                self._zygote.wait(5)
+                self._forker.wait(5)
             except subprocess.TimeoutExpired:
-                self._zygote.kill()
-                self._zygote.wait()
-            self._zygote = None
+                self._forker.kill()
+                self._forker.wait()
+            self._forker = None
         os.close(self._reports)
         self._kill_leftovers()
 
