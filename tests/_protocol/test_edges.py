@@ -221,6 +221,18 @@ def test_a_prompt_continues_under_another_name_and_settles_again() -> None:
     assert conn.receive(result)[1:] == [TurnSettled("a", result[:-1])]
 
 
+def test_a_prompt_that_continues_is_no_longer_completed() -> None:
+    conn = connection()
+    conn.prompt("a", "hi")
+    conn.receive(line_of(type="command_lifecycle", command_uuid="a", state="completed"))
+    idle = line_of(type="system", subtype="session_state_changed", state="idle")
+    assert conn.receive(idle)[1] == TurnSettled("a", None)
+
+    conn.continue_as("a", "b")
+
+    assert conn.receive(idle)[1:] == [StateReported("idle")]
+
+
 def test_an_expected_prompt_settles_and_one_that_is_cancelled_says_so() -> None:
     conn = connection()
     conn.expect("a")
@@ -487,6 +499,18 @@ def test_a_hook_knows_its_tool_use_and_its_input(spelt: Any) -> None:
     assert event == HookAsked("q", "hook_0", PreToolUse(tool_name="Bash"), "t1")
     assert isinstance(event, HookAsked)
     assert event.event.raw == {"tool_name": "Bash"}
+
+
+@pytest.mark.parametrize("spelt", [line_of, compact])
+def test_a_permission_request_keeps_what_the_cli_sent(spelt: Any) -> None:
+    request = {"subtype": "can_use_tool", "tool_name": "Bash", "input": {}, "brand_new": 1}
+
+    (event,) = events_of(
+        connection(), spelt(type="control_request", request_id="q", request=request)
+    )
+
+    assert isinstance(event, PermissionAsked)
+    assert event.request.raw == request
 
 
 @pytest.mark.parametrize("spelt", [line_of, compact])
