@@ -18,6 +18,7 @@ from steersman.permissions import (
     QuestionAnswer,
     QuestionAsk,
 )
+from steersman.permissions.user_questions import question_ask
 
 GIVEN: dict[str, Any] = {
     "questions": [
@@ -30,7 +31,6 @@ GIVEN: dict[str, Any] = {
         {"question": "Which sizes?", "multiSelect": True, "options": ["S", {"label": "M"}]},
     ]
 }
-from steersman.permissions.user_questions import question_ask
 
 
 def asked(given: dict[str, Any] = GIVEN) -> QuestionAsk:
