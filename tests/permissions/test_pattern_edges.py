@@ -151,6 +151,8 @@ MOVED = Place("/srv/project", "/home/ann", "/srv/project/src")
         ("**/b", "x/y/b", AT, True, True),
         ("a/../b", "b", AT, False, True),
         ("../b", "/srv/b", AT, False, True),
+        ("a/../b/", "b", AT, False, False),
+        ("a/../b/", "b/x", AT, False, True),
         ("a/./b", "a/b", AT, False, True),
         ("a/**/../b", "a/b", AT, False, True),
         ("A.py", "a.PY", AT, True, True),

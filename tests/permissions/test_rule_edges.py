@@ -224,6 +224,8 @@ def test_a_decision_changes_what_happened_or_does_not(
         ("Read(//srv/**)", "Glob", {"pattern": "/etc/*"}, "allow", Match.NO),
         ("Read(//srv/**)", "Glob", {"pattern": "../../etc/*"}, "allow", Match.NO),
         ("Read(//srv/**)", "Glob", {"pattern": "~/x"}, "allow", Match.NO),
+        ("Read(a/**)", "Glob", {"path": "a/b", "pattern": "../x"}, "allow", Match.YES),
+        ("Read(a/**)", "Glob", {"path": "a/b", "pattern": "../../x"}, "allow", Match.NO),
         ("Read(//srv/**)", "Glob", {"pattern": 5}, "allow", Match.YES),
         ("Read(//srv/**)", "Grep", {"pattern": "/etc"}, "allow", Match.YES),
         ("Skill(a)", "Skill", {"skill": "a"}, "allow", Match.YES),
