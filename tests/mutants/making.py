@@ -142,6 +142,8 @@ def _changes(node: Any, *, is_inside: bool) -> Iterator[Any]:
         return  # a union of types, or a value that is changed from within
     if isinstance(node, cst.Call) and getattr(node.func, "value", None) in CHECKED:
         return
+    if isinstance(node, cst.Assign | cst.AnnAssign) and getattr(node.value, "value", "") == "False":
+        return  # None is as false, and the type checkers hold the difference
     for kind, operator in mutation_operators:
         if isinstance(node, kind):
             yield from operator(node)
