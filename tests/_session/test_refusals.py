@@ -74,7 +74,10 @@ def test_a_prompt_up_to_the_limit_of_the_api_is_sent_unchanged(prompt: Any) -> N
     "prompt", ["x" * (LARGEST + 1), [{"type": "text", "text": "x" * LARGEST}]], ids=["text", "list"]
 )
 def test_a_prompt_above_the_limit_of_the_api_is_refused(prompt: Any) -> None:
-    with pytest.raises(UsageError, match="at most 33554432 bytes: the API's own limit"):
+    with pytest.raises(
+        UsageError,
+        match=r"^prompt: got '\d+ bytes', allowed: at most 33554432 bytes: the API's own limit",
+    ):
         prompt_content(prompt)
 
 
