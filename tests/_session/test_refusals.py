@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from steersman._session.prompt_content import prompt_content
+from steersman.control import Initialize
 from steersman.errors import UsageError
 from tests._session.peers import Frame, FramePeer, answer_to, opened
 
@@ -87,6 +88,16 @@ def test_a_prompt_has_content(prompt: Any) -> None:
         prompt_content(prompt)
 
     assert refused.value.given is prompt
+
+
+async def test_hooks_cannot_be_replaced_by_another_initialize() -> None:
+    verb = Initialize(hooks={})
+
+    async with opened(FramePeer().transport) as session:
+        with pytest.raises(UsageError, match="they would replace ours") as refused:
+            await session.call(verb)
+
+    assert (refused.value.argument, refused.value.given) == ("verb", verb)
 
 
 async def test_a_turn_of_another_session_is_refused() -> None:

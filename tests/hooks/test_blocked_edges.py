@@ -85,6 +85,7 @@ def test_a_text_may_begin_at_the_current_directory(start: str) -> None:
         ("/etc", "file://localhost/etc/hosts"),
         ("/etc", "file:etc/hosts"),
         ("conf/k[e]ys", "conf/keys"),
+        ("conf/keys/deep", "conf/k*"),
         ("k[e]ys", "conf/k*s"),
         ("a/**/b", "a/x/y/b"),
         ("a/**/b", "a/b"),

@@ -97,3 +97,11 @@ def test_a_field_that_the_cli_leaves_out_is_empty(name: str) -> None:
     event = msgspec.convert({"hook_event_name": name}, EVENTS[name])
 
     assert not any(msgspec.structs.asdict(event).values())
+
+
+@pytest.mark.parametrize("name", sorted(EVENTS))
+def test_what_a_matcher_looks_at_is_a_field_of_the_event(name: str) -> None:
+    event = EVENTS[name]
+
+    # A file is compared by its name, without its directory.
+    assert event.MATCHED in ("", "file_name", *event.__struct_fields__)
