@@ -191,3 +191,18 @@ async def test_a_checkpoint_of_another_session_is_refused() -> None:
         "m1",
         1,
     )
+
+
+async def test_a_line_above_the_buffer_of_the_options_is_dropped_and_noted() -> None:
+    def talking(peer: FramePeer, frame: Frame) -> None:
+        if frame["type"] == "user":
+            uuid = frame["uuid"]
+            peer.say({"type": "new", "long": "x" * 3000})
+            peer.say(lifecycle(uuid, "started"), result([uuid], "a"))
+
+    async with opened(FramePeer(talking).transport, max_buffer_size=2000) as session:
+        assert (await (await session.send("go"))).outcome == "completed"
+
+    dropped = [each for each in await entries_of(session) if each.kind is Kind.OVERSIZE]
+    assert len(dropped) == 1
+    assert dropped[0].details["size"] > 3000
