@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from steersman._session.uuids import uuid_of
-from steersman.errors import LimitReached, UsageError
+from steersman.control import EndSession
+from steersman.errors import ChannelClosed, LimitReached, UsageError
 from steersman.journal import Kind
 from steersman.options import Caps, Limits
 from steersman.permissions import Allow, PermissionContext
@@ -206,3 +207,32 @@ async def test_a_line_above_the_buffer_of_the_options_is_dropped_and_noted() -> 
     dropped = [each for each in await entries_of(session) if each.kind is Kind.OVERSIZE]
     assert len(dropped) == 1
     assert dropped[0].details["size"] > 3000
+
+
+async def test_a_cli_that_is_told_to_end_is_not_restarted() -> None:
+    def ending(peer: FramePeer, frame: Frame) -> None:
+        if subtype(frame) == "end_session":
+            peer.say(answer_to(frame, {}))
+
+    peer = FramePeer(ending)
+
+    async with opened(peer.transport, resume=SESSION) as session:
+        await session.call(EndSession())
+        with pytest.raises(ChannelClosed):
+            await session.send("more")
+
+    assert (session.state, session.restarts) == ("completed", 0)
+    assert peer.sent("user") == []
+
+
+async def test_a_text_that_an_old_cli_would_run_as_a_command_is_refused() -> None:
+    peer = FramePeer()
+
+    async with opened(peer.transport) as session:
+        with pytest.raises(UsageError) as refused:
+            await session.send("/clear")
+
+    assert (refused.value.argument, refused.value.given) == ("prompt", "/clear")
+    assert refused.value.allowed == "a text this old CLI does not run: no `/`"
+    assert refused.value.hint == "if it is meant as a command, use session.command()"
+    assert peer.sent("user") == []
