@@ -34,6 +34,7 @@ NOT_REPLACED = 77
 COPIED = ("src", "tests", "packages")
 SUBREAPER = 36
 MOST_FAILED = 3
+SLICE = 0.05
 PATIENCE = 60.0
 """Seconds that a trial may take in any case; a busy machine is slow."""
 
@@ -184,8 +185,11 @@ class Trial:
         until = time.monotonic() + patience
         while b"\n" not in self._buffer:
             rest = until - time.monotonic()
-            if rest <= 0 or not select.select([self._reports], [], [], rest)[0]:
+            if rest <= 0:
                 raise TimeoutError
+            if not select.select([self._reports], [], [], min(rest, SLICE))[0]:
+                self._reap()
+                continue
             chunk = os.read(self._reports, 65536)
             if not chunk:
                 raise SystemExit(f"the process with the tests has ended:\n{self._output()}")
@@ -193,6 +197,15 @@ class Trial:
         line, _, self._buffer = self._buffer.partition(b"\n")
         found: dict[str, Any] = json.loads(line)
         return found
+
+    def _reap(self) -> None:
+        """Reap orphans of tests that have ended: some tests wait until a process is gone."""
+        mine = self._forker.pid if self._forker is not None else 0
+        with contextlib.suppress(ChildProcessError):
+            while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+                if ended.si_pid == mine:
+                    return
+                os.waitpid(ended.si_pid, 0)
 
     def _run_in_copy(self, mutant: Mutant, tests: list[str] | None) -> int:
         path = self._copy / mutant.file
