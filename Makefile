@@ -13,7 +13,7 @@ PY := .venv/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check -qq --retries 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test test-pythons test-newer soak test-again test-real parity conform lint format types mypy pyright imports bench bench-check clean
+.PHONY: help demo quick test test-pythons test-newer soak mutate test-again test-real parity conform lint format types mypy pyright imports bench bench-check clean
 
 help:
 	@echo "make demo     a conversation in the terminal; costs nothing, reaches no network"
@@ -21,6 +21,7 @@ help:
 	@echo "make test     the whole test suite, on the stock CLI, offline"
 	@echo "make test-pythons  the fast tests on 3.12, 3.13 and 3.14, as far as they are here or uv brings them"
 	@echo "make soak     the comparisons by chance, with many more cases; for the night"
+	@echo "make mutate   small faults that the tests must notice: ROOM=hooks SAMPLE=200 SEED=1"
 	@echo "make lint     ruff, as CI runs it         make format   ruff, mending what it can"
 	@echo "make types    mypy and pyright, strict    make imports  who may import whom"
 	@echo "make conform  what the stock CLI does, checked against what we know of it"
@@ -37,6 +38,11 @@ test: .venv/ready-dev .venv/ready-older
 # What is compared by chance, with twenty times as many cases.
 soak: .venv/ready-dev
 	@STEERSMAN_SOAK=1 $(PY) -m pytest -q -n $(WORKERS) -m soak $(PYTEST_ARGS)
+
+# Mutants of a room (of every room without ROOM), and how many its fast tests notice. SAMPLE=200 SEED=1
+# runs two hundred of them; MUTATE_ARGS=--again only those that survived the last time.
+mutate: .venv/ready-mutate
+	@$(PY) -m tests.mutants $(ROOM) --sample $(or $(SAMPLE),0) --seed $(or $(SEED),1) $(MUTATE_ARGS)
 
 # Half a minute on two cores: the rooms without I/O, the requests of a session on the scripted CLI,
 # and the rules about names and words. Property tests try fewer examples; changed files are linted.
@@ -99,7 +105,7 @@ bench-check: .venv/ready-dev
 	@$(PY) -m benchmarks.instructions $(BENCH_ARGS)
 
 clean:
-	@rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .bench_cache
+	@rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .bench_cache .mutants
 
 # The stamps are younger than pyproject.toml while what it asks for is installed.
 
@@ -111,6 +117,9 @@ clean:
 # Only for drawing: without it there are numbers, but no plots.
 .venv/ready-bench: .venv/ready-dev
 	@$(PIP) install --editable ".[bench]" && touch $@ || echo "Going on without plots."
+
+.venv/ready-mutate: .venv/ready-dev
+	@$(PIP) install --editable ".[mutate]" && touch $@
 
 # A CLI of an older release: what it lacks must degrade, not hang. Without it those tests skip.
 .venv/ready-older: .venv/ready-dev

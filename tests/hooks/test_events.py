@@ -90,3 +90,18 @@ def test_the_output_of_an_event_has_its_name() -> None:
 
     assert len(tags) == 22
     assert all(name == tag for name, tag in tags.items())
+
+
+@pytest.mark.parametrize("name", sorted(EVENTS))
+def test_a_field_that_the_cli_leaves_out_is_empty(name: str) -> None:
+    event = msgspec.convert({"hook_event_name": name}, EVENTS[name])
+
+    assert not any(msgspec.structs.asdict(event).values())
+
+
+@pytest.mark.parametrize("name", sorted(EVENTS))
+def test_what_a_matcher_looks_at_is_a_field_of_the_event(name: str) -> None:
+    event = EVENTS[name]
+
+    # A file is compared by its name, without its directory.
+    assert event.MATCHED in ("", "file_name", *event.__struct_fields__)

@@ -89,7 +89,7 @@ def test_a_reply_may_hold_what_the_model_wrote_even_a_lone_surrogate() -> None:
         (Reply, {"continue_": "no"}, "continue_"),
         (ToolVerdict, {"permission_decision": "never"}, "permission_decision"),
         (ToolVerdict, {"updated_input": [1]}, "updated_input"),
-        (ToolVerdict, {"additional_context": 5}, "permission_decision_reason"),
+        (ToolVerdict, {"additional_context": 5}, "additional_context"),
     ],
 )
 def test_what_the_cli_could_not_read_is_refused_when_it_is_made(

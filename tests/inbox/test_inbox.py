@@ -417,3 +417,44 @@ async def test_an_ask_of_another_session_than_the_named_one_is_refused(
 
     with pytest.raises(UsageError, match="'s1', the session of this ask"):
         await inbox.answer(ask, Allow(), session="s2")
+
+
+async def test_a_watcher_that_is_closed_is_told_nothing_more(
+    inbox: Inbox, session: Session
+) -> None:
+    watch, other = inbox.watch(), inbox.watch()
+
+    await watch.aclose()
+    await watch.aclose()
+    session.ask()
+
+    assert [each async for each in watch] == []
+    assert (await anext(other)).what == "opened"
+    assert inbox._watchers == [other]  # a watcher that was closed takes no memory
+
+
+@pytest.mark.parametrize(
+    ("outcome", "text"),
+    [
+        (AskOutcome("q1", "expired", "expiry"), "it has expired and was denied by expiry"),
+        (AskOutcome("q1", "closed", "it ended"), "the session no longer waits for it: it ended"),
+    ],
+)
+def test_a_late_answer_learns_how_the_ask_ended(outcome: AskOutcome, text: str) -> None:
+    error = outcome.error()
+
+    assert type(error) is AskGone
+    assert "q1" in str(error)
+    assert text in str(error)
+
+
+async def test_an_ask_of_one_of_two_sessions_can_be_delegated(
+    inbox: Inbox, session: Session
+) -> None:
+    session.ask(session="s1")
+    session.ask(session="s2")
+
+    delegated = await inbox.delegate("q1", "ann", session="s2")
+
+    assert (delegated.session, delegated.assignee) == ("s2", "ann")
+    assert inbox.get("q1", session="s1").assignee is None

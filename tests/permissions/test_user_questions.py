@@ -18,6 +18,7 @@ from steersman.permissions import (
     QuestionAnswer,
     QuestionAsk,
 )
+from steersman.permissions.user_questions import question_ask
 
 GIVEN: dict[str, Any] = {
     "questions": [
@@ -113,4 +114,18 @@ def test_only_asks_about_questions_have_some() -> None:
         None,
         {},
         [],
+    )
+
+
+def test_what_a_question_leaves_out_is_empty() -> None:
+    asked = CanUseTool(
+        tool_name="AskUserQuestion",
+        input={"questions": [{}, {"options": [{}, "plain", {"label": "l", "preview": 5}]}]},
+    )
+
+    found = question_ask(asked, "i", "s")
+
+    assert found.questions == (
+        Question(""),
+        Question("", options=(Choice(""), Choice("plain"), Choice("l"))),
     )

@@ -93,7 +93,10 @@ class BlockedPath:
 
     def _covers_from_home(self, named: Names) -> bool:
         if not self.from_home:
-            return False
+            is_all_of_home = (HOME,) in self.from_root
+            return is_all_of_home and any(
+                _is_home(named[max(0, at - 2) : at], at) for at in range(1, len(named) + 1)
+            )
         # Home directories may be anywhere. A name with a dot is blocked wherever it is.
         is_dotted = self.from_home[0].startswith(".")
         return any(
@@ -109,11 +112,10 @@ def parse_blocked(text: str, home: str) -> BlockedPath:
     path = text.replace("\\", "/").casefold()
     at_home = re.match(AT_HOME, path, re.IGNORECASE)
     if at_home:
-        rest = _resolved(path[at_home.end() :].split("/"))
+        rest = _without_end(_resolved(path[at_home.end() :].split("/")))
         roots = [_resolved((*home.casefold().split("/"), *rest))] if home else []
         at_root = (*roots, (HOME, *rest))
-        needed = _needed(rest)
-        return BlockedPath(text, from_root=at_root, from_home=_without_end(rest), needed=needed)
+        return BlockedPath(text, from_root=at_root, from_home=rest, needed=_needed(rest))
     if "/" not in path:
         return BlockedPath(text, name=path, needed=_needed((path,)))
     names = _without_end(_resolved(path.split("/")))

@@ -80,7 +80,9 @@ class ToolVerdict(Output, frozen=True, kw_only=True, tag="PreToolUse"):
             raise UsageError("updated_input", self.updated_input, "a mapping, or None")
         for text in (self.permission_decision_reason, self.additional_context):
             if not (text is None or isinstance(text, str)):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise UsageError("permission_decision_reason", text, "a text, or None")
+                is_reason = text is self.permission_decision_reason
+                name = "permission_decision_reason" if is_reason else "additional_context"
+                raise UsageError(name, text, "a text, or None")
 
 
 class PostToolUseOutput(Output, frozen=True, kw_only=True, tag="PostToolUse"):

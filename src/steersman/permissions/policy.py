@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, Self, TypedDict
+from typing import TYPE_CHECKING, Literal, Self, TypedDict, cast
 
 from steersman._effort import MOST_STEPS
 from steersman._json import JsonObject, is_sequence
@@ -185,13 +185,6 @@ def _make_rules(
     if not made:
         raise UsageError(behavior, "no rule", "at least one rule")
     return made
-
-
-def _agent_names(given: Iterable[str] | str) -> tuple[str, ...]:
-    names = (given,) if isinstance(given, str) else given
-    if not isinstance(names, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise UsageError("agents", given, "the type of an agent, or a list of them")
-    return tuple(names)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -404,6 +397,19 @@ def _flatten(groups: Iterable[object]) -> tuple[PolicyRule, ...]:
     if len(rules) < len(members):
         raise UsageError("rules", members, "what allow(...), ask(...) and deny(...) return")
     return rules
+
+
+def _agent_names(given: object) -> tuple[str, ...]:
+    named = (given,) if isinstance(given, str) else given
+    if not isinstance(named, Iterable):
+        raise UsageError("agents", given, "a name, or a list of names")
+    names: list[str] = []
+    for each in cast("Iterable[object]", named):
+        if not isinstance(each, str):
+            # It would be the name of no agent, and the rule would never apply.
+            raise UsageError("agents", each, "a name, or a list of names")
+        names.append(each)
+    return tuple(names)
 
 
 def _rule_texts(name: str, given: Iterable[str]) -> tuple[str, ...]:

@@ -8,9 +8,12 @@ import pytest
 
 from steersman._json import JsonObject, is_mapping
 from steersman._session.requests.policy_hook import PolicyHook
+from steersman._session.requests.real_paths import readings_of
 from steersman.hooks import PreToolUse
 from steersman.options import Options
 from steersman.permissions import Policy, allow, deny
+from steersman.permissions.paths import Place
+from steersman.permissions.rules import ToolCall
 
 
 @pytest.fixture
@@ -63,3 +66,37 @@ def test_a_project_that_is_itself_behind_a_link_has_the_same_rules(project: Path
 
 def test_a_path_that_cannot_be_followed_is_decided_as_it_is_written(project: Path) -> None:
     assert decide(Policy(deny("Edit(secret/**)")), "secret/\0", project) == "deny"
+
+
+@pytest.mark.parametrize(
+    ("path", "now"),
+    [("src/hidden/a", ""), ("hidden/a", "src"), ("~/src/hidden/a", ""), ("x/../src/hidden/a", "")],
+)
+def test_a_path_begins_at_the_current_directory_or_at_home(
+    project: Path, path: str, now: str
+) -> None:
+    place = Place(str(project), str(project), str(project / now) if now else "")
+    call = ToolCall("Read", {"file_path": path, "limit": 5}, place=place)
+
+    written, real = readings_of(call)
+
+    assert written is call
+    assert real.input == {"file_path": str(project / "secret" / "a"), "limit": 5}
+
+
+def test_a_call_without_links_or_files_is_read_once(project: Path) -> None:
+    place = Place(str(project))
+    whole = str(project / "src" / "a")
+
+    assert len(readings_of(ToolCall("Read", {"file_path": whole}, place=place))) == 1
+    assert len(readings_of(ToolCall("Bash", {"command": "cat src/up/a"}, place=place))) == 1
+
+
+def test_a_path_above_the_limit_of_rules_is_not_followed(project: Path) -> None:
+    place = Place(str(project))
+    at_limit, above = ("src/up/" + "a" * (length - 7) for length in (16_384, 16_385))
+
+    followed = readings_of(ToolCall("Read", {"file_path": at_limit}, place=place))
+    left = readings_of(ToolCall("Read", {"file_path": above}, place=place))
+
+    assert (len(followed), len(left)) == (2, 1)
