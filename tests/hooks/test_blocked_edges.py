@@ -11,7 +11,7 @@ from steersman.hooks.guards import block_paths
 from steersman.hooks.matchers import matches, names_in
 
 # As the pages and docstrings say them, not as the code has them.
-LIMIT, SHORT, MOST_DIRECTORIES, LONGEST_NAME = 65_536, 16_384, 32, 1000
+LIMIT, SHORT, MOST_DIRECTORIES, LONGEST_NAME = 32_768, 16_384, 32, 1000
 
 OF_ROOT = "/root"
 TOO_LONG_COMMAND = deny("Not checked for blocked paths: the command is too long.")

@@ -65,8 +65,7 @@ def test_a_key_that_the_cli_would_ignore_is_refused_from_a_guard_only(
 @pytest.mark.parametrize(
     ("event", "given"),
     [
-        (PreToolUse, {"async_": True, "asyncTimeout": 5}),
-        (PreToolUse, {"continue_": False, "async": False}),
+        (PreToolUse, {"suppressOutput": True, "async": False}),
         (PreToolUse, about("PreToolUse", permissionDecision="deny")),
         (PermissionRequest, about("PermissionRequest", decision={"behavior": "deny"})),
         (PreToolUse, Reply(hook_specific_output=about("PreToolUse")["hookSpecificOutput"])),

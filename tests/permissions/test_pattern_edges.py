@@ -16,7 +16,7 @@ from steersman.permissions.paths import (
 from steersman.permissions.shell import Match
 from steersman.permissions.urls import grants_url, stops_url
 
-LONGEST, LONGEST_HOST = 16_384, 253
+LONGEST, LONGEST_PATH, LONGEST_HOST = 16_384, 4096, 253
 HOST = "a." * 126 + "a"
 
 
@@ -177,10 +177,10 @@ MOVED = Place("/srv/project", "/home/ann", "/srv/project/src")
         ("\\*", "*", AT, True, True),
         ("\\*", "x", AT, False, False),
         ("\\A", "a", AT, True, True),
-        ("a", "/" + "x/" * 8000 + "a", AT, False, False),
-        ("//**/a", "/" + "x/" * ((LONGEST - 2) // 2) + "a", AT, True, True),
-        ("//q", "/" + "x/" * ((LONGEST - 2) // 2) + "a", AT, False, False),
-        ("//q", "/" + "x/" * ((LONGEST - 2) // 2) + "aa", AT, False, True),
+        ("a", "/" + "x/" * 2000 + "a", AT, False, False),
+        ("//**/a", "/" + "x/" * ((LONGEST_PATH - 2) // 2) + "a", AT, True, True),
+        ("//q", "/" + "x/" * ((LONGEST_PATH - 2) // 2) + "a", AT, False, False),
+        ("//q", "/" + "x/" * ((LONGEST_PATH - 2) // 2) + "aa", AT, False, True),
         ("", "a", AT, False, True),
         ("/", "a", AT, False, True),
     ],

@@ -9,7 +9,7 @@ from steersman.permissions.shell_programs import behind_wrapper, is_quiet, start
 from steersman.permissions.shell_reader import read, words_of_text
 from tests.permissions.test_shell_lines import HIDDEN
 
-LONGEST, DEEPEST, MOST = 16_384, 4, 4000
+LONGEST, DEEPEST, MOST = 16_384, 4, 3000
 
 
 def shown(line: str) -> str:

@@ -94,7 +94,7 @@ def test_a_call_without_links_or_files_is_read_once(project: Path) -> None:
 
 def test_a_path_above_the_limit_of_rules_is_not_followed(project: Path) -> None:
     place = Place(str(project))
-    at_limit, above = ("src/up/" + "a" * (length - 7) for length in (16_384, 16_385))
+    at_limit, above = ("src/up/" + "a" * (length - 7) for length in (4096, 4097))
 
     followed = readings_of(ToolCall("Read", {"file_path": at_limit}, place=place))
     left = readings_of(ToolCall("Read", {"file_path": above}, place=place))
