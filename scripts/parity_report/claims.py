@@ -25,6 +25,9 @@ __all__ = [
     "verb_claim",
 ]
 
+LAUNCH = "steersman._launch."
+"""Where the variables of the CLI are set."""
+
 
 @dataclass(frozen=True, slots=True)
 class Claim:
@@ -105,4 +108,4 @@ def variable_claim(name: str) -> Claim | None:
         return Claim("never passed on", (*marks, f"{home}MARKS"))
     if any(fnmatchcase(name, pattern) for pattern in INHERITED):
         return Claim("passed on", marks)
-    return Claim("set when needed", marks) if name in ours.texts_in_source() else None
+    return Claim("set when needed", marks) if name in ours.texts_in_source(LAUNCH) else None

@@ -7,7 +7,7 @@ what its code touches, and what its fixtures, helpers and tables touch.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -50,9 +50,14 @@ class Evidence:
     sources: Mapping[str, str]
 
     def best(
-        self, marks: Iterable[str], near: str = "", *, may_be_live: bool = True
+        self,
+        marks: Iterable[str],
+        near: str = "",
+        *,
+        may_be_live: bool = True,
+        not_by: Collection[str] = (),
     ) -> Test | None:
-        """Return the best test for any of `marks`.
+        """Return the best test for any of `marks`, but none of those that `not_by` names.
 
         Tests on the stock CLI come first, then tests named by hand, tests that touch the mark
         directly, and tests below `near`.
@@ -61,7 +66,7 @@ class Evidence:
             (mark, is_direct, test)
             for mark in marks
             for is_direct, test in self._tests.get(mark, [])
-            if may_be_live or not test.is_live
+            if (may_be_live or not test.is_live) and str(test) not in not_by
         ]
 
         def rank(each: tuple[str, bool, Test]) -> Rank:

@@ -11,17 +11,17 @@ KINDS = (
     "Windows",
     "hosted only",
     "JavaScript runtime",
-    "later issue: ",
+    "not yet: ",
     "not declared: ",
     "kept as data: ",
     "done differently: ",
 )
 """The beginnings of all reasons."""
 
-STORES = "later issue: session functions and stores"
-COMPAT = "later issue: a module with the official names"
-WARM = "later issue: many sessions, and prestarted processes"
-TRACES = "later issue: traces"
+STORES = "not yet: session functions and stores"
+COMPAT = "not yet: a module with the official names"
+WARM = "not yet: many sessions, and prestarted processes"
+TRACES = "not yet: traces"
 
 
 @dataclass(frozen=True, slots=True)

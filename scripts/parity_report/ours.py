@@ -129,10 +129,12 @@ def methods_that_call(verb: type, subtype: str) -> list[str]:
 
 
 @cache
-def texts_in_source() -> frozenset[str]:
-    """Return every string literal in the code of the package."""
+def texts_in_source(below: str = "steersman.") -> frozenset[str]:
+    """Return every string literal in the code of the package, or of the modules `below` a name."""
     texts: set[str] = set()
     for module in _modules():
+        if not module.__name__.startswith(below):
+            continue
         nodes = ast.walk(ast.parse(inspect.getsource(module)))
         texts.update(
             each.value

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from scripts.parity_report.defaults import DEFAULTS
 from scripts.parity_report.rows import Row, Section, Status
 
 __all__ = ["counts", "faults", "page"]
 
-STATUSES: tuple[Status, ...] = ("live", "offline", "not", "untested", "unaccounted")
+STATUSES: tuple[Status, ...] = ("live", "sent", "offline", "not", "untested", "unaccounted")
 
 INTRO = """\
 # Parity with the official SDKs
@@ -22,23 +23,30 @@ sources of the tests. CI fails if the page is stale. Do not edit it.
 The columns:
 
 - **ours, or why not** is what you import or set. If steersman has nothing, this is the reason:
-  needs login, Windows, hosted only, JavaScript runtime, a later issue, not declared by the SDKs
+  needs login, Windows, hosted only, JavaScript runtime, not yet, not declared by the SDKs
   themselves, kept as data, or done differently.
-- **tested** is *live* if a test on the stock CLI exercises it (with a scripted model), *offline* if
-  only a test without the CLI does. **by** names one of these tests.
+- **tested** is *live* if a test on the stock CLI exercises it (with a scripted model), *sent* if a
+  test only shows that the stock CLI gets it and not what it does there, *offline* if only a test
+  without the CLI does. **by** names one of these tests.
 - **fields** counts the declared fields that have a name in our class. The others are in `raw`.
 
 A test exercises what its code names: a class, an option passed to something that takes options, a
 method. Comments, docstrings and annotations do not count, and neither do the rules in
 `tests/house`. The report fails if something is here without a test, or is neither here nor
 explained. Explanations, and tests that cannot be found from their code, are kept by hand in
-`scripts/parity_report/reasons.py`.
+`scripts/parity_report`: `reasons.py` has most of them, `effects.py` those about tests that only
+show what is sent. For a field of a class, a test of the class counts.
+"""
+
+DEFAULTS_INTRO = """\
+Where a session does something else than with the official SDKs although nothing was set. Each row
+has a reason, and a test that shows our default.
 """
 
 
 def page(sections: Sequence[Section]) -> str:
     """Return the whole page."""
-    parts = [INTRO, _summary(sections), *(_table(each) for each in sections)]
+    parts = [INTRO, _summary(sections), _defaults(), *(_table(each) for each in sections)]
     return "\n".join(parts)
 
 
@@ -77,6 +85,26 @@ def _summary(sections: Sequence[Section]) -> str:
     return "\n".join(["## Summary", "", *table, ""])
 
 
+def _defaults() -> str:
+    lines = [
+        *_head(["what", "Python", "TypeScript", "ours", "why", "shown by"]),
+        *(
+            _line(
+                [
+                    each.what,
+                    each.official,
+                    each.typescript or "the same",
+                    each.ours,
+                    each.why,
+                    f"`tests/{each.test}`",
+                ]
+            )
+            for each in DEFAULTS
+        ),
+    ]
+    return "\n".join(["## Defaults that differ", "", DEFAULTS_INTRO, *lines, ""])
+
+
 def _table(section: Section) -> str:
     fields = ["fields"] if section.has_fields else []
     lines = _head([*section.columns, "ours, or why not", *fields, "tested", "by"])
@@ -87,11 +115,17 @@ def _table(section: Section) -> str:
 
 def _cells(row: Row, *, has_fields: bool) -> Iterator[str]:
     yield from row.names
-    yield row.ours or row.reason or "**unaccounted for**"
+    yield _ours(row) or row.reason or "**unaccounted for**"
     if has_fields:
         yield row.fields
-    yield {"live": "live", "offline": "offline", "untested": "**untested**"}.get(row.status, "")
+    yield {"not": "", "unaccounted": "", "untested": "**untested**"}.get(row.status, row.status)
     yield "" if row.test is None or not row.ours else f"`{row.test}`"
+
+
+def _ours(row: Row) -> str:
+    not_shown = f"sent; effect not shown: {row.sent}" if row.sent else ""
+    words = "; ".join(filter(None, (row.note, not_shown)))
+    return f"{row.ours}: {words}" if row.ours and words else row.ours
 
 
 def _head(columns: Sequence[str]) -> list[str]:

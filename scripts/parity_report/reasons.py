@@ -15,6 +15,13 @@ from steersman.hooks.registry import NEVER_CALLED
 __all__ = ["ALSO_SHOWN_BY", "ELSEWHERE", "NOT_LIVE", "REASONS", "WHOLE_SECTION"]
 
 INITIALIZED = "steersman.Session.initialized"
+LATE_TOOL = (
+    "tests/live/test_toolboxes.py::test_a_tool_that_comes_mid_session_is_called_in_the_next_turn"
+)
+OLD_CLI = (
+    "tests/_session/test_cli_version.py"
+    "::test_an_old_cli_can_be_tried_and_what_does_not_hold_is_logged"
+)
 RESTARTED = (
     "tests/live/test_revival.py::test_killed_at_any_point_of_a_turn_each_prompt_is_answered_once"
 )
@@ -92,7 +99,16 @@ ELSEWHERE: Mapping[str, Mapping[str, Elsewhere]] = {
             "steersman.Turn",
             ("test:tests/live/test_delivery.py::test_later_waits_for_a_turn_of_its_own",),
         ),
-        "sdk_mcp_tools_list_changed": Elsewhere("steersman.Toolbox.register"),
+        "sdk_mcp_tools_list_changed": Elsewhere(
+            "steersman.Toolbox.register",
+            (f"test:{LATE_TOOL}",),
+        ),
+    },
+    "env": {
+        "CLAUDE_AGENT_SDK_SKIP_VERSION_CHECK": Elsewhere(
+            "steersman.Options.allow_old_cli",
+            (f"test:{OLD_CLI}",),
+        ),
     },
     "ts_exports": ELSEWHERE_TS,
 }
@@ -163,17 +179,22 @@ REASONS: Mapping[str, Mapping[str, str]] = {
             "done differently: stdin stays open until the session is closed"
         ),
         "CLAUDE_CODE_STREAM_CLOSE_TIMEOUT": "done differently: the option `startup` has the limits",
-        "CLAUDE_AGENT_SDK_SKIP_VERSION_CHECK": (
-            "done differently: a CLI that is too old is an error, not a warning"
-        ),
+        "PWD": "done differently: not set; the CLI is started in `cwd`",
         "CLAUDE_AGENT_SDK_DISABLE_MCP_MANIFESTS": (
-            "done differently: no manifests are sent; the CLI requests the list of tools"
+            "done differently: the CLI requests the list of tools; manifests are sent only when a"
+            " lost CLI is replaced in the middle of a turn"
         ),
     },
     "content_blocks": {
         "mid_conv_system": "kept as data: an `UnknownBlock`, with its `raw`",
         "mcp_tool_listing": "not declared: only the API's SDK has a type; an `UnknownBlock` here",
         "tool_reference": "kept as data: in the content of a `ToolResultBlock`",
+    },
+    "capabilities_live": {
+        "sdk_mcp_manifests": (
+            "done differently: not looked at; manifests are sent when a lost CLI is replaced in the"
+            " middle of a turn"
+        ),
     },
     "ts_exports": REASONS_TS,
     "tools": {

@@ -23,15 +23,16 @@ from scripts.parity_report.claims import (
     variable_claim,
     verb_claim,
 )
+from scripts.parity_report.effects import NOTES, ONLY_SENT, SENT, SHOWN_BY
 from scripts.parity_report.evidence import Evidence, Test
 from scripts.parity_report.reasons import ALSO_SHOWN_BY, ELSEWHERE, NOT_LIVE, REASONS, WHOLE_SECTION
 from steersman._json import JsonObject
 from steersman.options import Options
 
-__all__ = ["Catalogue", "Row", "Section", "Status", "sections"]
+__all__ = ["Catalogue", "Row", "Section", "Status", "sections", "snake"]
 
 Catalogue = JsonObject
-Status = Literal["live", "offline", "not", "untested", "unaccounted"]
+Status = Literal["live", "sent", "offline", "not", "untested", "unaccounted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +45,21 @@ class Row:
     test: Test | None = None
     reason: str = ""
     fields: str = ""
+    note: str = ""
+    """Words about what is ours."""
+    sent: str = ""
+    """Why no test shows the effect, if the test only shows what is sent."""
 
     @property
     def status(self) -> Status:
         """The status of the row. `untested` and `unaccounted` are faults."""
-        if self.ours:
-            return "untested" if self.test is None else "live" if self.test.is_live else "offline"
-        return "not" if self.reason else "unaccounted"
+        if not self.ours:
+            return "not" if self.reason else "unaccounted"
+        if self.test is None:
+            return "untested"
+        if not self.test.is_live:
+            return "offline"
+        return "sent" if self.sent else "live"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +89,24 @@ class _RowBuilder:
         """Return a row. `key` is its name in the hand-kept tables."""
         shown = tuple(each or "" for each in names)
         claim = claim or elsewhere_claim(self.section, key)
-        if claim is not None:
-            marks = (*claim.marks, *ALSO_SHOWN_BY.get(self.section, {}).get(key, ()))
-            may_be_live = key not in NOT_LIVE.get(self.section, ())
-            test = self.evidence.best(marks, self.near, may_be_live=may_be_live)
-            return Row(shown, claim.ours, test, fields=fields)
-        reason = REASONS.get(self.section, {}).get(key) or WHOLE_SECTION.get(self.section, "")
-        return Row(shown, reason=reason)
+        if claim is None:
+            reason = REASONS.get(self.section, {}).get(key) or WHOLE_SECTION.get(self.section, "")
+            return Row(shown, reason=reason)
+        note = NOTES.get(self.section, {}).get(key, "")
+        sent = SENT.get(self.section, {}).get(key, "")
+        return Row(shown, claim.ours, self._test(key, claim), "", fields, note, sent)
+
+    def _test(self, key: str, claim: Claim) -> Test | None:
+        also = ALSO_SHOWN_BY.get(self.section, {}).get(key, ())
+        marks = SHOWN_BY.get(self.section, {}).get(key) or (*claim.marks, *also)
+        is_sent = key in SENT.get(self.section, {})
+        tables = ONLY_SENT.get(self.section, {})
+        return self.evidence.best(
+            marks,
+            self.near,
+            may_be_live=key not in NOT_LIVE.get(self.section, ()),
+            not_by=() if is_sent else [test for test, keys in tables.items() if key in keys],
+        )
 
 
 def sections(catalogue: Catalogue, evidence: Evidence) -> list[Section]:
@@ -108,7 +128,7 @@ def _options(catalogue: Catalogue, evidence: Evidence) -> Section:
     rows: list[Row] = []
     meant: set[str] = set()
     for each in catalogue["options"]:
-        name = each["py"] or _snake(each["ts"])
+        name = each["py"] or snake(each["ts"])
         meant.add(name)
         claim = member_claim(Options, name) if name in known else None
         rows.append(builder.row(each["py"] or each["ts"], (each["ts"], each["py"]), claim))
@@ -133,7 +153,7 @@ def _method(each: JsonObject) -> Claim | None:
     verb = ours.verbs().get(each["subtype"] or "")
     if verb is not None and each["subtype"] != "initialize":
         return verb_claim(verb, each["subtype"])
-    name = each["py"] or _snake(each["ts"])
+    name = each["py"] or snake(each["ts"])
     owner = next((owner for owner in ours.METHOD_OWNERS if hasattr(owner, name)), None)
     return None if owner is None else member_claim(owner, name)
 
@@ -166,7 +186,8 @@ def _messages(catalogue: Catalogue, evidence: Evidence) -> Section:
         shown = key if kind == "system" else "/".join([kind, *each["subtypes"][:1]])
         names = (each["ts"], each["py"], shown)
         fields = _fields(known.get(key), each["fields"])
-        rows.append(builder.row(key, names, class_claim(known.get(key)), fields))
+        # Both kinds of `result` have one class; in the hand-kept tables they are two.
+        rows.append(builder.row(shown, names, class_claim(known.get(key)), fields))
     beside = tuple(f"`{key}`" for key in sorted(known.keys() - meant))
     columns = (*TS_AND_PYTHON, "frame")
     return Section("messages", "Messages", columns, tuple(rows), beside, has_fields=True)
@@ -247,7 +268,7 @@ def _session_functions(catalogue: Catalogue, evidence: Evidence) -> Section:
         python, typescript = _functions(each["py"]), _functions(each["ts"])
         for number, name in enumerate(python or typescript):
             ts = typescript[min(number, len(typescript) - 1)] if typescript else None
-            claim = public_claim(_snake(name), name)
+            claim = public_claim(snake(name), name)
             rows.append(builder.row(name, (ts, name if python else None), claim))
     return Section("session_functions", "Session functions", TS_AND_PYTHON, tuple(rows))
 
@@ -282,7 +303,7 @@ def _capabilities(catalogue: Catalogue, evidence: Evidence) -> Section:
     builder = _RowBuilder("capabilities_live", evidence)
     used = ours.texts_in_source()
     rows = [
-        builder.row(name, (name,), Claim("requested", (f"text:{name}",)) if name in used else None)
+        builder.row(name, (name,), Claim(CHECKED, (f"text:{name}",)) if name in used else None)
         for name in catalogue["capabilities_live"]
     ]
     return Section("capabilities_live", "Capabilities", ("capability",), tuple(rows))
@@ -309,7 +330,7 @@ def _ts_exports(catalogue: Catalogue, evidence: Evidence, made: Iterable[Section
         name, names = each["name"], (each["name"], each["kind"])
         row = answered.get(f"{name}()") or answered.get(name)
         if row is not None:
-            rows.append(Row(names, row.ours, row.test, row.reason))
+            rows.append(replace(row, names=names, fields=""))
         else:
             # A type of ours with the same name counts only if a test names it.
             row = builder.row(name, names, _ts_claim(name))
@@ -339,6 +360,7 @@ def _rows_of(made: Iterable[Section], key: str) -> Iterator[Row]:
     return (row for section in made if section.key == key for row in section.rows)
 
 
+CHECKED = "checked before a request that needs it is sent"
 TS_AND_PYTHON = ("TypeScript", "Python")
 
 SECTIONS: tuple[Callable[[Catalogue, Evidence], Section], ...] = (
@@ -366,5 +388,6 @@ def _fields(cls: type | None, declared: Iterable[str]) -> str:
     return f"all {len(wanted)}" if named == len(wanted) else f"{named} of {len(wanted)}"
 
 
-def _snake(name: str) -> str:
+def snake(name: str) -> str:
+    """Return a TypeScript name as Python would write it."""
     return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()

@@ -7,8 +7,10 @@ answer comes from its verb, whose test shows it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pkgutil import resolve_name
 
 from scripts.parity_report.instead import STORES, WARM, Elsewhere
+from scripts.parity_report.marks import mark_of
 
 __all__ = ["ELSEWHERE_TS", "REASONS_TS"]
 
@@ -19,6 +21,11 @@ def _option(name: str, *names: str) -> dict[str, Elsewhere]:
 
 def _port(name: str, option: str) -> Elsewhere:
     return Elsewhere(f"steersman.ports.{name}", (f"option:{option}",))
+
+
+def _field(owner: str, name: str) -> Elsewhere:
+    """Return a field of ours. A test of its class shows it, a test of `.name` would show any."""
+    return Elsewhere(f"steersman.{owner}.{name}", (mark_of(resolve_name(f"steersman.{owner}")),))
 
 
 def _answer(name: str, verb: str) -> Elsewhere:
@@ -87,13 +94,13 @@ ELSEWHERE_TS: Mapping[str, Elsewhere] = {
     "PermissionResult": Elsewhere("steersman.Allow"),
     "PermissionRuleValue": Elsewhere("steersman.permissions.ToolRule"),
     "PermissionUpdate": Elsewhere("steersman.permissions.AddRules"),
-    "PermissionUpdateDestination": Elsewhere("steersman.permissions.AddRules"),
-    "PermissionBehavior": Elsewhere("steersman.permissions.AddRules"),
+    "PermissionUpdateDestination": _field("permissions.AddRules", "destination"),
+    "PermissionBehavior": _field("permissions.AddRules", "behavior"),
     # Hooks
     "HookCallback": Elsewhere("steersman.Hooks"),
     "HookCallbackMatcher": Elsewhere("steersman.hooks.HookMatcher"),
     **dict.fromkeys(
-        ("HookEvent", "HOOK_EVENTS", "HookInput", "BaseHookInput"),
+        ("HookEvent", "HookInput", "BaseHookInput"),
         Elsewhere(
             "steersman.hooks.HookEvent",
             ("test:tests/live/test_hook_events.py::test_the_events_around_turns_fire",),
@@ -106,24 +113,23 @@ ELSEWHERE_TS: Mapping[str, Elsewhere] = {
     "PermissionDecisionClassification": Elsewhere(
         "steersman.permissions.Classification", by="steersman.permissions.Allow"
     ),
-    "PostToolBatchToolCall": Elsewhere("steersman.hooks.PostToolBatch"),
-    "EXIT_REASONS": Elsewhere("steersman.hooks.SessionEnd"),
-    "ExitReason": Elsewhere("steersman.hooks.SessionEnd"),
+    "PostToolBatchToolCall": _field("hooks.PostToolBatch", "tool_calls"),
+    "ExitReason": _field("hooks.SessionEnd", "reason"),
     # Messages
     "SDKMessage": Elsewhere("steersman.messages.Message", by="steersman.Session.messages"),
     "SDKResultMessage": Elsewhere("steersman.Result"),
-    "SDKStatus": Elsewhere("steersman.messages.Status"),
+    "SDKStatus": _field("messages.Status", "status"),
     "SDKRateLimitInfo": Elsewhere("steersman.messages.limits.RateLimitInfo"),
     "SDKMessageOrigin": Elsewhere("steersman.messages.turns.MessageOrigin"),
     "SDKMcpResourceLink": Elsewhere("steersman.messages.tasks.McpResourceLink"),
     "SDKDeferredToolUse": Elsewhere("steersman.messages.turns.DeferredToolUse"),
-    "SDKAssistantMessageError": Elsewhere("steersman.Assistant"),
+    "SDKAssistantMessageError": _field("messages.Assistant", "error"),
     "SDKPermissionDenial": Elsewhere("steersman.TurnResult.permission_denials"),
     "NonNullableUsage": Elsewhere("steersman.messages.usage.Usage"),
-    "ApiKeySource": Elsewhere("steersman.messages.Init"),
-    "TerminalReason": Elsewhere("steersman.Result"),
-    "FastModeState": Elsewhere("steersman.messages.Init"),
-    "FastModeDisabledReason": Elsewhere("steersman.messages.Init"),
+    "ApiKeySource": _field("messages.Init", "api_key_source"),
+    "TerminalReason": _field("messages.Result", "terminal_reason"),
+    "FastModeState": _field("messages.Init", "fast_mode_state"),
+    "FastModeDisabledReason": _field("messages.Init", "fast_mode_disabled_reason"),
     "SDKStartupFailureReason": Elsewhere("steersman.errors.StartupError"),
     # Verbs and their answers
     "SDKControlRequest": Elsewhere("steersman.control.Verb", by="steersman.control.SetModel"),
@@ -184,6 +190,8 @@ REASONS_TS: Mapping[str, str] = {
         STORES,
     ),
     **dict.fromkeys(("ClaimOptions", "SpareProcess", "WarmQuery"), WARM),
+    "HOOK_EVENTS": "done differently: no list of names; `steersman.hooks` has a class per event",
+    "EXIT_REASONS": "done differently: no list; `hooks.SessionEnd.reason` is any text of the CLI",
     "AnyZodRawShape": "JavaScript runtime: shapes of zod; here the signature is the schema",
     "InferShape": "JavaScript runtime: shapes of zod; here the signature is the schema",
     "DirectConnectTransport": "hosted only",

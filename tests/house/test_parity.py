@@ -9,6 +9,8 @@ import pytest
 
 from scripts.parity_report.claims import resolved_claim
 from scripts.parity_report.command import CATALOGUE, PAGE, catalogue, main, sources
+from scripts.parity_report.defaults import DEFAULTS, Default
+from scripts.parity_report.effects import NOTES, ONLY_SENT, SENT, SHOWN_BY
 from scripts.parity_report.evidence import Evidence
 from scripts.parity_report.instead import KINDS
 from scripts.parity_report.marks import mark_of
@@ -20,10 +22,11 @@ from scripts.parity_report.reasons import (
     REASONS,
     WHOLE_SECTION,
 )
-from scripts.parity_report.rows import Row, Section, sections
+from scripts.parity_report.rows import Row, Section, sections, snake
 from steersman.hooks import PreToolUse
 from steersman.messages import Status
 from steersman.messages.builtin import INPUTS
+from steersman.options import Options
 
 pytestmark = pytest.mark.process
 
@@ -121,9 +124,10 @@ def test_every_reason_is_of_a_known_kind() -> None:
 
 def test_what_is_kept_by_hand_is_about_something_declared() -> None:
     text = CATALOGUE.read_text(encoding="utf-8")
-    tables = [*ELSEWHERE.values(), *ALSO_SHOWN_BY.values(), *REASONS.values()]
+    by_hand = (ELSEWHERE, ALSO_SHOWN_BY, REASONS, NOTES, SENT, SHOWN_BY)
+    tables = [table for each in by_hand for table in each.values()]
 
-    words = {word for table in tables for word in table}
+    words = {word.rpartition("/")[2] for table in tables for word in table}
 
     assert [word for word in sorted(words) if word not in text] == []
 
@@ -139,6 +143,9 @@ def test_every_test_that_is_named_by_hand_exists(evidence: Evidence) -> None:
     marks = [
         *(mark for table in ELSEWHERE.values() for each in table.values() for mark in each.marks),
         *(mark for table in ALSO_SHOWN_BY.values() for each in table.values() for mark in each),
+        *(mark for table in SHOWN_BY.values() for each in table.values() for mark in each),
+        *(f"test:{test}" for table in ONLY_SENT.values() for test in table),
+        *(f"test:tests/{each.test}" for each in DEFAULTS),
     ]
 
     named = [mark for mark in marks if mark.startswith("test:")]
@@ -161,6 +168,66 @@ def test_what_the_stock_cli_is_never_made_to_do_is_not_called_live(found: list[S
     assert {row.status for row in rows} == {"offline"}
 
 
+def test_what_is_only_sent_is_not_called_live(found: list[Section]) -> None:
+    sent = {(key, word) for key, table in SENT.items() for word in table}
+    only = {
+        (key, word)
+        for key, table in ONLY_SENT.items()
+        for words in table.values()
+        for word in words
+    }
+    by_key = {(s.key, name): row for s in found for row in s.rows for name in row.names if name}
+
+    assert {by_key[each].status for each in sent} == {"sent"}
+    assert {by_key[each].status for each in only - sent} == {"live"}
+    tests = {test for table in ONLY_SENT.values() for test in table}
+    assert [e for e in sorted(only - sent) if str(by_key[e].test) in tests] == []
+
+
+def test_no_test_that_reads_only_the_request_counts_for_an_effect() -> None:
+    path = "tests/live/test_x.py"
+    text = "def test_sent(): Options(max_turns=1)"
+    plan = {"tests/_launch/test_plan.py": "def test_plan(): Options(max_turns=1)"}
+    mark = "option:max_turns"
+
+    both = Evidence({path: text, **plan})
+
+    assert str(both.best([mark])) == f"{path}::test_sent"
+    assert str(both.best([mark], not_by=[f"{path}::test_sent"])).endswith("::test_plan")
+    assert Evidence({path: text}).best([mark], not_by=[f"{path}::test_sent"]) is None
+
+
+def test_a_row_that_is_only_sent_says_why(found: list[Section]) -> None:
+    lines = page(found).splitlines()
+
+    (colour,) = [line for line in lines if line.startswith("| set_color |")]
+
+    assert "sent; effect not shown: the CLI refuses it" in colour
+    assert "| sent |" in colour
+
+
+# --- Defaults that differ --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("row", [each for each in DEFAULTS if each.option], ids=lambda r: r.option)
+def test_a_default_on_the_page_is_that_of_the_options(row: Default) -> None:
+    assert getattr(Options(), row.option) == row.value
+
+
+@pytest.mark.parametrize("row", [each for each in DEFAULTS if each.option], ids=lambda r: r.option)
+def test_an_official_default_on_the_page_is_that_of_the_catalogue(row: Default) -> None:
+    declared = {each["py"] or snake(each["ts"]): each["default"] for each in catalogue()["options"]}
+
+    assert declared.get(row.option, "") == row.declared
+
+
+def test_the_page_has_every_default_that_differs(found: list[Section]) -> None:
+    text = page(found).partition("## Defaults that differ")[2].partition("\n## ")[0]
+
+    assert [each.what for each in DEFAULTS if each.what not in text] == []
+    assert text.count("`tests/") == len(DEFAULTS)
+
+
 def test_what_is_missing_without_a_reason_is_unaccounted_for() -> None:
     declared = {**catalogue(), "options": [{"ts": "makeCoffee", "py": None}]}
 
@@ -175,7 +242,7 @@ def test_what_is_here_without_a_test_is_untested() -> None:
 
     (options, *_) = sections(declared, Evidence({}))
 
-    assert counts(options.rows) == [1, 0, 0, 0, 1, 0]
+    assert counts(options.rows) == [1, 0, 0, 0, 0, 1, 0]
     assert faults([options]) == [
         "options: maxTurns / max_turns: no test exercises `steersman.Options.max_turns`"
     ]

@@ -19,18 +19,26 @@ import pytest
 from steersman import Options, Session, Toolbox, tool
 from steersman.errors import OptionRefused, RequestRefused, StartupError, UsageError
 from steersman.journal import Kind
-from steersman.messages import Assistant, Init, Message, ModelFallback
+from steersman.messages import (
+    Assistant,
+    Init,
+    Message,
+    ModelFallback,
+    PromptSuggestion,
+    Result,
+)
 from steersman.options import AgentDefinition, Plugin
 from steersman.permissions import Elicitation, ElicitationAnswer
 from steersman.skills import discover
 from steersman.testing.model import ScriptedModel
 from steersman.testing.sandbox import CliSandbox
-from steersman.testing.script import Script, Usage, call, fail, say
+from steersman.testing.script import Script, Usage, call, fail, say, stall, when
 from tests.live.staging import (
     LIMIT,
     MakeScripted,
     collect,
     entries_of,
+    entry_where,
     environ_of,
     processes,
     words_of,
@@ -44,7 +52,6 @@ OPEN: Mapping[str, Any] = {"memory": True, "skill_commands": True}
 ELSEWHERE: Mapping[str, str] = {
     "allowed_tools": "tests/live/test_sizes.py",
     "disallowed_tools": "tests/live/test_sizes.py",
-    "add_dirs": "tests/live/test_sizes.py",
     "functions": "tests/live/test_going_on.py",
     "deps": "tests/live/test_tools.py",
     "require": "tests/live/test_mcp_readiness.py",
@@ -75,6 +82,7 @@ ELSEWHERE: Mapping[str, str] = {
     "request_timeout": "tests/live/test_sizes.py",
     "close_grace": "tests/live/test_interrupts.py",
     "watchdog": "tests/live/test_watchdog.py",
+    "wait": "tests/live/test_keys.py",
     "limits": "tests/live/test_limits.py",
     "revive": "tests/live/test_revival.py",
     "journal": "tests/live/test_recording.py",
@@ -85,6 +93,7 @@ ELSEWHERE: Mapping[str, str] = {
 
 NOT_SEEN: Mapping[str, str] = {
     "on_user_dialog": "nothing makes the CLI show a dialog without a login",
+    "allow_old_cli": "the stock CLI is not too old; tests/_session/test_cli_version.py",
     "sinks": "ours alone; tests/stores/test_fan_out.py",
     "journal_memory": "ours alone; tests/_session/test_memory.py",
     "max_buffer_size": "ours alone; tests/_protocol/test_framing.py",
@@ -152,7 +161,8 @@ async def test_flags_and_variables_reach_the_process(
         fallback_model=["claude-haiku-4-5", "claude-sonnet-4-6"],
         max_turns=7,
         permission_mode="acceptEdits",
-        tools=["Read", "Bash"],
+        tools=["Read", "Bash", "AskUserQuestion"],
+        on_question=print,
         debug_file=log,
         extra_args={"name": "by hand"},
         client_app="mine/1.0",
@@ -172,7 +182,10 @@ async def test_flags_and_variables_reach_the_process(
     init = init_in(messages)
     assert (init.model, init.permission_mode) == ("claude-sonnet-4-5", "acceptEdits")
     assert asked_first(model)["model"] == "claude-sonnet-4-5"
-    assert {"Read", "Bash"} >= set(init.tools) - {"ToolSearch"}
+    assert {"Read", "Bash", "AskUserQuestion"} >= set(init.tools) - {"ToolSearch"}
+    (question,) = [t for t in asked_first(model)["tools"] if t["name"] == "AskUserQuestion"]
+    assert "HTML" in question["description"]
+    assert "markdown" not in question["description"]
     request = next(each for each in model.requests if each.model_request)
     assert "mine/1.0" in request.headers["user-agent"]
     assert log.stat().st_size > 0
@@ -250,10 +263,15 @@ async def test_a_turn_ends_when_it_has_cost_enough(scripted: MakeScripted) -> No
     )
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
-        result = await (await session.send("spend"))
+        turn = await session.send("spend")
+        result = await turn
+        (told,) = [each for each in await collect(turn.messages()) if isinstance(each, Result)]
 
     assert (result.outcome, len(model.asked)) == ("failed", 1)
     assert "budget" in result.reason
+    assert (told.subtype, told.is_error, told.result) == ("error_max_budget_usd", True, None)
+    assert any("budget" in each for each in told.errors)
+    assert told.total_cost_usd > 0.01
 
 
 async def test_the_answer_can_have_a_shape(scripted: MakeScripted) -> None:
@@ -296,6 +314,54 @@ async def test_what_only_the_greeting_carries_stands_in_it(scripted: MakeScripte
     }
 
 
+# What the user of the program is spared or told
+
+
+TASK = {"description": "look", "prompt": "look around", "subagent_type": "general-purpose"}
+
+
+@pytest.mark.parametrize(("is_spared", "state"), [(True, "running"), (False, "killed")])
+async def test_an_interrupt_spares_background_work_that_can_be_stopped_alone(
+    scripted: MakeScripted, *, is_spared: bool, state: str
+) -> None:
+    script = Script(
+        when("send someone", call("Agent", TASK), say("sent")),
+        when("meanwhile", say("I am here") + stall()),
+    ).branch("look around", stall())
+    agent, model = scripted(script, per_task_stop_affordance=is_spared)
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        await (await session.send("send someone"))
+        turn = await session.send("meanwhile")
+        await asyncio.to_thread(model.wait_for_request, 4)
+        await turn.interrupt()
+        result = await turn
+        tasks = session.tasks
+
+    assert result.outcome == "interrupted"
+    assert [each.state for each in tasks] == [state]
+
+
+async def test_the_next_prompt_is_suggested_after_the_second_turn(scripted: MakeScripted) -> None:
+    script = Script(
+        when(lambda request: "SUGGESTION MODE" in request.latest, say("now run all the tests")),
+        when("this bug", say("fixed")),
+        when("that one", say("fixed too")),
+    )
+    agent, _model = scripted(script, prompt_suggestions=True)
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        await turned(session, "fix this bug")
+        await turned(session, "and that one")
+        entry = await entry_where(
+            session,
+            lambda each: each.kind is Kind.MESSAGE and isinstance(each.message, PromptSuggestion),
+        )
+
+    assert isinstance(entry.message, PromptSuggestion)
+    assert entry.message.suggestion == "now run all the tests"
+
+
 # What the model is told
 
 
@@ -316,14 +382,18 @@ async def test_every_form_of_the_system_prompt_reaches_the_model(
     }
     every = {"A TEXT", "ONE", "TWO", "FROM A FILE", "AND THIS", "AND THAT"}
     seen: dict[str, set[str]] = {}
+    sizes: dict[str, int] = {}
 
     for name, (options, _) in forms.items():
         agent, model = scripted(say("hi"))
         async with asyncio.timeout(LIMIT), agent.session(**options) as session:
             await turned(session)
         seen[name] = {text for text in every if text in model.asked[0].system}
+        sizes[name] = len(model.asked[0].system)
 
     assert seen == {name: told - {own} for name, (_, told) in forms.items()}
+    # Without `system_prompt` the model gets the CLI's own prompt, which is long.
+    assert min(sizes["append"], sizes["preset"]) > max(sizes["text"], sizes["file"]) + 1000
 
 
 async def test_what_changes_can_be_kept_out_of_the_system_prompt(
@@ -412,6 +482,26 @@ async def test_nobody_is_asked_when_nobody_should_be(
 
     assert not file.exists()
     assert b'"can_use_tool"' not in lines
+
+
+async def test_tools_may_work_in_the_added_directories_and_no_others(
+    scripted: MakeScripted, sandbox: CliSandbox
+) -> None:
+    added, other = sandbox.root / "added", sandbox.root / "other"
+    for folder in (added, other):
+        folder.mkdir()
+    agent, _model = scripted(
+        call("Write", file_path=str(added / "file"), content="x"),
+        call("Write", file_path=str(other / "file"), content="x"),
+        say("done"),
+        permission_mode="acceptEdits",
+        add_dirs=[added],
+    )
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        await turned(session)
+
+    assert [(each / "file").exists() for each in (added, other)] == [True, False]
 
 
 async def test_a_session_can_be_let_loose_later_if_that_was_allowed(
