@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import copy
 import sys
+from dataclasses import dataclass
 
 import pytest
 
 from steersman import Agent, Options
-from steersman.errors import ResumeNotFound
+from steersman.errors import ApiFailed, ResumeNotFound, TurnFailed, UsageError
 from steersman.options import OptionWords
 from steersman.ports import Channel, Launch, Receiver
 from steersman.testing.plugin import MakeAgent
+from steersman.testing.script import Script, call, fail, say
+from steersman.testing.scripted.cli import ScriptedCLI
 
 KEY, OTHER, MESSAGE = (f"{n}2345678-1234-4234-8234-123456789abc" for n in (1, 2, 3))
 CHOICES = ("--resume", "--session-id", "--continue", "--fork-session", "--resume-session-at")
@@ -116,3 +119,59 @@ async def test_a_scripted_agent_takes_options_as_a_value(scripted_agent: MakeAge
     assert (agent.options.model, agent.options.max_turns) == ("haiku", 3)
     assert agent.options.env == {"A": "b"}
     assert (await agent.run("hi")).outcome == "completed"
+
+
+async def test_a_conversation_is_opened_by_a_block_by_await_and_by_a_task() -> None:
+    agent = Agent(transport=ScriptedCLI(Script(*[say("hello")] * 4)))
+
+    async with asyncio.timeout(10):
+        async with agent.open("one") as first:
+            texts = [(await first.run("hi")).text]
+        second = await agent.open("two")
+        async with second:
+            texts.append((await second.run("hi")).text)
+        third = await asyncio.create_task(agent.open("three"))
+        texts.append((await third.run("hi")).text)
+        await third.aclose()
+
+    assert texts == ["hello"] * 3
+    assert [each.state for each in (first, second, third)] == ["completed"] * 3
+    assert first.id != second.id
+
+
+async def test_a_session_that_has_ended_is_not_entered_again() -> None:
+    session = Agent(transport=ScriptedCLI(Script())).session()
+    async with session:
+        pass
+
+    with pytest.raises(UsageError, match="not started before"):
+        async with session:
+            pass
+
+
+async def test_a_typed_answer_comes_with_its_cost() -> None:
+    @dataclass
+    class Answer:
+        number: int
+
+    cli = ScriptedCLI(Script(*[call("StructuredOutput", number=4), say("")] * 2))
+
+    async with asyncio.timeout(10):
+        typed = await Agent(transport=cli).run_result("2 + 2", output=Answer)
+        plain = await Agent(transport=cli).run("2 + 2", output=Answer)
+
+    assert typed.output == plain == Answer(4)
+    assert typed.result.outcome == "completed"
+    assert typed.result.cost_usd > 0
+
+
+async def test_run_of_a_session_raises_what_run_of_an_agent_raises() -> None:
+    cli = ScriptedCLI(Script(fail(400), say("fine")))
+
+    async with asyncio.timeout(10), Agent(transport=cli).session() as session:
+        with pytest.raises(TurnFailed) as failed:
+            await session.run("one")
+        again = await session.run("two", key="two")
+
+    assert isinstance(failed.value.__cause__, ApiFailed)
+    assert again.text == "fine"

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from steersman.agent import Turn as Turn
     from steersman.agent import query as query
     from steersman.agent import run as run
+    from steersman.agent import run_result as run_result
     from steersman.errors import SteersmanError as SteersmanError
     from steersman.hooks import Hooks as Hooks
     from steersman.inbox import Inbox as Inbox
@@ -40,7 +41,7 @@ else:
     __getattr__, __dir__ = by_name(
         __name__,
         {
-            "agent": ("Agent", "Session", "Turn", "query", "run"),
+            "agent": ("Agent", "Session", "Turn", "query", "run", "run_result"),
             "errors": ("SteersmanError",),
             "hooks.registry": ("Hooks",),
             "inbox": ("Inbox",),
@@ -79,5 +80,6 @@ __all__ = [
     "User",
     "query",
     "run",
+    "run_result",
     "tool",
 ]

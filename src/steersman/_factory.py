@@ -69,6 +69,7 @@ def build_session(
         open_journal=journal_opener(options),
         transcript=transcript_reader(first.launch.env),
         reports_version=_runs_programs(transport),
+        is_saved=saved_finder(first.launch.env, transport),
         running_session=session_finder(first.launch.env, transport),
         claim=conversation_locker(options, first.launch.env, transport),
         save_flight=flight_recorder(options),
@@ -240,6 +241,20 @@ def transcript_reader(env: Mapping[str, str]) -> Callable[[str], list[bytes] | N
         return read_transcript(env, session_id)
 
     return read
+
+
+def saved_finder(
+    env: Mapping[str, str], transport: Transport | None
+) -> Callable[[str], bool | None]:
+    """Return what finds out whether a CLI with this environment has saved a conversation."""
+
+    def find(session_id: str) -> bool | None:
+        from steersman.stores import has_transcript  # noqa: PLC0415 - only for `Agent.open`
+
+        is_here = transport is None or _runs_here(transport)
+        return has_transcript(env, session_id) if is_here else None
+
+    return find
 
 
 def session_finder(

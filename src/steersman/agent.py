@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterable, AsyncIterator
-from typing import TYPE_CHECKING, Literal, Self, TypeVar, overload
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
 
 # Imported first of all, so that our exit handler is registered before those of the program. Exit
 # handlers run in reverse order, so ours runs last.
@@ -21,7 +22,6 @@ from steersman.errors import (
     NoOutput,
     ResumeNotFound,
     SessionInUse,
-    TurnFailed,
     UsageError,
 )
 from steersman.options import checks
@@ -47,7 +47,7 @@ else:
         below="steersman",
     )
 
-__all__ = ["Agent", "Query", "Session", "Turn", "query", "run"]
+__all__ = ["Agent", "Opening", "Query", "Session", "Turn", "Typed", "query", "run", "run_result"]
 
 T = TypeVar("T")
 
@@ -121,39 +121,32 @@ class Agent:
             await session.send(prompt)
         return session
 
-    async def open(
+    def open(
         self,
         key: str,
         *,
         missing: Literal["fresh", "fail"] = "fresh",
         transport: Transport | None = None,
         **overrides: Unpack[OptionWords],
-    ) -> Session:
-        """Return a started session for the conversation of `key`.
+    ) -> Opening:
+        """Open the conversation of `key`: `async with agent.open(key) as session`.
 
-        The conversation is resumed if it exists. If not, a new one is started under this key, or
+        `await agent.open(key)` returns the started session too; then close it with `aclose()`. The
+        conversation is resumed if it exists. If not, a new one is started under this key, or
         `ResumeNotFound` is raised with `missing="fail"`. A key is any string; a UUID is the id of
-        the conversation itself. Close the session with `aclose()`. Raises `SessionInUse` if another
-        session has the conversation open, after `wait=` seconds.
+        the conversation itself. Raises `SessionInUse` if another session has the conversation open,
+        after `wait=` seconds.
         """
         checks.non_empty("key", key)
         checks.one_of("fresh", "fail")("missing", missing)
         _refuse_choice("the key chooses the conversation", overrides, _OF_A_CONVERSATION)
         session_id = key if checks.UUID.fullmatch(key) else _uuid_of(key)
         known: OptionWords = {**overrides, **_NO_CONVERSATION, "resume": session_id}
-        try:
-            return await self._session(transport, known).start()
-        except ResumeNotFound:
-            if missing == "fail":
-                raise
         fresh: OptionWords = {**overrides, **_NO_CONVERSATION, "session_id": session_id}
-        try:
-            return await self._session(transport, fresh).start()
-        except SessionInUse as error:
-            if error.pid is not None:
-                raise
-        # It was not there, and now it is: another session has begun and closed it meanwhile.
-        return await self._session(transport, known).start()
+        return Opening(
+            lambda: self._session(transport, known),
+            None if missing == "fail" else lambda: self._session(transport, fresh),
+        )
 
     def query(
         self,
@@ -212,18 +205,127 @@ class Agent:
 
         Raises `TurnFailed` if the turn did not complete. With `output`, raises `NoOutput` if the
         answer has no structured output, and `BadOutput` if that is not a `T`; both have the text.
+        `run_result` returns the answer together with its cost.
         """
         prompt_content(prompt)
-        shape: Shape[T] | None = None
         if output is not None:
-            _refuse_choice("output= chooses the form of the answer", overrides, ("output_format",))
-            shape = _shape(output)
-            overrides["output_format"] = {"type": "json_schema", "schema": shape.schema}
+            return (await self._typed(prompt, output, transport, overrides)).output
         async with self._session(transport, overrides) as session:
-            turn = await session.send(prompt)
-            result = await turn
-        _raise_unless_completed(result)
-        return result if shape is None else _read_output(shape, result)
+            return await session.run(prompt)
+
+    @overload
+    async def run_result(
+        self,
+        prompt: Prompt,
+        *,
+        output: type[T],
+        transport: Transport | None = None,
+        **overrides: Unpack[OptionWords],
+    ) -> Typed[T]: ...
+
+    @overload
+    async def run_result(
+        self,
+        prompt: Prompt,
+        *,
+        output: TypeForm[T],
+        transport: Transport | None = None,
+        **overrides: Unpack[OptionWords],
+    ) -> Typed[T]: ...
+
+    async def run_result(
+        self,
+        prompt: Prompt,
+        *,
+        output: TypeForm[T],
+        transport: Transport | None = None,
+        **overrides: Unpack[OptionWords],
+    ) -> Typed[T]:
+        """Send one prompt; return the answer as a `T`, and the `TurnResult` with its cost.
+
+        Raises as `run`.
+        """
+        prompt_content(prompt)
+        return await self._typed(prompt, output, transport, overrides)
+
+    async def _typed(
+        self,
+        prompt: Prompt,
+        output: TypeForm[T],
+        transport: Transport | None,
+        overrides: OptionWords,
+    ) -> Typed[T]:
+        _refuse_choice("output= chooses the form of the answer", overrides, ("output_format",))
+        shape = _shape(output)
+        form: OptionWords = {"output_format": {"type": "json_schema", "schema": shape.schema}}
+        async with self._session(transport, {**overrides, **form}) as session:
+            result = await session.run(prompt)
+        return Typed(_read_output(shape, result), result)
+
+
+@dataclass(frozen=True, slots=True)
+class Typed(Generic[T]):
+    """An answer as an instance of the class that was asked for, and the result of its turn."""
+
+    output: T
+    result: TurnResult
+
+
+class Opening(Coroutine[Any, Any, "Session"]):
+    """A session that is being opened by `Agent.open`: for `async with`, `await` or a task."""
+
+    def __init__(self, resumed: Callable[[], Session], fresh: Callable[[], Session] | None) -> None:
+        self._resumed = resumed
+        self._fresh = fresh
+        self._session: Session | None = None
+        self._steps: Coroutine[Any, Any, Session] | None = None
+
+    def __await__(self) -> Generator[Any, None, Session]:
+        return self._open().__await__()
+
+    def send(self, value: Any, /) -> Any:
+        """Run the next step; for `asyncio.create_task`."""
+        self._steps = self._steps or self._open()
+        return self._steps.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        """Raise an error in the current step."""
+        self._steps = self._steps or self._open()
+        return self._steps.throw(*error)
+
+    def close(self) -> None:
+        """Give up the steps that are left."""
+        if self._steps is not None:
+            self._steps.close()
+
+    async def __aenter__(self) -> Session:
+        self._session = await self._open()
+        return self._session
+
+    async def __aexit__(self, *_error: object) -> None:
+        if self._session is not None:
+            await self._session.aclose()
+
+    async def _open(self) -> Session:
+        resumed = self._resumed()
+        if self._fresh is not None and resumed.is_saved is False:
+            # No CLI is started only to learn that there is nothing to resume.
+            return await self._begin(self._fresh())
+        try:
+            return await resumed.start()
+        except ResumeNotFound:
+            if self._fresh is None:
+                raise
+        return await self._begin(self._fresh())
+
+    async def _begin(self, fresh: Session) -> Session:
+        try:
+            return await fresh.start()
+        except SessionInUse as error:
+            if error.pid is not None:
+                raise
+        # It was not there, and now it is: another session has begun and closed it meanwhile.
+        return await self._resumed().start()
 
 
 class Query(AsyncIterator["Message"]):
@@ -348,6 +450,40 @@ async def run(
     return await Agent(options, transport=transport, **fields).run(prompt, output=output)
 
 
+@overload
+async def run_result(
+    prompt: Prompt,
+    *,
+    output: type[T],
+    options: Options | None = None,
+    transport: Transport | None = None,
+    **fields: Unpack[OptionWords],
+) -> Typed[T]: ...
+
+
+@overload
+async def run_result(
+    prompt: Prompt,
+    *,
+    output: TypeForm[T],
+    options: Options | None = None,
+    transport: Transport | None = None,
+    **fields: Unpack[OptionWords],
+) -> Typed[T]: ...
+
+
+async def run_result(
+    prompt: Prompt,
+    *,
+    output: TypeForm[T],
+    options: Options | None = None,
+    transport: Transport | None = None,
+    **fields: Unpack[OptionWords],
+) -> Typed[T]:
+    """Send one prompt; return the answer as a `T`, and its `TurnResult`. See `Agent.run_result`."""
+    return await Agent(options, transport=transport, **fields).run_result(prompt, output=output)
+
+
 def _checked(transport: Transport | None) -> Transport | None:
     if transport is not None and not callable(getattr(transport, "open", None)):
         raise UsageError("transport", transport, "a Transport, such as SubprocessTransport()")
@@ -378,17 +514,6 @@ def _shape(output: TypeForm[T]) -> Shape[T]:
             "a dataclass, TypedDict, msgspec Struct, pydantic model, or a plain type made of these"
         )
         raise UsageError("output", output, allowed, hint=str(error)) from error
-
-
-def _raise_unless_completed(result: TurnResult) -> None:
-    if result.outcome != "completed":
-        raise TurnFailed(
-            result.outcome,
-            result.reason,
-            text=result.text,
-            cost_usd=result.cost_usd,
-            usage=result.usage,
-        ) from result.cause
 
 
 def _read_output(shape: Shape[T], result: TurnResult) -> T:

@@ -473,7 +473,9 @@ class LimitReached(TurnError):
     def __init__(self, scope: str, name: str, used: float, limit: float) -> None:
         super().__init__(
             f"the {scope} has reached its limit of {limit:g} {name}: {used:g}",
-            hint=f"raise limits=Limits({scope}=Caps({name}=...))",
+            hint=f"raise Budget({name}=...)"
+            if scope == "budget"
+            else f"raise limits=Limits({scope}=Caps({name}=...))",
         )
         self.scope = scope
         self.name = name

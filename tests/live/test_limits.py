@@ -9,7 +9,7 @@ import pytest
 from steersman import Session, Turn
 from steersman.errors import LimitReached
 from steersman.journal import Kind
-from steersman.options import Caps, Limits
+from steersman.options import Budget, Caps, Limits
 from steersman.testing.plugin import MakeAgent
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import Usage, call, say, stall, when
@@ -159,3 +159,17 @@ async def test_every_cli_keeps_to_a_limit(live_cli: MakeAgent, name: str) -> Non
             await session.send("more")
 
     assert ending == ("failed", "session", name)
+
+
+async def test_a_turn_that_uses_up_a_shared_budget_is_interrupted_and_others_are_refused(
+    scripted: MakeScripted,
+) -> None:
+    agent, _model = scripted(WORK, allowed_tools=["Bash"], budget=Budget(usd=0.01))
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        ending = await reached(session, await session.send("work"))
+        async with agent.session() as other:
+            with pytest.raises(LimitReached, match="the budget has reached its limit"):
+                await other.send("next")
+
+    assert ending == ("failed", "budget", "usd")

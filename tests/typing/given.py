@@ -130,6 +130,7 @@ def _host(o: Options) -> OptionWords:
         "request_timeout": o.request_timeout,
         "close_grace": o.close_grace,
         "watchdog": o.watchdog,
+        "budget": o.budget,
         "limits": o.limits,
         "revive": o.revive,
         "journal": o.journal,

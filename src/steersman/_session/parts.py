@@ -111,7 +111,7 @@ def build(setup: SessionSetup, session: Any) -> Parts:
         gate=gate,
         mcp_status=McpStatusLog(journal),
         watchdog=SilenceWatchdog(options.watchdog, slot, prompts, journal),
-        limits=UsageLimiter(options.limits, slot, prompts, journal),
+        limits=UsageLimiter(options.limits, options.budget, slot, prompts, journal),
         responder=Responder(permissions, runner, servers, gate),
         decisions=decisions,
         budget=RestartBudget(options.revive if isinstance(options.revive, Revival) else Revival()),

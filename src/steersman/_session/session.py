@@ -38,9 +38,10 @@ from steersman.errors import (
     RequestRefused,
     RequestTimeout,
     SteersmanError,
+    TurnFailed,
     UsageError,
 )
-from steersman.journal import Entry, Kind, Lagged, Move, Phase
+from steersman.journal import Entry, Kind, Lagged, Move, Phase, TurnResult
 from steersman.journal.agents import AgentNode
 from steersman.journal.calls import ToolCallRecord
 from steersman.journal.snapshot import SessionSnapshot, State, StateChanged, describe
@@ -159,7 +160,8 @@ class Session:
                 await self.send(opening.initial_user_message)
 
     async def __aenter__(self) -> Self:
-        return await self.start()
+        # A session that was started before is only closed at the end of the block.
+        return self if self._closer is not None else await self.start()
 
     async def __aexit__(
         self,
@@ -212,6 +214,11 @@ class Session:
         The CLI does so with `continue_conversation`, and if `resume` is not an id.
         """
         return self._parts.slot.session_id
+
+    @property
+    def is_saved(self) -> bool | None:
+        """Whether the CLI has saved this conversation on this machine; `None` if not known."""
+        return None if self.id is None else self._parts.setup.is_saved(self.id)
 
     @property
     def pid(self) -> int | None:
@@ -462,6 +469,21 @@ class Session:
         if not query:
             fields = {**fields, "shouldQuery": False}
         return self._send(content, fields, when, key)
+
+    async def run(
+        self, prompt: Prompt, *, when: When = "later", key: str | None = None
+    ) -> TurnResult:
+        """Send `prompt`, wait for its turn, and return the result. Raises `TurnFailed`."""
+        result = await (await self.send(prompt, when=when, key=key))
+        if result.outcome != "completed":
+            raise TurnFailed(
+                result.outcome,
+                result.reason,
+                text=result.text,
+                cost_usd=result.cost_usd,
+                usage=result.usage,
+            ) from result.cause
+        return result
 
     def _check_not_run(self, text: str) -> None:
         """Refuse a slash command that an older CLI would run although we marked it as text."""

@@ -58,7 +58,7 @@ def _unread(_session_id: str) -> None:
     return None
 
 
-def _unknown(_pid: int) -> None:
+def _unknown(_of: object) -> None:
     return None
 
 
@@ -81,6 +81,8 @@ class SessionSetup:
     """Creates the session that `session.fork()` returns, from a session id and overrides."""
     transcript: Callable[[str], list[bytes] | None] = _unread
     """Reads the lines of the CLI's session file by session id; `None` if it cannot be read."""
+    is_saved: Callable[[str], bool | None] = _unknown
+    """Whether the CLI has saved the conversation with this id; `None` if that is not known."""
     running_session: Callable[[int], str | None] = _unknown
     """Finds the id of the conversation that the CLI of this pid has open; `None` if unknown."""
     reports_version: bool = False

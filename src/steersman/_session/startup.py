@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from typing import TypeVar, cast
 
@@ -111,7 +111,9 @@ async def _initialize(link: CliLink, plan: LaunchPlan, limits: StartupLimits) ->
 
 
 @contextmanager
-def _refusing_noise(link: CliLink, answer: asyncio.Future[Answer], limit: float) -> Iterator[None]:
+def _refusing_noise(
+    link: CliLink, answer: asyncio.Future[Answer], limit: float
+) -> Generator[None, None, None]:
     """Fail `answer` if the program writes something else, and then no JSON for `limit` seconds."""
     timers: list[asyncio.TimerHandle] = []
 

@@ -25,7 +25,7 @@ from steersman.journal.results import outcome_of
 from steersman.messages.content import ToolUseBlock
 from steersman.messages.turns import Assistant, Result
 from steersman.messages.usage import ModelUsage, Usage
-from steersman.options import Caps, Limits
+from steersman.options import Budget, Caps, Limits
 
 __all__ = ["UsageLimiter"]
 
@@ -56,15 +56,27 @@ class UsageLimiter:
     """Counts usage, records warnings, and stops turns. Does nothing if nothing is limited."""
 
     def __init__(
-        self, limits: Limits, slot: CliSlot, prompts: PromptQueue, log: JournalWriter
+        self,
+        limits: Limits,
+        budget: Budget | None,
+        slot: CliSlot,
+        prompts: PromptQueue,
+        log: JournalWriter,
     ) -> None:
         self._limits = limits
+        self._budget = budget
+        self._shared = _Used()
+        """What all sessions of the budget have used."""
+        self._account = object()
+        """The name of this session in the budget, which must not keep the session alive."""
         self._slot = slot
         self._prompts = prompts
         self._log = log
-        self.is_on = not (limits.turn.is_empty and limits.session.is_empty)
+        self.is_on = budget is not None or not (limits.turn.is_empty and limits.session.is_empty)
         """Whether anything is limited."""
-        self._needs_reports = any(caps.usd or caps.tokens for caps in (limits.turn, limits.session))
+        self._needs_reports = budget is not None or any(
+            caps.usd or caps.tokens for caps in (limits.turn, limits.session)
+        )
         self._session = _Used()
         self._turn = _Used()
         self._totals = UsageTotals()
@@ -82,7 +94,11 @@ class UsageLimiter:
         self._results = 0
 
     def refuse_more(self) -> None:
-        """Raise `LimitReached` if a limit of the session is reached."""
+        """Raise `LimitReached` if a limit of the session or its budget is reached."""
+        self._copy_budget()
+        for name, figure, limit in self._of_budget():
+            if limit is not None and figure >= limit:
+                raise LimitReached("budget", name, figure, limit)
         if self._used_up is not None:
             raise self._used_up
 
@@ -220,6 +236,19 @@ class UsageLimiter:
             (self._turn, self._totals.turn),
         ):
             used.usd, used.tokens = amount.usd, amount.tokens
+        if self._budget is not None:
+            self._budget.set_used(self._account, self._session.usd, self._session.tokens)
+            self._copy_budget()
+
+    def _copy_budget(self) -> None:
+        if self._budget is not None:
+            self._shared.usd = self._budget.used_usd
+            self._shared.tokens = self._budget.used_tokens
+
+    def _of_budget(self) -> Iterator[tuple[str, float, float | None]]:
+        if self._budget is not None:
+            yield "usd", self._shared.usd, self._budget.caps.usd
+            yield "tokens", self._shared.tokens, self._budget.caps.tokens
 
     def _request_report(self) -> None:
         """Request the CLI's totals, which it does not report before the end of a turn.
@@ -264,6 +293,8 @@ class UsageLimiter:
     def _each(self) -> Iterator[tuple[_Used, Caps, str]]:
         yield self._turn, self._limits.turn, "turn"
         yield self._session, self._limits.session, "session"
+        if self._budget is not None:
+            yield self._shared, self._budget.caps, "budget"
 
     def _check(self, *, has_ended: bool = False) -> None:
         for used, caps, scope in self._each():
@@ -293,7 +324,7 @@ class UsageLimiter:
             limit=limit,
             is_reached=is_reached,
         )
-        if is_reached and reached.scope == "session":
+        if is_reached and reached.scope != "turn":
             self._refuse_prompts(reached)
 
     def _refuse_prompts(self, why: LimitReached) -> None:

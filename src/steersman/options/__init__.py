@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from steersman.options.conflicts import ShadowedCallbackWarning
     from steersman.options.fields import Options, options_from
     from steersman.options.keywords import OptionWords, ServerForm
-    from steersman.options.limits import Caps, Limits, Revival, StartupLimits, Watchdog
+    from steersman.options.limits import Budget, Caps, Limits, Revival, StartupLimits, Watchdog
     from steersman.options.mappings import (
         AskUserQuestionWords,
         CustomPrompt,
@@ -39,7 +39,7 @@ else:
             "conflicts": ("ShadowedCallbackWarning",),
             "fields": ("Options", "options_from"),
             "keywords": ("OptionWords", "ServerForm"),
-            "limits": ("Caps", "Limits", "Revival", "StartupLimits", "Watchdog"),
+            "limits": ("Budget", "Caps", "Limits", "Revival", "StartupLimits", "Watchdog"),
             "mappings": (
                 "AskUserQuestionWords",
                 "CustomPrompt",
@@ -66,6 +66,7 @@ __all__ = [
     "AgentDefinition",
     "AgentEffort",
     "AskUserQuestionWords",
+    "Budget",
     "Caps",
     "CustomPrompt",
     "Effort",

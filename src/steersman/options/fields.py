@@ -17,7 +17,7 @@ from steersman.errors import UsageError
 from steersman.options import checks
 from steersman.options.conflicts import check_conflicts
 from steersman.options.forms import empty_hooks
-from steersman.options.limits import Limits, Revival, StartupLimits, Watchdog
+from steersman.options.limits import Budget, Limits, Revival, StartupLimits, Watchdog
 from steersman.options.table import TABLE
 from steersman.options.words import Effort, PermissionMode, SettingSource
 
@@ -354,6 +354,8 @@ class Options:
     A CLI that is silent for longer is interrupted; if that does not help, it is killed and
     restarted.
     """
+    budget: Budget | None = None
+    """A `Budget` of money or tokens that several sessions use together."""
     limits: Limits = field(default_factory=Limits)
     """Limits on cost, tokens, calls and time, for each turn and for the session: a `Limits`."""
     revive: Revival | bool = True

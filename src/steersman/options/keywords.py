@@ -15,7 +15,7 @@ from steersman._json import JsonObject
 from steersman.hooks.mappings import HookForms
 from steersman.hooks.registry import Hooks
 from steersman.options.agents import AgentDefinition
-from steersman.options.limits import Limits, Revival, StartupLimits, Watchdog
+from steersman.options.limits import Budget, Limits, Revival, StartupLimits, Watchdog
 from steersman.options.mappings import (
     CustomPrompt,
     HttpServer,
@@ -151,6 +151,7 @@ class OptionWords(TypedDict, total=False):
     request_timeout: float
     close_grace: float
     watchdog: Watchdog | None
+    budget: Budget | None
     limits: Limits
     revive: Revival | bool
     journal: str | Path | Sink | None

@@ -82,6 +82,39 @@ class Caps:
 _is_caps = checks.instance_of(Caps, "a Caps value")
 
 
+class Budget:
+    """Money or tokens that all sessions with this object may use together: `Agent(budget=...)`.
+
+    Each session adds what it uses while its turns run. When nothing is left, running turns are
+    interrupted and new prompts are refused, with `LimitReached`. The turns under way may use more
+    than is left. May be shared by agents and threads; lasts as long as the process.
+    """
+
+    def __init__(self, *, usd: float | None = None, tokens: int | None = None) -> None:
+        self.caps = Caps(usd=usd, tokens=tokens)
+        """The limits of the budget."""
+        if self.caps.is_empty:
+            raise UsageError("budget", "Budget()", "usd= or tokens=")
+        self._used: dict[object, tuple[float, float]] = {}
+
+    def __repr__(self) -> str:
+        return f"Budget(usd={self.caps.usd}, tokens={self.caps.tokens})"
+
+    @property
+    def used_usd(self) -> float:
+        """The cost of all sessions so far, in US dollars."""
+        return sum(usd for usd, _ in list(self._used.values()))
+
+    @property
+    def used_tokens(self) -> float:
+        """The tokens of all sessions so far."""
+        return sum(tokens for _, tokens in list(self._used.values()))
+
+    def set_used(self, by: object, usd: float, tokens: float) -> None:
+        """Replace what one session has used; called by the session."""
+        self._used[by] = (usd, tokens)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """Limits that steersman enforces, beside the CLI's own.

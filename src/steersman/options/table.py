@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from steersman.options import checks, forms
 from steersman.options.checks import optional
-from steersman.options.limits import Limits, Revival, StartupLimits, Watchdog
+from steersman.options.limits import Budget, Limits, Revival, StartupLimits, Watchdog
 
 __all__ = [
     "TABLE",
@@ -323,6 +323,7 @@ _HOST: Mapping[str, Spec] = {
     "watchdog": Spec(
         optional(checks.instance_of(Watchdog, "a Watchdog value, or None")), HostOnly()
     ),
+    "budget": Spec(checks.optional(checks.instance_of(Budget, "a Budget")), HostOnly()),
     "limits": Spec(checks.instance_of(Limits, "a Limits value"), HostOnly()),
     "revive": Spec(
         checks.must_be(

@@ -10,7 +10,16 @@ from pathlib import Path
 
 from steersman import _json
 
-__all__ = ["read_transcript", "running_session"]
+__all__ = ["has_transcript", "read_transcript", "running_session"]
+
+
+def has_transcript(env: Mapping[str, str], session_id: str) -> bool | None:
+    """Whether a CLI with the environment `env` has saved this conversation; None if not known."""
+    config = _config(env)
+    try:
+        return None if config is None else bool(_transcripts(env, session_id))
+    except OSError:
+        return None
 
 
 def read_transcript(env: Mapping[str, str], session_id: str) -> list[bytes] | None:
