@@ -50,6 +50,7 @@ else:
 __all__ = ["Agent", "Opening", "Query", "Session", "Turn", "Typed", "query", "run", "run_result"]
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 _NO_CONVERSATION: OptionWords = {
     "session_id": None,
@@ -264,10 +265,10 @@ class Agent:
 
 
 @dataclass(frozen=True, slots=True)
-class Typed(Generic[T]):
+class Typed(Generic[T_co]):
     """An answer as an instance of the class that was asked for, and the result of its turn."""
 
-    output: T
+    output: T_co
     result: TurnResult
 
 
