@@ -71,7 +71,7 @@ async def test_a_turn_over_its_budget_is_stopped(
     scripted: MakeScripted, capsys: pytest.CaptureFixture[str]
 ) -> None:
     limits = Limits(turn=Caps(tool_calls=1))
-    steps = (call("Bash", command="true"), call("Bash", command="true"), say("done"))
+    steps = (call("Bash", command="true"), call("Bash", command="sleep 30"), say("done"))
     agent, _model = scripted(Script(*steps), allowed_tools=["Bash"], limits=limits)
 
     async with asyncio.timeout(LIMIT):

@@ -83,6 +83,7 @@ ELSEWHERE: Mapping[str, str] = {
     "close_grace": "tests/live/test_interrupts.py",
     "watchdog": "tests/live/test_watchdog.py",
     "wait": "tests/live/test_keys.py",
+    "budget": "tests/live/test_limits.py",
     "limits": "tests/live/test_limits.py",
     "revive": "tests/live/test_revival.py",
     "journal": "tests/live/test_recording.py",

@@ -231,7 +231,7 @@ async def test_each_error_leaves_a_bundle_that_tells_what_went_before(
         await session.wait(LIMIT)
 
     of_turn, of_session = bundles(tmp_path / "flights")
-    assert of_turn["error"]["type"] == "TurnFailed"
+    assert of_turn["error"]["type"] == "ApiFailed"
     assert "no such thing" in of_turn["error"]["text"]
     assert of_session["error"]["code"] == "cli_exited"
     assert [each["after"] for each in of_session["states"]][-2:] == ["running", "failed"]

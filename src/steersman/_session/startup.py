@@ -116,18 +116,22 @@ def _refusing_noise(
 ) -> Generator[None, None, None]:
     """Fail `answer` if the program writes something else, and then no JSON for `limit` seconds."""
     timers: list[asyncio.TimerHandle] = []
+    is_over = False
 
     def check() -> None:
         if not (answer.done() or link.has_sent_json):
             answer.set_exception(_not_json(link, limit))
 
     def began(_: object) -> None:
-        timers.append(asyncio.get_running_loop().call_later(limit, check))
+        # Not after the wait: a callback that is already scheduled cannot be removed.
+        if not is_over:
+            timers.append(asyncio.get_running_loop().call_later(limit, check))
 
     link.first_noise.add_done_callback(began)
     try:
         yield
     finally:
+        is_over = True
         link.first_noise.remove_done_callback(began)
         for timer in timers:
             timer.cancel()
