@@ -19,7 +19,7 @@ from steersman.control import Initialize
 from steersman.errors import UsageError
 from steersman.hooks import Hooks, PostToolUse, PreToolUse
 from steersman.inbox import Inbox
-from steersman.options import AgentDefinition, Limits, Options, Plugin, StartupLimits
+from steersman.options import AgentDefinition, Budget, Limits, Options, Plugin, StartupLimits
 from steersman.permissions import Policy, allow, ask, deny
 from steersman.ports import FileArgument
 from steersman.tools import Toolbox
@@ -359,6 +359,7 @@ ROWS_SEEN: list[tuple[str, Any, set[str | FileArgument], dict[str, Any], dict[st
     ("request_timeout", 1.0, set(), {}, {}),
     ("close_grace", 1.0, set(), {}, {}),
     ("watchdog", None, set(), {}, {}),
+    ("budget", Budget(usd=5), set(), {}, {}),
     ("limits", Limits(is_hard=True), set(), {}, {}),
     ("revive", False, set(), {}, {}),
     ("journal", "journal.jsonl", set(), {}, {}),

@@ -17,6 +17,7 @@ from steersman.inbox import Inbox
 from steersman.journal import Entry
 from steersman.options import (
     AgentDefinition,
+    Budget,
     Caps,
     Limits,
     Options,
@@ -168,6 +169,7 @@ GOOD: dict[str, list[Any]] = {
     "request_timeout": [1, 0.5],
     "close_grace": [0, 5.0],
     "watchdog": [None, Watchdog(), Watchdog(tool=None)],
+    "budget": [None, Budget(usd=5), Budget(tokens=1000)],
     "limits": [Limits(), Limits(turn=Caps(usd=1.0), session=Caps(tool_calls=3))],
     "revive": [True, False, Revival(most=1)],
     "journal": [None, "journal.jsonl", Path("journal.jsonl"), KeptNowhere()],
@@ -379,6 +381,7 @@ BAD: dict[str, list[Any]] = {
     "request_timeout": [None, 0, *NUMBERS],
     "close_grace": [None, *NUMBERS],
     "watchdog": [5, True, {"tool": 5}],
+    "budget": [5, {"usd": 5}],
     "limits": [None, 5, {"usd": 5}],
     "revive": [None, 3, "yes"],
     "journal": [5, b"path", "", print, KeptNowhere, io.StringIO()],
