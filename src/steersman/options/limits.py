@@ -86,8 +86,8 @@ class Budget:
     """Money or tokens that all sessions with this object may use together: `Agent(budget=...)`.
 
     Each session adds what it uses while its turns run. When nothing is left, running turns are
-    interrupted and new prompts are refused, with `LimitReached`. Turns in progress may use more than
-    is left. May be shared by agents and threads; lasts as long as the process.
+    interrupted and new prompts are refused, with `LimitReached`. Turns in progress may use more
+    than is left. May be shared by agents and threads; lasts as long as the process.
     """
 
     def __init__(self, *, usd: float | None = None, tokens: int | None = None) -> None:
