@@ -34,8 +34,8 @@ A test exercises what its code names: a class, an option passed to something tha
 method. Comments, docstrings and annotations do not count, and neither do the rules in
 `tests/house`. The report fails if something is here without a test, or is neither here nor
 explained. Explanations, and tests that cannot be found from their code, are kept by hand in
-`scripts/parity_report`: `reasons.py` has most of them, `effects.py` those about tests that only
-show what is sent. For a field of a class, a test of the class counts.
+`scripts/parity_report/reasons.py`, and in `scripts/parity_report/effects.py` those about tests that
+only show what is sent. For a field of a class, a test of the class counts.
 """
 
 DEFAULTS_INTRO = """\

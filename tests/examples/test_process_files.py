@@ -125,7 +125,7 @@ def test_it_runs_on_the_stock_cli_as_it_stands(data: Path) -> None:
 @pytest.mark.live
 def test_the_program_on_the_page_about_sessions_runs_as_it_stands() -> None:
     page = (ROOT / "docs/sessions.md").read_text(encoding="utf-8")
-    (program,) = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    program, *_ = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     script = Script(call("Bash", command="true"), say("There are none."))
 
     run = run_offline(["-c", program], script)

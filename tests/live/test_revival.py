@@ -565,7 +565,7 @@ async def test_without_revival_a_dead_cli_ends_the_session(scripted: MakeScripte
 
 # --- Guards ----------------------------------------------------------------------------
 
-REVIVALS = 6
+REVIVALS = 8
 ABREAST = 4
 
 
