@@ -251,8 +251,7 @@ def saved_finder(
     def find(session_id: str) -> bool | None:
         from steersman.stores import has_transcript  # noqa: PLC0415 - only for `Agent.open`
 
-        is_here = transport is None or _runs_here(transport)
-        return has_transcript(env, session_id) if is_here else None
+        return has_transcript(env, session_id) if _runs_here(transport) else None
 
     return find
 
@@ -265,8 +264,7 @@ def session_finder(
     def find(pid: int) -> str | None:
         from steersman.stores import running_session  # noqa: PLC0415 - only to continue
 
-        is_here = transport is None or _runs_here(transport)
-        return running_session(env, pid) if is_here else None
+        return running_session(env, pid) if _runs_here(transport) else None
 
     return find
 
@@ -286,7 +284,7 @@ def conversation_locker(
         # Not at the import of steersman: reading the module takes as long as locking.
         from steersman.stores import conversation_lock  # noqa: PLC0415
 
-        if transport is not None and not _runs_here(transport):
+        if not _runs_here(transport):
             return conversation_lock.claim(None, session_id, key=_key_of(transport))
         owner = user_ids(options.user)
         return conversation_lock.claim(conversation_lock.lock_directory(env, owner), session_id)
@@ -294,8 +292,10 @@ def conversation_locker(
     return claim
 
 
-def _runs_here(transport: Transport) -> bool:
+def _runs_here(transport: Transport | None) -> bool:
     """Whether the CLI certainly runs on this machine, and its files are here."""
+    if transport is None:
+        return True
     from steersman.transports.command import CommandTransport  # noqa: PLC0415 - rarely needed
 
     if isinstance(transport, CommandTransport):
@@ -312,7 +312,7 @@ def _runs_programs(transport: Transport | None) -> bool:
     return isinstance(transport, CommandTransport)
 
 
-def _key_of(transport: Transport) -> Hashable:
+def _key_of(transport: Transport | None) -> Hashable:
     """Return what is equal for transports that lead to the same place, as far as that is known."""
     from steersman.transports.command import CommandTransport  # noqa: PLC0415 - as above
 
