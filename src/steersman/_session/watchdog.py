@@ -57,8 +57,9 @@ class SilenceWatchdog:
         self.stop()
         cli = self._slot.running
         if cli is not None:
-            cli.link.last_activity = asyncio.get_running_loop().time()
-            self._set_alarm(cli, 0.0)
+            loop = asyncio.get_running_loop()
+            cli.link.last_activity = now = loop.time()
+            self._set_alarm(cli, now)
 
     def reset(self) -> None:
         """Stop watching and forget running tools, because the CLI has exited."""
@@ -72,13 +73,17 @@ class SilenceWatchdog:
             self._alarm.cancel()
             self._alarm = None
 
-    def _set_alarm(self, cli: RunningCli, silence: float) -> None:
-        """Set the timer to the next limit, whichever phase it is for: the phase may change."""
+    def _set_alarm(self, cli: RunningCli, now: float) -> None:
+        """Set the timer to the next limit, whichever phase it is for: the phase may change.
+
+        Points in time, no differences: a difference can be too small to move the clock.
+        """
         limits = [limit for limit in self._timeouts().values() if limit is not None]
         if limits:
-            left = [limit - silence for limit in limits if limit > silence]
+            since = cli.link.last_activity
+            ahead = [since + limit for limit in limits if since + limit > now]
             loop = asyncio.get_running_loop()
-            self._alarm = loop.call_later(min(left, default=min(limits)), self._check, cli)
+            self._alarm = loop.call_at(min(ahead, default=now + min(limits)), self._check, cli)
 
     def _check(self, cli: RunningCli) -> None:
         self._alarm = None
@@ -91,11 +96,11 @@ class SilenceWatchdog:
             # The CLI waits for an answer of this process.
             cli.link.last_activity = now
         phase = self._phase(cli)
-        limit, silence = self._timeouts()[phase], now - cli.link.last_activity
-        if limit is not None and silence >= limit:
-            self._stalled(cli, phase, silence)
+        limit, since = self._timeouts()[phase], cli.link.last_activity
+        if limit is not None and now >= since + limit:
+            self._stalled(cli, phase, now - since)
         else:
-            self._set_alarm(cli, silence)
+            self._set_alarm(cli, now)
 
     def _phase(self, cli: RunningCli) -> str:
         """Return what the CLI should be doing now."""
