@@ -9,11 +9,12 @@ A session reaches the outside world only through these protocols.
     Approver    -> host program    decides whether a tool may run
     Asks        -> inbox/          keeps asks until the user answers
     Sink        -> stores/         writes the journal to a store
+    SessionStore -> stores/        keeps the entries of conversations
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -30,6 +31,13 @@ from steersman.permissions import (
     QuestionAnswer,
     QuestionAsk,
     UserDialog,
+)
+from steersman.transcripts.keys import (
+    SessionKey,
+    SessionListSubkeysKey,
+    SessionStoreEntry,
+    SessionStoreListEntry,
+    SessionSummaryEntry,
 )
 
 __all__ = [
@@ -51,7 +59,9 @@ __all__ = [
     "Receiver",
     "ReportsSuspension",
     "SessionAsks",
+    "SessionStore",
     "Sink",
+    "StreamsSessions",
     "ToolServer",
     "Transport",
     "jsonrpc_error",
@@ -240,6 +250,52 @@ class Sink(Protocol):
 
     def close(self) -> None:
         """Close the sink after the last entry. May be called any number of times."""
+        ...
+
+
+class SessionStore(Protocol):
+    """Keeps the entries of conversations; in the shape of the official SDKs, so any of theirs fits.
+
+    Only `append` and `load` are required. The others may be left out: an implementation need not
+    inherit from this class, and a method that it does not have, or that raises
+    `NotImplementedError`, counts as left out.
+    """
+
+    async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
+        """Add entries, in order. An entry whose `uuid` the key already has is left out."""
+        ...
+
+    async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
+        """Return all entries of the key, in order; None if it was never written."""
+        ...
+
+    async def list_sessions(self, project_key: str) -> list[SessionStoreListEntry]:
+        """Return the sessions of a project. Optional; needed for `continue_conversation`."""
+        raise NotImplementedError
+
+    async def list_session_summaries(self, project_key: str) -> list[SessionSummaryEntry]:
+        """Return the summaries of a project's sessions. Optional."""
+        raise NotImplementedError
+
+    async def delete(self, key: SessionKey) -> None:
+        """Remove the key; without a `subpath`, also all parts of the session. Optional."""
+        raise NotImplementedError
+
+    async def list_subkeys(self, key: SessionListSubkeysKey) -> list[str]:
+        """Return the subpaths of a session. Optional; needed to resume with subagents."""
+        raise NotImplementedError
+
+
+@runtime_checkable
+class StreamsSessions(Protocol):
+    """What a `SessionStore` has besides, if it can give a long conversation in pieces."""
+
+    def stream(self, key: SessionKey) -> AsyncIterator[list[SessionStoreEntry]]:
+        """Return the entries of `load`, in pieces. Nothing for a key that was never written."""
+        ...
+
+    async def positions(self, key: SessionKey) -> int:
+        """Return how many entries the key has."""
         ...
 
 

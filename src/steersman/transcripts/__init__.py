@@ -1,5 +1,12 @@
 """The CLI's own session files: what they contain about a prompt. Pure."""
 
+from steersman.transcripts.keys import (
+    SessionKey,
+    SessionListSubkeysKey,
+    SessionStoreEntry,
+    SessionStoreListEntry,
+    SessionSummaryEntry,
+)
 from steersman.transcripts.lookup import (
     Ending,
     answer_to,
@@ -12,6 +19,11 @@ from steersman.transcripts.lookup import (
 
 __all__ = [
     "Ending",
+    "SessionKey",
+    "SessionListSubkeysKey",
+    "SessionStoreEntry",
+    "SessionStoreListEntry",
+    "SessionSummaryEntry",
     "answer_to",
     "ending_of",
     "failure_of",
