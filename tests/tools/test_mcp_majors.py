@@ -15,7 +15,7 @@ pytestmark = pytest.mark.process
 
 INSTANCE, REMOTE = "tests/tools/test_mcp_instance.py", "tests/tools/test_mcp_remote.py"
 CONTRACTS = "tests/testing/contracts/test_tool_servers.py"
-RUNS = (
+RUNS: tuple[tuple[str, str], ...] = (
     (INSTANCE, ""),
     (CONTRACTS, "mcp_package"),
     # In parts, because they start many programs; each test is in exactly one.
