@@ -99,7 +99,9 @@ class Agent:
         def branch(session_id: str, more: OptionWords) -> Session:
             _refuse_choice("a fork continues this conversation", more, _OF_A_FORK)
             if not more.get("fork_session", True):
-                raise UsageError("fork_session", "False", "True: a fork has an id of its own")
+                raise UsageError(
+                    "fork_session", more["fork_session"], "True: a fork has an id of its own"
+                )
             words: OptionWords = {**overrides, **_FROM_ITS_END, "resume": session_id}
             words["fork_session"] = True
             return self._session(chosen, {**words, **more})
@@ -514,7 +516,8 @@ def _shape(output: TypeForm[T]) -> Shape[T]:
         allowed = (
             "a dataclass, TypedDict, msgspec Struct, pydantic model, or a plain type made of these"
         )
-        raise UsageError("output", output, allowed, hint=str(error)) from error
+        hint = error.hint if isinstance(error, UsageError) else str(error)
+        raise UsageError("output", output, allowed, hint=hint) from error
 
 
 def _read_output(shape: Shape[T], result: TurnResult) -> T:

@@ -15,7 +15,7 @@ from steersman._launch.environment import environment
 from steersman._launch.isolation import NO_MEMORY, closed_settings
 from steersman._launch.table import ROWS, hook_id
 from steersman.control.handshake import Initialize
-from steersman.errors import UsageError
+from steersman.errors import Described, UsageError
 from steersman.options import Options
 from steersman.options.checks import UUID
 from steersman.ports import FileArgument, Launch
@@ -204,7 +204,7 @@ def _variables(builder: LaunchBuilder) -> dict[str, str]:
         if given[name] != builder.env[name]:
             raise UsageError(
                 f"env[{name!r}]",
-                "another value than the option that sets this variable",
+                Described("another value than the option that sets this variable"),
                 "the same value, or no value",
                 hint=f"leave {name} out of env=",
             )
@@ -230,4 +230,6 @@ def _choose_session(builder: LaunchBuilder, new_session_id: str) -> str | None:
 def _refuse_long(option: str, argv: Iterable[str | FileArgument]) -> None:
     sizes = [size_of([token]) for token in argv if isinstance(token, str)]
     if sizes and max(sizes) > LONGEST_ARGUMENT:
-        raise UsageError(option, f"{max(sizes)} bytes", f"at most {LONGEST_ARGUMENT} bytes")
+        raise UsageError(
+            option, Described(f"{max(sizes)} bytes"), f"at most {LONGEST_ARGUMENT} bytes"
+        )

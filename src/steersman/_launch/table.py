@@ -23,7 +23,7 @@ from steersman._launch.builder import (
     initialize_field,
     size_of,
 )
-from steersman.errors import UsageError
+from steersman.errors import Described, UsageError
 from steersman.hooks.matchers import is_list
 from steersman.options import Options, checks
 from steersman.options.table import (
@@ -101,10 +101,12 @@ def _settings_text(text: str) -> JsonDict:
         found = _json.loads(text.encode("utf-8", "surrogatepass"))
     except ValueError as error:
         raise UsageError(
-            "settings", "a string that is not JSON", f"a JSON object or a path ({error})"
+            "settings", Described("a string that is not JSON"), f"a JSON object or a path ({error})"
         ) from None
     if not _json.is_object(found):
-        raise UsageError("settings", "JSON that is not an object", "a JSON object or a path")
+        raise UsageError(
+            "settings", Described("JSON that is not an object"), "a JSON object or a path"
+        )
     return found
 
 

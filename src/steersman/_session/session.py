@@ -34,6 +34,7 @@ from steersman.control.tasks import StopTask
 from steersman.control.verbs import Verb
 from steersman.errors import (
     ChannelClosed,
+    Described,
     KeyTaken,
     RequestRefused,
     RequestTimeout,
@@ -438,7 +439,7 @@ class Session:
         if cli is not None and cli.tasks.is_answering:
             raise UsageError(
                 "turn",
-                "a turn of the session that waits for this tool, hook or approver",
+                Described("a turn of the session that waits for this tool, hook or approver"),
                 "a turn of another session, or one that has settled",
                 hint="return first; the program that sent the prompt can wait for its turn",
             )
@@ -591,7 +592,9 @@ class Session:
     def checkpoint(self) -> Checkpoint:
         """Return the current point in the conversation, for `rewind`."""
         if self._parts.prompts.totals.last_message is None or self.id is None:
-            raise UsageError("checkpoint", "no turn yet", "a session in which the model has spoken")
+            raise UsageError(
+                "checkpoint", Described("no turn yet"), "a session in which the model has spoken"
+            )
         last_message = self._parts.prompts.totals.last_message
         return Checkpoint(self.id, last_message, self._sent.checkpoint())
 

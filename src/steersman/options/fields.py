@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from steersman._json import JsonObject
-from steersman.errors import UsageError
+from steersman.errors import Described, UsageError
 from steersman.options import checks
 from steersman.options.conflicts import check_conflicts
 from steersman.options.forms import empty_hooks
@@ -427,8 +427,9 @@ def options_from(base: Options | None, overrides: Mapping[str, object]) -> Optio
         if name not in _DEFAULTS:
             raise UsageError(
                 name,
-                "an unknown option",
+                Described("an unknown option"),
                 "the name of an option",
+                what="there is no such option",
                 hint=checks.did_you_mean(name, tuple(_DEFAULTS)),
             )
     if base is None:

@@ -11,10 +11,11 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Self, TypedDict, cast
 
+from steersman._arguments import check_callback
 from steersman._effort import MOST_STEPS
 from steersman._json import JsonObject, is_sequence
 from steersman._tool_names import MAIN_AGENT
-from steersman.errors import UsageError
+from steersman.errors import Described, UsageError
 from steersman.permissions.overlap import may_overlap
 from steersman.permissions.paths import Place, is_protected
 from steersman.permissions.policy_file import PolicyTable, read_table
@@ -174,16 +175,22 @@ def _make_rules(
     for name in words:
         if name not in RuleWords.__annotations__:
             known = ", ".join(RuleWords.__annotations__)
-            raise UsageError(name, "an unknown keyword", f"{known}; rules are given without a name")
+            raise UsageError(
+                name,
+                Described("an unknown keyword"),
+                known,
+                what=f"there is no such keyword; there are {known}",
+                hint="rules are given without a name",
+            )
     because, when, agents = words.get("because", ""), words.get("when"), words.get("agents")
     if not isinstance(because, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError("because", because, "a text")
-    if not (when is None or callable(when)):
-        raise UsageError("when", when, "a function of a ToolCall")
+    if when is not None:
+        check_callback("when", when, "a ToolCall")
     whose = None if agents is None else _agent_names(agents)
     made = tuple(PolicyRule(behavior, parse_rule(each), because, when, whose) for each in rules)
     if not made:
-        raise UsageError(behavior, "no rule", "at least one rule")
+        raise UsageError(behavior, Described("no rule"), "at least one rule")
     return made
 
 

@@ -123,7 +123,7 @@ async def test_a_guard_that_fails_denies_and_the_error_is_reported(
         answer = await ask(PreToolUse(tool_name="Write"))
 
     assert answer == denied(how)
-    assert faults == [("PreToolUse hook", fault)]
+    assert faults == [(f"PreToolUse hook {callback.__name__}", fault)]
 
 
 @pytest.mark.parametrize("callback", [raising, hang, lambda _: "yes", lambda _: deny("no")])
@@ -143,7 +143,7 @@ async def test_an_adviser_that_fails_stops_nothing(callback: Callable[..., Any])
     async with asyncio.timeout(5):
         assert await ask(PostToolUse()) == {}
 
-    assert [where for where, _ in faults] == ["PostToolUse hook"]
+    assert [where for where, _ in faults] == [f"PostToolUse hook {callback.__name__}"]
 
 
 async def test_a_guard_that_the_cli_cancels_denies() -> None:
@@ -260,7 +260,7 @@ async def test_an_event_of_the_session_survives_slow_and_broken_hooks() -> None:
     async with asyncio.timeout(5):
         assert await runner.run_own(SessionStart(source="resume")) == []
 
-    assert [where for where, _ in faults] == ["SessionStart hook"] * 2
+    assert [where for where, _ in faults] == ["SessionStart hook raising", "SessionStart hook hang"]
 
 
 # Permissions for which the CLI also calls hooks
@@ -428,7 +428,7 @@ async def test_a_guard_out_of_time_stops_the_tool_and_is_journalled(
     faults = [each.details for each in await entries_of(session) if each.kind is Kind.FAULT]
 
     assert "did not answer within 0.05 s" in cli.asked[-1].tool_results["toolu_1"]
-    assert faults == [{"where": "PreToolUse hook", "error": "did not answer within 0.05 s"}]
+    assert faults == [{"where": "PreToolUse hook hang", "error": "did not answer within 0.05 s"}]
 
 
 async def test_hooks_may_be_given_as_a_mapping() -> None:
