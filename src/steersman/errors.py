@@ -143,7 +143,7 @@ class SteersmanError(Exception):
 
 
 class Described(str):
-    """Words for `UsageError` about a value that it must not show, or that says too little."""
+    """Words that `UsageError` shows in place of the value, which may be private or unclear."""
 
     __slots__ = ()
 
@@ -167,7 +167,7 @@ class UsageError(SteersmanError, ValueError):
     def __init__(
         self, argument: str, given: object, allowed: str, *, hint: str = "", what: str = ""
     ) -> None:
-        """Say what was given and what is allowed, or `what` if that does not fit the mistake."""
+        """State what was given and what is allowed, or `what` if that does not fit the mistake."""
         what = what or f"got {_shorten(given)}, allowed: {allowed}"
         super().__init__(f"{argument}: {what}", hint=hint)
         self.argument = argument

@@ -198,6 +198,8 @@ class SentPrompt:
         """Whether streamed text was abandoned, so that it differs from the final messages."""
         self.cause: SteersmanError | None = None
         """Why we ended the turn ourselves, if we did."""
+        self.stop_reason = ""
+        """The `stop_reason` of the last hook that ended the turn."""
         self._begun = asyncio.Event()
         self._settled: asyncio.Future[TurnResult] = asyncio.get_running_loop().create_future()
         self.turn = Turn(owner, self)
@@ -241,6 +243,7 @@ class SentPrompt:
         self.may_be_processed = True
         self.was_continued = False
         self.cause = None
+        self.stop_reason = ""
 
     def settle(self, result: TurnResult, delivery: Delivery) -> None:
         """Settle the turn. Later calls are ignored."""

@@ -27,7 +27,7 @@ from steersman.hooks.events import (
 from steersman.hooks.matchers import check_matcher, check_tool_names
 from steersman.hooks.replies import AsyncReply, Reply
 
-__all__ = ["HookAnswer", "HookCallback", "HookKind", "Hooks", "Registered", "check_hook"]
+__all__ = ["HookAnswer", "HookCallback", "HookKind", "Hooks", "Registered"]
 
 EventT = TypeVar("EventT", bound=HookEvent)
 
@@ -82,7 +82,7 @@ class Registered:
 
     @property
     def where(self) -> str:
-        """What the log and the journal say about a failure of the callback."""
+        """How the log and the journal name the callback, if it fails."""
         return f"{self.event_name} hook {self.name}"
 
     @property

@@ -14,6 +14,7 @@ from steersman import _json
 from steersman._protocol.events import HookAsked
 from steersman._session.requests.hooks import HookRunner, start_outputs
 from steersman._struct import set_source
+from steersman.errors import TurnStopped
 from steersman.hooks import (
     HookEvent,
     HookMatcher,
@@ -32,6 +33,7 @@ from steersman.hooks import (
 )
 from steersman.hooks import allow as let_run
 from steersman.journal import Kind
+from steersman.journal.replaying import replay
 from steersman.permissions import Allow, Deny
 from steersman.testing.faults import VirtualClockLoop
 from steersman.testing.script import Script, call, say
@@ -414,6 +416,21 @@ def test_an_approver_never_overrides_a_hook_that_has_decided(
 
     assert answered == {"h": "success", "q": "error"}
     assert asked == []
+
+
+async def test_the_reason_of_the_last_hook_that_ended_a_turn_is_its_own_and_replays() -> None:
+    reasons = ["enough", "", None]
+    cli = ScriptedCLI(Script(*(call("Bash", command="true") for _ in reasons)))
+    hooks = on(PostToolUse, lambda _: Reply(continue_=False, stop_reason=reasons.pop(0)))
+
+    async with opened(cli, hooks=hooks, allowed_tools=["Bash"]) as session:
+        results = [await session.run("go") for _ in range(3)]
+    replayed = replay(await entries_of(session)).turns
+
+    plain = "a hook ended the turn"
+    assert [each.reason for each in results] == [f"{plain}: enough", plain, plain]
+    assert [replayed[each.uuid].reason for each in results] == [f"{plain}: enough", plain, plain]
+    assert {str(type(each.cause)) for each in replayed.values()} == {str(TurnStopped)}
 
 
 async def test_a_guard_out_of_time_stops_the_tool_and_is_journalled(

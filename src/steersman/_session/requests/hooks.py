@@ -87,8 +87,13 @@ class HookRunner:
         ask_rules: Iterable[str] = (),
         recheck: Recheck | None = None,
         waits_on_resume: Callable[[], bool] = lambda: True,
+        on_stop: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Run `hooks`; `recheck` decides about input that a hook has changed."""
+        """Run `hooks`; `recheck` decides about input that a hook has changed.
+
+        `on_stop` is called with the `stop_reason` of a reply that ends the turn.
+        """
+        self._on_stop = on_stop
         self._recheck = recheck
         self._hooks = hooks
         self._report = report
@@ -185,7 +190,7 @@ class HookRunner:
                 return None, NO_OPINION
             parsed = parse_reply(hook.event, given, guard=hook.name if hook.is_guard else "")
             reply = self._rechecked(event, self._checked_deferral(hook, event, parsed))
-            return reply, Raw(encode_reply(reply))
+            return reply, self._encoded(reply)
         except asyncio.CancelledError:
             if not hook.is_guard:
                 raise
@@ -197,6 +202,12 @@ class HookRunner:
             if not (hook.is_guard or isinstance(error, Exception)):
                 raise
             return self._after_failure(hook, error, overdue)
+
+    def _encoded(self, reply: Reply | AsyncReply | None) -> Raw:
+        line = Raw(encode_reply(reply))
+        if isinstance(reply, Reply) and not reply.continue_:
+            self._on_stop(reply.stop_reason or "")
+        return line
 
     def _after_failure(
         self, hook: Registered, error: BaseException, overdue: _Overdue | None
