@@ -21,6 +21,7 @@ from steersman._launch.builder import (
     flag_with_value,
     host_only,
     initialize_field,
+    merged,
     size_of,
 )
 from steersman.errors import Described, UsageError
@@ -117,7 +118,7 @@ def _managed_settings(builder: LaunchBuilder) -> None:
 
 
 def _setting_sources(builder: LaunchBuilder) -> None:
-    builder.argv.append(f"--setting-sources={','.join(builder.options.setting_sources)}")
+    builder.argv.append(f"--setting-sources={','.join(builder.options.sources)}")
 
 
 def _add_dirs(builder: LaunchBuilder) -> None:
@@ -389,17 +390,7 @@ def _sandbox(builder: LaunchBuilder) -> None:
     wanted: JsonDict = checks.plain("sandbox", sandbox)
     if wanted.get("enabled"):
         wanted.setdefault("failIfUnavailable", True)
-    before = builder.settings.get("sandbox", {})
-    builder.settings["sandbox"] = _merged(before, wanted) if _json.is_object(before) else wanted
-
-
-def _merged(under: JsonDict, over: JsonDict) -> JsonDict:
-    both = {
-        name: _merged(under[name], over[name])
-        for name in under.keys() & over.keys()
-        if _json.is_object(under[name]) and _json.is_object(over[name])
-    }
-    return {**under, **over, **both}
+    builder.settings["sandbox"] = merged(builder.settings.get("sandbox"), wanted)
 
 
 # What the CLI reports

@@ -128,9 +128,9 @@ _PLACE: Mapping[str, Spec] = {
         Custom("`--managed-settings-in-initialize` and initialize: `managed_settings`"),
     ),
     "setting_sources": Spec(
-        checks.each(checks.setting_source),
+        optional(checks.each(checks.setting_source)),
         Custom("`--setting-sources`"),
-        checks.as_tuple,
+        forms.tuple_unless(),
     ),
     # These two are closed by `_launch/isolation.py`, after all other settings are known.
     "memory": Spec(
