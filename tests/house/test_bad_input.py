@@ -248,7 +248,6 @@ SESSION: list[Case] = [
     Case("mode", lambda session: session.set_permission_mode(None)),
     Case("model", lambda session: session.set_model("")),
     Case("mode", lambda session: session.set_permission_mode("yolo")),
-    Case("pick", lambda session: session.reading(5)),
     Case("after", lambda session: session.messages(after=-1)),
     Case("after", lambda session: session.journal(after="now")),
     Case("after", lambda session: session.raw(after=None)),

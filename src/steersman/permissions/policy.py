@@ -32,6 +32,7 @@ __all__ = [
     "Explanation",
     "Policy",
     "PolicyRule",
+    "Predicate",
     "RecordedCall",
     "RuleWords",
     "Verdict",
@@ -48,6 +49,7 @@ MAIN = MAIN_AGENT
 """The name of the main agent in `agents=`."""
 
 Predicate = Callable[[ToolCall], bool]
+"""Whether a rule applies to a call: `when=` of a rule."""
 
 
 @dataclass(frozen=True, slots=True)
