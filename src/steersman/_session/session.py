@@ -134,6 +134,7 @@ class Session:
                 await self.send(opening.initial_user_message)
 
     async def __aenter__(self) -> Self:
+        self._parts.slot.home.check()
         # A session that was started before is only closed at the end of the block.
         return self if self._closer is not None else await self.start()
 
