@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 import pytest
 
 import steersman
-from steersman import Agent, Inbox, Session, Turn
+from steersman import Agent, Hooks, Inbox, Policy, Session, Turn
 from steersman.agent import Query
 from steersman.testing.script import Script, say
 from steersman.testing.scripted.cli import ScriptedCLI
@@ -27,6 +27,11 @@ KEPT: dict[type, set[str]] = {
     Inbox: {
         *("answer", "answer_many", "close", "close_ask", "delegate", "expire", "get", "list"),
         *("open", "watch"),
+    },
+    Hooks: {"on"},
+    Policy: {
+        *("auto_approve", "available", "decide", "dry_run", "explain", "forbid", "from_toml"),
+        *("otherwise", "remember", "rules"),
     },
     Query: {"aclose", "session"},
     Session: {
@@ -56,7 +61,8 @@ async def held() -> dict[type, Any]:
     async with agent.session() as session:
         turn = await session.send("hi")
         await turn
-    return {Agent: agent, Inbox: inbox, Session: session, Turn: turn, Query: agent.query("hi")}
+    mine = {Agent: agent, Inbox: inbox, Session: session, Turn: turn, Query: agent.query("hi")}
+    return {**mine, Hooks: Hooks(), Policy: Policy()}
 
 
 @pytest.mark.parametrize("kind", KEPT, ids=lambda kind: kind.__name__)
@@ -159,7 +165,7 @@ async def test_every_attribute_has_a_type_that_can_be_imported() -> None:
     kinds: dict[str, type] = {
         f"{kind.__name__}.{name}": type(value)
         for kind, each in (await held()).items()
-        for name, value in cast("dict[str, object]", vars(each)).items()
+        for name, value in cast("dict[str, object]", getattr(each, "__dict__", {})).items()
         if not name.startswith("_")
     }
 

@@ -243,7 +243,9 @@ def _policy(builder: LaunchBuilder) -> None:
     policy = builder.options.policy
     if policy is None:
         return
-    denials, approvals = policy.settings_rules()
+    from steersman.permissions.policy import settings_rules  # noqa: PLC0415 - most have none
+
+    denials, approvals = settings_rules(policy)
     builder.approved = (*builder.approved, *approvals)
     builder.forbidden = (*builder.forbidden, *policy.forbid, *denials)
     if policy.available is not None:

@@ -182,9 +182,10 @@ class PromptQueue:
             self._sent[uuid].started()
 
     def stopped_by_hook(self, stop_reason: str) -> None:
-        """Record the `stop_reason` of a hook that ends the current turn."""
+        """Record the `stop_reason` of a hook that ends the current turn, without known secrets."""
+        shown = stop_reason if self._link is None else self._link.redactor.text(stop_reason)
         for prompt in self.unsettled:
-            prompt.stop_reason = stop_reason
+            prompt.stop_reason = shown
 
     def context(self) -> contextvars.Context:
         """Copy the context of the `send()` that the current turn comes from."""

@@ -419,17 +419,24 @@ def test_an_approver_never_overrides_a_hook_that_has_decided(
 
 
 async def test_the_reason_of_the_last_hook_that_ended_a_turn_is_its_own_and_replays() -> None:
-    reasons = ["enough", "", None]
-    cli = ScriptedCLI(Script(*(call("Bash", command="true") for _ in reasons)))
-    hooks = on(PostToolUse, lambda _: Reply(continue_=False, stop_reason=reasons.pop(0)))
+    replies = [
+        Reply(continue_=False, stop_reason="enough of s3cret-token"),
+        {"continue": False, "stopReason": "enough"},
+        Reply(continue_=False, stop_reason=""),
+        {"continue_": False},
+    ]
+    cli = ScriptedCLI(Script(*(call("Bash", command="true") for _ in replies)))
+    hooks = on(PostToolUse, lambda _: replies.pop(0))
+    env = {"MY_TOKEN": "s3cret-token"}
 
-    async with opened(cli, hooks=hooks, allowed_tools=["Bash"]) as session:
-        results = [await session.run("go") for _ in range(3)]
+    async with opened(cli, hooks=hooks, allowed_tools=["Bash"], env=env) as session:
+        results = [await session.run("go") for _ in range(4)]
     replayed = replay(await entries_of(session)).turns
 
     plain = "a hook ended the turn"
-    assert [each.reason for each in results] == [f"{plain}: enough", plain, plain]
-    assert [replayed[each.uuid].reason for each in results] == [f"{plain}: enough", plain, plain]
+    reasons = [f"{plain}: enough of [redacted]", f"{plain}: enough", plain, plain]
+    assert [each.reason for each in results] == reasons
+    assert [replayed[each.uuid].reason for each in results] == reasons
     assert {str(type(each.cause)) for each in replayed.values()} == {str(TurnStopped)}
 
 
