@@ -298,6 +298,24 @@ async def test_a_watcher_that_waits_is_woken_from_another_thread(
         assert (await waiting).what == "opened"
 
 
+async def test_a_watcher_in_another_event_loop_is_refused_and_does_not_wait_for_ever(
+    inbox: Inbox,
+) -> None:
+    watch = inbox.watch()
+
+    async def read() -> Change:
+        async with asyncio.timeout(5):
+            return await anext(watch)
+
+    with pytest.raises(UsageError, match=r"the one in which inbox.watch\(\) was called"):
+        await asyncio.to_thread(asyncio.run, read())
+
+
+def test_watching_without_an_event_loop_is_refused(inbox: Inbox) -> None:
+    with pytest.raises(UsageError, match="a running asyncio event loop"):
+        inbox.watch()
+
+
 async def test_a_watcher_that_is_too_slow_is_told_and_keeps_no_more_than_it_must(
     inbox: Inbox, session: Session
 ) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from steersman import _json
+from steersman._process import start_time
 
 __all__ = ["has_transcript", "read_transcript", "running_session"]
 
@@ -46,7 +47,7 @@ def running_session(env: Mapping[str, str], pid: int) -> str | None:
     try:
         about = _json.loads((config / "sessions" / f"{pid}.json").read_bytes())
         # A CLI that was killed leaves its file, and another process may get its pid.
-        started = _started(pid)
+        started = start_time(pid)
         is_its_own = _json.is_object(about) and (
             started is None or about.get("procStart") in (None, started)
         )
@@ -56,14 +57,6 @@ def running_session(env: Mapping[str, str], pid: int) -> str | None:
     except (OSError, ValueError):
         return None
     return found if is_saved else None
-
-
-def _started(pid: int) -> str | None:
-    """Return when a process started, in ticks since the boot; None if that is not known."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
-        return None
 
 
 def _transcripts(env: Mapping[str, str], session_id: str) -> list[Path]:
