@@ -158,7 +158,10 @@ class Trial:
         return self._log.read().decode(errors="replace")[-4000:]
 
     def _run_in_fork(self, mutant: Mutant, tests: list[str]) -> int:
-        cpu = 5 + 10 * sum(self.base.seconds[test] for test in tests)
+        seconds = sum(self.base.seconds[test] for test in tests)
+        cpu = 5 + 10 * seconds
+        # A test that hangs is ended after two minutes, but its clean-up may hang too.
+        slowness = self.base.wall / max(sum(self.base.seconds.values()), 0.1)
         order = {
             "file": str(self._root / mutant.file),
             "source": mutant.source(),
@@ -166,7 +169,7 @@ class Trial:
             "tests": tests,
             "cpu": cpu,
         }
-        return self._order(order, PATIENCE + 10 * cpu)
+        return self._order(order, 2 * PATIENCE + 5 * slowness * seconds)
 
     def _order(self, order: dict[str, Any], patience: float) -> int:
         with open(self._orders, "wb", closefd=False) as file:
