@@ -11,6 +11,7 @@ import pytest
 from steersman.errors import AlreadyAnswered, AskGone, AskNotFound, ReaderLagged, UsageError
 from steersman.inbox import AskOutcome, Change, Inbox
 from steersman.inbox.changes import MOST_WAITING
+from steersman.inbox.inbox import REMEMBERED
 from steersman.permissions import (
     Allow,
     Ask,
@@ -487,3 +488,29 @@ async def test_an_ask_of_one_of_two_sessions_can_be_delegated(
 
     assert (delegated.session, delegated.assignee) == ("s2", "ann")
     assert inbox.get("q1", session="s1").assignee is None
+
+
+async def test_who_does_not_say_a_name_is_somebody(inbox: Inbox, session: Session) -> None:
+    session.ask("q1")
+    session.ask("q2")
+
+    outcomes = [await inbox.answer("q1", Allow()), await inbox.expire("q2")]
+
+    assert [each.by for each in outcomes] == ["somebody", "expiry"]
+
+
+async def test_the_oldest_outcomes_are_forgotten_and_their_ids_are_free(inbox: Inbox) -> None:
+    session = Session(inbox)
+    for number in range(REMEMBERED + 1):
+        session.ask(f"q{number}", session="s1")
+        await inbox.answer(f"q{number}", Allow(), by="ann")
+
+    with pytest.raises(AskNotFound):
+        inbox.get("q0")
+    with pytest.raises(AlreadyAnswered):
+        inbox.get("q1")
+    session.ask("q0", session="s2")
+    session.ask("q1", session="s2")
+    assert inbox.get("q0").session == "s2"
+    with pytest.raises(UsageError, match="each has an ask 'q1'"):
+        inbox.get("q1")
