@@ -64,8 +64,9 @@ async def test_in_another_event_loop_every_use_is_refused_at_once(use: Use) -> N
     async with opened(cli) as session:
         turn = await session.send("hi")
         await cli.wait_for_stall()
-        with pytest.raises(UsageError, match="the event loop that started this session"):
+        with pytest.raises(UsageError, match="the event loop that started this session") as no:
             await asyncio.to_thread(asyncio.run, used(use, session, turn))
+        assert "asyncio.run_coroutine_threadsafe(coroutine, loop)" in no.value.hint
         assert session.state == "running"
         # The session still belongs to its own loop.
         assert not await session.idle(0.001)

@@ -310,3 +310,21 @@ def test_a_turn_succeeds_by_completing() -> None:
         False,
         False,
     ]
+
+
+@pytest.mark.parametrize(
+    ("why", "hint"),
+    [
+        ("max_turns", "raise max_turns="),
+        ("budget_exhausted", "raise max_budget_usd="),
+        ("blocking_limit", "send /compact"),
+        ("structured_output_retry_exhausted", "make the schema less strict, or the prompt clearer"),
+        ("something_new", ""),
+    ],
+)
+def test_a_turn_that_was_stopped_says_what_to_do(why: str, hint: str) -> None:
+    cause = cause_of(Result(is_error=True, terminal_reason=why, errors=["because"]), "failed")
+
+    assert isinstance(cause, TurnStopped)
+    assert (cause.why, cause.hint) == (why, hint)
+    assert cause.what.endswith(": because")

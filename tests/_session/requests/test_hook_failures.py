@@ -214,14 +214,14 @@ async def test_a_guard_without_an_opinion_or_with_a_clear_one_stops_nothing(give
 
 async def swallows(_event: PreToolUse) -> None:
     try:
-        await asyncio.sleep(3600)
+        await asyncio.Event().wait()
     except asyncio.CancelledError:
         return
 
 
 async def swallows_and_allows(_event: PreToolUse) -> dict[str, Any]:
     with suppress(asyncio.CancelledError):
-        await asyncio.sleep(3600)
+        await asyncio.Event().wait()
     return about("PreToolUse", permissionDecision="allow")
 
 

@@ -196,6 +196,19 @@ async def test_an_official_callback_gets_the_arguments_of_the_official_sdk() -> 
     assert seen == [(raw, "t1", {"signal": None}), (raw, None, {"signal": None})]
 
 
+async def test_an_official_permission_callback_gets_the_id_of_the_call_too() -> None:
+    seen: list[Any] = []
+
+    async def check(_given: Any, tool_use_id: str | None, _context: Any) -> dict[str, Any]:
+        seen.append(tool_use_id)
+        return {}
+
+    _, _, ask = runner_of({"PermissionRequest": [HookMatcher(hooks=[check])]})
+    await ask(PermissionRequest(tool_name="Bash"), tool_use_id="t7")
+
+    assert seen == ["t7"]
+
+
 @pytest.mark.parametrize(
     ("rules", "decision", "objections"), [(["Write"], "defer", 0), ([], "deny", 1)]
 )
