@@ -1,4 +1,4 @@
-"""What of a line says where it belongs in a conversation. The rest of the line is not decoded."""
+"""The part of a line that places it in a conversation. The rest of the line is not decoded."""
 
 from __future__ import annotations
 
