@@ -59,9 +59,12 @@ class LinesSource:
         parts: list[bytes] = []
         missing, skipped = size, offset - self._starts[index]
         while missing > 0 and index < len(self._lines):
-            part = (self._lines[index] + b"\n")[skipped : skipped + missing]
-            parts.append(part)
+            part = self._lines[index][skipped : skipped + missing]
             missing -= len(part)
+            parts.append(part)
+            if missing > 0:
+                parts.append(b"\n")
+                missing -= 1
             index, skipped = index + 1, 0
         return b"".join(parts)
 
@@ -108,5 +111,5 @@ def lines_backward(source: Source, *, block: int = BLOCK) -> Iterator[Line]:
             end -= len(chunk) + 1
             is_ended = True
         parts.append(first)
-    if parts and any(parts):
+    if is_ended or any(parts):
         yield Line(0, b"".join(reversed(parts)), is_ended=is_ended)
