@@ -87,10 +87,11 @@ def _other(kind: str, block: Json) -> Part:
 
 
 def _pretty(value: Json) -> str:
-    import msgspec  # noqa: PLC0415 - only for exports
+    # Not msgspec: that refuses lone surrogates, which the CLI writes.
+    import json  # noqa: PLC0415 - only for exports
 
     try:
-        return _shown(msgspec.json.format(_json.dumps(value), indent=2).decode("utf-8", "replace"))
+        return _shown(json.dumps(value, indent=2, ensure_ascii=False))
     except RecursionError:
         return "[nested too deeply]"
 
