@@ -246,6 +246,12 @@ def test_parents_may_come_after_their_children() -> None:
     ]
 
 
+def test_a_long_conversation_that_is_written_backwards_takes_no_time() -> None:
+    chain = [entry(str(each), str(each - 1) if each else None) for each in range(5_000)]
+
+    assert uuids(*chain[::-1]) == [str(each) for each in range(5_000)]
+
+
 def test_a_batch_that_was_written_twice_is_read_once() -> None:
     once = [entry("a"), entry("b", "a"), entry("c", "b"), entry("d", "c")]
 
