@@ -109,6 +109,16 @@ def test_what_the_user_did_not_write_is_not_the_first_prompt(first: dict[str, An
     assert shown(first, said("the prompt"), said("another")).first_prompt == "the prompt"
 
 
+def test_the_first_prompt_may_be_any_text_block_of_a_message() -> None:
+    blocks = [
+        {"type": "image"},
+        {"type": "text", "text": "<ide_selection>x</ide_selection>"},
+        {"type": "text", "text": "what I ask"},
+    ]
+
+    assert shown(said(blocks), said("another")).first_prompt == "what I ask"
+
+
 def test_a_command_is_the_first_prompt_if_there_is_no_other() -> None:
     commands = [said(f"<command-name>/{name}</command-name>") for name in ("one", "two")]
 
