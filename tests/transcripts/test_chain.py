@@ -102,6 +102,13 @@ def test_results_are_put_back_in_the_order_of_their_times() -> None:
     assert uuids(*entries) == ["p", "c1", "c2", "c3", "r2", "r1", "r3", "a"]
 
 
+def test_a_result_beside_blocks_of_an_odd_shape_is_put_back_too() -> None:
+    odd = result("r1", "c1")
+    odd["message"]["content"] += ["text", {"type": 5}]
+
+    assert "r1" in uuids(*PARALLEL[:5], odd, *PARALLEL[6:])
+
+
 def test_a_result_that_comes_after_the_next_prompt_is_put_back_too() -> None:
     entries = [*PARALLEL, entry("q", "a"), result("r0", "c1"), entry("b", "q", "assistant")]
 

@@ -190,6 +190,20 @@ def test_a_page_has_a_title_and_shows_who_wrote_what_and_when() -> None:
     )
 
 
+def test_parts_of_a_page_are_marked_by_what_they_are() -> None:
+    content = [
+        {"type": "thinking", "thinking": "hm"},
+        {"type": "tool_use", "name": "Bash", "input": {}},
+        {"type": "tool_result", "content": "out"},
+        {"type": "new"},
+    ]
+
+    page = "".join(to_html([stored("assistant", content)]))
+
+    kinds = [each.partition('"')[0] for each in page.split('<details class="')[1:]]
+    assert kinds == ["thinking", "call", "result", "other"]
+
+
 def test_images_are_named_and_unknown_blocks_are_shown_as_json() -> None:
     content = [
         {"type": "image", "source": {"media_type": "image/png", "data": "AAAA"}},

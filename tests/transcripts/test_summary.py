@@ -174,6 +174,10 @@ def test_a_session_without_anything_to_show_is_not_shown(entries: list[dict[str,
     assert info(*entries) is None
 
 
+def test_a_sidechain_inside_of_a_session_does_not_hide_it() -> None:
+    assert shown(PROMPT, entry("b", "a", isSidechain=True)).summary == "Do it now"
+
+
 def test_titles_and_tags_have_no_characters_that_are_not_seen() -> None:
     bad = "a\u202eb\x1b[2Jc\nd"
     found = shown(
