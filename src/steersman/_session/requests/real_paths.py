@@ -58,7 +58,7 @@ def _readings_of_command(call: ToolCall) -> tuple[ToolCall, ...]:
             path = _whole(word, start)
             real = _real(path)
             # A word without a file may lead through a link to one that the command makes. That the
-            # directory itself is behind a link says nothing about the word.
+            # directory itself is behind a link has no meaning for the word.
             if real != path and (real != _whole(word, real_start) or os.path.lexists(path)):
                 links[word] = real
     if not links and there == place:
