@@ -114,6 +114,25 @@ def test_what_cannot_be_called_is_refused_with_its_name_and_parameters(
     assert str(caught.value) == f"listener: got {name}, allowed: a function of the event"
 
 
+class Unread:
+    """A callable whose signature cannot be read, as those with unknown annotations in 3.14."""
+
+    @property
+    def __signature__(self) -> object:
+        raise NameError("Missing")
+
+    def __call__(self, _event: object) -> None: ...
+
+
+def test_a_callback_whose_signature_cannot_be_read_is_accepted() -> None:
+    check_callback("listener", Unread(), "the event")
+    hooks = Hooks()
+    hooks.on(PreToolUse)(Unread())
+
+    assert [(each.name, each.is_official) for each in hooks] == [("Unread", False)]
+    assert shown(Unread()) == "Unread"
+
+
 def test_a_hook_takes_the_event_or_the_three_arguments_of_the_official_sdks() -> None:
     hooks = Hooks()
     hooks.on(PreToolUse)(three)  # type: ignore[arg-type]

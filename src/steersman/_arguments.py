@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter, Signature, signature
 
 from steersman.errors import Described, UsageError
 
-__all__ = ["can_be_called_with", "check_callback", "did_you_mean", "name_of", "shown"]
+__all__ = [
+    "can_be_called_with",
+    "check_callback",
+    "did_you_mean",
+    "name_of",
+    "shown",
+    "signature_of",
+]
 
 _MARKS: Mapping[object, str] = {Parameter.VAR_POSITIONAL: "*", Parameter.VAR_KEYWORD: "**"}
 
@@ -26,7 +34,7 @@ def check_callback(argument: str, given: object, *called_with: str) -> None:
 
 def can_be_called_with(function: Callable[..., object], count: int) -> bool:
     """Return whether `function` takes `count` arguments by position; True if that is not known."""
-    found = _signature(function)
+    found = signature_of(function)
     if found is None:
         return True
     try:
@@ -38,7 +46,7 @@ def can_be_called_with(function: Callable[..., object], count: int) -> bool:
 
 def shown(function: Callable[..., object]) -> Described:
     """Return the name of a function with its parameters, such as `check(event, *, strict)`."""
-    name, found = name_of(function), _signature(function)
+    name, found = name_of(function), signature_of(function)
     return Described(name if found is None else f"{name}({', '.join(_parameters(found))})")
 
 
@@ -58,12 +66,23 @@ def did_you_mean(given: object, known: Sequence[str]) -> str:
     return f"did you mean {' or '.join(near)}?" if near else ""
 
 
-def _signature(function: Callable[..., object]) -> Signature | None:
+def signature_of(function: Callable[..., object]) -> Signature | None:
+    """Return the signature of a callable; None if it has none, as some built-in functions."""
     try:
         return signature(function)
     except (TypeError, ValueError):
-        # Some built-in functions have none.
         return None
+    except NameError:
+        # Python 3.14 evaluates annotations here, and some name what only type checkers import.
+        return _signature_without_annotations(function)
+
+
+def _signature_without_annotations(function: Callable[..., object]) -> Signature | None:
+    if sys.version_info >= (3, 14):
+        from annotationlib import Format  # noqa: PLC0415 - only for a few functions
+
+        return signature(function, annotation_format=Format.STRING)
+    return None
 
 
 def _parameters(found: Signature) -> list[str]:

@@ -126,10 +126,8 @@ class Agent:
 
         def branch(session_id: str, more: OptionWords) -> Session:
             _refuse_choice("a fork continues this conversation", more, _OF_A_FORK)
-            if not more.get("fork_session", True):
-                raise UsageError(
-                    "fork_session", more["fork_session"], "True: a fork has an id of its own"
-                )
+            if not (given := more.get("fork_session", True)):
+                raise UsageError("fork_session", given, "True: a fork has an id of its own")
             words: OptionWords = {**overrides, **_FROM_ITS_END, "resume": session_id}
             words["fork_session"] = True
             return self._session(chosen, {**words, **more})

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeGuard, TypeVar
 
-from steersman._arguments import can_be_called_with, name_of, shown
+from steersman._arguments import can_be_called_with, name_of, shown, signature_of
 from steersman._json import JsonObject
 from steersman.errors import UsageError
 from steersman.hooks.events import (
@@ -181,13 +180,10 @@ def check_hook(argument: str, given: object) -> None:
 
 def takes_official_arguments(callback: Callable[..., object]) -> bool:
     """Return whether a callback takes `(input, tool_use_id, context)` instead of an event."""
-    try:
-        parameters = inspect.signature(callback).parameters.values()
-    except (TypeError, ValueError):
-        return False
+    found = signature_of(callback)
     needed = [
         each
-        for each in parameters
+        for each in (() if found is None else found.parameters.values())
         if each.default is each.empty
         and each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
     ]
