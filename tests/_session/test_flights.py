@@ -12,6 +12,7 @@ import pytest
 from steersman.agent import Agent
 from steersman.errors import StartupExited, SteersmanError
 from steersman.journal import Kind
+from steersman.testing.faults import rounds
 from steersman.testing.script import Script, call, say, stall
 from steersman.testing.scripted.cli import Faults, ScriptedCLI
 from tests._session.peers import entries_of, opened
@@ -53,7 +54,7 @@ async def test_whoever_listens_has_heard_of_a_failed_start_when_it_is_raised() -
     for event in ("error", "complete"):
 
         async def hear(_: object, event: str = event) -> None:
-            await asyncio.sleep(0)
+            await rounds(50)
             heard.append(event)
 
         session.on(event, hear)

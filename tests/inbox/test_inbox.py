@@ -523,7 +523,7 @@ async def test_the_oldest_outcomes_are_forgotten_and_their_ids_are_free(inbox: I
         session.ask(f"q{number}", session="s1")
         await inbox.answer(f"q{number}", Allow(), by="ann")
 
-    with pytest.raises(AskNotFound):
+    with pytest.raises(AskNotFound, match="q0"):
         inbox.get("q0")
     with pytest.raises(AlreadyAnswered):
         inbox.get("q1")

@@ -57,8 +57,8 @@ def _readings_of_command(call: ToolCall) -> tuple[ToolCall, ...]:
         for start, real_start in real_starts:
             path = _whole(word, start)
             real = _real(path)
-            # A word without a file may lead through a link to one that the command makes. That the
-            # directory itself is behind a link has no meaning for the word.
+            # A word without a file may lead through a link to one that the command makes. A link
+            # to the directory itself is none in the word.
             if real != path and (real != _whole(word, real_start) or os.path.lexists(path)):
                 links[word] = real
     if not links and there == place:
