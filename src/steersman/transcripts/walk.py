@@ -1,0 +1,186 @@
+"""Follows a conversation from its newest message back to its first one, entry by entry.
+
+Is given each entry of a file, newest first, and keeps where the messages of the conversation are.
+
+The model may call several tools in one message. The CLI writes each call as an entry of its own,
+whose parent is the one before it, and each result as a child of its call. Only one result has a
+child, so the others are not on the way back. They are recognized by their parent, and placed after
+the calls.
+"""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from steersman import _json
+from steersman.transcripts.entries import read_entry
+from steersman.transcripts.links import Link
+
+__all__ = ["Place", "Rules", "Walk"]
+
+
+class Place(NamedTuple):
+    """Where a line is."""
+
+    offset: int
+    size: int
+
+
+class _Aside(NamedTuple):
+    """An entry that is not on the way back, and may belong to the conversation all the same."""
+
+    timestamp: str
+    place: Place
+    is_shown: bool
+
+
+class _Group:
+    """The entries of one message of the model: those on the way back, and those beside it."""
+
+    def __init__(self, message_id: str, at: int) -> None:
+        self.message_id = message_id
+        self.at = at
+        """How many numbers `Walk` had kept when it came to the newest entry of the message."""
+        self.results: list[_Aside] = []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """Which entries of a file are wanted."""
+
+    last: int | None = None
+    through_compaction: bool = False
+    shows_hidden: bool = False
+    """Whether meta messages and `system` entries are wanted too."""
+    is_agent: bool = False
+    """Whether the file is that of a subagent, in which every entry is one of a sidechain."""
+    is_in_order: bool = False
+    """Whether it is known that no entry comes before its child."""
+
+
+class Walk:
+    """The way back through one file."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._kept = array("Q")
+        self._leaf = ""
+        self._group: _Group | None = None
+        self._tail: list[tuple[Link, Place]] = []
+        self._calls: dict[str, list[tuple[_Aside, list[_Aside]]]] = {}
+        self._results: dict[str, list[_Aside]] = {}
+        self.wanted: str | None = None
+        """The uuid of the next entry on the way back; None at the end, and before the leaf."""
+        self.has_early_child = False
+        """Whether the newest message has a child that comes before it in the file."""
+
+    def visit(self, link: Link, place: Place, line: bytes) -> bool:
+        """Look at the next older entry. Returns True when no older one is needed."""
+        if link.uuid == self.wanted:
+            return self._step(link, place, line)
+        if self._leaf:
+            if link.parent_uuid == self._leaf and self._is_main(link):
+                self.has_early_child = not self._rules.is_in_order
+                return self.has_early_child
+            self._set_aside(link, place, line)
+            return False
+        if self._is_leaf(link):
+            self._leaf = link.uuid
+            self._keep_tail()
+            return self._step(link, place, line)
+        if self._rules.shows_hidden:
+            self._tail.append((link, place))
+        return False
+
+    def finish(self) -> array[int]:
+        """Return the offset and the size of each message, newest first."""
+        self._close_group()
+        self._keep_tail()
+        last = self._rules.last
+        return self._kept if last is None else self._kept[: 2 * last]
+
+    def _step(self, link: Link, place: Place, line: bytes) -> bool:
+        """Take the next entry on the way back."""
+        group, message_id = self._group, link.message_id
+        if group is not None and group.message_id != message_id:
+            self._close_group()
+            group = None
+        if group is None and self._has_enough():
+            self.wanted = None
+            return True
+        if group is None and message_id is not None:
+            group = self._group = _Group(message_id, len(self._kept))
+        results = self._results.pop(link.uuid, None)
+        if results and group is not None:
+            group.results += results
+        if self._calls and link.type == "user" and not _is_tool_result(line):
+            # The calls of a message come after its prompt; these are of abandoned branches.
+            self._calls.clear()
+        if self._is_shown(link):
+            self._kept.extend(place)
+        parent = link.parent_uuid
+        if not parent and self._rules.through_compaction:
+            parent = link.logical_parent_uuid
+        self.wanted = parent or None
+        # A newest message without a parent may be the first one of a file that is not in order.
+        return self.wanted is None and link.uuid != self._leaf
+
+    def _has_enough(self) -> bool:
+        last = self._rules.last
+        return last is not None and len(self._kept) >= 2 * last
+
+    def _set_aside(self, link: Link, place: Place, line: bytes) -> None:
+        """Keep an entry that may be a parallel call, or the result of one."""
+        message_id, results = link.message_id, self._results.pop(link.uuid, [])
+        aside = _Aside(link.timestamp, place, self._is_shown(link))
+        if message_id is not None:
+            self._calls.setdefault(message_id, []).append((aside, results))
+        elif link.type == "user" and link.parent_uuid and _is_tool_result(line):
+            self._results.setdefault(link.parent_uuid, []).append(aside)
+
+    def _close_group(self) -> None:
+        """Place the parallel calls and results of a message of the model after its last call."""
+        group, self._group = self._group, None
+        if group is None:
+            return
+        calls, results = list[_Aside](), group.results
+        for call, its_results in self._calls.pop(group.message_id, ()):
+            calls.append(call)
+            results += its_results
+        for aside in (*sorted(calls), *sorted(results)):
+            if aside.is_shown:
+                # The newest are kept first, so the next one goes before this one.
+                self._kept[group.at : group.at] = array("Q", aside.place)
+
+    def _keep_tail(self) -> None:
+        """Keep the entries that come after the leaf and descend from it."""
+        tail, self._tail = self._tail, []
+        descent = {self._leaf}
+        for link, _ in reversed(tail):
+            if not self._leaf or link.parent_uuid in descent:
+                descent.add(link.uuid)
+        for link, place in tail:
+            if link.uuid in descent and self._is_shown(link):
+                self._kept.extend(place)
+
+    def _is_leaf(self, link: Link) -> bool:
+        return link.is_spoken and self._is_main(link) and (self._rules.is_agent or not link.is_meta)
+
+    def _is_main(self, link: Link) -> bool:
+        return self._rules.is_agent or not (link.is_sidechain or link.team_name)
+
+    def _is_shown(self, link: Link) -> bool:
+        if not self._is_main(link):
+            return False
+        shows_hidden = self._rules.shows_hidden
+        if link.is_spoken:
+            return shows_hidden or self._rules.is_agent or not link.is_meta
+        return shows_hidden and link.type == "system"
+
+
+def _is_tool_result(line: bytes) -> bool:
+    content = read_entry(line).message.get("content")
+    blocks = content if _json.is_array(content) else []
+    return any(_json.is_object(each) and each.get("type") == "tool_result" for each in blocks)
