@@ -135,10 +135,10 @@ def _read_leniently(data: JsonDict) -> TranscriptEntry:
         found = data.get(wire_name)
         if isinstance(found, kind):
             values[name] = found
+    entry = TranscriptEntry(**values)
     message = data.get("message")
-    if _json.is_object(message):
-        values["raw_message"] = Raw(_json.dumps(message))
-    return TranscriptEntry(**values)
+    force_setattr(entry, _MESSAGE, message if _json.is_object(message) else {})
+    return entry
 
 
 _FIELDS: tuple[tuple[str, str, type], ...] = tuple(

@@ -33,16 +33,19 @@ class _Aside(NamedTuple):
 
     timestamp: str
     place: Place
+    uuid: str
     is_shown: bool
 
 
 class _Group:
-    """The entries of one message of the model: those on the way back, and those beside it."""
+    """The entries of one message of the model that are on the way back."""
 
-    def __init__(self, message_id: str, at: int) -> None:
+    def __init__(self, message_id: str, at: int, child: str) -> None:
         self.message_id = message_id
         self.at = at
         """How many numbers `Walk` had kept when it came to the newest entry of the message."""
+        self.uuids = {child}
+        """The entries, and the one after them."""
         self.results: list[_Aside] = []
 
 
@@ -67,6 +70,7 @@ class Walk:
         self._rules = rules
         self._kept = array("Q")
         self._leaf = ""
+        self._newer = ""
         self._group: _Group | None = None
         self._tail: list[tuple[Link, Place]] = []
         self._calls: dict[str, list[tuple[_Aside, list[_Aside]]]] = {}
@@ -111,10 +115,12 @@ class Walk:
             self.wanted = None
             return True
         if group is None and message_id is not None:
-            group = self._group = _Group(message_id, len(self._kept))
+            group = self._group = _Group(message_id, len(self._kept), self._newer)
         results = self._results.pop(link.uuid, None)
-        if results and group is not None:
-            group.results += results
+        if group is not None:
+            group.uuids.add(link.uuid)
+            group.results += results or ()
+        self._newer = link.uuid
         if self._calls and link.type == "user" and not _is_tool_result(line):
             # The calls of a message come after its prompt; these are of abandoned branches.
             self._calls.clear()
@@ -123,7 +129,8 @@ class Walk:
         parent = link.parent_uuid
         if not parent and self._rules.through_compaction:
             parent = link.logical_parent_uuid
-        self.wanted = parent or None
+        # A loop that comes back to the newest message is an end too.
+        self.wanted = parent if parent and parent != self._leaf else None
         # A newest message without a parent may be the first one of a file that is not in order.
         return self.wanted is None and link.uuid != self._leaf
 
@@ -134,7 +141,7 @@ class Walk:
     def _set_aside(self, link: Link, place: Place, line: bytes) -> None:
         """Keep an entry that may be a parallel call, or the result of one."""
         message_id, results = link.message_id, self._results.pop(link.uuid, [])
-        aside = _Aside(link.timestamp, place, self._is_shown(link))
+        aside = _Aside(link.timestamp, place, link.uuid, self._is_shown(link))
         if message_id is not None:
             self._calls.setdefault(message_id, []).append((aside, results))
         elif link.type == "user" and link.parent_uuid and _is_tool_result(line):
@@ -143,14 +150,15 @@ class Walk:
     def _close_group(self) -> None:
         """Place the parallel calls and results of a message of the model after its last call."""
         group, self._group = self._group, None
-        if group is None:
+        if group is None or not (self._calls or group.results):
             return
         calls, results = list[_Aside](), group.results
         for call, its_results in self._calls.pop(group.message_id, ()):
             calls.append(call)
             results += its_results
         for aside in (*sorted(calls), *sorted(results)):
-            if aside.is_shown:
+            if aside.is_shown and aside.uuid not in group.uuids:
+                group.uuids.add(aside.uuid)
                 # The newest are kept first, so the next one goes before this one.
                 self._kept[group.at : group.at] = array("Q", aside.place)
 
