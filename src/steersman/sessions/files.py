@@ -6,7 +6,6 @@ import builtins
 import os
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 
 from steersman import _json
 from steersman._json import JsonDict
@@ -58,11 +57,14 @@ class FileSessions:
         for file in files:
             if len(found) >= wanted:
                 break
-            with suppress(OSError):
+            try:
                 info = self._info(file, summaries, days)
-                if info is not None and (archived or not info.archived):
-                    # The id may be in two folders; the newer file is the conversation.
-                    found.setdefault(file.session_id, info)
+            except OSError:
+                # Deleted in the meantime, or not for us to read.
+                continue
+            if info is not None and (archived or not info.archived):
+                # The id may be in two folders; the newer file is the conversation.
+                found.setdefault(file.session_id, info)
         summaries.keep()
         return builtins.list(found.values())[offset:wanted]
 
@@ -96,7 +98,6 @@ class FileSessions:
             file.size,
             archived=is_archived,
             expires=file.mtime + int(days * DAY),
-            cwd=self._places.project,
             custom_title=beside,
         )
 

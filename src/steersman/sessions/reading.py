@@ -50,6 +50,10 @@ class FileSource:
             parts.append(more)
         return b"".join(parts)
 
+    def read_once(self, offset: int, size: int) -> bytes:
+        """Return some of the bytes from `offset`: as many as one call of the system gives."""
+        return os.pread(self._number, size, offset)
+
     def close(self) -> None:
         """Close the file."""
         os.close(self._number)
@@ -96,18 +100,17 @@ def fold_file(path: str, before: Folded = NOTHING) -> Folded:
     with FileSource(path) as source:
         if before.offset and not _has_grown(source, before):
             before = NOTHING
-        data = before.data
-        offset, mark, carry = before.offset, before.mark, b""
-        at = offset
-        while block := source.read(at, wanted := max(1, min(BLOCK, source.size - at + 1))):
+        offset, mark, data = before
+        at, carry = offset, b""
+        while block := source.read_once(at, wanted := max(1, min(BLOCK, source.size - at + 1))):
             at += len(block)
             lines = (carry + block if carry else block).split(b"\n")
-            carry = lines[-1]
-            if len(lines) > 1:
-                data = _fold_lines(data, lines[:-1])
+            carry = lines.pop()
+            if lines:
+                data = _fold_lines(data, lines)
                 offset = at - len(carry)
-                mark = (lines[-2] + b"\n")[-MARK:]
-            if len(block) < wanted:
+                mark = (lines[-1] + b"\n")[-MARK:]
+            if len(block) < wanted and at >= source.size:
                 break
         if carry:
             # Not counted as read: the line may be continued.
@@ -121,19 +124,25 @@ def _has_grown(source: FileSource, before: Folded) -> bool:
 
 
 FIRST: Sequence[tuple[str, bytes]] = (
+    ("is_sidechain", b'"uuid"'),
     ("cwd", b'"cwd"'),
     ("created_at", b'"timestamp"'),
-    ("first_prompt", b'"user"'),
+    ("first_prompt_locked", b'"user"'),
 )
 """Keys of a summary's data whose first value is kept, and what stands in a line that has one."""
 
 LAST_BRANCH = b'"gitBranch"'
+LAST_PROMPT = b'{"type":"last-prompt"'
 
 NO_TITLES = (
     b'{"parentUuid":',
     b'{"type":"api-request',
+    b'{"type":"atis-latch"',
+    b'{"type":"cost-state"',
     b'{"type":"file-history-',
+    b'{"type":"mode"',
     b'{"type":"queue-operation"',
+    b'{"type":"tools-used"',
 )
 """How lines begin that have neither title nor tag: messages, and the most frequent others."""
 
@@ -141,22 +150,47 @@ NO_TITLES = (
 def _fold_lines(data: JsonDict, lines: Sequence[bytes]) -> JsonDict:
     """Return the data of a summary after `lines`, decoding only those that can change it."""
     summary = Summary.from_data(data)
-    missing = [(key, needle) for key, needle in FIRST if not data.get(key)]
-    begin = 0
-    for begin, line in enumerate(lines):  # noqa: B007 - used below
+    begin = _fold_head(summary, lines)
+    others = [line for line in lines[begin:] if line and not line.startswith(NO_TITLES)]
+    prompts = [line for line in others if line.startswith(LAST_PROMPT)]
+    for line in others:
+        if not line.startswith(LAST_PROMPT):
+            summary.fold(read_entry(line))
+    for line in prompts[-1:]:
+        summary.fold(read_entry(line))
+    for line in reversed(lines):
+        if LAST_BRANCH in line:
+            if _is_branch(line, summary):
+                break
+            entry = read_entry(line)
+            if entry.git_branch:
+                summary.fold(entry)
+                break
+    return summary.to_data()
+
+
+def _is_branch(line: bytes, summary: Summary) -> bool:
+    """Whether a line names the branch that is known already, as nearly always."""
+    branch = str(summary.to_data().get("git_branch", "")).encode("utf-8", "replace")
+    return bool(branch) and b'"gitBranch":"%b"' % branch in line
+
+
+def _fold_head(summary: Summary, lines: Sequence[bytes]) -> int:
+    """Fold lines until every first value is known; return how many lines that took."""
+    known = summary.to_data()
+    missing = [each for each in FIRST if each[0] not in known]
+    for number, line in enumerate(lines):
         if not missing:
-            break
-        if not line.startswith(NO_TITLES) or any(needle in line for _, needle in missing):
+            return number
+        if _has_any(line, missing) or not line.startswith(NO_TITLES):
             summary.fold(read_entry(line))
             known = summary.to_data()
-            missing = [each for each in missing if not known.get(each[0])]
-    else:
-        begin = len(lines)
-    for line in lines[begin:]:
-        if not line.startswith(NO_TITLES) and line:
-            summary.fold(read_entry(line))
-    for line in reversed(lines):
-        if LAST_BRANCH in line and (entry := read_entry(line)).git_branch is not None:
-            summary.fold(entry)
-            break
-    return summary.to_data()
+            missing = [each for each in missing if each[0] not in known]
+    return len(lines)
+
+
+def _has_any(line: bytes, missing: Sequence[tuple[str, bytes]]) -> bool:
+    for _, needle in missing:  # noqa: SIM110 - a generator takes twice as long
+        if needle in line:
+            return True
+    return False

@@ -49,7 +49,8 @@ class Summaries:
             return kept[3].data
         is_same = kept is not None and kept[2] == file.number
         folded = fold_file(file.path, kept[3] if kept is not None and is_same else NOTHING)
-        self._new[file.path] = (*state, folded)
+        if self._database is not None:
+            self._new[file.path] = (*state, folded)
         return folded.data
 
     def keep(self) -> None:
