@@ -29,7 +29,6 @@ __all__ = ["PostgresServer", "postgres_server", "postgres_url"]
 SETTINGS = (
     "-cfsync=off",
     "-cfull_page_writes=off",
-    "-csynchronous_commit=off",
     "-clisten_addresses=",
     "-cmax_connections=40",
     "-cshared_buffers=16MB",
@@ -85,7 +84,14 @@ class PostgresServer:
             time.sleep(0.02)
 
     def _ready(self) -> int:
-        asked = [self._programs / "pg_isready", "-q", "-h", self.folder, "-d", "postgres"]
+        asked: list[str | Path] = [
+            self._programs / "pg_isready",
+            "-q",
+            "-h",
+            self.folder,
+            "-d",
+            "postgres",
+        ]
         return subprocess.run(asked, check=False, timeout=PATIENCE).returncode
 
     def stop(self, *, immediate: bool = False) -> None:
