@@ -77,9 +77,11 @@ def _by_index(
             try:
                 _grow(connection, files)
                 return list(_newest(connection, files, query, most))
-            except sqlite3.OperationalError:
-                return None
-            except (sqlite3.DatabaseError, TypeError, ValueError):
+            except (sqlite3.DatabaseError, TypeError, ValueError) as error:
+                code = getattr(error, "sqlite_errorcode", None)
+                if isinstance(error, sqlite3.OperationalError) and code != sqlite3.SQLITE_ERROR:
+                    # Locked, read-only, or a full disk.
+                    return None
                 # Damaged: made anew, once.
                 database.discard()
     return None

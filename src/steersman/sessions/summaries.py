@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from steersman import _json
@@ -69,26 +69,37 @@ def _load(database: Database, paths: Sequence[str]) -> dict[str, Kept]:
         return {}
     columns = "SELECT path, size, mtime, number, offset, mark, data FROM summaries"
     try:
-        rows: Iterable[tuple[bytes, int, int, int, int, bytes, bytes]]
         if len(paths) <= FEW:
             marks = ",".join("?" * len(paths))
             names = [os.fsencode(each) for each in paths]
-            rows = connection.execute(f"{columns} WHERE path IN ({marks})", names)
+            rows = connection.execute(f"{columns} WHERE path IN ({marks})", names).fetchall()
         else:
-            rows = connection.execute(columns)
-        found: dict[str, Kept] = {}
-        for path, size, mtime, number, offset, mark, data in rows:
-            read = _json.loads(data)
-            if _json.is_object(read):
-                found[os.fsdecode(path)] = (size, mtime, number, Folded(offset, mark, read))
-    except (sqlite3.Error, ValueError, TypeError):
+            rows = connection.execute(columns).fetchall()
+    except sqlite3.OperationalError:
+        return {}
+    except sqlite3.DatabaseError:
         # Damaged: the next one is made anew.
         database.discard()
         return {}
-    else:
-        return found
     finally:
         connection.close()
+    return {path: kept for path, kept in map(_read, rows) if kept is not None}
+
+
+def _read(row: tuple[object, ...]) -> tuple[str, Kept | None]:
+    """Return a row of the index, or None in its place if it is damaged."""
+    path, size, mtime, number, offset, mark, data = row
+    if not (isinstance(path, bytes) and isinstance(mark, bytes) and isinstance(data, bytes)):
+        return "", None
+    if not (isinstance(size, int) and isinstance(mtime, int) and isinstance(number, int)):
+        return "", None
+    try:
+        found = _json.loads(data)
+    except ValueError:
+        return "", None
+    if not _json.is_object(found) or not isinstance(offset, int) or offset < len(mark):
+        return "", None
+    return os.fsdecode(path), (size, mtime, number, Folded(offset, mark, found))
 
 
 def _save(database: Database, new: Mapping[str, Kept]) -> None:
