@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from steersman.transcripts import StoredMessage, Summary, lines_forward, messages, read_entry
@@ -70,7 +70,7 @@ def turn(parent: object) -> Iterator[dict[str, object]]:
     yield entry_of("assistant", last["uuid"], said)
 
 
-def entry_of(kind: str, parent: object, message: dict[str, object]) -> dict[str, object]:
+def entry_of(kind: str, parent: object, message: Mapping[str, object]) -> dict[str, object]:
     """Return a message."""
     return {**linked(parent), "type": kind, "message": message}
 

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from steersman.errors import UsageError
-from steersman.transcripts.blocks import LinesSource, Source, lines_backward
+from steersman.transcripts.blocks import Line, LinesSource, Source, lines_backward
 from steersman.transcripts.entries import TranscriptEntry, read_entry
 from steersman.transcripts.links import read_link
 from steersman.transcripts.ordering import has_uuid, lines_by_parents
 from steersman.transcripts.stored import AgentInfo, StoredMessage
-from steersman.transcripts.walk import Place, Rules, Walk
+from steersman.transcripts.walk import Rules, Walk
 
 __all__ = ["Source", "StoredMessage", "lines_source", "messages"]
 
@@ -60,7 +60,7 @@ def _places(source: Source, rules: Rules) -> array[int]:
     walk = Walk(rules)
     for line in lines_backward(source):
         link = read_link(line.data)
-        if link is not None and walk.visit(link, Place(line.offset, len(line.data)), line.data):
+        if link is not None and walk.visit(link, line):
             break
     is_missing = walk.wanted is not None and has_uuid(source, walk.wanted)
     return _places_in_order(source, rules) if walk.has_early_child or is_missing else walk.finish()
@@ -71,7 +71,7 @@ def _places_in_order(source: Source, rules: Rules) -> array[int]:
     for place in lines_by_parents(source):
         data = source.read(place.offset, place.size)
         link = read_link(data)
-        if link is not None and walk.visit(link, place, data):
+        if link is not None and walk.visit(link, Line(place.offset, data, is_ended=True)):
             break
     return walk.finish()
 

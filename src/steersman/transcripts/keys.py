@@ -76,14 +76,16 @@ class SessionSummaryEntry(TypedDict):
     """What `fold_session_summary` returned. A store keeps it as it is."""
 
 
-def project_key(directory: str) -> str:
+def project_key(directory: str, *, compose: bool = True) -> str:
     """Return the name of the folder in which the CLI keeps the sessions of `directory`.
 
-    `directory` is a real path: links are resolved by the caller.
+    `directory` is a real path: links are resolved by the caller. The path is composed (NFC), as in
+    the official SDKs. On Linux the CLI 2.1.325 does not do that: the folder of a path with
+    decomposed characters is found with `compose=False`.
     """
     import unicodedata  # noqa: PLC0415 - rarely needed
 
-    path = unicodedata.normalize("NFC", directory)
+    path = unicodedata.normalize("NFC", directory) if compose else directory
     key = "".join("-" * _utf16_length(each) if _NOT_IN_KEYS.match(each) else each for each in path)
     return key if len(key) <= LONGEST_KEY else f"{key[:LONGEST_KEY]}-{_hash(path)}"
 

@@ -1,4 +1,4 @@
-"""What of a line says where it belongs in a conversation. The rest of the line is not decoded."""
+"""The part of a line that places it in a conversation. The rest of the line is not decoded."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import msgspec
 from msgspec import Struct, field
 
 from steersman import _json
-from steersman._json import JsonDict
+from steersman._json import Json, JsonDict
 from steersman._struct import DECODE_ERRORS
+from steersman.transcripts.entries import read_entry
 
-__all__ = ["Link", "read_link"]
+__all__ = ["Link", "has_tool_result", "read_link"]
 
 
 class _Message(Struct, gc=False):
@@ -40,7 +41,20 @@ class Link(Struct, rename="camel", gc=False):
         return self.message.id if self.type == "assistant" and self.message else None
 
 
+class _Block(Struct, gc=False):
+    type: str = ""
+
+
+class _Content(Struct, gc=False):
+    content: list[_Block] = []
+
+
+class _Body(Struct, gc=False):
+    message: _Content
+
+
 _decode = msgspec.json.Decoder(Link).decode
+_decode_body = msgspec.json.Decoder(_Body).decode
 
 
 def read_link(line: bytes) -> Link | None:
@@ -50,6 +64,22 @@ def read_link(line: bytes) -> Link | None:
     except DECODE_ERRORS:
         link = _read_leniently(line)
     return link if link.uuid else None
+
+
+def has_tool_result(line: bytes) -> bool:
+    """Whether the entry on `line` is a message with the result of a tool."""
+    try:
+        blocks = [each.type for each in _decode_body(line).message.content]
+    except DECODE_ERRORS:
+        blocks = _types_leniently(line)
+    return "tool_result" in blocks
+
+
+def _types_leniently(line: bytes) -> list[Json]:
+    # The content of most prompts is a text, and none of a list.
+    content = read_entry(line).message.get("content")
+    blocks = content if _json.is_array(content) else []
+    return [each.get("type") for each in blocks if _json.is_object(each)]
 
 
 def _read_leniently(line: bytes) -> Link:

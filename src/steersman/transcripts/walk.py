@@ -14,9 +14,8 @@ from array import array
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from steersman import _json
-from steersman.transcripts.entries import read_entry
-from steersman.transcripts.links import Link
+from steersman.transcripts.blocks import Line
+from steersman.transcripts.links import Link, has_tool_result
 
 __all__ = ["Place", "Rules", "Walk"]
 
@@ -80,22 +79,22 @@ class Walk:
         self.has_early_child = False
         """Whether the newest message has a child that comes before it in the file."""
 
-    def visit(self, link: Link, place: Place, line: bytes) -> bool:
+    def visit(self, link: Link, line: Line) -> bool:
         """Look at the next older entry. Returns True when no older one is needed."""
         if link.uuid == self.wanted:
-            return self._step(link, place, line)
+            return self._step(link, line)
         if self._leaf:
             if link.parent_uuid == self._leaf and self._is_main(link):
                 self.has_early_child = not self._rules.is_in_order
                 return self.has_early_child
-            self._set_aside(link, place, line)
+            self._set_aside(link, line)
             return False
         if self._is_leaf(link):
             self._leaf = link.uuid
             self._keep_tail()
-            return self._step(link, place, line)
+            return self._step(link, line)
         if self._rules.shows_hidden:
-            self._tail.append((link, place))
+            self._tail.append((link, _place(line)))
         return False
 
     def finish(self) -> array[int]:
@@ -105,7 +104,7 @@ class Walk:
         last = self._rules.last
         return self._kept if last is None else self._kept[: 2 * last]
 
-    def _step(self, link: Link, place: Place, line: bytes) -> bool:
+    def _step(self, link: Link, line: Line) -> bool:
         """Take the next entry on the way back."""
         group, message_id = self._group, link.message_id
         if group is not None and group.message_id != message_id:
@@ -116,16 +115,18 @@ class Walk:
             return True
         if group is None and message_id is not None:
             group = self._group = _Group(message_id, len(self._kept), self._newer)
-        results = self._results.pop(link.uuid, None)
+        results = self._results.pop(link.uuid, None) if self._results else None
         if group is not None:
             group.uuids.add(link.uuid)
-            group.results += results or ()
+            if results:
+                group.results += results
         self._newer = link.uuid
-        if self._calls and link.type == "user" and not _is_tool_result(line):
+        if self._calls and link.type == "user" and not has_tool_result(line.data):
             # The calls of a message come after its prompt; these are of abandoned branches.
             self._calls.clear()
         if self._is_shown(link):
-            self._kept.extend(place)
+            self._kept.append(line.offset)
+            self._kept.append(len(line.data))
         parent = link.parent_uuid
         if not parent and self._rules.through_compaction:
             parent = link.logical_parent_uuid
@@ -138,13 +139,16 @@ class Walk:
         last = self._rules.last
         return last is not None and len(self._kept) >= 2 * last
 
-    def _set_aside(self, link: Link, place: Place, line: bytes) -> None:
+    def _set_aside(self, link: Link, line: Line) -> None:
         """Keep an entry that may be a parallel call, or the result of one."""
-        message_id, results = link.message_id, self._results.pop(link.uuid, [])
-        aside = _Aside(link.timestamp, place, link.uuid, self._is_shown(link))
+        results = self._results.pop(link.uuid, None) if self._results else None
+        if not link.is_spoken:
+            return
+        aside = _Aside(link.timestamp, _place(line), link.uuid, self._is_shown(link))
+        message_id = link.message_id
         if message_id is not None:
-            self._calls.setdefault(message_id, []).append((aside, results))
-        elif link.type == "user" and link.parent_uuid and _is_tool_result(line):
+            self._calls.setdefault(message_id, []).append((aside, results or []))
+        elif link.type == "user" and link.parent_uuid and has_tool_result(line.data):
             self._results.setdefault(link.parent_uuid, []).append(aside)
 
     def _close_group(self) -> None:
@@ -188,7 +192,5 @@ class Walk:
         return shows_hidden and link.type == "system"
 
 
-def _is_tool_result(line: bytes) -> bool:
-    content = read_entry(line).message.get("content")
-    blocks = content if _json.is_array(content) else []
-    return any(_json.is_object(each) and each.get("type") == "tool_result" for each in blocks)
+def _place(line: Line) -> Place:
+    return Place(line.offset, len(line.data))
