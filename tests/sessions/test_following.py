@@ -22,7 +22,7 @@ async def take(stream: AsyncIterator[TranscriptEntry], count: int) -> list[str]:
 
 @pytest.mark.parametrize("front", [Sessions, aio.Sessions])
 async def test_entries_come_as_they_are_written(
-    config: Path, front: type[Sessions] | type[aio.Sessions]
+    config: Path, front: type[Sessions | aio.Sessions]
 ) -> None:
     path = write(config, conversation("a", "b", "c"))
     stream = front(index=False).follow(ID, after=1)

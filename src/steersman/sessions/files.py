@@ -169,9 +169,8 @@ class FileSessions:
         """Copy a conversation under a new id, and return that id."""
         file = self._places.file(session_id)
         new_id = str(uuid.uuid4())
-        entries = (each.data for each in entries_of(_opened(session_id, file.path)) if each.data)
         made = fork(
-            entries,
+            _Objects(session_id, file.path),
             session_id=session_id,
             new_id=new_id,
             new_uuid=lambda: str(uuid.uuid4()),
@@ -189,6 +188,19 @@ class FileSessions:
     async def follower(self, session_id: str, after: int) -> FileFollower:
         """Return what reads the entries that are added."""
         return FileFollower(self._places.file(session_id).path, after)
+
+
+class _Objects:
+    """The entries of a file as JSON objects, which can be read several times."""
+
+    def __init__(self, session_id: str, path: str) -> None:
+        self._session_id = session_id
+        self._path = path
+
+    def __iter__(self) -> Iterator[JsonDict]:
+        for entry in entries_of(_opened(self._session_id, self._path)):
+            if entry.data:
+                yield entry.data
 
 
 def _append(file: SessionFile, entry: JsonDict) -> None:
