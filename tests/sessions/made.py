@@ -13,7 +13,7 @@ Entry = dict[str, Any]
 
 ID = "12345678-1234-4234-8234-123456789abc"
 OTHER = "87654321-4321-4321-8321-cba987654321"
-PROJECT = "-work-project"
+PROJECT = "-srv-project"
 BEGIN = 1_790_000_000
 
 
@@ -36,7 +36,7 @@ def conversation(*texts: str, session_id: str = ID, first: int = 0) -> list[Entr
                 "message": {"role": role, "content": content},
                 "uuid": number(index),
                 "timestamp": f"2026-11-01T10:00:{index % 60:02d}.000Z",
-                "cwd": "/work/project",
+                "cwd": "/srv/project",
                 "sessionId": session_id,
                 "gitBranch": "main",
             }

@@ -26,7 +26,7 @@ TASK = {"description": "look", "prompt": "sub go", "subagent_type": "reader"}
 
 async def plain(session: Session, number: int) -> None:
     for turn in range(number + 1):
-        await session.run(f'prompt {number} {turn} – ünï ☂ "quoted" <tag>')
+        await session.run(f'prompt {number} {turn} ünï ☂ "quoted" <tag>')
 
 
 async def tools(session: Session, number: int) -> None:

@@ -49,10 +49,10 @@ def test_a_title_needs_something_to_show(config: Path, bad: str) -> None:
     path = write(config, conversation("hi"))
     before = path.read_bytes()
 
-    with pytest.raises(UsageError, match="^title:"):
+    with pytest.raises(UsageError, match=r"^title:"):
         Sessions().rename(ID, bad)
     if bad is not None:
-        with pytest.raises(UsageError, match="^tag:"):
+        with pytest.raises(UsageError, match=r"^tag:"):
             Sessions().tag(ID, bad)
 
     assert path.read_bytes() == before

@@ -16,7 +16,7 @@ from steersman.stores.sqlite import SqliteStore
 from tests.sessions.made import ID, PROJECT, conversation, lines, title, write, write_agent
 
 META = {"agentType": "reader", "toolUseId": "toolu_1"}
-WORK = "/work/project"
+WORK = "/srv/project"
 
 
 class PlainStore:
@@ -125,6 +125,6 @@ def test_what_is_unknown_or_in_use_is_not_copied(config: Path, tmp_path: Path) -
     lock.release()
     with pytest.raises(SessionNotFound):
         Sessions(MemoryStore()).copy_to(target, ID)
-    with pytest.raises(UsageError, match="^other:"):
+    with pytest.raises(UsageError, match=r"^other:"):
         Sessions().copy_to(aio.Sessions(), ID)  # type: ignore[arg-type] - bad on purpose
     assert not (tmp_path / "other home" / "projects").exists()

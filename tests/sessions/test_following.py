@@ -82,9 +82,9 @@ async def test_an_unknown_session_cannot_be_followed(config: Path) -> None:
 
 async def test_a_session_in_a_store_is_followed(config: Path) -> None:
     store = MemoryStore()
-    key = {"project_key": "-work-project", "session_id": ID}
+    key = {"project_key": "-srv-project", "session_id": ID}
     await store.append(key, conversation("a", "b"))  # type: ignore[arg-type] - plain dicts
-    sessions = aio.Sessions(store, project="/work/project")
+    sessions = aio.Sessions(store, project="/srv/project")
 
     async with asyncio.timeout(LIMIT):
         stream = sessions.follow(ID, after=1)

@@ -18,7 +18,7 @@ from steersman.stores.memory import MemoryStore
 from tests.sessions.made import ID, conversation, number, write, write_agent
 from tests.sessions.test_copying import PlainStore
 
-WORK = "/work/project"
+WORK = "/srv/project"
 
 
 def public(cls: type[Any]) -> dict[str, inspect.Signature]:
@@ -102,7 +102,7 @@ def test_both_fronts_give_the_same_of_files(config: Path, tmp_path: Path) -> Non
 
 async def filled() -> MemoryStore:
     store = MemoryStore()
-    key = {"project_key": "-work-project", "session_id": ID}
+    key = {"project_key": "-srv-project", "session_id": ID}
     entries: Any = conversation("hi", "answer", "more", "another answer")
     await store.append(key, entries)  # type: ignore[arg-type] - plain dicts
     return store
@@ -119,7 +119,7 @@ async def test_a_store_is_refused_where_an_event_loop_runs(config: Path) -> None
     sessions = Sessions(await filled(), project=WORK)
 
     for call in (sessions.list, lambda: sessions.info(ID), lambda: sessions.search("x")):
-        with pytest.raises(UsageError, match="steersman.sessions.aio"):
+        with pytest.raises(UsageError, match=r"steersman\.sessions\.aio"):
             call()
     # In another thread it works, and so do files here.
     assert (await asyncio.to_thread(sessions.info, ID)).summary == "hi"
@@ -129,7 +129,7 @@ async def test_a_store_is_refused_where_an_event_loop_runs(config: Path) -> None
 def test_synchronous_calls_use_a_store_in_one_event_loop() -> None:
     store = BoundStore()
     sessions = Sessions(store, project=WORK)
-    asked = {"project_key": "-work-project", "session_id": ID}
+    asked = {"project_key": "-srv-project", "session_id": ID}
     asyncio.run(PlainStore.append(store, asked, [*conversation("hi", "answer")]))
     found: list[str] = []
 
@@ -154,7 +154,7 @@ def test_synchronous_calls_use_a_store_in_one_event_loop() -> None:
 
 async def test_an_asynchronous_front_uses_a_store_in_the_callers_loop() -> None:
     store = BoundStore()
-    await store.append({"project_key": "-work-project", "session_id": ID}, conversation("hi"))
+    await store.append({"project_key": "-srv-project", "session_id": ID}, conversation("hi"))
 
     await aio.Sessions(store, project=WORK).info(ID)
 
@@ -166,7 +166,7 @@ def test_a_store_without_lists_says_what_it_lacks() -> None:
 
     with pytest.raises(UsageError, match="list_sessions"):
         sessions.list()
-    with pytest.raises(SessionNotFound, match="-work-project"):
+    with pytest.raises(SessionNotFound, match="-srv-project"):
         sessions.info(ID)
     with pytest.raises(SessionNotFound):
         sessions.delete(ID)
@@ -193,9 +193,11 @@ async def test_a_reader_that_stops_early_closes_the_file(config: Path) -> None:
     await anext(stream)
     await stream.aclose()  # type: ignore[attr-defined] - an async generator
 
-    assert path not in {
-        each.readlink() for each in Path("/proc/self/fd").iterdir() if each.is_symlink()
-    }
+    assert path not in open_files()
+
+
+def open_files() -> set[Path]:
+    return {each.readlink() for each in Path("/proc/self/fd").iterdir() if each.is_symlink()}
 
 
 @pytest.mark.process

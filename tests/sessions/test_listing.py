@@ -48,7 +48,7 @@ def test_a_session_is_listed_with_all_that_is_known_of_it(config: Path) -> None:
         custom_title="A title",
         first_prompt="first",
         git_branch="main",
-        cwd="/work/project",
+        cwd="/srv/project",
         created_at=1_793_527_200_000,
         expires=BEGIN * 1000 + 30 * DAY,
     )

@@ -67,8 +67,9 @@ REASONS: Mapping[str, Callable[[bytes], bool]] = {
     ),
     "the newest message is marked meta: theirs begins at another end": ends_in_a_meta_message,
 }
-LISTED = list(REASONS)[:2]
-READ = [list(REASONS)[0], *list(REASONS)[2:]]
+NOT_UTF8, ENDS_ONLY, *OTHERS = REASONS
+LISTED = [NOT_UTF8, ENDS_ONLY]
+READ = [NOT_UTF8, *OTHERS]
 
 
 def unexplained(path: Path, reasons: list[str]) -> bool:

@@ -164,5 +164,5 @@ def test_an_index_that_cannot_be_used_is_made_anew_or_left_aside(
 
 @pytest.mark.parametrize("bad", ["", "  ", "...", None, 5])
 def test_a_search_needs_a_word(config: Path, bad: str) -> None:
-    with pytest.raises(UsageError, match="^text:"):
+    with pytest.raises(UsageError, match=r"^text:"):
         Sessions().search(bad)

@@ -59,7 +59,7 @@ def run_in_private_loop(work: Work[T]) -> T:
     try:
         return future.result()
     except BaseException:
-        # KeyboardInterrupt, for example: the work does not go on behind the caller's back.
+        # KeyboardInterrupt, for example: the work does not continue behind the caller's back.
         future.cancel()
         raise
 

@@ -53,7 +53,7 @@ class FileFollower:
         """A digest of each entry that was read, by its position."""
 
     async def next(self) -> list[TranscriptEntry] | None:
-        """Return the entries that were added; None if the file is gone."""
+        """Return the entries that were added; None if the file was removed."""
         try:
             source = FileSource(self._path)
         except OSError:

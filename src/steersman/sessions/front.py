@@ -82,7 +82,7 @@ class Sessions:
     ) -> Iterator[StoredMessage]:
         """Return the messages of the conversation, or of the subagent `agent`; oldest first.
 
-        `last` is how many, from the end. `through_compaction` also gives what was said before the
+        `last` is how many, from the end. `through_compaction` also gives the messages before the
         newest compaction. Raises `SessionNotFound`.
         """
         pages = self._do(

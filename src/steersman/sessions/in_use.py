@@ -17,7 +17,7 @@ HINT = "close it first; force=True does it all the same, and the CLI may write t
 
 @contextmanager
 def held(config: str, session_id: str, *, force: bool) -> Generator[None]:
-    """Hold a session that nobody has open. Raises `SessionInUse`, unless `force` is set.
+    """Hold a session that no other process has open. Raises `SessionInUse`, unless `force` is set.
 
     A session of steersman has a lock. Any other CLI writes down which conversation it has open.
     """

@@ -1,7 +1,7 @@
 """Searches the text of sessions: with an index that grows with the files, or without one.
 
-The index only says where to look. Each line that it names is read again and compared, so that an
-index that is old, or wrong, adds nothing to the result.
+The index only names places to look at. Each line there is read again and compared, so that an index
+that is old, or wrong, adds nothing to the result.
 """
 
 from __future__ import annotations

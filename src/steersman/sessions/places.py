@@ -75,7 +75,7 @@ class Places:
     project: str | None = None
     """The directory of the project, as a real path; None for all projects."""
     fixed_name: str = ""
-    """The name of the project's folder, if the CLI is told one (CLAUDE_CODE_PROJECT_DIR_NAME)."""
+    """The name of the project's folder, if CLAUDE_CODE_PROJECT_DIR_NAME sets one."""
 
     @property
     def root(self) -> str:

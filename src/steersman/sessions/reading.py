@@ -129,7 +129,7 @@ FIRST: Sequence[tuple[str, bytes]] = (
     ("created_at", b'"timestamp"'),
     ("first_prompt_locked", b'"user"'),
 )
-"""Keys of a summary's data whose first value is kept, and what stands in a line that has one."""
+"""Keys of a summary's data whose first value is kept, and what a line with one contains."""
 
 LAST_BRANCH = b'"gitBranch"'
 LAST_PROMPT = b'{"type":"last-prompt"'

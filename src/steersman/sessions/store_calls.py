@@ -52,7 +52,7 @@ class StoreCalls:
         return found
 
     async def count(self, session_id: str, part: str = "") -> int | None:
-        """Return how many entries there are; None if the store cannot tell."""
+        """Return how many entries there are; None if the store cannot count them."""
         if isinstance(self.store, StreamsSessions):
             try:
                 return await self.store.positions(self.key(session_id, part))
@@ -66,7 +66,7 @@ class StoreCalls:
         return bool(count) if count is not None else await self.load(session_id, part) is not None
 
     async def pages(self, session_id: str, part: str) -> AsyncIterator[list[SessionStoreEntry]]:
-        """Yield the entries, in pieces if the store can give them so."""
+        """Yield the entries, in chunks if the store can give them so."""
         if isinstance(self.store, StreamsSessions):
             async for page in self.store.stream(self.key(session_id, part)):
                 yield page

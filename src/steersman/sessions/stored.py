@@ -102,7 +102,7 @@ class StoredSessions:
         return Pages(found, lambda each: len(each.raw))
 
     async def entries(self, session_id: str, *, agent: str | None) -> Stream[TranscriptEntry]:
-        """Return all entries, in pieces if the store can give them so."""
+        """Return all entries, in chunks if the store can give them so."""
         part = "" if agent is None else (await self._agent(session_id, agent)).subpath
         if not await self._calls.exists(session_id, part):
             raise self._calls.missing(session_id)
