@@ -102,6 +102,13 @@ def test_results_are_put_back_in_the_order_of_their_times() -> None:
     assert uuids(*entries) == ["p", "c1", "c2", "c3", "r2", "r1", "r3", "a"]
 
 
+def test_a_result_beside_blocks_of_an_odd_shape_is_put_back_too() -> None:
+    odd = result("r1", "c1")
+    odd["message"]["content"] += ["text", {"type": 5}]
+
+    assert "r1" in uuids(*PARALLEL[:5], odd, *PARALLEL[6:])
+
+
 def test_a_result_that_comes_after_the_next_prompt_is_put_back_too() -> None:
     entries = [*PARALLEL, entry("q", "a"), result("r0", "c1"), entry("b", "q", "assistant")]
 
@@ -244,6 +251,12 @@ def test_parents_may_come_after_their_children() -> None:
         "c",
         "d",
     ]
+
+
+def test_a_long_conversation_that_is_written_backwards_takes_no_time() -> None:
+    chain = [entry(str(each), str(each - 1) if each else None) for each in range(5_000)]
+
+    assert uuids(*chain[::-1]) == [str(each) for each in range(5_000)]
 
 
 def test_a_batch_that_was_written_twice_is_read_once() -> None:

@@ -161,6 +161,63 @@ def test_markdown_has_no_tags_but_its_own_outside_of_code(text: str) -> None:
     assert not any(tag in rest for tag in ("<script", "<img", "<a ", "<!--", "</"))
 
 
+def test_a_page_has_a_title_and_shows_who_wrote_what_and_when() -> None:
+    given = [
+        stored("user", "a < b", timestamp="2026-01-01"),
+        stored("assistant", [{"type": "tool_use", "name": "Bash", "input": {"command": "ls"}}]),
+        stored("system", "note"),
+        stored("user", "what was", isCompactSummary=True),
+        stored("user", []),
+    ]
+
+    page = "".join(to_html(given, about("my & title")))
+
+    assert "<title>my &amp; title</title>" in page
+    assert "<h1>my &amp; title</h1>" in page
+    assert "default-src 'none'" in page
+    assert page.partition("</h1>\n")[2] == (
+        "<section>\n<h2>User <time>2026-01-01</time></h2>\n"
+        '<div class="text" dir="auto">a &lt; b</div>\n</section>\n'
+        "<section>\n<h2>Assistant <time>2026-01-01T00:00:00.000Z</time></h2>\n"
+        '<details class="call"><summary>Tool call: Bash</summary><pre dir="auto">'
+        "{\n  &quot;command&quot;: &quot;ls&quot;\n}</pre></details>\n</section>\n"
+        "<section>\n<h2>System <time>2026-01-01T00:00:00.000Z</time></h2>\n"
+        '<div class="text" dir="auto">note</div>\n</section>\n'
+        "<section>\n<h2>Summary of the conversation so far"
+        " <time>2026-01-01T00:00:00.000Z</time></h2>\n"
+        '<div class="text" dir="auto">what was</div>\n</section>\n'
+        "</body>\n</html>\n"
+    )
+
+
+def test_parts_of_a_page_are_marked_by_what_they_are() -> None:
+    content = [
+        {"type": "thinking", "thinking": "hm"},
+        {"type": "tool_use", "name": "Bash", "input": {}},
+        {"type": "tool_result", "content": "out"},
+        {"type": "new"},
+    ]
+
+    page = "".join(to_html([stored("assistant", content)]))
+
+    kinds = [each.partition('"')[0] for each in page.split('<details class="')[1:]]
+    assert kinds == ["thinking", "call", "result", "other"]
+
+
+def test_images_are_named_and_unknown_blocks_are_shown_as_json() -> None:
+    content = [
+        {"type": "image", "source": {"media_type": "image/png", "data": "AAAA"}},
+        {"type": "new", "x": 1},
+        {"type": "tool_result", "content": [{"type": "text", "text": "one"}, {"type": "image"}]},
+    ]
+
+    markdown = "".join(to_markdown([stored("user", content)]))
+
+    assert "<summary>image</summary>\n\n```\n[image, image/png, 4 characters]\n```" in markdown
+    assert '<summary>new</summary>\n\n```json\n{\n  "type": "new",\n  "x": 1\n}\n```' in markdown
+    assert '<summary>Tool result</summary>\n\n```\none\n{\n  "type": "image"\n}\n```' in markdown
+
+
 def test_calls_and_results_are_folded_and_thinking_is_marked() -> None:
     content = [
         {"type": "thinking", "thinking": "let me see"},

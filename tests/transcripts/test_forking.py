@@ -157,6 +157,17 @@ def test_a_session_without_messages_is_refused() -> None:
         forked([{"type": "custom-title", "customTitle": "x"}])
 
 
+def test_a_field_that_is_nested_too_deeply_is_copied_as_it_is() -> None:
+    deep: Any = ["a"]
+    for _ in range(3000):
+        deep = [deep]
+
+    copies = forked([entry("a"), entry("b", "a", attachment=deep, sourceToolAssistantUUID="a")])
+
+    assert copies[1]["attachment"] is deep
+    assert (copies[1]["parentUuid"], copies[1]["sourceToolAssistantUUID"]) == ("N0", "N0")
+
+
 def test_an_iterator_can_be_forked_too() -> None:
     entries = iter([entry("a"), entry("b", "a")])
 

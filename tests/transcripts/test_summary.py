@@ -109,6 +109,16 @@ def test_what_the_user_did_not_write_is_not_the_first_prompt(first: dict[str, An
     assert shown(first, said("the prompt"), said("another")).first_prompt == "the prompt"
 
 
+def test_the_first_prompt_may_be_any_text_block_of_a_message() -> None:
+    blocks = [
+        {"type": "image"},
+        {"type": "text", "text": "<ide_selection>x</ide_selection>"},
+        {"type": "text", "text": "what I ask"},
+    ]
+
+    assert shown(said(blocks), said("another")).first_prompt == "what I ask"
+
+
 def test_a_command_is_the_first_prompt_if_there_is_no_other() -> None:
     commands = [said(f"<command-name>/{name}</command-name>") for name in ("one", "two")]
 
@@ -162,6 +172,10 @@ def test_the_time_of_creation_is_the_first_that_can_be_read() -> None:
 )
 def test_a_session_without_anything_to_show_is_not_shown(entries: list[dict[str, Any]]) -> None:
     assert info(*entries) is None
+
+
+def test_a_sidechain_inside_of_a_session_does_not_hide_it() -> None:
+    assert shown(PROMPT, entry("b", "a", isSidechain=True)).summary == "Do it now"
 
 
 def test_titles_and_tags_have_no_characters_that_are_not_seen() -> None:

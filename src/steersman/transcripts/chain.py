@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from steersman.errors import UsageError
 from steersman.transcripts.blocks import Line, LinesSource, Source, lines_backward
@@ -67,7 +66,7 @@ def _places(source: Source, rules: Rules) -> array[int]:
 
 
 def _places_in_order(source: Source, rules: Rules) -> array[int]:
-    walk = Walk(replace(rules, is_in_order=True))
+    walk = Walk(rules)
     for place in lines_by_parents(source):
         data = source.read(place.offset, place.size)
         link = read_link(data)

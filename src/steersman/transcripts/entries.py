@@ -142,7 +142,7 @@ def _read_leniently(data: JsonDict) -> TranscriptEntry:
 
 
 _FIELDS: tuple[tuple[str, str, type], ...] = tuple(
-    (each.name, each.encode_name, bool if each.type == "bool" or each.type is bool else str)
+    (each.name, each.encode_name, bool if each.type is bool else str)
     for each in msgspec.structs.fields(TranscriptEntry)
     if each.name != "raw_message"
 )

@@ -29,8 +29,8 @@ _SESSION_ID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNO
 _NOT_IN_KEYS = re.compile(r"[^A-Za-z0-9]")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 # Unicode categories of characters that are not seen: control, format (which has the direction
-# marks), surrogates, private use, line and paragraph separators.
-_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
+# marks), surrogates, private use.
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co"})
 
 
 class SessionKey(TypedDict):

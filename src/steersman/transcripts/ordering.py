@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from steersman.transcripts.blocks import Source, lines_forward
+from steersman.transcripts.keys import is_session_id
 from steersman.transcripts.links import read_link
 from steersman.transcripts.walk import Place
 
@@ -22,9 +23,10 @@ class _Entry(NamedTuple):
 
 def has_uuid(source: Source, uuid: str) -> bool:
     """Whether an entry of `source` has this uuid."""
-    wanted = uuid.encode("utf-8", "replace")
+    # A uuid is written as it is. Whatever else it may be can be written with escapes.
+    wanted = uuid.encode() if is_session_id(uuid) else b""
     for line in lines_forward(source):
-        if wanted in line.data or b"\\" in line.data:
+        if wanted in line.data:
             link = read_link(line.data)
             if link is not None and link.uuid == uuid:
                 return True
@@ -43,9 +45,9 @@ def lines_by_parents(source: Source) -> Iterator[Place]:
             parent = link.parent_uuid or link.logical_parent_uuid
             entries[link.uuid] = _Entry(Place(line.offset, len(line.data)), parent)
     order: list[Place] = []
-    while entries:
+    for oldest in list(entries):
         # The oldest entry that is left, after all of its parents that are left.
-        uuid: str | None = next(iter(entries))
+        uuid: str | None = oldest
         line_of_parents: list[Place] = []
         while uuid is not None and uuid in entries:
             entry = entries.pop(uuid)

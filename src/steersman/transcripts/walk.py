@@ -58,8 +58,6 @@ class Rules:
     """Whether meta messages and `system` entries are wanted too."""
     is_agent: bool = False
     """Whether the file is that of a subagent, in which every entry is one of a sidechain."""
-    is_in_order: bool = False
-    """Whether it is known that no entry comes before its child."""
 
 
 class Walk:
@@ -85,8 +83,8 @@ class Walk:
             return self._step(link, line)
         if self._leaf:
             if link.parent_uuid == self._leaf and self._is_main(link):
-                self.has_early_child = not self._rules.is_in_order
-                return self.has_early_child
+                self.has_early_child = True
+                return True
             self._set_aside(link, line)
             return False
         if self._is_leaf(link):
