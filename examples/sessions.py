@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from steersman.errors import SteersmanError
 from steersman.sessions import SessionInfo, Sessions, StoredMessage
@@ -41,32 +41,32 @@ def save(sessions: Sessions, session_id: str, path: str) -> list[str]:
     return [f"{count} entries copied to {path}"]
 
 
-def rename(sessions: Sessions, session_id: str, *words: str) -> list[str]:
-    """Give a session a title."""
-    sessions.rename(session_id, " ".join(words))
-    return [line(sessions.info(session_id))]
-
-
-COMMANDS: dict[str, Callable[..., list[str]]] = {
-    "list": lambda it: [line(each) for each in it.list(limit=20)],
-    "show": lambda it, name: [f"{each.type}: {text(each)}" for each in it.messages(name)],
-    "search": lambda it, *words: [
-        f"{hit.session_id}  {hit.snippet}" for hit in it.search(" ".join(words))
-    ],
-    "rename": rename,
-    "fork": lambda it, name: [f"resume with {it.fork(name)}"],
-    "save": save,
-}
+def run(sessions: Sessions, command: str, session_id: str = "", *words: str) -> list[str]:
+    """Run a command, and return what to print."""
+    match command:
+        case "list":
+            found = [line(each) for each in sessions.list(limit=20)]
+        case "show":
+            found = [f"{each.type}: {text(each)}" for each in sessions.messages(session_id)]
+        case "search":
+            hits = sessions.search(" ".join((session_id, *words)))
+            found = [f"{hit.session_id}  {hit.snippet}" for hit in hits]
+        case "rename":
+            sessions.rename(session_id, " ".join(words))
+            found = [line(sessions.info(session_id))]
+        case "fork":
+            found = [f"resume with {sessions.fork(session_id)}"]
+        case "save" if len(words) == 1:
+            found = save(sessions, session_id, words[0])
+        case _:
+            found = [str(__doc__)]
+    return found
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run a command and print what it found."""
-    name, *rest = arguments or ["list"]
     try:
-        print("\n".join(COMMANDS[name](Sessions(project="."), *rest)))
-    except (KeyError, TypeError):
-        print(__doc__)
-        return 2
+        print("\n".join(run(Sessions(project="."), *(arguments or ["list"]))))
     except SteersmanError as error:
         print(error, file=sys.stderr)
         return 1

@@ -164,6 +164,7 @@ ELSEWHERE: Mapping[str, Mapping[str, Elsewhere]] = {
         "InMemorySessionStore": Elsewhere("steersman.stores.memory.MemoryStore"),
         "project_key_for_directory": Elsewhere("steersman.transcripts.project_key"),
         "resolveSettings": Elsewhere("steersman.control.GetSettings"),
+        "run_session_store_conformance": Elsewhere("steersman.testing.stores.check"),
     },
     "ts_exports": ELSEWHERE_TS,
 }
@@ -242,7 +243,6 @@ REASONS: Mapping[str, Mapping[str, str]] = {
     "session_functions": {
         "filterEscalatingDefaultMode": SETTINGS,
         "matchDeniedModels": SETTINGS,
-        "run_session_store_conformance": STORES,
     },
     "content_blocks": {
         "mid_conv_system": "kept as data: an `UnknownBlock`, with its `raw`",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,6 +38,7 @@ async def two_turns(agent: Agent) -> str:
     async with agent.session() as session:
         for number in (1, 2):
             await session.run(f"prompt-{number}")
+        assert session.id
         return session.id
 
 
@@ -100,6 +102,7 @@ async def test_what_the_cli_writes_is_seen_while_it_runs(
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
         await session.run("send someone")
+        assert session.id
         asked = GenerateSessionTitle(description="Send someone to look", persist=True)
         generated = (await session.call(asked)).title
         by_the_model = await sessions.info(session.id)
@@ -147,7 +150,7 @@ async def test_a_session_goes_through_stores_to_another_home_and_is_resumed_ther
         await stored.tag(fork, "stored")
         await stored.delete(original)
         listed = await stored.list()
-        entries = [each.data async for each in stored.entries(fork)]
+        entries: Any = [each.data async for each in stored.entries(fork)]
         assert await stored.copy_to(home, fork) == len(entries)
         async with there.session(resume=fork) as session:
             titles = await titles_of(session)
@@ -162,7 +165,7 @@ async def test_a_session_goes_through_stores_to_another_home_and_is_resumed_ther
     assert (info.summary, info.tag) == ("From the store", "stored")
     assert (len(hits), subagents) == (1, [])
     key = project_key(str(sandbox.project))
-    folded = fold_session_summary(None, {"project_key": key, "session_id": fork}, entries)  # type: ignore[arg-type] - plain dicts
+    folded = fold_session_summary(None, {"project_key": key, "session_id": fork}, entries)
     assert folded["data"]["custom_title"] == "From the store"
     assert [each.name for each in (other / "projects").iterdir()] == [key]
 
@@ -185,4 +188,5 @@ def test_the_synchronous_front_sees_the_folder_that_the_cli_was_told(
 async def one_turn(agent: Agent) -> str:
     async with asyncio.timeout(LIMIT), agent.session() as session:
         await session.run("hello")
+        assert session.id
         return session.id

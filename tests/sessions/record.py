@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import io
 import tarfile
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from steersman import Agent, Session
@@ -17,11 +18,14 @@ from steersman.control import RenameSession
 from steersman.options import AgentDefinition
 from steersman.testing.model import ScriptedModel
 from steersman.testing.sandbox import CliSandbox, find_stock_cli
-from steersman.testing.script import Script, call, calls, say, think
+from steersman.testing.script import Script, Step, call, calls, say, think
 
 DATA = Path(__file__).parent / "session_files.tar.xz"
 TIMES = 6
 TASK = {"description": "look", "prompt": "sub go", "subagent_type": "reader"}
+
+
+Shape = Callable[[Session, int], Awaitable[None]]
 
 
 async def plain(session: Session, number: int) -> None:
@@ -50,7 +54,7 @@ async def delegated(session: Session, number: int) -> None:
     await session.run(f"send someone {number}")
 
 
-SHAPES = (
+SHAPES: tuple[tuple[Shape, Callable[[int], list[Step]]], ...] = (
     (plain, lambda n: [think("hm") + say(f"answer {n}") for _ in range(n + 1)]),
     (
         tools,

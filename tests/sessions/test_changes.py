@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -120,11 +121,12 @@ def test_a_session_that_another_session_has_open_is_left_alone(config: Path) -> 
     lock = claim(LockDirectory(str(config)), ID)
     sessions = Sessions()
 
-    for change in (
+    changes: list[Callable[[], None]] = [
         lambda: sessions.delete(ID),
         lambda: sessions.rename(ID, "x"),
         lambda: sessions.tag(ID, "x"),
-    ):
+    ]
+    for change in changes:
         with pytest.raises(SessionInUse) as caught:
             change()
         assert caught.value.pid == os.getpid()

@@ -33,7 +33,9 @@ def test_every_command_of_the_example(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_what_cannot_be_done_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
-    assert (main(["dance"]), main(["show"])) == (2, 2)
-    assert "a title that the CLI shows too" in capsys.readouterr().out
+    assert (main(["dance"]), main(["save", ID])) == (0, 0)
+    assert capsys.readouterr().out.count("a title that the CLI shows too") == 2
+    assert main(["show"]) == 1
+    assert "session_id" in capsys.readouterr().err
     assert main(["show", ID[:-1] + "0"]) == 1
     assert "there is no session" in capsys.readouterr().err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,16 +83,18 @@ async def test_an_unknown_session_cannot_be_followed(config: Path) -> None:
 
 async def test_a_session_in_a_store_is_followed(config: Path) -> None:
     store = MemoryStore()
-    key = {"project_key": "-srv-project", "session_id": ID}
-    await store.append(key, conversation("a", "b"))  # type: ignore[arg-type] - plain dicts
+    key: Any = {"project_key": "-srv-project", "session_id": ID}
+    begun: Any = conversation("a", "b")
+    more: Any = conversation("c", first=2)
+    await store.append(key, begun)
     sessions = aio.Sessions(store, project="/srv/project")
 
     async with asyncio.timeout(LIMIT):
         stream = sessions.follow(ID, after=1)
         first = await take(stream, 1)
-        await store.append(key, conversation("c", first=2))  # type: ignore[arg-type]
+        await store.append(key, more)
         second = await take(stream, 1)
-        await store.delete(key)  # type: ignore[arg-type]
+        await store.delete(key)
         rest = [each async for each in stream]
 
     assert (first, second, rest) == ([number(1)], [number(2)], [])

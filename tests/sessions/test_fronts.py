@@ -16,7 +16,7 @@ from steersman.errors import SessionNotFound, UsageError
 from steersman.sessions import Sessions, aio
 from steersman.stores.memory import MemoryStore
 from tests.sessions.made import ID, conversation, number, write, write_agent
-from tests.sessions.test_copying import PlainStore
+from tests.sessions.test_copying import PlainStore, plain_store
 
 WORK = "/srv/project"
 
@@ -102,9 +102,8 @@ def test_both_fronts_give_the_same_of_files(config: Path, tmp_path: Path) -> Non
 
 async def filled() -> MemoryStore:
     store = MemoryStore()
-    key = {"project_key": "-srv-project", "session_id": ID}
     entries: Any = conversation("hi", "answer", "more", "another answer")
-    await store.append(key, entries)  # type: ignore[arg-type] - plain dicts
+    await store.append({"project_key": "-srv-project", "session_id": ID}, entries)
     return store
 
 
@@ -127,7 +126,7 @@ async def test_a_store_is_refused_where_an_event_loop_runs(config: Path) -> None
 
 
 def test_synchronous_calls_use_a_store_in_one_event_loop() -> None:
-    store = BoundStore()
+    store: Any = BoundStore()
     sessions = Sessions(store, project=WORK)
     asked = {"project_key": "-srv-project", "session_id": ID}
     asyncio.run(PlainStore.append(store, asked, [*conversation("hi", "answer")]))
@@ -153,7 +152,7 @@ def test_synchronous_calls_use_a_store_in_one_event_loop() -> None:
 
 
 async def test_an_asynchronous_front_uses_a_store_in_the_callers_loop() -> None:
-    store = BoundStore()
+    store: Any = BoundStore()
     await store.append({"project_key": "-srv-project", "session_id": ID}, conversation("hi"))
 
     await aio.Sessions(store, project=WORK).info(ID)
@@ -162,7 +161,7 @@ async def test_an_asynchronous_front_uses_a_store_in_the_callers_loop() -> None:
 
 
 def test_a_store_without_lists_says_what_it_lacks() -> None:
-    sessions = Sessions(PlainStore(), project=WORK)
+    sessions = Sessions(plain_store(), project=WORK)
 
     with pytest.raises(UsageError, match="list_sessions"):
         sessions.list()
@@ -182,16 +181,17 @@ def test_an_error_of_a_store_reaches_the_caller() -> None:
         async def load(self, key: Any) -> list[Any] | None:
             raise ConnectionError("gone")
 
+    broken: Any = Broken()
     with pytest.raises(ConnectionError, match="gone"):
-        Sessions(Broken(), project=WORK).messages(ID)
+        Sessions(broken, project=WORK).messages(ID)
 
 
 async def test_a_reader_that_stops_early_closes_the_file(config: Path) -> None:
     path = write(config, conversation(*(str(index) for index in range(300))))
 
-    stream = aio.Sessions().messages(ID)
+    stream: Any = aio.Sessions().messages(ID)
     await anext(stream)
-    await stream.aclose()  # type: ignore[attr-defined] - an async generator
+    await stream.aclose()
 
     assert path not in open_files()
 

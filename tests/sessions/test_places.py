@@ -148,4 +148,4 @@ def test_a_file_that_may_not_be_read_says_so(config: Path) -> None:
 )
 def test_what_is_no_place_is_refused(arguments: dict[str, object], name: str) -> None:
     with pytest.raises(UsageError, match=f"^{name}:"):
-        Sessions(**arguments)  # type: ignore[arg-type] - bad on purpose
+        Sessions(**arguments)  # type: ignore[arg-type]  # bad on purpose

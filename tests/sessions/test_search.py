@@ -13,7 +13,7 @@ from tests.sessions.made import ID, OTHER, conversation, lines, number, write
 
 
 def found(text: str, *, index: bool, **options: object) -> list[tuple[str, str]]:
-    hits = Sessions(index=index, **options).search(text)  # type: ignore[arg-type] - any options
+    hits = Sessions(index=index, **options).search(text)  # type: ignore[arg-type]  # any options
     return sorted((each.session_id, each.uuid) for each in hits)
 
 
