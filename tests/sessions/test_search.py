@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -166,3 +169,56 @@ def test_an_index_that_cannot_be_used_is_made_anew_or_left_aside(
 def test_a_search_needs_a_word(config: Path, bad: str) -> None:
     with pytest.raises(UsageError, match=r"^text:"):
         Sessions().search(bad)
+
+
+SEARCH = """
+import sys
+from steersman.sessions import Sessions
+print(len(Sessions().search(sys.argv[1])))
+"""
+
+
+def test_a_deleted_session_leaves_no_text_in_the_index(config: Path, tmp_path: Path) -> None:
+    secret = write(config, conversation("my first secret prompt"))
+    for each in range(20):
+        write(config, conversation("hi", session_id=number(each)), number(each))
+    sessions = Sessions()
+    sessions.list()
+    sessions.search("secret")
+
+    sessions.delete(ID)
+
+    with sqlite3.connect(index_of(tmp_path)) as connection:
+        for table in ("summaries", "files"):
+            paths = connection.execute(f"SELECT path FROM {table}").fetchall()
+            assert (str(secret).encode(),) not in paths
+    connection.close()
+    assert sessions.search("secret") == []
+
+
+@pytest.mark.process
+def test_processes_that_index_at_once_or_are_killed_add_each_line_once(
+    config: Path, tmp_path: Path
+) -> None:
+    for each in range(20):
+        texts = [f"alpha {each} {turn}" for turn in range(30)]
+        write(config, conversation(*texts, session_id=number(each)), number(each))
+    command = [sys.executable, "-c", SEARCH, "alpha"]
+
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as killed:
+        # It has begun to write when the file is there.
+        deadline = time.monotonic() + 20
+        while not index_of(tmp_path).exists() and time.monotonic() < deadline:
+            assert killed.poll() is None
+        killed.kill()
+    several = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(3)]
+    found_by = [each.communicate(timeout=60)[0] for each in several]
+
+    assert found_by == [b"20\n"] * 3
+    found("alpha", index=True)
+    with sqlite3.connect(index_of(tmp_path)) as connection:
+        rows = connection.execute(
+            "SELECT count(*), count(DISTINCT file || '/' || offset) FROM lines"
+        )
+        assert rows.fetchone() == (600, 600)
+    connection.close()

@@ -20,7 +20,7 @@ from steersman.sessions.pages import Pages
 from steersman.sessions.places import DAY, SUFFIX, Places, SessionFile
 from steersman.sessions.reading import FileSource, entries_of
 from steersman.sessions.subagents import agents_in
-from steersman.sessions.summaries import Summaries
+from steersman.sessions.summaries import Summaries, forget
 from steersman.sessions.words import Hit, Query
 from steersman.transcripts.chain import messages
 from steersman.transcripts.entries import TranscriptEntry
@@ -164,6 +164,8 @@ class FileSessions:
                 raise UsageError(
                     "session_id", session_id, f"a session that can be removed ({error.strerror})"
                 ) from None
+        if self._database is not None:
+            forget(self._database, file.path)
 
     async def fork(self, session_id: str, *, up_to: str | None, title: str | None) -> str:
         """Copy a conversation under a new id, and return that id."""

@@ -10,6 +10,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,6 +52,9 @@ class SessionFile(NamedTuple):
     def mtime(self) -> int:
         """When the file was last written to, in milliseconds since the epoch."""
         return self.mtime_ns // 1_000_000
+
+
+PATH, MTIME = SessionFile._fields.index("path"), SessionFile._fields.index("mtime_ns")
 
 
 def config_directory(given: str | os.PathLike[str] | None, env: Mapping[str, str]) -> str:
@@ -117,7 +121,7 @@ class Places:
     def files(self, *, worktrees: bool = True) -> list[SessionFile]:
         """Return the files of all sessions, newest first."""
         found = [each for folder in self.folders(worktrees=worktrees) for each in _files_in(folder)]
-        found.sort(key=lambda each: (-each.mtime_ns, each.path))
+        found.sort(key=itemgetter(MTIME, PATH), reverse=True)
         return found
 
     def file(self, session_id: str) -> SessionFile:

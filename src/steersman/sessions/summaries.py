@@ -12,7 +12,7 @@ from steersman.sessions.database import Database
 from steersman.sessions.places import SessionFile
 from steersman.sessions.reading import NOTHING, Folded, fold_file
 
-__all__ = ["Summaries"]
+__all__ = ["Summaries", "forget"]
 
 FEW = 200
 """Up to how many files are looked up one by one."""
@@ -20,9 +20,6 @@ LARGE = 16
 """From how many files on it is worth while to keep what was read, or ..."""
 LARGE_FILE = 1 << 20
 """... from which size of a file."""
-
-MOST = 100_000
-"""Rows from which on all are removed: those of deleted sessions are never looked up again."""
 
 Kept = tuple[int, int, int, Folded]
 """Size, time and number of a file, and what was read of it."""
@@ -115,11 +112,24 @@ def _save(database: Database, new: Mapping[str, Kept]) -> None:
     with suppress(sqlite3.Error):
         connection.execute("PRAGMA busy_timeout = 0")
         connection.execute("BEGIN IMMEDIATE")
-        (count,) = connection.execute("SELECT count(*) FROM summaries").fetchone()
-        if count > MOST:
-            connection.execute("DELETE FROM summaries")
+        known = connection.execute("SELECT path FROM summaries").fetchall()
+        lost = [each for each in known if not os.path.exists(each[0])]
+        connection.executemany("DELETE FROM summaries WHERE path = ?", lost)
         connection.executemany(
             "INSERT OR REPLACE INTO summaries VALUES (?, ?, ?, ?, ?, ?, ?)", rows
         )
         connection.execute("COMMIT")
+    connection.close()
+
+
+def forget(database: Database, path: str) -> None:
+    """Remove what the index has about a file, but for single words; never raises."""
+    import sqlite3  # noqa: PLC0415 - as above
+
+    connection = database.connect()
+    if connection is None:
+        return
+    with suppress(sqlite3.Error):
+        for table in ("summaries", "files"):
+            connection.execute(f"DELETE FROM {table} WHERE path = ?", (os.fsencode(path),))
     connection.close()
