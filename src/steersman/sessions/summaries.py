@@ -130,6 +130,6 @@ def forget(database: Database, path: str) -> None:
     if connection is None:
         return
     with suppress(sqlite3.Error):
-        for table in ("summaries", "files"):
-            connection.execute(f"DELETE FROM {table} WHERE path = ?", (os.fsencode(path),))
+        connection.execute("DELETE FROM summaries WHERE path = ?", (os.fsencode(path),))
+        connection.execute("DELETE FROM files WHERE path = ?", (os.fsencode(path),))
     connection.close()
