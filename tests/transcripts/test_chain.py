@@ -153,6 +153,27 @@ def test_hidden_entries_are_given_when_they_are_asked_for() -> None:
     assert uuids(entry("m", isMeta=True), hidden=True) == ["m"]
 
 
+class Counted:
+    """A source that counts what is read of it."""
+
+    def __init__(self, lines: list[bytes]) -> None:
+        self._source, self.read_bytes = lines_source(lines), 0
+        self.size = self._source.size
+
+    def read(self, offset: int, size: int) -> bytes:
+        self.read_bytes += size
+        return self._source.read(offset, size)
+
+
+def test_what_is_before_a_compaction_is_not_read() -> None:
+    before = [entry(str(each), str(each - 1) if each else None) for each in range(5_000)]
+    boundary = entry("k", None, "system", logicalParentUuid="4999")
+    source = Counted(encoded(*before, boundary, entry("s", "k"), entry("a", "s")))
+
+    assert [each.uuid for each in messages(source, session_id=SESSION)] == ["s", "a"]
+    assert source.read_bytes < 100_000 < source.size
+
+
 @pytest.mark.parametrize("last", range(10))
 def test_the_last_messages_are_the_end_of_all(last: int) -> None:
     every = uuids(*PARALLEL)
@@ -161,15 +182,6 @@ def test_the_last_messages_are_the_end_of_all(last: int) -> None:
 
 
 def test_the_last_messages_are_found_without_reading_the_whole_file() -> None:
-    class Counted:
-        def __init__(self, lines: list[bytes]) -> None:
-            self._source, self.read_bytes = lines_source(lines), 0
-            self.size = self._source.size
-
-        def read(self, offset: int, size: int) -> bytes:
-            self.read_bytes += size
-            return self._source.read(offset, size)
-
     chain = [entry(str(each), str(each - 1) if each else None) for each in range(20_000)]
     source = Counted(encoded(*chain))
 
@@ -286,6 +298,21 @@ def test_windows_line_ends_and_odd_fields_are_no_hindrance() -> None:
     lines = [line + b"\r" for line in encoded(entry("a"), odd, entry("c", "b"))]
 
     assert uuids(*lines) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("content", [None, 5, {}, "tool_result", [None, "tool_result", {}]])
+def test_messages_of_an_odd_shape_beside_the_conversation_stay_there(content: Any) -> None:
+    odd = entry("x", "c1", message={"content": content})
+
+    assert uuids(*PARALLEL[:5], odd, *PARALLEL[5:]) == uuids(*PARALLEL)
+
+
+def test_parallel_calls_with_odd_fields_are_put_back_too() -> None:
+    odd = call("c2", "p", "m", isMeta="no", timestamp=5)
+
+    found = uuids(entry("p"), call("c1", "p", "m"), odd, result("r2", "c2"), result("r1", "c1"))
+
+    assert found == ["p", "c1", "c2", "r2", "r1"]
 
 
 def test_a_very_long_line_is_one_message() -> None:

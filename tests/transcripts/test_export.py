@@ -211,8 +211,9 @@ def test_images_are_named_and_unknown_blocks_are_shown_as_json() -> None:
         {"type": "tool_result", "content": [{"type": "text", "text": "one"}, {"type": "image"}]},
     ]
 
-    markdown = "".join(to_markdown([stored("user", content)]))
+    markdown = "".join(to_markdown([stored("user", content), stored("user", {"y": 2})]))
 
+    assert '<summary>content</summary>\n\n```json\n{\n  "y": 2\n}\n```' in markdown
     assert "<summary>image</summary>\n\n```\n[image, image/png, 4 characters]\n```" in markdown
     assert '<summary>new</summary>\n\n```json\n{\n  "type": "new",\n  "x": 1\n}\n```' in markdown
     assert '<summary>Tool result</summary>\n\n```\none\n{\n  "type": "image"\n}\n```' in markdown

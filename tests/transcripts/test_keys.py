@@ -18,6 +18,7 @@ LONG = "/workspace/project/" + "x" * 100 + "/" + "é" * 30 + "/" + "y" * 100
         ("/cafe\u0301", "-caf-"),  # composed first
         ("/\U0001d11e", "---"),  # two units in JavaScript
         ("/" + "a" * 199, "-" + "a" * 199),
+        ("/" + "é日" * 101, "-" * 200 + "-ex61yz"),
         (
             "/" + "a" * 200,
             "-" + "a" * 199 + "-b6ymvl",

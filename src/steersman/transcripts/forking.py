@@ -29,7 +29,7 @@ CARRIED = frozenset(
 )
 """The kinds of further entries that the CLI needs to resume the conversation."""
 
-NOT_SEARCHED = frozenset({"message", "toolUseResult", "sessionId", "forkedFrom"})
+NOT_SEARCHED = frozenset({"message", "toolUseResult", "sessionId"})
 """The fields of an entry that have no uuid of another entry in them."""
 
 UNTITLED = "Conversation"

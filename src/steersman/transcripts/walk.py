@@ -140,7 +140,7 @@ class Walk:
     def _set_aside(self, link: Link, line: Line) -> None:
         """Keep an entry that may be a parallel call, or the result of one."""
         results = self._results.pop(link.uuid, None) if self._results else None
-        if not link.is_spoken:
+        if self.wanted is None or not link.is_spoken:
             return
         aside = _Aside(link.timestamp, _place(line), link.uuid, self._is_shown(link))
         message_id = link.message_id
