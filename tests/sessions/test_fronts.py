@@ -7,6 +7,7 @@ import inspect
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ import pytest
 
 from steersman.errors import SessionNotFound, UsageError
 from steersman.sessions import Sessions, aio
+from steersman.sessions.driving import drive
+from steersman.sessions.pages import Pages
 from steersman.stores.memory import MemoryStore
 from tests.sessions.made import ID, conversation, number, write, write_agent
 from tests.sessions.test_copying import PlainStore, plain_store
@@ -194,6 +197,42 @@ async def test_a_reader_that_stops_early_closes_the_file(config: Path) -> None:
     await stream.aclose()
 
     assert path not in open_files()
+
+
+async def test_a_reader_that_is_cancelled_while_a_thread_reads_closes_the_file() -> None:
+    reads, may_end, closed = threading.Event(), threading.Event(), threading.Event()
+
+    def items() -> Iterator[str]:
+        try:
+            reads.set()
+            may_end.wait(20)
+            yield "x"
+        finally:
+            closed.set()
+
+    pages: Pages[str] = Pages(items(), len)
+    reading = asyncio.ensure_future(asyncio.to_thread(drive, pages.next()))
+    await asyncio.to_thread(reads.wait, 20)
+
+    await asyncio.to_thread(drive, pages.close())
+    was_closed = closed.is_set()
+    may_end.set()
+
+    assert await reading == ["x"]
+    assert (was_closed, closed.is_set()) == (False, True)
+
+
+def test_a_reader_of_a_store_can_be_dropped_where_an_event_loop_runs() -> None:
+    sessions = Sessions(asyncio.run(filled()), project=WORK)
+    entries = [sessions.entries(ID)]
+    next(entries[0])
+
+    async def drop() -> None:
+        entries.clear()
+
+    # A warning of the garbage collector would be an error here.
+    asyncio.run(drop())
+    assert len(list(sessions.entries(ID))) == 4
 
 
 def open_files() -> set[Path]:

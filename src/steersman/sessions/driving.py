@@ -16,7 +16,13 @@ from typing import Any, TypeVar
 
 from steersman.errors import UsageError
 
-__all__ = ["drive", "in_private_loop", "refuse_running_loop", "run_in_private_loop"]
+__all__ = [
+    "begin_in_private_loop",
+    "drive",
+    "in_private_loop",
+    "refuse_running_loop",
+    "run_in_private_loop",
+]
 
 T = TypeVar("T")
 
@@ -62,6 +68,11 @@ def run_in_private_loop(work: Work[T]) -> T:
         # KeyboardInterrupt, for example: the work does not continue behind the caller's back.
         future.cancel()
         raise
+
+
+def begin_in_private_loop(work: Work[object]) -> None:
+    """Run a coroutine in the thread for stores, and do not wait for it."""
+    asyncio.run_coroutine_threadsafe(work, _LoopThread.current())
 
 
 async def in_private_loop(work: Work[T]) -> T:

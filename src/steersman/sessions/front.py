@@ -12,7 +12,12 @@ from steersman.ports import SessionStore
 from steersman.sessions import arguments
 from steersman.sessions.backends import Follower
 from steersman.sessions.copying import Place, copy
-from steersman.sessions.driving import drive, in_private_loop, run_in_private_loop
+from steersman.sessions.driving import (
+    begin_in_private_loop,
+    drive,
+    in_private_loop,
+    run_in_private_loop,
+)
 from steersman.sessions.following import follow
 from steersman.sessions.opening import open_backend
 from steersman.sessions.pages import Pages, Stream
@@ -191,7 +196,11 @@ class Sessions:
             while page := self._do(pages.next()):
                 yield from page
         finally:
-            self._do(pages.close())
+            # Not waited for: this may run wherever the garbage collector does.
+            if isinstance(pages, Pages):
+                drive(pages.close())
+            else:
+                begin_in_private_loop(pages.close())
 
 
 async def _here(work: Coroutine[Any, Any, T]) -> T:

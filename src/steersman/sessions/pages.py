@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from typing import Generic, TypeVar
 
 __all__ = ["Pages", "Stream"]
@@ -19,6 +20,7 @@ class Pages(Generic[T]):
     def __init__(self, items: Iterator[T], size_of: Callable[[T], int]) -> None:
         self._items = items
         self._size_of = size_of
+        self._is_closed = False
 
     async def next(self) -> list[T]:
         """Return the next items; none at the end."""
@@ -29,13 +31,21 @@ class Pages(Generic[T]):
             size += self._size_of(item)
             if len(page) >= MOST_ITEMS or size >= MOST_BYTES:
                 break
+        if self._is_closed:
+            self._close()
         return page
 
     async def close(self) -> None:
-        """Stop reading."""
+        """Stop reading, or let a thread that is reading stop at the end of its page."""
+        self._is_closed = True
+        self._close()
+
+    def _close(self) -> None:
         close = getattr(self._items, "close", None)
         if close is not None:
-            close()
+            # A generator that runs in another thread refuses; that thread closes it.
+            with suppress(ValueError):
+                close()
 
 
 class Stream(Generic[T]):
