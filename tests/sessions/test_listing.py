@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from steersman.errors import SessionNotFound
 from steersman.sessions import SessionInfo, Sessions
-from steersman.sessions.reading import fold_file
+from steersman.sessions.reading import fold_file, fold_small
 from steersman.transcripts.entries import read_entry
 from steersman.transcripts.summary import Summary
 from tests.sessions.made import (
@@ -365,3 +365,5 @@ def test_what_a_list_reads_equals_what_every_line_says(
 
     assert fold_file(str(path)).data == whole.to_data()
     assert fold_file(str(path), part).data == whole.to_data()
+    assert fold_small(str(path), len(data)) == whole.to_data()
+    assert fold_small(str(path), len(data) + 1) is None

@@ -10,7 +10,7 @@ from steersman import _json
 from steersman._json import JsonDict
 from steersman.sessions.database import Database
 from steersman.sessions.places import SessionFile
-from steersman.sessions.reading import NOTHING, Folded, fold_file
+from steersman.sessions.reading import BLOCK, NOTHING, Folded, fold_file, fold_small
 
 __all__ = ["Summaries", "forget"]
 
@@ -40,6 +40,9 @@ class Summaries:
 
     def data(self, file: SessionFile) -> JsonDict:
         """Return the data of the summary of a file. Raises `OSError`."""
+        if self._database is None and file.size < BLOCK:
+            found = fold_small(file.path, file.size)
+            return fold_file(file.path).data if found is None else found
         kept = self._kept.get(file.path)
         state = file.size, file.mtime_ns, file.number
         if kept is not None and kept[:3] == state:
