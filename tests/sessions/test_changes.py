@@ -184,3 +184,12 @@ def test_a_fork_that_cannot_be_made_leaves_nothing(config: Path) -> None:
         Sessions().fork(ID, up_to=number(77))
 
     assert [each.name for each in path.parent.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("kind", [[], {}, None, 5])
+def test_an_entry_of_a_strange_kind_is_left_out_of_a_fork(config: Path, kind: object) -> None:
+    write(config, [*conversation("one", "two"), {"type": kind}])
+
+    fork = Sessions().fork(ID)
+
+    assert len(list(Sessions().messages(fork))) == 2
