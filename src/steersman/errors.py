@@ -34,10 +34,13 @@ SteersmanError
 │   └── BadOutput
 ├── ToolExecutionError         a Python tool failed
 ├── ForbiddenTool              the CLI offers tools that are forbidden
+├── SessionNotFound            no stored session has that id
 ├── AskError                   an ask cannot be answered
 │   ├── AlreadyAnswered
 │   ├── AskGone
 │   └── AskNotFound
+├── StoreError                 a store of sessions cannot be read or written
+│   └── StoreTooNew
 └── ReaderLagged               a slow reader needs entries that were dropped
 
 Each class has a stable `code`. Where a process was involved, `evidence` has the phase, the exit
@@ -82,11 +85,14 @@ __all__ = [
     "RequestTimeout",
     "ResumeNotFound",
     "SessionInUse",
+    "SessionNotFound",
     "Stalled",
     "StartupError",
     "StartupExited",
     "StartupTimeout",
     "SteersmanError",
+    "StoreError",
+    "StoreTooNew",
     "ToolExecutionError",
     "TurnError",
     "TurnFailed",
@@ -545,6 +551,24 @@ class ForbiddenTool(SteersmanError):
         self.tools = tuple(tools)
 
 
+class SessionNotFound(SteersmanError, LookupError):
+    """No stored session has the id `session_id`, or it cannot be read."""
+
+    code = "session_not_found"
+
+    def __init__(self, session_id: str, where: str = "", *, reason: str = "") -> None:
+        what = f"there is no session {session_id}" + (f" {where}" if where else "")
+        super().__init__(
+            f"the session {session_id} cannot be read: {reason}" if reason else what,
+            hint="check who may read the file"
+            if reason
+            else "look at Sessions().list(); the CLI deletes old sessions (cleanupPeriodDays)",
+        )
+        self.session_id = session_id
+        self.reason = reason
+        """Why a session that is there cannot be read; empty if it is not there."""
+
+
 class AskError(SteersmanError):
     """An ask cannot be answered."""
 
@@ -580,6 +604,26 @@ class AskNotFound(AskError):
 
     def __init__(self, ask_id: str) -> None:
         super().__init__(ask_id, "not in this inbox", hint="inbox.list() lists the open asks")
+
+
+class StoreError(SteersmanError):
+    """A store of sessions cannot be read or written; nothing of the batch was stored."""
+
+    code = "store"
+
+
+class StoreTooNew(StoreError):
+    """A later release of steersman has changed the tables of the store."""
+
+    code = "store_too_new"
+
+    def __init__(self, where: str, found: int, known: int) -> None:
+        super().__init__(
+            f"{where} has tables of version {found}; this release of steersman knows {known}",
+            hint="update steersman, or use another database",
+        )
+        self.found = found
+        self.known = known
 
 
 class ReaderLagged(SteersmanError):

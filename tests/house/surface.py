@@ -52,7 +52,7 @@ NAMED_ALONE = tuple(
     for path in (
         *("journal.decisions", "journal.files", "journal.replaying", "tools.mcp_remote"),
         *("testing.cassettes", "testing.executable", "testing.faults", "testing.older_cli"),
-        *("testing.script", "testing.scripted.cli"),
+        *("testing.script", "testing.scripted.cli", "sessions.aio"),
     )
 )
 """Modules inside a room that a page names as a whole."""
