@@ -215,8 +215,8 @@ async def test_entries_that_come_while_a_stream_is_read_are_left_for_the_next(ma
     await store.append(KEY, entries)
 
     found: list[Any] = []
-    async for piece in store.stream(KEY):
-        found += piece
+    async for chunk in store.stream(KEY):
+        found += chunk
         await store.append(KEY, batch_of("later", len(found)))
 
     assert found == entries
@@ -232,8 +232,8 @@ async def test_a_session_that_is_deleted_while_it_is_read_is_told_or_read_to_its
     found: list[Any] = []
 
     try:
-        async for piece in store.stream(KEY):
-            found += piece
+        async for chunk in store.stream(KEY):
+            found += chunk
             await store.delete(KEY)
             await store.append(KEY, [{"type": "new"}])
     except StoreError as error:

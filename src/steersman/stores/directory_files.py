@@ -2,7 +2,7 @@
 
 A batch is one write, under a lock; if it fails, the file is cut back to what it was. A line that a
 crash has cut off is no entry: the next append begins on a line of its own. Locks are files that are
-never removed, 64 for all sessions, so that a lock cannot be of a file that is gone.
+never removed, 64 for all sessions, so that no lock is on a file that was deleted.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from steersman import _json
 from steersman.errors import StoreError, UsageError
 from steersman.stores.entry_json import (
     Place,
+    chunks,
     decode,
     encode,
     fold,
     lines_of,
     new_lines,
-    pieces,
 )
 from steersman.stores.known_entries import KnownEntries, Opened, lines_until
 from steersman.transcripts.keys import (
@@ -39,7 +39,7 @@ from steersman.transcripts.keys import (
     is_safe_subpath,
 )
 
-__all__ = ["PieceReader", "SessionFiles"]
+__all__ = ["ChunkReader", "SessionFiles"]
 
 OWNER_ONLY = 0o600
 OWNER_ONLY_FOLDER = 0o700
@@ -66,7 +66,7 @@ class SessionFiles:
         path, lines = self._path(place), lines_of(entries)
         if not lines:
             return
-        with self._locked(place, fcntl.LOCK_EX), _told(path):
+        with self._locked(place, fcntl.LOCK_EX), _errors_translated(path):
             _make_folders(self._root, path.parent)
             with os.fdopen(os.open(path, _NEW, OWNER_ONLY), "r+b", buffering=0) as file:
                 known = self._known_in(path, file)
@@ -88,15 +88,15 @@ class SessionFiles:
                 return None
             return [decode(line) for line in lines_until(*opened)] or None
 
-    def open_stream(self, place: Place) -> PieceReader | None:
-        """Return what gives the entries that the key has now, piece by piece."""
+    def open_stream(self, place: Place) -> ChunkReader | None:
+        """Return what gives the entries that the key has now, chunk by chunk."""
         path = self._path(place)
-        with self._locked(place, fcntl.LOCK_SH), _told(path):
+        with self._locked(place, fcntl.LOCK_SH), _errors_translated(path):
             try:
                 file = path.open("rb")
             except FileNotFoundError:
                 return None
-            return PieceReader(path, file, os.fstat(file.fileno()).st_size)
+            return ChunkReader(path, file, os.fstat(file.fileno()).st_size)
 
     def count(self, place: Place) -> int:
         """Return how many entries the key has."""
@@ -124,7 +124,7 @@ class SessionFiles:
     def delete(self, place: Place) -> None:
         """Remove the files of the key. The session's own file is the last, so none is forgotten."""
         path = self._path(place)
-        with self._locked(place, fcntl.LOCK_EX), _told(path):
+        with self._locked(place, fcntl.LOCK_EX), _errors_translated(path):
             if not place.subpath:
                 with suppress(FileNotFoundError):
                     shutil.rmtree(path.with_suffix(""))
@@ -135,7 +135,7 @@ class SessionFiles:
     def list_subkeys(self, place: Place) -> list[str]:
         """Return the subpaths of a session."""
         folder = self._path(place).with_suffix("")
-        with _told(folder):
+        with _errors_translated(folder):
             found = [
                 path.relative_to(folder).with_suffix("")
                 for path in folder.rglob(f"*{ENTRIES}")
@@ -145,7 +145,7 @@ class SessionFiles:
 
     def _sessions(self, project: str, suffix: str) -> Iterator[tuple[str, os.stat_result]]:
         folder = self._root / _name(project)
-        with _told(folder), suppress(FileNotFoundError), os.scandir(folder) as found:
+        with _errors_translated(folder), suppress(FileNotFoundError), os.scandir(folder) as found:
             for each in found:
                 if each.name.endswith(suffix):
                     # A session may be deleted while its project is listed.
@@ -174,13 +174,13 @@ class SessionFiles:
 
     @contextmanager
     def _opened(self, place: Place) -> Generator[Opened | None]:
-        """Open the file of a key, and say how far it is whole; None if it is not there."""
+        """Open the file of a key, with the size that is whole; None if it is not there."""
         reader = self.open_stream(place)
         if reader is None:
             yield None
             return
         try:
-            with _told(reader.path):
+            with _errors_translated(reader.path):
                 yield reader.file, reader.size
         finally:
             reader.close()
@@ -205,13 +205,13 @@ class SessionFiles:
 
     @contextmanager
     def _locked(self, place: Place, how: int) -> Generator[None]:
-        """Hold the lock of a session. A session that nobody has written needs none to be read."""
+        """Hold the lock of a session. A session that was never written needs none to be read."""
         name = zlib.crc32(encode([place.project, place.session])) % LOCK_COUNT
         path = self._root / LOCKS / f"{name:02d}"
         if how == fcntl.LOCK_SH and not path.exists():
             yield
             return
-        with _told(path):
+        with _errors_translated(path):
             _make_folders(self._root, path.parent)
             number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, OWNER_ONLY)
         try:
@@ -221,19 +221,19 @@ class SessionFiles:
             os.close(number)
 
 
-class PieceReader:
-    """A file that is read piece by piece, up to the size that it had at first."""
+class ChunkReader:
+    """A file that is read chunk by chunk, up to the size that it had at first."""
 
     def __init__(self, path: Path, file: BinaryIO, size: int) -> None:
         self.path = path
         self.file = file
         self.size = size
-        self._pieces = pieces(lines_until(file, size))
+        self._chunks = chunks(lines_until(file, size))
 
-    def next_piece(self) -> list[SessionStoreEntry] | None:
-        """Return the next piece; None at the end."""
-        with _told(self.path):
-            return next(self._pieces, None)
+    def next_chunk(self) -> list[SessionStoreEntry] | None:
+        """Return the next chunk; None at the end."""
+        with _errors_translated(self.path):
+            return next(self._chunks, None)
 
     def close(self) -> None:
         """Close the file."""
@@ -322,7 +322,7 @@ def _wait_for(number: int, how: int, timeout: float, place: Place) -> None:
 
 
 @contextmanager
-def _told(path: Path) -> Generator[None]:
+def _errors_translated(path: Path) -> Generator[None]:
     """Raise errors of the file system as `StoreError`."""
     try:
         yield

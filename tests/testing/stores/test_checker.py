@@ -278,11 +278,11 @@ class WritesOneByOne(MemoryStore):
 
 class StreamsTheEndTwice(MemoryStore):
     async def stream(self, key: SessionKey) -> AsyncIterator[Entries]:
-        piece: Entries = []
-        async for piece in super().stream(key):
-            yield piece
-        if piece:
-            yield piece
+        chunk: Entries = []
+        async for chunk in super().stream(key):
+            yield chunk
+        if chunk:
+            yield chunk
 
 
 class CountsBatches(MemoryStore):
@@ -333,7 +333,7 @@ async def test_a_store_that_breaks_a_rule_is_found_and_no_other_rule_is_blamed(r
     report = await check(fault, sessions=SESSIONS)
 
     assert {each.rule for each in report.failed} == {rule} | others, report
-    assert all(each.why and each.says for each in report.failed)
+    assert all(each.why and each.requires for each in report.failed)
     assert not report.is_good
 
 
@@ -455,7 +455,7 @@ def test_a_report_is_text_and_data() -> None:
     ]
     assert json.loads(json.dumps(report.data()))["findings"][1] == {
         "rule": "two",
-        "says": "Two holds.",
+        "requires": "Two holds.",
         "outcome": "failed",
         "why": "it is\x1b[2J three",
         "seconds": 0.0,
