@@ -16,7 +16,7 @@ CONFORM = EntryPoint("conform", "steersman_conformance.command:add_command", GRO
 FORMS = pytest.mark.parametrize(
     "found", [BUILT_IN, (*BUILT_IN, CONFORM)], ids=["without", "with the distribution"]
 )
-FEW = ["--sessions", "20"]
+FEW = ["--sessions", "20", "--skip", "a_5_mb_entry"]
 
 
 class Forgets(MemoryStore):
@@ -31,7 +31,7 @@ def test_a_good_store_is_reported_rule_by_rule(
     status = main(["conform", "store", "steersman.stores:MemoryStore", *FEW], found=found)
 
     shown = capsys.readouterr().out.splitlines()
-    assert (status, shown[-1]) == (0, "28 passed, 0 failed, 0 skipped")
+    assert (status, shown[-1]) == (0, "27 passed, 0 failed, 1 skipped")
 
 
 @FORMS

@@ -76,7 +76,7 @@ class SessionFiles:
                 before = known.size
                 data = b"".join(line.text + b"\n" for line in fresh)
                 _write_all(file, before, (b"" if known.is_whole else b"\n") + data)
-                known.read_on(file)
+                known.wrote(file, (line.uuid for line in fresh))
                 if not place.subpath:
                     new = [line.entry for line in fresh]
                     self._write_summary(place, path, file, before, new)
