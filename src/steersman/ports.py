@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from steersman._json import JsonDict, JsonObject
+from steersman._json import Json, JsonDict, JsonObject
 from steersman.control.mcp import TOOL_USE_ID_META
 from steersman.journal import Entry
 from steersman.permissions import (
@@ -53,6 +53,8 @@ __all__ = [
     "DialogHandler",
     "ElicitationHandler",
     "FileArgument",
+    "Json",
+    "JsonDict",
     "JsonObject",
     "Launch",
     "QuestionHandler",
