@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -138,7 +138,7 @@ class PostgresStore:
         except StoreError:
             if not doubt:
                 raise
-            await self._connections.run(write)
+            await self._settle(write)
 
     async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
         return [entry async for chunk in self.stream(key) for entry in chunk] or None
@@ -203,6 +203,17 @@ class PostgresStore:
     async def positions(self, key: SessionKey) -> int:
         found = await self._rows(FIND, *_names(place_of(key)))
         return int(found[0][1]) if found else 0
+
+    async def _settle(self, write: Callable[[Connection], Awaitable[None]]) -> None:
+        """Look up what became of a commit, and write again if nothing did."""
+        try:
+            await self._connections.run(write)
+        except StoreError:
+            raise StoreError(
+                f"{self._connections.name} was lost during a commit, and it is not known whether"
+                " the batch was stored",
+                hint="send the batch again: a uuid is stored once",
+            ) from None
 
     async def _rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         async def read(connection: Connection) -> list[tuple[Any, ...]]:
