@@ -63,11 +63,12 @@ def turn(parent: object) -> Iterator[dict[str, object]]:
         yield calls[-1]
     for each in calls:
         result = {"type": "tool_result", "tool_use_id": "x", "content": 'line "quoted"\n' * 200}
-        last = entry_of("user", each["uuid"], {"role": "user", "content": [result]})
-        yield last
+        answer = entry_of("user", each["uuid"], {"role": "user", "content": [result]})
+        above = answer["uuid"]
+        yield answer
     text = [{"type": "text", "text": "done " * 40}]
     said = {"id": f"msg_{uuid.uuid4().hex}", "role": "assistant", "content": text}
-    yield entry_of("assistant", last["uuid"], said)
+    yield entry_of("assistant", above, said)
 
 
 def entry_of(kind: str, parent: object, message: Mapping[str, object]) -> dict[str, object]:
