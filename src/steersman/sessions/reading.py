@@ -159,6 +159,9 @@ FIRST: Sequence[tuple[str, bytes]] = (
 )
 """Keys of a summary's data whose first value is kept, and what a line with one contains."""
 
+FEW = 3
+"""Lines at the beginning of a file that are folded without a look: they have the first values."""
+
 LAST_BRANCH = b'"gitBranch"'
 LAST_PROMPT = b'{"type":"last-prompt"'
 
@@ -215,7 +218,7 @@ def _fold_head(summary: Summary, lines: Sequence[bytes]) -> int:
     for number, line in enumerate(lines):
         if not missing:
             return number
-        if _has_any(line, missing) or not line.startswith(NO_TITLES):
+        if number < FEW or _has_any(line, missing) or not line.startswith(NO_TITLES):
             summary.fold(read_entry(line))
             known = summary.to_data()
             missing = [each for each in missing if each[0] not in known]
