@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from operator import itemgetter
@@ -135,7 +135,7 @@ class Places:
                 about = os.stat(path)
                 if stat.S_ISREG(about.st_mode) and about.st_size:
                     has_folder = os.path.isdir(os.path.join(folder, session_id))
-                    found.append(_file(session_id, path, about, has_folder=has_folder))
+                    found.append(_file(session_id, path, about, has_folder))
         if not found:
             raise SessionNotFound(session_id, self._where())
         return max(found, key=lambda each: each.mtime_ns)
@@ -163,9 +163,10 @@ class Places:
         yield os.path.join(self.config, "settings.json")
 
 
-def _files_in(folder: str) -> Iterable[SessionFile]:
+def _files_in(folder: str) -> list[SessionFile]:
     entries = _scanned(folder)
     folders = {each.name for each in entries if "." not in each.name}
+    found: list[SessionFile] = []
     for each in entries:
         name = each.name
         session_id = name[: -len(SUFFIX)]
@@ -176,11 +177,17 @@ def _files_in(folder: str) -> Iterable[SessionFile]:
         except OSError:
             # Deleted in the meantime, or a link to nothing.
             continue
-        if stat.S_ISREG(about.st_mode) and about.st_size:
-            yield _file(session_id, each.path, about, has_folder=session_id in folders)
+        if about.st_size and stat.S_ISREG(about.st_mode):
+            found.append(_file(session_id, each.path, about, session_id in folders))
+    return found
 
 
-def _file(session_id: str, path: str, about: os.stat_result, *, has_folder: bool) -> SessionFile:
+def _file(
+    session_id: str,
+    path: str,
+    about: os.stat_result,
+    has_folder: bool,  # noqa: FBT001 - a name takes longer, ten thousand times
+) -> SessionFile:
     return SessionFile(session_id, path, about.st_size, about.st_mtime_ns, about.st_ino, has_folder)
 
 
