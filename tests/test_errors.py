@@ -33,6 +33,7 @@ from steersman.errors import (
     RequestTimeout,
     ResumeNotFound,
     SessionInUse,
+    SessionNotFound,
     Stalled,
     StartupExited,
     StartupTimeout,
@@ -77,6 +78,7 @@ EXAMPLES: list[SteersmanError] = [
     BadOutput("bad", output={"a": 1}, text="so far"),
     ToolExecutionError("add", "boom"),
     ForbiddenTool(["WebFetch"]),
+    SessionNotFound("1f", "in the store"),
     AlreadyAnswered("q1", "ann", "yes"),
     AskGone("q1", "its session has ended"),
     AskNotFound("q1"),
@@ -127,6 +129,7 @@ def test_the_codes_are_a_promise() -> None:
         "BadOutput": "bad_output",
         "ToolExecutionError": "tool_execution",
         "ForbiddenTool": "forbidden_tool",
+        "SessionNotFound": "session_not_found",
         "AskError": "ask",
         "AlreadyAnswered": "already_answered",
         "AskGone": "ask_gone",
@@ -167,6 +170,7 @@ def test_the_evidence_is_one_line_of_facts() -> None:
         (UsageError("a", 1, "b"), ValueError),
         (RequestTimeout("a", "b"), TimeoutError),
         (StartupTimeout("a"), TimeoutError),
+        (SessionNotFound("a"), LookupError),
     ],
 )
 def test_an_error_is_also_what_python_would_call_it(

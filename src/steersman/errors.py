@@ -34,6 +34,7 @@ SteersmanError
 │   └── BadOutput
 ├── ToolExecutionError         a Python tool failed
 ├── ForbiddenTool              the CLI offers tools that are forbidden
+├── SessionNotFound            no stored session has that id
 ├── AskError                   an ask cannot be answered
 │   ├── AlreadyAnswered
 │   ├── AskGone
@@ -82,6 +83,7 @@ __all__ = [
     "RequestTimeout",
     "ResumeNotFound",
     "SessionInUse",
+    "SessionNotFound",
     "Stalled",
     "StartupError",
     "StartupExited",
@@ -524,6 +526,24 @@ class ForbiddenTool(SteersmanError):
             hint="update the CLI, and look for a settings file that allows these tools",
         )
         self.tools = tuple(tools)
+
+
+class SessionNotFound(SteersmanError, LookupError):
+    """No stored session has the id `session_id`, or it cannot be read."""
+
+    code = "session_not_found"
+
+    def __init__(self, session_id: str, where: str = "", *, reason: str = "") -> None:
+        what = f"there is no session {session_id}" + (f" {where}" if where else "")
+        super().__init__(
+            f"the session {session_id} cannot be read: {reason}" if reason else what,
+            hint="check who may read the file"
+            if reason
+            else "look at Sessions().list(); the CLI deletes old sessions (cleanupPeriodDays)",
+        )
+        self.session_id = session_id
+        self.reason = reason
+        """Why a session that is there cannot be read; empty if it is not there."""
 
 
 class AskError(SteersmanError):
