@@ -31,6 +31,7 @@ ELSEWHERE: Mapping[str, Mapping[str, Elsewhere]] = {
         "spawnClaudeCodeProcess": Elsewhere("steersman.ports.Transport", ("option:transport",)),
         "abortController": Elsewhere("steersman.Turn.interrupt"),
         "debug_stderr": Elsewhere("steersman.Options.stderr"),
+        "load_timeout_ms": Elsewhere("steersman.Options.load_timeout"),
     },
     "methods": {
         "query()": Elsewhere("steersman.query"),
@@ -132,9 +133,6 @@ NOT_LIVE: Mapping[str, frozenset[str]] = {
 
 REASONS: Mapping[str, Mapping[str, str]] = {
     "options": {
-        "session_store": STORES,
-        "session_store_flush": STORES,
-        "load_timeout_ms": STORES,
         "executable": "JavaScript runtime",
         "executableArgs": "JavaScript runtime",
     },

@@ -182,7 +182,6 @@ REASONS_TS: Mapping[str, str] = {
             "SessionKey",
             "SessionMessage",
             "SessionMutationOptions",
-            "SessionStore",
             "SessionStoreEntry",
             "SessionStoreFlush",
             "SessionSummaryEntry",
