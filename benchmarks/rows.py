@@ -9,7 +9,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["BARE", "EVERYONE", "GROUPS", "OFFICIAL", "OURS", "ROWS", "TYPESCRIPT", "Row", "chosen"]
+__all__ = [
+    "BARE",
+    "EVERYONE",
+    "GROUPS",
+    "OFFICIAL",
+    "OURS",
+    "ROWS",
+    "STORED",
+    "TYPESCRIPT",
+    "Row",
+    "chosen",
+]
 
 OURS, OFFICIAL, TYPESCRIPT, BARE = (
     "steersman",
@@ -52,6 +63,7 @@ class Row:
             "connect",
             "import",
             "restart",
+            "stored",
         ):
             return 1e3, "ms"
         return 1e6, "µs"
@@ -175,10 +187,55 @@ SIZES = tuple(
     for size in (100, 10_000, 100_000, 1_000_000, 16_000_000)
 )
 
+FILES = {"shape": "stored", "sessions": 10_000, "size": 26_000, "count": 1, "warm": 0}
+ONE_FILE = {**FILES, "sessions": 1, "size": 100_000_000}
+MANY_FILES = {**FILES, "sessions": 1_000, "size": 1_000_000, "journal": True, "warm": 1}
+FILE_READERS = (OFFICIAL, OURS)
+
+STORED = (
+    Row(
+        "list",
+        "list 10,000 sessions of 26 KB",
+        {**FILES, "kind": "list"},
+        target=0.25,
+        who=FILE_READERS,
+    ),
+    Row(
+        "list-again",
+        "list them again, with an index",
+        {**FILES, "kind": "list", "journal": True, "warm": 1},
+        who=FILE_READERS,
+    ),
+    Row(
+        "newest",
+        "list the newest 20 of them",
+        {**FILES, "kind": "newest"},
+        target=0.05,
+        who=FILE_READERS,
+    ),
+    Row(
+        "chain",
+        "messages of a file of 100 MB",
+        {**ONE_FILE, "kind": "chain"},
+        who=FILE_READERS,
+        rounds=3,
+    ),
+    Row("last", "last 20 messages of it", {**ONE_FILE, "kind": "last"}, who=FILE_READERS, rounds=3),
+    Row(
+        "search",
+        "four searches in 1 GB, with an index",
+        {**MANY_FILES, "kind": "search"},
+        "wall",
+        who=(OURS,),
+        rounds=3,
+    ),
+)
+
 GROUPS: Mapping[str, tuple[Row, ...]] = {
     "Messages": MESSAGES,
     "Requests from the CLI": REQUESTS,
     "Lifecycle": LIFECYCLE,
+    "Stored sessions": STORED,
     "Number of sessions": SESSIONS,
     "Number of messages": COUNTS,
     "Size of a message": SIZES,

@@ -38,6 +38,15 @@ _connecting = Note(
 )
 
 NOTES: Mapping[str, Note] = {
+    "list": Note(
+        "two fifths are reading the whole file and splitting it into lines, where the official "
+        "list reads both ends; a third is decoding and folding three lines",
+        "only lines that can change a summary are decoded; a second list takes what an index kept",
+    ),
+    "newest": Note(
+        "a look at each file's time, to sort them",
+        "only the files that are shown are read",
+    ),
     "partial": Note(
         "300 bytecodes from the pipe to the reader, most of them for the journal's entry, for "
         "finding the turn of the message, and in the reader",

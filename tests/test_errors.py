@@ -38,6 +38,8 @@ from steersman.errors import (
     StartupExited,
     StartupTimeout,
     SteersmanError,
+    StoreError,
+    StoreTooNew,
     ToolExecutionError,
     TurnFailed,
     UsageError,
@@ -82,6 +84,8 @@ EXAMPLES: list[SteersmanError] = [
     AlreadyAnswered("q1", "ann", "yes"),
     AskGone("q1", "its session has ended"),
     AskNotFound("q1"),
+    StoreError("sessions.db: database is locked", hint="try again"),
+    StoreTooNew("sessions.db", 9, 1),
     ReaderLagged(5),
 ]
 
@@ -134,6 +138,8 @@ def test_the_codes_are_a_promise() -> None:
         "AlreadyAnswered": "already_answered",
         "AskGone": "ask_gone",
         "AskNotFound": "ask_not_found",
+        "StoreError": "store",
+        "StoreTooNew": "store_too_new",
         "ReaderLagged": "reader_lagged",
     }
 
@@ -143,7 +149,7 @@ def test_every_class_is_drawn_in_the_tree_and_exported() -> None:
     names = {each.__name__ for each in CLASSES}
 
     assert names <= drawn
-    assert names | {"Evidence"} == set(errors.__all__)
+    assert names | {"Described", "Evidence"} == set(errors.__all__)
 
 
 @pytest.mark.parametrize("error", EXAMPLES, ids=lambda error: error.code)

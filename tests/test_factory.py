@@ -5,7 +5,13 @@ from typing import Any
 
 import pytest
 
-from steersman._factory import journal_opener, tool_servers, with_policy_hook
+from steersman._factory import (
+    journal_opener,
+    settings_in,
+    settings_reader,
+    tool_servers,
+    with_policy_hook,
+)
 from steersman.agent import Agent
 from steersman.errors import UsageError, WorkingDirectoryMissing
 from steersman.hooks import Hooks, PreToolUse
@@ -14,6 +20,7 @@ from steersman.permissions import Policy, deny
 from steersman.stores import JournalFile
 from steersman.stores.fan_out import FanOutSink
 from steersman.tools import Toolbox
+from steersman.transports.command import CommandTransport
 from tests.options.test_fields import KeptNowhere, approve
 
 
@@ -90,3 +97,33 @@ def test_a_directory_that_was_removed_under_this_process_is_named_as_the_reason(
 
     assert no.value.path == given.get("cwd", ".")
     Agent(cli_path="/bin/true", cwd=tmp_path).session()
+
+
+def test_a_settings_file_is_read_once_from_the_directory_of_the_cli(tmp_path: Path) -> None:
+    (tmp_path / "own.json").write_bytes(b'\xef\xbb\xbf{"a": 1}')
+    read = settings_reader(Options(cwd=tmp_path), None)
+    assert read is not None
+
+    first = read("own.json")
+    (tmp_path / "own.json").unlink()
+
+    assert first == read("own.json") == {"a": 1}
+    assert first is not read("own.json")
+
+
+def test_a_settings_file_that_is_missing_or_broken_is_named_without_its_content(
+    tmp_path: Path,
+) -> None:
+    read = settings_reader(Options(cwd=tmp_path), None)
+    assert read is not None
+
+    with pytest.raises(UsageError, match=r"settings: got 'no.json', .*No such file"):
+        read("no.json")
+    for content in (b"s3cret", b'["s3cret"]', b'{"s3cret": ', b"\xff"):
+        with pytest.raises(UsageError, match="settings: got 'x', allowed: a file with a JSON") as e:
+            settings_in("x", content)
+        assert "s3cret" not in str(e.value)
+
+
+def test_a_settings_file_of_a_cli_elsewhere_is_not_read() -> None:
+    assert settings_reader(Options(), CommandTransport(("ssh", "host"))) is None

@@ -18,6 +18,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Protocol
 
+from benchmarks.stored_files import stored_files
+
 SETTING_UP = 120.0
 MEASURED = 240.0
 OPENED_AT_ONCE = 8
@@ -32,7 +34,7 @@ class Order:
     program: str
     """Path of the stand-in CLI."""
     shape: str = "turn"
-    """`turn`, `connect`, `idle`, `backlog` or `restart`: see `SHAPES`."""
+    """`turn`, `connect`, `idle`, `backlog` or `restart`: see `SHAPES`; or `stored`."""
     kind: str = "partial"
     count: int = 100
     size: int = 40
@@ -107,12 +109,20 @@ Open = Callable[[Order, asyncio.Event], Awaitable[Conversation]]
 """Opens a conversation. Sets the event when a permission is requested."""
 
 
-def main(open_one: Open) -> None:
+Stored = Callable[[Order, str], int]
+"""Does the work of `order.kind` with the session files of a configuration directory."""
+
+
+def main(open_one: Open, stored: Stored | None = None) -> None:
     """Run the order in the first argument, and print the report as JSON."""
     given = json.loads(sys.argv[1])
     known = {each.name for each in fields(Order)}
     order = Order(**{name: value for name, value in given.items() if name in known})
-    report = asyncio.run(SHAPES[order.shape](order, open_one))
+    if order.shape == "stored":
+        assert stored is not None, "this contestant knows no stored sessions"
+        report = measure_stored(order, stored)
+    else:
+        report = asyncio.run(SHAPES[order.shape](order, open_one))
     report.peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     print(json.dumps(asdict(report)))
 
@@ -207,6 +217,19 @@ async def measure_restart(order: Order, open_one: Open) -> Report:
         watch.read(report)
         await conversation.turn(order.warm_prompt)
     await close_all([conversation])
+    return report
+
+
+def measure_stored(order: Order, stored: Stored) -> Report:
+    """Measure work with session files, after the same work with a single one, to load modules."""
+    stored(order, str(stored_files(1, 1000)))
+    config = str(stored_files(order.sessions, order.size))
+    if order.warm:
+        # The second time, with what the first one has kept.
+        stored(order, config)
+    report, watch = Report(items=order.count), Stopwatch()
+    report.weight = sum(stored(order, config) for _ in range(order.count))
+    watch.read(report)
     return report
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from pathlib import Path
 from typing import Any
 
 from claude_agent_sdk import (
@@ -15,12 +17,15 @@ from claude_agent_sdk import (
     StreamEvent,
     TextBlock,
     create_sdk_mcp_server,
+    get_session_messages,
+    list_sessions,
     tool,
 )
 
 from benchmarks.contestants.measuring import Order, main
 
 LONGEST_LINE = 256 * 1024 * 1024
+NEWEST = 20
 
 
 class Official:
@@ -90,5 +95,15 @@ async def open_official(order: Order, asked: asyncio.Event) -> Official:
     return Official(client)
 
 
+def stored(order: Order, config: str) -> int:
+    """List or read session files."""
+    os.environ["CLAUDE_CONFIG_DIR"] = config
+    if order.kind in ("list", "newest"):
+        return len(list_sessions(limit=NEWEST if order.kind == "newest" else None))
+    (path,) = Path(config).glob("projects/*/*.jsonl")
+    found = get_session_messages(path.stem)
+    return len(found if order.kind == "chain" else found[-NEWEST:])
+
+
 if __name__ == "__main__":
-    main(open_official)
+    main(open_official, stored)

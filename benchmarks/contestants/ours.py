@@ -16,6 +16,7 @@ from steersman import Agent, Allow, Hooks, Session, Toolbox, Turn, tool
 from steersman.hooks import PreToolUse
 from steersman.journal import Entry, Kind
 from steersman.messages import Assistant, Result, StreamEvent, TextBlock
+from steersman.sessions import Sessions
 
 
 class Ours:
@@ -118,5 +119,23 @@ async def open_ours(order: Order, asked: asyncio.Event) -> Ours:
     return Ours(await session.start(), order.reading, wanted.get("journal"))
 
 
+NEWEST = 20
+WORDS = ("needle7", "error needle500", '"request value"', "lorem")
+
+
+def stored(order: Order, config: str) -> int:
+    """List, read or search session files."""
+    # An index of its own beside the files, which later rounds find.
+    os.environ["XDG_CACHE_HOME"] = f"{config}-cache"
+    sessions = Sessions(config=config, index=order.journal)
+    if order.kind in ("list", "newest"):
+        return len(sessions.list(limit=NEWEST if order.kind == "newest" else None))
+    if order.kind == "search":
+        return sum(len(sessions.search(each)) for each in WORDS)
+    (path,) = Path(config).glob("projects/*/*.jsonl")
+    last = None if order.kind == "chain" else NEWEST
+    return sum(1 for _ in sessions.messages(path.stem, last=last))
+
+
 if __name__ == "__main__":
-    main(open_ours)
+    main(open_ours, stored)

@@ -37,11 +37,11 @@ DEFAULTS: tuple[Default, ...] = (
     Default(
         "settings files, `CLAUDE.md`, skills of user and project (`setting_sources`)",
         "all sources",
-        "none",
+        "none; with `skills=`: user and project",
         "a program does the same on every machine; files that nobody named change nothing",
         "live/test_isolation.py::test_by_default_the_agent_sees_none_of_it",
         option="setting_sources",
-        value=(),
+        value=None,
         declared="unset: all sources",
     ),
     Default(

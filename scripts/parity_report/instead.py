@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["COMPAT", "KINDS", "STORES", "TRACES", "WARM", "Elsewhere"]
+__all__ = [
+    "BY_STORE",
+    "COMPAT",
+    "FOLDER_NAME",
+    "KINDS",
+    "OUR_FORK",
+    "SETTINGS",
+    "STORES",
+    "TRACES",
+    "WARM",
+    "WHILE_IT_RUNS",
+    "Elsewhere",
+]
 
 KINDS = (
     "needs login",
@@ -19,9 +31,18 @@ KINDS = (
 """The beginnings of all reasons."""
 
 STORES = "not yet: session functions and stores"
+SETTINGS = "done differently: the CLI reads and applies its settings; none are merged here"
 COMPAT = "not yet: a module with the official names"
 WARM = "not yet: many sessions, and prestarted processes"
 TRACES = "not yet: traces"
+
+STORED = "tests/live/test_stored_sessions.py"
+OUR_FORK = (
+    f"{STORED}::test_a_fork_that_we_made_renamed_and_tagged_is_resumed_and_the_deleted_one_is_gone"
+)
+WHILE_IT_RUNS = f"{STORED}::test_what_the_cli_writes_is_seen_while_it_runs"
+BY_STORE = f"{STORED}::test_a_session_goes_through_stores_to_another_home_and_is_resumed_there"
+FOLDER_NAME = f"{STORED}::test_the_synchronous_front_sees_the_folder_that_the_cli_was_told"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scripts.parity_report.instead import COMPAT, STORES, TRACES, WARM, Elsewhere
+from scripts.parity_report.instead import (
+    BY_STORE,
+    COMPAT,
+    FOLDER_NAME,
+    OUR_FORK,
+    SETTINGS,
+    TRACES,
+    WARM,
+    WHILE_IT_RUNS,
+    Elsewhere,
+)
 from scripts.parity_report.ts_names import ELSEWHERE_TS, REASONS_TS
 from steersman.hooks.registry import NEVER_CALLED
 
@@ -110,6 +120,51 @@ ELSEWHERE: Mapping[str, Mapping[str, Elsewhere]] = {
             "steersman.Options.allow_old_cli",
             (f"test:{OLD_CLI}",),
         ),
+        "CLAUDE_CODE_PROJECT_DIR_NAME": Elsewhere(
+            "steersman.sessions.Sessions", (f"test:{FOLDER_NAME}",)
+        ),
+    },
+    "session_functions": {
+        **{
+            name: Elsewhere(f"steersman.sessions.Sessions.{ours}", (f"test:{OUR_FORK}",))
+            for name, ours in {
+                "list_sessions": "list",
+                "get_session_messages": "messages",
+                "rename_session": "rename",
+                "tag_session": "tag",
+                "delete_session": "delete",
+                "fork_session": "fork",
+                "archiveSession": "archive",
+                "unarchiveSession": "unarchive",
+            }.items()
+        },
+        **{
+            name: Elsewhere(f"steersman.sessions.Sessions.{ours}", (f"test:{WHILE_IT_RUNS}",))
+            for name, ours in {
+                "get_session_info": "info",
+                "list_subagents": "agents",
+                "get_subagent_messages": "messages",
+                "get_subagent_messages_from_store": "messages",
+            }.items()
+        },
+        **{
+            name: Elsewhere(f"steersman.sessions.aio.Sessions.{ours}", (f"test:{BY_STORE}",))
+            for name, ours in {
+                "list_sessions_from_store": "list",
+                "get_session_info_from_store": "info",
+                "get_session_messages_from_store": "messages",
+                "list_subagents_from_store": "agents",
+                "rename_session_via_store": "rename",
+                "tag_session_via_store": "tag",
+                "delete_session_via_store": "delete",
+                "fork_session_via_store": "fork",
+                "import_session_to_store": "copy_to",
+            }.items()
+        },
+        "InMemorySessionStore": Elsewhere("steersman.stores.memory.MemoryStore"),
+        "project_key_for_directory": Elsewhere("steersman.transcripts.project_key"),
+        "resolveSettings": Elsewhere("steersman.control.GetSettings"),
+        "run_session_store_conformance": Elsewhere("steersman.testing.stores.check"),
     },
     "ts_exports": ELSEWHERE_TS,
 }
@@ -169,7 +224,6 @@ REASONS: Mapping[str, Mapping[str, str]] = {
         "TRACEPARENT": TRACES,
         "TRACESTATE": TRACES,
         "CLAUDE_SECURESTORAGE_CONFIG_DIR": "Windows",
-        "CLAUDE_CODE_PROJECT_DIR_NAME": STORES,
         "CLAUDE_CODE_SDK_READS_SESSION_STATE": (
             "done differently: CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS requests the same messages"
         ),
@@ -182,6 +236,10 @@ REASONS: Mapping[str, Mapping[str, str]] = {
             "done differently: the CLI requests the list of tools; manifests are sent only when a"
             " lost CLI is replaced in the middle of a turn"
         ),
+    },
+    "session_functions": {
+        "filterEscalatingDefaultMode": SETTINGS,
+        "matchDeniedModels": SETTINGS,
     },
     "content_blocks": {
         "mid_conv_system": "kept as data: an `UnknownBlock`, with its `raw`",
@@ -202,7 +260,6 @@ REASONS: Mapping[str, Mapping[str, str]] = {
 }
 
 WHOLE_SECTION: Mapping[str, str] = {
-    "session_functions": STORES,
     "env": "done differently: not passed on unless `env` or `inherit_env` names it",
     "capabilities_live": (
         "kept as data: in the answer to initialize; nothing here depends on it yet"

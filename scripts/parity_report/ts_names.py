@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pkgutil import resolve_name
 
-from scripts.parity_report.instead import STORES, WARM, Elsewhere
+from scripts.parity_report.instead import (
+    BY_STORE,
+    OUR_FORK,
+    SETTINGS,
+    STORES,
+    WARM,
+    Elsewhere,
+)
 from scripts.parity_report.marks import mark_of
 
 __all__ = ["ELSEWHERE_TS", "REASONS_TS"]
@@ -38,6 +45,19 @@ ELSEWHERE_TS: Mapping[str, Elsewhere] = {
     "Transport": _port("Transport", "transport"),
     "SpawnedProcess": _port("Channel", "transport"),
     "SpawnOptions": _port("Launch", "transport"),
+    # Stored sessions
+    "SDKSessionInfo": Elsewhere(
+        "steersman.sessions.SessionInfo", by="steersman.sessions.Sessions.info"
+    ),
+    "SessionMessage": Elsewhere("steersman.sessions.StoredMessage", (f"test:{OUR_FORK}",)),
+    "SessionStore": Elsewhere("steersman.ports.SessionStore", (f"test:{BY_STORE}",)),
+    "SessionKey": Elsewhere("steersman.transcripts.SessionKey", (f"test:{BY_STORE}",)),
+    "SessionStoreEntry": Elsewhere(
+        "steersman.transcripts.SessionStoreEntry", (f"test:{BY_STORE}",)
+    ),
+    "SessionSummaryEntry": Elsewhere(
+        "steersman.transcripts.SessionSummaryEntry", (f"test:{BY_STORE}",)
+    ),
     # Options
     **_option("effort", "EffortLevel"),
     **_option("setting_sources", "SettingSource"),
@@ -171,6 +191,12 @@ REASONS_TS: Mapping[str, str] = {
             "ImportSessionToStoreOptions",
             "ListSessionsOptions",
             "ListSubagentsOptions",
+            "SessionMutationOptions",
+        ),
+        "done differently: arguments and results of the methods of `steersman.sessions.Sessions`",
+    ),
+    **dict.fromkeys(
+        (
             "ConfigScope",
             "DeniedModelsMatch",
             "PolicySettingsOrigin",
@@ -178,16 +204,10 @@ REASONS_TS: Mapping[str, str] = {
             "ResolveSettingsOptions",
             "ResolvedSettingSource",
             "ResolvedSettings",
-            "SDKSessionInfo",
-            "SessionKey",
-            "SessionMessage",
-            "SessionMutationOptions",
-            "SessionStoreEntry",
-            "SessionStoreFlush",
-            "SessionSummaryEntry",
         ),
-        STORES,
+        SETTINGS,
     ),
+    "SessionStoreFlush": STORES,
     **dict.fromkeys(("ClaimOptions", "SpareProcess", "WarmQuery"), WARM),
     "HOOK_EVENTS": "done differently: no list of names; `steersman.hooks` has a class per event",
     "EXIT_REASONS": "done differently: no list; `hooks.SessionEnd.reason` is any text of the CLI",

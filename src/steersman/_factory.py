@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from codecs import BOM_UTF8
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from steersman import _json
 from steersman._launch.plan import LaunchPlan, plan
 from steersman._session.session import Session
 from steersman._session.setup import FlightData, Resumption, SessionSetup
 from steersman._session.uuids import new_uuid
-from steersman.errors import UsageError, WorkingDirectoryMissing
+from steersman.errors import Described, UsageError, WorkingDirectoryMissing
 from steersman.options.fields import Options
 from steersman.transports.subprocess import SubprocessTransport, user_ids
 
 if TYPE_CHECKING:
+    from steersman._json import JsonDict
+    from steersman._launch.builder import ReadSettings
     from steersman._session.mirror import ComparesFiles
     from steersman._session.ownership import Claim, Lock
     from steersman._session.requests.policy_hook import PolicyHook
@@ -56,19 +60,21 @@ def build_session(
     if transport is None or isinstance(transport, SubprocessTransport):
         check_directory(options.cwd)
 
-    first = _plan(options, servers, program)
+    read_settings = settings_reader(options, transport)
+    first = _plan(options, servers, program, read_settings)
     if first.path is not None and _runs_here(transport):
         check_file(first.path)
     resumed = [options]
     """The options, with what was found to resume."""
 
     def plan_next(how: Resumption) -> LaunchPlan:
-        return _plan(_next_options(resumed[0], how), servers, program, reruns=how.reruns)
+        following = _next_options(resumed[0], how)
+        return _plan(following, servers, program, read_settings, reruns=how.reruns)
 
     def plan_from(resume: str) -> LaunchPlan:
         own_id = first.session_id if options.fork_session else None
         resumed[0] = options.replace(resume=resume, continue_conversation=False, session_id=own_id)
-        return _plan(resumed[0], servers, program)
+        return _plan(resumed[0], servers, program, read_settings)
 
     setup = SessionSetup(
         options,
@@ -97,7 +103,12 @@ def build_session(
 
 
 def _plan(
-    options: Options, servers: Mapping[str, ToolServer], program: str, *, reruns: bool = False
+    options: Options,
+    servers: Mapping[str, ToolServer],
+    program: str,
+    read_settings: ReadSettings | None,
+    *,
+    reruns: bool = False,
 ) -> LaunchPlan:
     approved: Iterable[str] = ()
     if options.functions:
@@ -111,7 +122,40 @@ def _plan(
         servers=servers,
         approved=approved,
         reruns=reruns,
+        read_settings=read_settings,
     )
+
+
+def settings_reader(options: Options, transport: Transport | None) -> ReadSettings | None:
+    """Return what reads a settings file, once; `None` if it may be on another machine."""
+    if not _runs_here(transport):
+        return None
+    kept: dict[str, bytes] = {}
+
+    def read(path: str) -> JsonDict:
+        # The CLI, too, reads a relative path from its own directory.
+        place = os.path.join(options.cwd or "", path)  # noqa: PTH118 - `pathlib` is slow to load
+        if path not in kept:
+            try:
+                with open(place, "rb") as file:  # noqa: PTH123 - as above
+                    kept[path] = file.read()
+            except OSError as error:
+                allowed = f"a file that can be read ({error.strerror})"
+                raise UsageError("settings", path, allowed) from None
+        return settings_in(path, kept[path])
+
+    return read
+
+
+def settings_in(path: str, content: bytes) -> JsonDict:
+    """Return the settings in a file. Raises `UsageError`, without the content."""
+    try:
+        found = _json.loads(content.removeprefix(BOM_UTF8))
+    except ValueError as error:
+        raise UsageError("settings", path, f"a file with a JSON object ({error})") from None
+    if not _json.is_object(found):
+        raise UsageError("settings", path, "a file with a JSON object")
+    return found
 
 
 def _next_options(options: Options, how: Resumption) -> Options:
@@ -342,7 +386,7 @@ def stored_conversation(
     if not _runs_here(transport):
         raise UsageError(
             "session_store",
-            type(store).__name__,
+            Described(f"a {type(store).__name__}"),
             "no resume= and no continue_conversation= with a transport to another machine",
             hint="the conversation is resumed from a file, which is written on this machine only;"
             " run steersman on the machine of the CLI, or begin a new conversation",

@@ -33,8 +33,11 @@ if TYPE_CHECKING:
     # Only a type checker reads this. `TypeForm` also covers unions: `output=Answer | None`.
     from typing_extensions import TypeForm
 
+    from steersman._session.listeners import Decorator, EventName, Remove
+    from steersman._session.mcp_servers import McpControls
+    from steersman._session.sent_prompts import Checkpoint
     from steersman._session.session import Session
-    from steersman._session.turn import Turn
+    from steersman._session.turn import Delivery, Turn, TurnSession, When
     from steersman.journal.results import TurnResult
     from steersman.messages.parsing import Message
     from steersman.options.keywords import OptionWords
@@ -43,11 +46,36 @@ if TYPE_CHECKING:
 else:
     __getattr__, __dir__ = by_name(
         __name__,
-        {"_session.session": ("Session",), "_session.turn": ("Turn",)},
+        {
+            "_session.sent_prompts": ("Checkpoint",),
+            "_session.listeners": ("Decorator", "EventName", "Remove"),
+            "_session.mcp_servers": ("McpControls",),
+            "_session.session": ("Session",),
+            "_session.turn": ("Delivery", "Turn", "TurnSession", "When"),
+        },
         below="steersman",
     )
 
-__all__ = ["Agent", "Opening", "Query", "Session", "Turn", "Typed", "query", "run", "run_result"]
+__all__ = [
+    "Agent",
+    "Checkpoint",
+    "Decorator",
+    "Delivery",
+    "EventName",
+    "McpControls",
+    "Opening",
+    "Prompt",
+    "Query",
+    "Remove",
+    "Session",
+    "Turn",
+    "TurnSession",
+    "Typed",
+    "When",
+    "query",
+    "run",
+    "run_result",
+]
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -98,8 +126,8 @@ class Agent:
 
         def branch(session_id: str, more: OptionWords) -> Session:
             _refuse_choice("a fork continues this conversation", more, _OF_A_FORK)
-            if not more.get("fork_session", True):
-                raise UsageError("fork_session", "False", "True: a fork has an id of its own")
+            if not (given := more.get("fork_session", True)):
+                raise UsageError("fork_session", given, "True: a fork has an id of its own")
             words: OptionWords = {**overrides, **_FROM_ITS_END, "resume": session_id}
             words["fork_session"] = True
             return self._session(chosen, {**words, **more})
@@ -514,7 +542,8 @@ def _shape(output: TypeForm[T]) -> Shape[T]:
         allowed = (
             "a dataclass, TypedDict, msgspec Struct, pydantic model, or a plain type made of these"
         )
-        raise UsageError("output", output, allowed, hint=str(error)) from error
+        hint = error.hint if isinstance(error, UsageError) else str(error)
+        raise UsageError("output", output, allowed, hint=hint) from error
 
 
 def _read_output(shape: Shape[T], result: TurnResult) -> T:

@@ -51,6 +51,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import FunctionType
 from typing import ClassVar, Protocol
 
 __all__ = [
@@ -66,6 +67,7 @@ __all__ = [
     "CliNotExecutable",
     "CliNotFound",
     "CliTooOld",
+    "Described",
     "Evidence",
     "ForbiddenTool",
     "KeyTaken",
@@ -146,13 +148,34 @@ class SteersmanError(Exception):
         return _unpickled, (type(self), self.args, self.__dict__)
 
 
+class Described(str):
+    """Words that `UsageError` shows in place of the value, which may be private or unclear."""
+
+    __slots__ = ()
+
+    @classmethod
+    def kind_of(cls, given: object) -> Described:
+        """Return the type of `given` with its article, such as `a list`; `None` is `None`."""
+        name = type(given).__name__
+        if given is None:
+            return cls("None")
+        return cls(f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}")
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 class UsageError(SteersmanError, ValueError):
     """An argument has a value that is not allowed, or a call is not allowed at this point."""
 
     code = "usage"
 
-    def __init__(self, argument: str, given: object, allowed: str, *, hint: str = "") -> None:
-        super().__init__(f"{argument}: got {_shorten(given)}, allowed: {allowed}", hint=hint)
+    def __init__(
+        self, argument: str, given: object, allowed: str, *, hint: str = "", what: str = ""
+    ) -> None:
+        """State what was given and what is allowed, or `what` if that does not fit the mistake."""
+        what = what or f"got {_shorten(given)}, allowed: {allowed}"
+        super().__init__(f"{argument}: {what}", hint=hint)
         self.argument = argument
         self.given = given
         self.allowed = allowed
@@ -630,6 +653,8 @@ def _describe_status(status: int) -> str:
 
 
 def _shorten(given: object, limit: int = 120) -> str:
+    if isinstance(given, FunctionType):
+        return f"the function {given.__name__}"
     try:
         shown = repr(given)
     except RecursionError:

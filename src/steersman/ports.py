@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from steersman._json import JsonDict, JsonObject
+from steersman._json import Json, JsonDict, JsonObject
 from steersman.control.mcp import TOOL_USE_ID_META
 from steersman.journal import Entry
 from steersman.permissions import (
@@ -53,6 +53,8 @@ __all__ = [
     "DialogHandler",
     "ElicitationHandler",
     "FileArgument",
+    "Json",
+    "JsonDict",
     "JsonObject",
     "Launch",
     "QuestionHandler",
@@ -288,10 +290,10 @@ class SessionStore(Protocol):
 
 @runtime_checkable
 class StreamsSessions(Protocol):
-    """What a `SessionStore` has besides, if it can give a long conversation in pieces."""
+    """What a `SessionStore` has besides, if it can give a long conversation in chunks."""
 
     def stream(self, key: SessionKey) -> AsyncIterator[list[SessionStoreEntry]]:
-        """Return the entries of `load`, in pieces. Nothing for a key that was never written."""
+        """Return the entries of `load`, in chunks. Nothing for a key that was never written."""
         ...
 
     async def positions(self, key: SessionKey) -> int:

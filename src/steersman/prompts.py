@@ -10,7 +10,7 @@ import base64
 from pathlib import Path
 
 from steersman._json import JsonDict
-from steersman.errors import UsageError
+from steersman.errors import Described, UsageError
 
 __all__ = ["document", "file", "image", "text"]
 
@@ -40,8 +40,10 @@ def image(source: bytes | str | Path, media_type: str | None = None) -> JsonDict
     known = next((kind for start, kind in _IMAGES.items() if data.startswith(start)), None)
     kind = media_type or known
     if kind not in _IMAGES.values():
-        allowed = f"an image of {', '.join(_IMAGES.values())}"
-        raise UsageError("source" if media_type is None else "media_type", kind, allowed)
+        allowed = f"one of {', '.join(_IMAGES.values())}"
+        if media_type is None:
+            raise UsageError("source", Described("another kind of file"), allowed)
+        raise UsageError("media_type", kind, allowed)
     return {"type": "image", "source": _encoded(kind or "", data)}
 
 
@@ -49,7 +51,9 @@ def document(source: bytes | str | Path, *, title: str | None = None) -> JsonDic
     """Return a document block for a PDF, given as bytes or by its path."""
     data = _read("source", source, LARGEST_DOCUMENT)
     if not data.startswith(b"%PDF-"):
-        raise UsageError("source", "another kind of file", "a PDF; use `file()` for plain text")
+        raise UsageError(
+            "source", Described("another kind of file"), "a PDF; use `file()` for plain text"
+        )
     _check_title(title)
     named = {} if title is None else {"title": title}
     return {"type": "document", "source": _encoded("application/pdf", data), **named}
@@ -84,7 +88,7 @@ def _read(name: str, source: object, most: int) -> bytes:
     else:
         raise UsageError(name, source, "bytes or a path")
     if not data or len(data) > most:
-        raise UsageError(name, f"{len(data)} bytes", f"1 to {most} bytes")
+        raise UsageError(name, Described(f"{len(data)} bytes"), f"1 to {most} bytes")
     return data
 
 

@@ -45,6 +45,9 @@ CANARY = "canary-sekret-value"
 INBOX = Inbox()
 
 
+OF_SKILLS = "--setting-sources=user,project"
+
+
 def planned(**options: Any) -> LaunchPlan:
     # Without anything that answers it, `AskUserQuestion` is removed; that has a test of its own.
     given = Options(**{"on_question": print, **OPEN, **options})
@@ -269,11 +272,11 @@ ROWS_SEEN: list[tuple[str, Any, set[str | FileArgument], dict[str, Any], dict[st
         {},
     ),
     ("agent", "helper", {"--agent=helper"}, {}, {}),
-    ("skills", "all", {"--allowedTools=Skill"}, {}, {}),
+    ("skills", "all", {"--allowedTools=Skill", OF_SKILLS}, {}, {}),
     (
         "skills",
         ("mine", "p:q"),
-        {"--allowedTools=Skill(mine),Skill(p:q)"},
+        {"--allowedTools=Skill(mine),Skill(p:q)", OF_SKILLS},
         {"skills": ["mine", "p:q"]},
         {},
     ),
@@ -572,7 +575,7 @@ def test_the_cli_waits_for_initialize_once() -> None:
 def test_a_skill_that_is_allowed_already_is_not_allowed_twice() -> None:
     found = planned(skills=["mine"], allowed_tools=["Skill(mine)", "Read"])
 
-    assert added(found) == {"--allowedTools=Skill(mine),Read"}
+    assert added(found) == {"--allowedTools=Skill(mine),Read", OF_SKILLS}
 
 
 def test_the_sandbox_is_merged_into_the_settings() -> None:
@@ -591,7 +594,51 @@ def test_the_sandbox_is_merged_into_the_settings() -> None:
     }
 
 
-def test_a_settings_file_and_a_sandbox_are_refused_together() -> None:
+@pytest.mark.parametrize(
+    ("options", "sources"),
+    [
+        ({"skills": ["greet"]}, "user,project"),
+        ({"skills": "all"}, "user,project"),
+        ({"skills": ["a:b", "greet"]}, "user,project"),
+        ({"skills": ["a:b"]}, ""),
+        ({"skills": []}, ""),
+        ({"skills": ["greet"], "setting_sources": []}, ""),
+        ({"skills": ["greet"], "setting_sources": ["local"]}, "local"),
+        ({"setting_sources": None}, ""),
+    ],
+)
+def test_skills_are_looked_for_where_they_are_unless_the_caller_names_the_sources(
+    options: dict[str, Any], sources: str
+) -> None:
+    assert f"--setting-sources={sources}" in planned(**options).launch.argv
+
+
+def test_a_settings_file_on_this_machine_is_merged_with_what_other_options_add() -> None:
+    file = {
+        "sandbox": {"network": {"allowedDomains": ["a"]}, "enabled": False},
+        "permissions": {"deny": ["Mine"]},
+        "other": 1,
+    }
+    rules = [f"Bash(rule {number})" for number in range(200)]
+
+    words: Any = {"settings": "/x.json", "sandbox": {"enabled": True}, "disallowed_tools": rules}
+    given = Options(**{"on_question": print, **OPEN, **words})
+    read = {"/x.json": file}.__getitem__
+    found = plan(given, program="claude", host_env={}, new_session_id=NEW, read_settings=read)
+
+    assert settings_of(found) == {
+        "sandbox": {
+            "network": {"allowedDomains": ["a"]},
+            "enabled": True,
+            "failIfUnavailable": True,
+        },
+        "permissions": {"deny": ["Mine", *rules]},
+        "other": 1,
+    }
+    assert "--settings=/x.json" not in found.launch.argv
+
+
+def test_a_settings_file_elsewhere_and_a_sandbox_are_refused_together() -> None:
     with pytest.raises(UsageError, match="if sandbox="):
         planned(settings="/x.json", sandbox={"enabled": True})
 

@@ -19,7 +19,7 @@ MUCH = Usage(input_tokens=1000, output_tokens=1000)
 
 
 def test_a_budget_has_a_limit_that_is_above_zero() -> None:
-    with pytest.raises(UsageError, match=r"budget: got 'Budget\(\)', allowed: usd= or tokens="):
+    with pytest.raises(UsageError, match=r"budget: got Budget\(\), allowed: usd= or tokens="):
         Budget()
     with pytest.raises(UsageError, match=r"limits\.usd"):
         Budget(usd=0)

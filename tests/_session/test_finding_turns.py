@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from steersman import Agent, Session
-from steersman._session.known_turns import KnownTurns
+from steersman._session.sent_prompts import KnownTurns
 from steersman.errors import KeyTaken, UsageError
 from steersman.testing.scripted.cli import ScriptedCLI
 

@@ -257,6 +257,27 @@ async def test_a_cli_that_exits_while_paused_is_restarted_with_the_gate_closed()
     assert (result.outcome, tools.ran) == ("completed", ["two"])
 
 
+async def test_a_cli_that_was_restarted_with_the_gate_is_not_told_of_it_again() -> None:
+    cli = ScriptedCLI(Script(say("one") + stall(), say("two"), say("three")))
+
+    async with opened(cli) as session:
+        turn = await session.send("work")
+        await cli.wait_for_stall()
+        await session.pause()
+        await session.resume()
+        cli.exit(9)
+        await turn
+        await session.pause()
+        await session.resume()
+        await (await session.send("more"))
+    entries = await entries_of(session)
+
+    sent = [each.line for each in entries if each.kind is Kind.SENT]
+    # Two handshakes, and the first pause.
+    assert sum(b'"subtype":"initialize"' in line for line in sent) == 3
+    assert sum(b'"gate"' in line for line in sent) == 2
+
+
 async def test_an_old_cli_cannot_be_paused_between_tools_and_the_error_names_the_remedy() -> None:
     peer = FramePeer()
 

@@ -156,7 +156,7 @@ async def test_a_hook_before_a_tool_that_fails_stops_the_tool(
     assert ran.inputs == []
     assert reason in received
     assert [entry.details["where"] for entry in journal if entry.kind is Kind.FAULT] == [
-        "PreToolUse hook"
+        f"PreToolUse hook {callback.__name__}"
     ]
 
 

@@ -8,24 +8,40 @@ from typing import Any
 
 import pytest
 
-from steersman import Agent, Allow, Session, Turn, tool
+from steersman import Agent, Allow, Deny, Inbox, Session, Turn, tool
+from steersman.agent import Checkpoint
 from steersman.control import GetContextUsage
 from steersman.errors import UsageError
 from steersman.testing.script import Script, call, say, stall
 from steersman.testing.scripted.cli import ScriptedCLI
 from tests._session.peers import opened
 
+UUID = "12345678-1234-4234-8234-123456789abc"
+
 Use = Callable[[Session, Turn], Awaitable[Any]]
 
 USES: dict[str, Use] = {
     "send": lambda session, _: session.send("more"),
+    "run": lambda session, _: session.run("more"),
+    "command": lambda session, _: session.command("/compact"),
     "await turn": lambda _, turn: turn.result(),
     "interrupt": lambda _, turn: turn.interrupt(),
     "withdraw": lambda _, turn: turn.withdraw(),
     "text": lambda _, turn: anext(turn.text()),
+    "turn's messages": lambda _, turn: anext(aiter(turn)),
+    "turn's lines": lambda _, turn: anext(turn.raw()),
+    "turn's blocks": lambda _, turn: anext(aiter(turn.blocks())),
+    "lines": lambda session, _: anext(session.raw()),
     "messages": lambda session, _: anext(session.messages()),
     "journal": lambda session, _: anext(session.journal()),
     "call": lambda session, _: session.call(GetContextUsage()),
+    "set model": lambda session, _: session.set_model("opus"),
+    "stop task": lambda session, _: session.stop_task("t"),
+    "mcp": lambda session, _: session.mcp_status(),
+    "rewind": lambda session, _: session.rewind(Checkpoint(session.id or "", UUID, 0)),
+    "rewind files": lambda session, _: session.rewind_files(UUID),
+    "start again": lambda session, _: session.start(),
+    "enter again": lambda session, _: session.__aenter__(),
     "control": lambda session, _: session.control("get_context_usage"),
     "pause": lambda session, _: session.pause(),
     "resume": lambda session, _: session.resume(),
@@ -48,9 +64,12 @@ async def test_in_another_event_loop_every_use_is_refused_at_once(use: Use) -> N
     async with opened(cli) as session:
         turn = await session.send("hi")
         await cli.wait_for_stall()
-        with pytest.raises(UsageError, match="the event loop that started this session"):
+        with pytest.raises(UsageError, match="the event loop that started this session") as no:
             await asyncio.to_thread(asyncio.run, used(use, session, turn))
+        assert "asyncio.run_coroutine_threadsafe(coroutine, loop)" in no.value.hint
         assert session.state == "running"
+        # The session still belongs to its own loop.
+        assert not await session.idle(0.001)
 
 
 async def test_a_session_can_be_closed_from_another_thread() -> None:
@@ -63,6 +82,20 @@ async def test_a_session_can_be_closed_from_another_thread() -> None:
         await asyncio.to_thread(close)
 
         assert session.state == "completed"
+
+
+async def test_an_inbox_can_be_answered_in_another_event_loop() -> None:
+    inbox = Inbox()
+    cli = ScriptedCLI(Script(call("Bash", command="touch x"), say("fine")))
+
+    async with opened(cli, inbox=inbox) as session:
+        turn = await session.send("hi")
+        async with asyncio.timeout(5):
+            ask = (await anext(inbox.watch())).ask
+            await asyncio.to_thread(asyncio.run, inbox.answer(ask, Deny("no")))
+            result = await turn
+
+    assert [each["tool_name"] for each in result.permission_denials] == ["Bash"]
 
 
 async def test_a_session_that_is_forgotten_in_another_thread_is_closed_in_its_own() -> None:

@@ -72,7 +72,7 @@ def raising(_event: Any) -> None:
 
 
 async def hang(_event: Any) -> None:
-    await asyncio.sleep(3600)
+    await asyncio.Event().wait()
 
 
 @pytest.mark.parametrize("callback", [raising, hang])
@@ -99,7 +99,7 @@ async def test_an_async_hook_ends_with_the_session() -> None:
     @hooks.on(SessionStart, run_async=True)
     async def work(_event: SessionStart) -> None:
         try:
-            await asyncio.sleep(3600)
+            await asyncio.Event().wait()
         finally:
             ended.set()
 

@@ -228,3 +228,15 @@ async def test_servers_that_the_cli_refuses_are_not_kept() -> None:
 
     # The second attempt removes nothing first, because the first one left nothing.
     assert [list(each["servers"]) for each in requests(peer, "mcp_set_servers")] == [["two"]] * 2
+
+
+async def test_the_status_of_all_servers_is_what_the_cli_reports() -> None:
+    peer = FramePeer(Servers([server("box", "connected"), server("far", "failed", "gone")]))
+
+    async with opened(peer.transport) as session:
+        found = await session.mcp.status()
+
+    assert [(each.name, each.status, each.error) for each in found.servers] == [
+        ("box", "connected", ""),
+        ("far", "failed", "gone"),
+    ]

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from steersman._session.known_turns import PromptCount
+from steersman._session.sent_prompts import PromptCount
 
 
 def test_the_first_prompt_after_each_checkpoint_is_known_and_no_other_is_kept() -> None:

@@ -159,7 +159,7 @@ async def test_an_older_cli_is_not_sent_a_prompt_that_it_has_processed(
     peer = FramePeer()
 
     async with opened(peer.transport) as session:
-        prompt = SentPrompt(session, "known", "go", {})
+        prompt = SentPrompt(session._readers, "known", "go", {})
         prompt.may_be_processed = True
         said = entry("assistant", "a", "known", {"type": "text", "text": "All."})
         lines = [entry("user", "known"), *([said] if is_answered else [])]

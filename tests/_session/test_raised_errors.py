@@ -88,7 +88,13 @@ STARTS: dict[str, Callable[[Path], Agent]] = {
 }
 
 
-@pytest.mark.parametrize("how", STARTS)
+PROGRAMS = ("no cwd",)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [pytest.param(how, marks=pytest.mark.process if how in PROGRAMS else ()) for how in STARTS],
+)
 async def test_what_a_start_raises_is_ours(how: str, tmp_path: Path) -> None:
     async with asyncio.timeout(LIMIT):
         with pytest.raises(SteersmanError):

@@ -50,7 +50,7 @@ async def test_each_prompt_is_resent_joined_or_lost(
     hows: Sequence[str], expected: list[str], *, is_new: bool, is_modern: bool
 ) -> None:
     async with opened(ScriptedCLI()) as session:
-        turns = [SentPrompt(session, f"uuid-{n}", how, {}) for n, how in enumerate(hows)]
+        turns = [SentPrompt(session._readers, f"uuid-{n}", how, {}) for n, how in enumerate(hows)]
     lines = [line for turn, how in zip(turns, hows, strict=True) for line in lines_of(turn, how)]
     for turn, how in zip(turns, hows, strict=True):
         if how == BEGUN:

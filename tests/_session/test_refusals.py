@@ -55,7 +55,7 @@ async def test_a_checkpoint_needs_a_turn_and_a_session_starts_once() -> None:
     peer = FramePeer()
 
     async with opened(peer.transport) as session:
-        with pytest.raises(UsageError, match="checkpoint: got 'no turn yet', allowed: a session"):
+        with pytest.raises(UsageError, match="checkpoint: got no turn yet, allowed: a session"):
             session.checkpoint()
         with pytest.raises(UsageError, match=r"session: got .* a session that was not started"):
             await session.start()
@@ -77,7 +77,7 @@ def test_a_prompt_up_to_the_limit_of_the_api_is_sent_unchanged(prompt: Any) -> N
 def test_a_prompt_above_the_limit_of_the_api_is_refused(prompt: Any) -> None:
     with pytest.raises(
         UsageError,
-        match=r"^prompt: got '\d+ bytes', allowed: at most 33554432 bytes: the API's own limit",
+        match=r"^prompt: got \d+ bytes, allowed: at most 33554432 bytes: the API's own limit",
     ):
         prompt_content(prompt)
 

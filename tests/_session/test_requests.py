@@ -237,6 +237,7 @@ async def test_lines_that_are_noise_or_too_long_cost_themselves_only() -> None:
     assert settled.text == "fine"
     told = [(entry.kind.value, entry.line[:12], entry.details) for entry in journal]
     assert ("noise", b"debug: hello", {}) in told
+    assert all(isinstance(entry.at, float) for entry in journal)
     assert ("noise", b'["an array"]', {}) in told
     assert ("oversize", b"xxxxxxxxxxxx", {"size": 5000}) in told
 

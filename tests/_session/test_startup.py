@@ -81,15 +81,22 @@ async def test_a_transport_that_never_opens_is_given_up_as_well() -> None:
     assert error.evidence.phase == "spawn"
 
 
-async def test_a_transport_that_cannot_launch_says_so_itself() -> None:
+@pytest.mark.parametrize(
+    ("raised", "what"),
+    [
+        (LaunchError("no room on this machine"), "no room on this machine"),
+        (KeyError("x"), "the transport failed: KeyError('x')"),
+    ],
+)
+async def test_a_transport_that_cannot_launch_says_so_itself(raised: Exception, what: str) -> None:
     class Broken:
         async def open(self, launch: Launch, receiver: Receiver) -> Channel:
-            raise LaunchError("no room on this machine")
+            raise raised
 
     error, _ = await failed_start(Broken())
 
     assert type(error) is LaunchError
-    assert error.what == "no room on this machine"
+    assert (error.what, error.evidence.phase) == (what, "launch")
 
 
 @pytest.mark.parametrize(

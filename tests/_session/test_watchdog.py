@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from contextvars import Context
+from typing import Any, TypeVar, TypeVarTuple
 
 import pytest
 
@@ -16,6 +17,7 @@ from steersman.testing.faults import VirtualClockLoop
 from tests._session.peers import Frame, FramePeer, answer_to, entries_of, lifecycle, opened, result
 
 T = TypeVar("T")
+Given = TypeVarTuple("Given")
 
 LIMITS = Watchdog(first_token=10.0, between_events=20.0, tool=30.0, retry=40.0, interrupt=5.0)
 MINUTES = 3600.0
@@ -105,6 +107,43 @@ def test_silence_is_noticed_when_the_limit_of_its_phase_is_reached(
     assert settled.outcome == "failed"
     assert isinstance(settled.cause, Stalled)
     assert (settled.cause.phase, settled.cause.last_event) == (phase, last)
+
+
+class CountingLoop(VirtualClockLoop):
+    """Refuses the thousandth timer, so that timers that do not move the clock come to an end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._timers = 0
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[*Given], object],
+        *args: *Given,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        self._timers += 1
+        assert self._timers < 1000, "the clock does not move"
+        return super().call_at(when, callback, *args, context=context)
+
+
+def test_silence_is_noticed_when_what_is_left_is_too_short_to_move_the_clock() -> None:
+    begin, limit = 6.4, 10.0
+    left = limit - ((begin + limit) - begin)
+    assert left > 0
+    assert begin + limit + left == begin + limit
+
+    async def wait_and_watch() -> tuple[TurnResult, list[dict[str, Any]], float]:
+        await asyncio.sleep(begin)
+        return await watched(Silent())
+
+    with asyncio.Runner(loop_factory=CountingLoop) as runner:
+        settled, stalled, took = runner.run(wait_and_watch())
+
+    assert settled.outcome == "failed"
+    assert [each["phase"] for each in stalled] == ["first_token"]
+    assert took == pytest.approx(limit)
 
 
 def test_a_cli_that_does_not_obey_is_killed() -> None:

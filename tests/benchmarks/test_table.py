@@ -12,7 +12,7 @@ from benchmarks.figures import Measured, Run, figure_of, ratio, verdict
 from benchmarks.page import PAGE, together, with_numbers
 from benchmarks.plots import series
 from benchmarks.records import Difference, differences, load_run, save_run
-from benchmarks.rows import BARE, EVERYONE, OFFICIAL, OURS, ROWS, TYPESCRIPT, chosen
+from benchmarks.rows import BARE, EVERYONE, OFFICIAL, OURS, ROWS, STORED, TYPESCRIPT, chosen
 from benchmarks.table import table
 from benchmarks.targets import NOTES, targets
 
@@ -205,8 +205,11 @@ def test_every_target_of_the_design_is_in_the_table() -> None:
         "permissions": 0.15,
         "tools": 0.015,
         "import": 0.12,
+        "list": 0.25,
+        "newest": 0.05,
     }
-    assert all(ROWS[key].who == EVERYONE for key in targets)
+    stored = {row.key for row in STORED}
+    assert all(ROWS[key].who == EVERYONE for key in targets if key not in stored)
 
 
 def test_a_run_survives_its_file(tmp_path: Path) -> None:

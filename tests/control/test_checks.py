@@ -98,16 +98,16 @@ def test_a_verb_with_a_value_that_the_cli_could_not_take_is_never_made(
 @pytest.mark.parametrize(
     ("make", "fields", "allowed"),
     [
-        (GetContextUsage, {"detail": "some"}, "one of summary, full or None"),
+        (GetContextUsage, {"detail": "some"}, "one of summary, full, or None"),
         (
             SetMaxThinkingTokens,
             {"thinking_display": 1},
-            "one of summarized, omitted, highlights or None",
+            "one of summarized, omitted, highlights, or None",
         ),
-        (SetModel, {"model": ""}, "a text that is not empty or None"),
+        (SetModel, {"model": ""}, "a text that is not empty, or None"),
         (Interrupt, {"cancel_queued": 1}, "True or False"),
         (McpSetServers, {"servers": []}, "a mapping of JSON values"),
-        (Initialize, {"skills": "all"}, "a list or None"),
+        (Initialize, {"skills": "all"}, "a list, or None"),
         (McpCall, {"tool": "shout"}, "a tool's full name, such as mcp__calc__add"),
     ],
 )

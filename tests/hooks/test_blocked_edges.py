@@ -11,7 +11,7 @@ from steersman.hooks.guards import block_paths
 from steersman.hooks.matchers import matches, names_in
 
 # As the pages and docstrings say them, not as the code has them.
-LIMIT, SHORT, MOST_DIRECTORIES, LONGEST_NAME = 32_768, 16_384, 32, 1000
+LIMIT, SHORT, MOST_DIRECTORIES, LONGEST_NAME = 32_768, 4096, 32, 1000
 
 OF_ROOT = "/root"
 TOO_LONG_COMMAND = deny("Not checked for blocked paths: the command is too long.")
@@ -46,12 +46,24 @@ def test_what_is_too_long_to_compare_is_denied_and_nothing_shorter(
 
 
 @pytest.mark.parametrize("length", [SHORT - 1, SHORT, SHORT + 1])
-def test_a_text_of_any_length_that_ends_at_a_blocked_path_is_denied(length: int) -> None:
-    dots = "/" + "./" * ((length - 5) // 2)
+@pytest.mark.parametrize("names", ["./", "a/../"])
+def test_a_text_of_any_length_that_ends_at_a_blocked_path_is_denied(
+    length: int, names: str
+) -> None:
+    dots = "/" + names * ((length - 5) // len(names))
     text = dots + "/" * (length - 4 - len(dots)) + "etc/"
 
     assert len(text) == length
     assert block_paths("/etc")(within(thing=text)) == deny("/etc is off limits.")
+
+
+@pytest.mark.parametrize(("length", "is_path"), [(SHORT - 1, True), (SHORT, False)])
+def test_a_long_text_without_dots_is_no_path(length: int, *, is_path: bool) -> None:
+    text = "/etc/" + "x" * (length - 5)
+
+    found = block_paths("/etc")(within(thing=text))
+
+    assert found == (deny("/etc is off limits.") if is_path else None)
 
 
 @pytest.mark.parametrize(

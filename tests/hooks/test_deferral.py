@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from steersman.hooks import PreToolUse, allow, defer
+from steersman.hooks import PreToolUse, Reply, allow, defer
 from steersman.hooks.deferral import DeferralCheck, ask_rules
 
 
@@ -79,3 +79,10 @@ def test_rules_are_found_in_settings_that_are_given_as_such(
 ) -> None:
     assert ask_rules(settings) == rules
     assert ask_rules(settings, {"permissions": {"ask": ["Bash"]}}) == (*rules, "Bash")
+
+
+def test_a_deferral_that_is_written_as_a_mapping_needs_a_rule_too() -> None:
+    written = {"hookEventName": "PreToolUse", "permissionDecision": "defer"}
+
+    assert DeferralCheck([]).objection(write(), Reply(hook_specific_output=written)) is not None
+    assert DeferralCheck([]).objection(write(), Reply()) is None

@@ -86,7 +86,7 @@ def test_the_option_takes_every_form() -> None:
         ({"PreToolUse": 5}, "hooks['PreToolUse']"),
         ({"PreToolUse": [{"hook": look}]}, "hooks['PreToolUse'].hook"),
         ({"PreToolUse": [{"hooks": look}]}, "hooks['PreToolUse'].hooks"),
-        ({"PreToolUse": [{"hooks": ["look"]}]}, "callback"),
+        ({"PreToolUse": [{"hooks": ["look"]}]}, "hooks['PreToolUse']"),
         ({"PreToolUse": [HookMatcher(hooks=[look], timeout=-1)]}, "timeout"),
         (
             {"PreToolUse": [{"hooks": [look], "on_failure": "stop"}]},

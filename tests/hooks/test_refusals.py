@@ -25,7 +25,7 @@ def look(_event: object) -> None: ...
 @pytest.mark.parametrize(
     ("make", "text"),
     [
-        (g.deny_tools, "matchers: got 'none', allowed: at least one name or pattern"),
+        (g.deny_tools, "matchers: got none, allowed: at least one name or pattern"),
         (
             lambda: g.deny_tools("["),
             (
@@ -43,19 +43,19 @@ def look(_event: object) -> None: ...
         (lambda: g.only_tools(None), "matchers: got None, allowed: names and patterns"),
         (
             lambda: g.validate("x"),
-            "check: got 'x', allowed: a function of a tool's name and input",
+            "check: got 'x', allowed: a function of (tool_name, tool_input)",
         ),
         (lambda: g.log(5), "look: got 5, allowed: a function of the event"),
         (
             g.redact,
-            "patterns: got 'none', allowed: at least one text or compiled pattern",
+            "patterns: got none, allowed: at least one text or compiled pattern",
         ),
         (
             lambda: g.redact(5),
             "patterns: got 5, allowed: texts that are not empty, or compiled patterns",
         ),
         (lambda: g.redact("x", replacement=5), "replacement: got 5, allowed: a text"),
-        (g.block_paths, "paths: got 'none', allowed: at least one path"),
+        (g.block_paths, "paths: got none, allowed: at least one path"),
         (
             lambda: g.block_paths(".."),
             "paths: got '..', allowed: texts such as /etc, ~/.ssh, conf/keys or *.pem",
@@ -132,7 +132,10 @@ def look(_event: object) -> None: ...
         ),
         (
             lambda: read("hooks", {"Stopp": look}),
-            f"hooks: got 'Stopp', allowed: events by name: {EVENTS}",
+            (
+                f"hooks: got 'Stopp', allowed: events by name: {EVENTS}\n"
+                "What to do: did you mean Stop or Setup?"
+            ),
         ),
         (
             lambda: read("hooks", {h.Stop: 5}),
@@ -141,7 +144,7 @@ def look(_event: object) -> None: ...
         (
             lambda: read("hooks", {"Stop": [{"hook": look}]}),
             (
-                "hooks['Stop'].hook: got 'an unknown field', allowed: matcher, hooks, timeout,"
+                "hooks['Stop'].hook: there is no such field; there are matcher, hooks, timeout,"
                 " on_failure"
             ),
         ),

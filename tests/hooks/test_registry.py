@@ -184,5 +184,5 @@ def test_a_kind_that_could_not_hold_is_refused(
 def test_a_callback_must_be_callable() -> None:
     not_a_function: Any = "look"
 
-    with pytest.raises(UsageError, match="callback: got 'look', allowed: a function of the event"):
+    with pytest.raises(UsageError, match="callback: got 'look', allowed: a function"):
         Hooks().on(PreToolUse)(not_a_function)

@@ -25,6 +25,7 @@ from steersman.hooks import (
     deny,
     modify,
 )
+from steersman.hooks.outputs import ToolVerdict
 from steersman.hooks.reply_checks import InvalidReply, changed_input, encode_reply, parse_reply
 
 
@@ -175,3 +176,64 @@ def test_an_invalid_reply_says_what_is_wrong(event: type[HookEvent], given: Any,
         parse_reply(event, given)
 
     assert str(invalid.value) == text
+
+
+@pytest.mark.parametrize(
+    ("given", "key"),
+    [
+        ({"reason": "no"}, "reason"),
+        ({"stopReason": "no"}, "stopReason"),
+        (about("PreToolUse", permissionDecisionReason="no"), "permissionDecisionReason"),
+        (
+            Reply(hook_specific_output=ToolVerdict(permission_decision_reason="no")),
+            "permissionDecisionReason",
+        ),
+    ],
+)
+def test_a_guard_that_gives_a_reason_without_a_decision_has_not_replied(
+    given: Any, key: str
+) -> None:
+    with pytest.raises(
+        InvalidReply, match=rf"^returned '{key}' without a decision \(from check\)$"
+    ):
+        parse_reply(PreToolUse, given, guard="check")
+
+    assert parse_reply(PreToolUse, given) is not None
+
+
+def test_a_guard_may_not_answer_later() -> None:
+    with pytest.raises(InvalidReply, match=r"^returned 'async' \(from check\): .*run_async=True"):
+        parse_reply(PreToolUse, {"async": True}, guard="check")
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        about("PreToolUse", additionalContext="x"),
+        {"hookSpecificOutput": ToolVerdict(additional_context="x")},
+    ],
+)
+def test_a_guard_that_ends_the_turn_stops_the_tool_too_and_its_context_is_kept(
+    context: dict[str, Any],
+) -> None:
+    reply = Reply(
+        continue_=False, stop_reason="enough", hook_specific_output=context["hookSpecificOutput"]
+    )
+
+    found = parse_reply(PreToolUse, reply, guard="check")
+
+    assert found == Reply(
+        continue_=False,
+        stop_reason="enough",
+        hook_specific_output=ToolVerdict(
+            permission_decision="deny",
+            permission_decision_reason="enough",
+            additional_context="x",
+        ),
+    )
+
+
+def test_a_guard_that_ends_the_turn_without_a_word_says_who_did() -> None:
+    found = parse_reply(Stop, {"continue": False}, guard="check")
+
+    assert found == Reply(continue_=False, decision="block", reason="stopped by a hook")

@@ -52,7 +52,7 @@ NAMED_ALONE = tuple(
     for path in (
         *("journal.decisions", "journal.files", "journal.replaying", "tools.mcp_remote"),
         *("testing.cassettes", "testing.executable", "testing.faults", "testing.older_cli"),
-        *("testing.script", "testing.scripted.cli"),
+        *("testing.script", "testing.scripted.cli", "sessions.aio"),
     )
 )
 """Modules inside a room that a page names as a whole."""
@@ -75,14 +75,6 @@ PRIVATE_IN_ALL_BUT_NAME = frozenset(
     }
 )
 BETWEEN_PARTS: Mapping[str, frozenset[str]] = {
-    "Turn": frozenset(
-        {
-            *("begin", "settle", "lose_place", "asks", "content", "fields", "when", "context"),
-            *("steers", "stand_ins", "may_be_known", "was_interrupted", "is_broken", "cause"),
-            "begins_after",
-        }
-    ),
-    "Session": frozenset({"released", "shown", "turn_reading", "reading"}),
     "TaskRegistry": frozenset({"hear", "record", "lose"}),
     "Watch": frozenset({"tell", "notify"}),
     "Journal": frozenset({"append_partials", "append_pieces"}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import re
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +27,7 @@ from steersman import (
 )
 from steersman.control import SetModel
 from steersman.errors import UsageError
-from steersman.hooks import PreToolUse
+from steersman.hooks import HookMatcher, PreToolUse, Stop, log, validate
 from steersman.journal import Entry, Kind
 from steersman.messages import parse_message
 from steersman.options import Caps, Limits, Revival, StartupLimits, Watchdog
@@ -61,6 +62,10 @@ class Case:
 def generator() -> Any:
     """A function that cannot be a tool."""
     yield 1
+
+
+def two(_one: object, _other: object) -> None:
+    """A callback with a number of parameters that no caller has."""
 
 
 def asked() -> Inbox:
@@ -166,6 +171,20 @@ STARTERS: list[Case] = [
     Case("rules[0].allow", lambda _: Policy.from_toml("[[rules]]\nallow = 5")),
     Case("otherwise", lambda _: Policy(otherwise="maybe")),  # type: ignore[arg-type]
     Case("remember", lambda _: Policy(remember=True)),  # type: ignore[arg-type]
+    Case("can_use_tool", lambda _: Agent(can_use_tool=two)),  # type: ignore[arg-type]
+    Case("on_question", lambda _: Agent(on_question=two)),  # type: ignore[arg-type]
+    Case("on_elicitation", lambda _: Agent(on_elicitation=two)),  # type: ignore[arg-type]
+    Case("on_user_dialog", lambda _: Agent(on_user_dialog=two)),  # type: ignore[arg-type]
+    Case("stderr", lambda _: Agent(stderr=two)),  # type: ignore[arg-type]
+    Case("callback", lambda _: Hooks().on(PreToolUse)(two)),  # type: ignore[arg-type]
+    Case("hooks['Stop']", lambda _: Agent(hooks={"Stop": two})),
+    Case("hooks['Stop']", lambda _: Agent(hooks={Stop: [HookMatcher(hooks=[two])]})),
+    Case("check", lambda _: validate(lambda name: True)),  # type: ignore[arg-type, misc]
+    Case("look", lambda _: log(two)),  # type: ignore[arg-type]
+    Case("when", lambda _: allow("Read", when=two)),  # type: ignore[arg-type]
+    Case("explain", lambda _: Toolbox("box", explain=two)),  # type: ignore[arg-type]
+    Case("on_call", lambda _: RemoteTools({"command": "x"}, on_call=two)),  # type: ignore[arg-type]
+    Case("rename", lambda _: RemoteTools({"command": "x"}, rename=two)),  # type: ignore[arg-type]
     Case("because", lambda _: allow("Read", because=5)),  # type: ignore[arg-type]
     Case("when", lambda _: allow("Read", when=5)),  # type: ignore[arg-type]
     Case("agents", lambda _: allow("Read", agents=5)),  # type: ignore[arg-type]
@@ -197,6 +216,8 @@ SESSION: list[Case] = [
     Case("hard", lambda session: session.pause(hard="very")),
     Case("event", lambda session: session.on("sneeze", print)),
     Case("listener", lambda session: session.on("complete", "print")),
+    Case("listener", lambda session: session.on("complete", two)),
+    Case("listener", lambda session: session.on("complete")(two)),
     Case("timeout", lambda session: session.idle(0)),
     Case("timeout", lambda session: session.idle("soon")),
     Case("timeout", lambda session: session.idle(None)),
@@ -227,11 +248,23 @@ SESSION: list[Case] = [
     Case("mode", lambda session: session.set_permission_mode(None)),
     Case("model", lambda session: session.set_model("")),
     Case("mode", lambda session: session.set_permission_mode("yolo")),
-    Case("pick", lambda session: session.reading(5)),
     Case("after", lambda session: session.messages(after=-1)),
     Case("after", lambda session: session.journal(after="now")),
     Case("after", lambda session: session.raw(after=None)),
 ]
+
+
+BADLY_PUT = (
+    r"got '(an? \w{2,}|not \w+|no turn|another |other |JSON )",
+    r"\ba (NoneType|[aeio]\w+type\b|int\b)",
+    r"got (<function|<bound method)",
+    r"What to do: .*(What to do|, allowed: )",
+)
+"""A description in quotes, a wrong article, an address in memory, a hint that repeats the error."""
+
+
+def reads_badly(error: UsageError) -> list[str]:
+    return [each for each in BADLY_PUT if re.search(each, str(error), re.DOTALL)]
 
 
 async def do(deed: Deed, given: object) -> None:
@@ -263,6 +296,7 @@ def test_a_wrong_option_is_named(name: str) -> None:
         Agent(transport=Nowhere(), **{name: OPTIONS[name]})
 
     assert caught.value.argument.startswith(name)
+    assert not reads_badly(caught.value)
 
 
 def test_no_option_is_left_out_of_this_table() -> None:
@@ -277,6 +311,7 @@ async def test_what_starts_something_refuses_bad_input_first(case: Case) -> None
     assert caught.value.argument == case.argument
     assert case.argument in str(caught.value)
     assert caught.value.allowed
+    assert not reads_badly(caught.value)
 
 
 @pytest.mark.parametrize("case", SESSION, ids=lambda case: case.argument)
@@ -289,4 +324,5 @@ async def test_a_session_refuses_bad_input_without_a_word_to_the_cli(
         await do(case.deed, session)
 
     assert caught.value.argument == case.argument
+    assert not reads_badly(caught.value)
     assert await sent(session) == before

@@ -50,7 +50,10 @@ AS_STORED: Mapping[str, tuple[str, str]] = {
     "sandbox": ("JsonObject | None", "SandboxWords | JsonObject | None"),
     "add_dirs": ("tuple[str | Path, ...]", "Sequence[str | Path]"),
     "inherit_env": ("bool | tuple[str, ...] | None", "bool | Sequence[str] | None"),
-    "setting_sources": ("tuple[SettingSource, ...]", "Sequence[SettingSource]"),
+    "setting_sources": (
+        "tuple[SettingSource, ...] | None",
+        "Sequence[SettingSource] | None",
+    ),
     "sinks": ("tuple[Sink, ...]", "Sequence[Sink]"),
 }
 """Options that are kept in another form than they are given: the type of the field, and that of the

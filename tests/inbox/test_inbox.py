@@ -11,6 +11,7 @@ import pytest
 from steersman.errors import AlreadyAnswered, AskGone, AskNotFound, ReaderLagged, UsageError
 from steersman.inbox import AskOutcome, Change, Inbox
 from steersman.inbox.changes import MOST_WAITING
+from steersman.inbox.inbox import REMEMBERED
 from steersman.permissions import (
     Allow,
     Ask,
@@ -176,8 +177,9 @@ async def test_what_expires_lets_nothing_through(
 ) -> None:
     session.ask(payload=payload)
 
-    await inbox.expire("q1", by="the night shift")
+    outcome = await inbox.expire("q1", by="the night shift")
 
+    assert outcome == AskOutcome("q1", "expired", "the night shift", refusal)
     assert session.told == [(refusal, "the night shift")]
     with pytest.raises(AskGone, match="expired"):
         await inbox.answer("q1", Allow(), by="ann")
@@ -298,6 +300,24 @@ async def test_a_watcher_that_waits_is_woken_from_another_thread(
         assert (await waiting).what == "opened"
 
 
+async def test_a_watcher_in_another_event_loop_is_refused_and_does_not_wait_for_ever(
+    inbox: Inbox,
+) -> None:
+    watch = inbox.watch()
+
+    async def read() -> Change:
+        async with asyncio.timeout(5):
+            return await anext(watch)
+
+    with pytest.raises(UsageError, match=r"the one in which inbox.watch\(\) was called"):
+        await asyncio.to_thread(asyncio.run, read())
+
+
+def test_watching_without_an_event_loop_is_refused(inbox: Inbox) -> None:
+    with pytest.raises(UsageError, match="a running asyncio event loop"):
+        inbox.watch()
+
+
 async def test_a_watcher_that_is_too_slow_is_told_and_keeps_no_more_than_it_must(
     inbox: Inbox, session: Session
 ) -> None:
@@ -312,8 +332,28 @@ async def test_a_watcher_that_is_too_slow_is_told_and_keeps_no_more_than_it_must
             await anext(watch)
         session.ask("later")
         after = await anext(watch)
+        session.ask("last")
+        last = await anext(watch)
 
-    assert (caught.value.lost, after.ask.id) == (3, "later")
+    assert (caught.value.lost, after.ask.id, last.ask.id) == (3, "later", "last")
+
+
+async def test_a_watcher_that_lost_changes_is_told_so_once(inbox: Inbox, session: Session) -> None:
+    watch = inbox.watch()
+    for number in range(MOST_WAITING + 1):
+        session.ask(f"q{number}")
+
+    async with asyncio.timeout(30):
+        for _ in range(MOST_WAITING):
+            await anext(watch)
+        with pytest.raises(ReaderLagged):
+            await anext(watch)
+        waiting = asyncio.ensure_future(anext(watch))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        await watch.aclose()
+        with pytest.raises(StopAsyncIteration):
+            await waiting
 
 
 @pytest.mark.parametrize("seconds", [0, -1, "5", True])
@@ -326,10 +366,18 @@ def test_a_time_that_is_none_is_refused(seconds: Any) -> None:
 async def test_who_answers_has_a_name(inbox: Inbox, session: Session, name: Any) -> None:
     session.ask()
 
-    with pytest.raises(UsageError):
-        await inbox.answer("q1", Allow(), by=name)
-    with pytest.raises(UsageError):
-        await inbox.delegate("q1", name)
+    refused: list[UsageError] = []
+    for act in (
+        inbox.answer("q1", Allow(), by=name),
+        inbox.expire("q1", by=name),
+        inbox.delegate("q1", name),
+    ):
+        with pytest.raises(UsageError, match="a name that is not empty") as no:
+            await act
+        refused.append(no.value)
+
+    assert [each.argument for each in refused] == ["by", "by", "to"]
+    assert all(f"got {name!r}" in str(each) for each in refused)
 
 
 async def test_an_ask_of_a_second_session_under_the_same_id_does_not_replace_the_first(
@@ -458,3 +506,29 @@ async def test_an_ask_of_one_of_two_sessions_can_be_delegated(
 
     assert (delegated.session, delegated.assignee) == ("s2", "ann")
     assert inbox.get("q1", session="s1").assignee is None
+
+
+async def test_who_does_not_say_a_name_is_somebody(inbox: Inbox, session: Session) -> None:
+    session.ask("q1")
+    session.ask("q2")
+
+    outcomes = [await inbox.answer("q1", Allow()), await inbox.expire("q2")]
+
+    assert [each.by for each in outcomes] == ["somebody", "expiry"]
+
+
+async def test_the_oldest_outcomes_are_forgotten_and_their_ids_are_free(inbox: Inbox) -> None:
+    session = Session(inbox)
+    for number in range(REMEMBERED + 1):
+        session.ask(f"q{number}", session="s1")
+        await inbox.answer(f"q{number}", Allow(), by="ann")
+
+    with pytest.raises(AskNotFound, match="q0"):
+        inbox.get("q0")
+    with pytest.raises(AlreadyAnswered):
+        inbox.get("q1")
+    session.ask("q0", session="s2")
+    session.ask("q1", session="s2")
+    assert inbox.get("q0").session == "s2"
+    with pytest.raises(UsageError, match="each has an ask 'q1'"):
+        inbox.get("q1")

@@ -242,3 +242,26 @@ def test_every_update_of_a_long_text_shows_what_was_written_by_then() -> None:
     assert [each.text for each in reversed(late) if isinstance(each, TextBlock)] == [
         "".join(f"{n}," for n in range(count)) for count in range(1, 51)
     ]
+
+
+def test_what_is_not_abandoned_goes_on() -> None:
+    found = updates(
+        message("m1"),
+        begun(0, type="text", text=""),
+        text(0, "kept"),
+        begun(1, type="text", text=""),
+        text(1, "lost"),
+        stopped(api_message_id="m1", from_block_index=1),
+        complete("m1", {"type": "text", "text": "kept"}),
+    )
+
+    assert told(found)[2:] == [(1, "dropped", ""), (0, "complete", "")]
+
+
+@pytest.mark.parametrize("block", [None, "text", 5])
+def test_a_block_of_a_strange_shape_is_text(block: object) -> None:
+    found = updates(
+        message("m1"), event("content_block_start", index=0, content_block=block), text(0, "x")
+    )
+
+    assert [each.block for each in found] == [TextBlock(text="x")]

@@ -19,6 +19,7 @@ from steersman.journal.files import (
     Header,
     Record,
     Track,
+    is_plain,
     line_of,
     read_line,
     read_tracks,
@@ -165,3 +166,11 @@ def test_what_does_not_begin_with_a_header_is_no_journal(data: bytes) -> None:
 def test_a_file_of_a_later_format_is_refused_by_its_number() -> None:
     with pytest.raises(UsageError, match=f"format {FORMAT + 1}"):
         read_tracks(line_of(Header(format=FORMAT + 1)))
+
+
+def test_a_line_is_plain_if_every_reader_of_json_reads_it_alike() -> None:
+    plain = [b'{"a": 1}', '{"a": "ü"}'.encode()]
+    strange = [b'{"a": "\\ud800"}', b'{"a": "\\uD83D\\uDE00"}', b"{", b"no JSON}"]
+
+    assert [is_plain(line) for line in plain] == [True, True]
+    assert [is_plain(line) for line in strange] == [False, False, False, False]

@@ -159,3 +159,15 @@ class JournalMachine(RuleBasedStateMachine):
 
 
 TestJournal = JournalMachine.TestCase
+
+
+def test_the_newest_entry_of_the_conversation_and_the_newest_end_are_known() -> None:
+    journal = Journal()
+    seen = []
+    for kind in (Kind.SENT, Kind.MESSAGE, Kind.SETTLED, Kind.RESTARTED, Kind.FAULT):
+        journal.append(0.0, kind)
+        seen.append((journal.last_seq, journal.last_spoken, journal.last_settled))
+    journal.append_partials(0.0, [b"a", b"b"], ())
+
+    assert seen == [(1, 0, 0), (2, 2, 0), (3, 3, 3), (4, 4, 3), (5, 4, 3)]
+    assert (journal.last_seq, journal.last_spoken, journal.last_settled) == (7, 7, 3)

@@ -131,6 +131,31 @@ def test_a_turn_that_was_stopped_has_a_cause_in_plain_words(
 
 
 @pytest.mark.parametrize(
+    ("text", "why", "reason"),
+    [
+        (
+            "Operation stopped by hook: enough",
+            "hook_stopped",
+            "a hook ended the turn: enough",
+        ),
+        (
+            "UserPromptSubmit operation blocked by hook:\nnot\nnow\n\nOriginal prompt: go",
+            "blocked_by_hook",
+            "a hook blocked the prompt: not\nnow",
+        ),
+    ],
+)
+def test_a_prompt_that_a_hook_stopped_has_a_cause_and_the_same_words_of_the_model_have_none(
+    text: str, why: str, reason: str
+) -> None:
+    stopped = cause_of(Result(result=text, num_turns=0), "completed")
+
+    assert isinstance(stopped, TurnStopped)
+    assert (stopped.why, str(stopped)) == (why, reason)
+    assert cause_of(Result(result=text, num_turns=1), "completed") is None
+
+
+@pytest.mark.parametrize(
     ("trace", "status"), [("api_400", 400), ("api_529_gives_up", 529), ("api_404_model", 404)]
 )
 def test_a_failure_of_the_api_has_its_status(trace: str, status: int) -> None:
@@ -285,3 +310,21 @@ def test_a_turn_succeeds_by_completing() -> None:
         False,
         False,
     ]
+
+
+@pytest.mark.parametrize(
+    ("why", "hint"),
+    [
+        ("max_turns", "raise max_turns="),
+        ("budget_exhausted", "raise max_budget_usd="),
+        ("blocking_limit", "send /compact"),
+        ("structured_output_retry_exhausted", "make the schema less strict, or the prompt clearer"),
+        ("something_new", ""),
+    ],
+)
+def test_a_turn_that_was_stopped_says_what_to_do(why: str, hint: str) -> None:
+    cause = cause_of(Result(is_error=True, terminal_reason=why, errors=["because"]), "failed")
+
+    assert isinstance(cause, TurnStopped)
+    assert (cause.why, cause.hint) == (why, hint)
+    assert cause.what.endswith(": because")

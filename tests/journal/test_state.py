@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from steersman.journal import Entry, Kind, Phase
-from steersman.journal.state import StateChange, StateFollower
+from steersman.journal.snapshot import PendingToolCall, Retrying, SessionSnapshot, Stats
+from steersman.journal.state import StateChange, StateFollower, snapshot_of
+from steersman.journal.tasks import Task
+from steersman.journal.totals import SessionTotals
 from tests._protocol.conversations import with_uuids
 from tests.samples import Frame, frames, traces
 
@@ -191,3 +195,55 @@ def test_what_is_open_at_the_end_of_a_recording_is_what_was_not_answered(trace: 
         if each["type"] == "control_request" and each["request"]["subtype"] == "can_use_tool"
     }
     assert set(feed.state.permissions) == asked - answered - withdrawn
+
+
+def test_a_snapshot_has_all_that_is_known() -> None:
+    feed, totals = running(), SessionTotals()
+    use = [
+        {"type": "tool_use", "id": each, "name": name, "input": {"of": each}}
+        for each, name in [("t1", "mcp__lab__add"), ("t2", "Bash")]
+    ]
+    retry = {"attempt": 2, "max_retries": 9, "retry_delay_ms": 500, "error": "overloaded"}
+    said: list[tuple[str, Frame]] = [
+        ("task_started", {"type": "system", "subtype": "task_started", "task_id": "a1"}),
+        ("assistant", {"type": "assistant", "message": {"id": "m", "content": use}}),
+        ("result", {"type": "result", "subtype": "success", "total_cost_usd": 0.5}),
+        ("api_retry", {"type": "system", "subtype": "api_retry", **retry}),
+    ]
+    for at, (name, frame) in enumerate(said, 10):
+        totals.record(Entry(at, float(at), Kind.MESSAGE, json.dumps(frame).encode()), name)
+    totals.open("u1", 9.0)
+    totals.settle("u1", 14.0, "completed")
+    feed.append(Kind.CONTROL, called("r1", 1, _meta={"claudecode/toolUseId": "t1"}))
+    feed.append(Kind.CONTROL, called("r2", 2, arguments={"a": 1}))
+    feed.append(Kind.CONTROL, question("q1"))
+    feed.phase("running", "waiting_permission")
+
+    found = snapshot_of(feed.state, totals, session_id="s", queued=["u2"])
+
+    assert found == SessionSnapshot(
+        state="waiting_permission",
+        phase=Phase.RUNNING,
+        since=7.0,
+        session_id="s",
+        pending_tool_calls=(
+            pending("t1", "mcp__lab__add", server="lab", started=11.0, is_ours=True),
+            pending("t2", "Bash", started=11.0),
+            # The CLI has not sent the message with this call yet.
+            replace(
+                pending("", "add", server="lab", started=5.0, is_ours=True), arguments={"a": 1}
+            ),
+        ),
+        pending_permissions=tuple(feed.state.permissions.values()),
+        open_asks=("q1",),
+        tasks=(Task(task_id="a1", started=10.0),),
+        queued=("u2",),
+        retrying=Retrying(attempt=2, most=9, until=13.5, error="overloaded"),
+        stats=Stats(started=1.0, tool_calls=2, messages=4, turns=1, cost_usd=0.5),
+    )
+
+
+def pending(tool_use_id: str, name: str, **fields: Any) -> PendingToolCall:
+    return PendingToolCall(
+        tool_use_id=tool_use_id, name=name, arguments={"of": tool_use_id}, **fields
+    )

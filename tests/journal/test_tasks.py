@@ -8,6 +8,7 @@ from steersman.journal.agents import MAIN, AgentNode, agent_tree
 from steersman.journal.calls import ToolCallTracker
 from steersman.journal.tasks import ENDED, LOST, Task, TaskRegistry
 from steersman.messages import Message, parse_message
+from steersman.messages.tasks import TaskUsage
 from tests.samples import alone, frames, traces
 
 NESTED = ("nested in the foreground", "nested in the background")
@@ -247,7 +248,27 @@ def test_the_tree_tells_who_runs() -> None:
     assert tree.is_running
     assert [(each.agent_id, each.is_running) for each in tree.children] == [("a1", True)]
     assert AgentNode(agent_id="", state="idle").is_running is False
+    assert agent_tree([], [], started=0.0, ended=2.0).is_running is False
 
 
 def _fields(task: Task) -> dict[str, Any]:
     return {name: getattr(task, name) for name in Task.__slots__}
+
+
+def test_the_end_of_a_task_has_what_it_used_and_what_came_of_it() -> None:
+    tasks = TaskRegistry()
+    usage = {"total_tokens": 7, "tool_uses": 2, "duration_ms": 5}
+    fields = {"tool_use_id": "t1", "run_id": "r1", "usage": usage, "summary": "done"}
+
+    (ended,) = tasks.record(message("task_notification", task_id="a1", **fields), 3.0)
+
+    assert ended == Task(
+        task_id="a1",
+        started=3.0,
+        ended=3.0,
+        state=ENDED,
+        tool_use_id="t1",
+        run_id="r1",
+        usage=TaskUsage(total_tokens=7, tool_uses=2, duration_ms=5),
+        summary="done",
+    )

@@ -295,3 +295,9 @@ def test_what_was_said_is_equal_when_its_blocks_are() -> None:
     assert AssistantText((line,)) == AssistantText((line,))
     assert AssistantText((line,)) != AssistantText()
     assert repr(AssistantText((line,))) == "AssistantText(1 lines)"
+
+
+def test_a_message_of_several_texts_is_told_without_a_break() -> None:
+    body = {"id": "1", "content": [{"type": "text", "text": each} for each in ("One ", "two")]}
+
+    assert read([{"type": "assistant", "message": body}]) == (["One two"], "One two")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from steersman.errors import CliExited, NotLoggedIn
+from steersman.errors import ApiFailed, CliExited, NotLoggedIn, TurnStopped
 from steersman.journal import Entry, Kind
 from steersman.journal.totals import SessionTotals
 from steersman.messages import TextBlock, ToolUseBlock, Usage
@@ -228,3 +228,33 @@ def test_the_agents_of_a_turn_are_in_its_result(trace: str) -> None:
     assert (agent.description, agent.subagent_type) == ("sub job", "helper")
     assert {call.parent_tool_use_id for call in agent.tool_calls} == {agent.tool_use_id}
     assert agent.is_running == (trace == "subagent_background")
+
+
+def test_the_api_error_that_ended_a_turn_is_known_before_its_result() -> None:
+    feed = Feed()
+    feed.totals.open("u1", 0.0)
+    feed.totals.open("u2", 0.0)
+    feed.record(said(text("API Error: 529"), is_api_error_message=True))
+    feed.record(said(text("its own"), is_api_error_message=True, parent_tool_use_id="t"))
+
+    assert feed.totals.api_failure("u1") == "API Error: 529"
+    assert [feed.totals.api_failure(uuid) for uuid in ("u2", "nobody")] == ["", ""]
+
+
+def test_a_cause_is_read_off_the_last_result_or_off_the_outcome_alone() -> None:
+    feed = Feed()
+    feed.record(result(0.0, is_error=True, api_error_status=529, result="overloaded"))
+
+    told = feed.totals.cause_for("failed", has_result=True)
+    alone = feed.totals.cause_for("interrupted", has_result=False)
+
+    assert isinstance(told, ApiFailed)
+    assert isinstance(alone, TurnStopped)
+    assert alone.why == "interrupted"
+    assert feed.totals.cause_for("completed", has_result=False) is None
+
+
+def test_a_main_agent_has_the_state_and_the_start_of_its_session() -> None:
+    tree = Feed().totals.agents("idle", 3.0)
+
+    assert (tree.agent_id, tree.state, tree.started, tree.ended) == ("", "idle", 3.0, None)

@@ -15,11 +15,22 @@ from examples import (
     budget,
     chat_bot,
     ci_bot,
+    hook_replies,
+    max_budget,
+    partial_messages,
+    permission_callback,
+    plugin,
+    project_settings,
+    quick_start,
     slow_approval,
     sse_server,
+    stderr_lines,
     steer,
+    streaming,
     structured,
     subagents,
+    system_prompts,
+    which_tools,
 )
 from steersman import Allow, Deny, Inbox
 from steersman.options import Caps, Limits
@@ -274,3 +285,163 @@ async def test_ctrl_c_stops_the_answer_and_the_chat_goes_on() -> None:
     assert b"\n[interrupted, 0.0" in stopped
     assert b"Fine.\n[completed, 0.0" in answered
     assert status == 0
+
+
+# --- What the examples of the official SDKs show ---------------------------------------------
+
+
+async def test_the_first_steps_ask_and_write_a_file(
+    scripted: MakeScripted, sandbox: CliSandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = sandbox.project / "hello.txt"
+    write = call("Write", file_path=str(file), content="Hello, World!")
+    agent, _model = scripted(say("A language."), write, say("Written."))
+
+    async with asyncio.timeout(LIMIT):
+        answer = await quick_start.ask(agent)
+        await quick_start.make_a_file(agent)
+
+    shown = "Claude uses Write\nClaude: Written.\ndone for 0.0"
+    assert (answer, file.read_text(encoding="utf-8")) == ("A language.", "Hello, World!")
+    assert capsys.readouterr().out.startswith(shown)
+
+
+async def test_one_conversation_has_several_prompts_and_an_interrupt(
+    scripted: MakeScripted, capsys: pytest.CaptureFixture[str]
+) -> None:
+    long = say("1 2 3") + stall() + say(" 4")
+    agent, model = scripted(Script(say("Paris.", chunks=2), long, say("Two million.")), tools=[])
+
+    async with asyncio.timeout(LIMIT):
+        outcomes = await streaming.talk(agent)
+
+    assert outcomes == ["completed", "interrupted", "completed"]
+    assert "capital of France" in json.dumps(model.asked[-1].body["messages"])
+    shown = capsys.readouterr().out
+    assert "Two million.  [completed]" in shown
+    assert "3 messages of the model" in shown
+
+
+async def test_prompts_come_from_a_generator(scripted: MakeScripted) -> None:
+    agent, _model = scripted(when("2 + 2", say("4")), when("4 times", say("16")), tools=[])
+
+    async with asyncio.timeout(LIMIT):
+        assert await streaming.from_a_generator(agent) == ["4", "16"]
+
+
+async def test_every_event_of_a_message_is_seen(
+    scripted: MakeScripted, capsys: pytest.CaptureFixture[str]
+) -> None:
+    agent, _model = scripted(say("Roses are red", chunks=3), tools=[])
+
+    async with asyncio.timeout(LIMIT):
+        seen = await partial_messages.watch(agent, "a poem")
+
+    assert (seen["message_start"], seen["message_stop"]) == (1, 1)
+    assert seen["content_block_delta"] >= 3
+    assert "Roses are red\n[complete: 13 characters]" in capsys.readouterr().out
+
+
+async def test_hooks_add_deny_comment_and_stop(
+    scripted: MakeScripted, capsys: pytest.CaptureFixture[str]
+) -> None:
+    agent, model = scripted(
+        say("Hot pink."),
+        *(call("Bash", command="./foo.sh", id_="foo"), say("It was denied.")),
+        call("Bash", command="echo critical"),
+        hooks=hook_replies.hooks,
+        allowed_tools=["Bash"],
+    )
+
+    async with asyncio.timeout(LIMIT):
+        reasons = await hook_replies.work(agent, "colour?", "run foo", "run echo")
+
+    assert "hot pink" in json.dumps(model.asked[0].body["messages"])
+    assert "use bar.sh" in model.asked[2].tool_results["foo"]
+    assert reasons == ["", "", "a hook ended the turn: a critical error: look at the log first"]
+    assert "[a hook ended the turn: a critical error" in capsys.readouterr().out
+
+
+async def test_a_callback_changes_where_a_file_is_written_and_denies(
+    scripted: MakeScripted, sandbox: CliSandbox
+) -> None:
+    safe = sandbox.project / "safe"
+    safe.mkdir()
+    callback = permission_callback.Callback(safe)
+    agent, model = scripted(
+        call("Write", file_path=str(sandbox.project / "hello.py"), content="print(1)"),
+        call("Bash", command="sudo touch x", id_="sudo"),
+        say("Done."),
+    )
+
+    async with asyncio.timeout(LIMIT):
+        text = await permission_callback.work(agent, "write", callback)
+
+    assert text == "Done."
+    assert [path.name for path in sandbox.project.rglob("*.py")] == ["hello.py"]
+    assert (safe / "hello.py").read_text(encoding="utf-8") == "print(1)"
+    assert "'sudo' is not allowed here" in model.asked[-1].tool_results["sudo"]
+    assert len(callback.calls) == 2
+
+
+async def test_system_prompts_are_compared(scripted: MakeScripted) -> None:
+    agent, model = scripted(Script(when("2 + 2", say("4"), say("4"))), tools=[])
+
+    async with asyncio.timeout(LIMIT):
+        answers = await system_prompts.compare(agent, "What is 2 + 2?")
+
+    systems = sorted(json.dumps(request.body["system"]) for request in model.asked)
+    assert answers == {"yours": "4", "preset and more": "4"}
+    assert ["pirate" in each for each in systems].count(True) == 1
+    assert ["fun fact" in each for each in systems].count(True) == 1
+
+
+async def test_files_of_a_project_are_read_if_they_are_asked_for(
+    scripted: MakeScripted, sandbox: CliSandbox
+) -> None:
+    project_settings.prepare(sandbox.project)
+    agent, _model = scripted()
+
+    async with asyncio.timeout(LIMIT):
+        assert await project_settings.found(agent) == (False, False)
+        assert await project_settings.found(agent, "project") == (True, True)
+
+
+async def test_a_plugin_brings_a_command(
+    scripted: MakeScripted, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    agent, model = scripted(say("Hello, Ada."))
+
+    async with asyncio.timeout(LIMIT):
+        assert await plugin.greet(agent, plugin.write_plugin(tmp_path), "Ada") == "Hello, Ada."
+
+    assert "Greet Ada in one short sentence" in json.dumps(model.asked[0].body["messages"])
+    assert "commands of the plugin: ['demo:greet']" in capsys.readouterr().out
+
+
+async def test_only_the_chosen_tools_exist(scripted: MakeScripted) -> None:
+    agent, _model = scripted(Script(say("Read.")))
+
+    async with asyncio.timeout(LIMIT):
+        assert await which_tools.tools_of(agent, ["Read", "Glob"]) == ["Glob", "Read"]
+
+
+async def test_the_clis_own_budget_ends_a_task_and_its_cost_is_known(
+    scripted: MakeScripted, capsys: pytest.CaptureFixture[str]
+) -> None:
+    agent, _model = scripted(call("Bash", command="true"), allowed_tools=["Bash"])
+
+    async with asyncio.timeout(LIMIT):
+        cost = await max_budget.work(agent, "work", 0.0001)
+
+    assert cost > 0.0001
+    assert "over the budget: the session reached max_budget_usd" in capsys.readouterr().out
+
+
+async def test_the_debug_log_is_read_from_stderr(scripted: MakeScripted) -> None:
+    agent, _model = scripted(say("4"))
+
+    async with asyncio.timeout(LIMIT):
+        lines = await stderr_lines.errors_of(agent, "2 + 2?")
+
+    assert "[DEBUG]" in "".join(lines)

@@ -181,7 +181,7 @@ async def test_a_guard_that_allows_after_an_interrupt_allows_nothing(
     async def swallow(who: str) -> None:
         asked.put_nowait(who)
         with suppress(asyncio.CancelledError):
-            await asyncio.sleep(3600)
+            await asyncio.Event().wait()
         asked.put_nowait(f"{who} allows")
 
     async def look(event: PreToolUse) -> Any:

@@ -329,7 +329,7 @@ def raising(_event: Elicitation) -> None:
 
 
 async def slow(_event: Elicitation) -> None:
-    await asyncio.sleep(3600)
+    await asyncio.Event().wait()
 
 
 def decline(_event: Elicitation) -> Reply:

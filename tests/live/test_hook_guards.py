@@ -118,7 +118,7 @@ async def test_a_guard_that_fails_leaves_the_file_unwritten(
     stopped = {name for name in BY_NAME if "Stopped: the PreToolUse hook" in told[f"toolu_{name}"]}
     assert stopped == set(BY_NAME)
     assert "s3cret" not in str(told)
-    assert [fault["where"] for fault in faults] == ["PreToolUse hook"] * len(BY_NAME)
+    assert [fault["where"] for fault in faults] == ["PreToolUse hook failing"] * len(BY_NAME)
     assert (result.outcome, result.text) == ("completed", "done")
 
 

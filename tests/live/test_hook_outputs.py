@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from steersman.errors import RequestRefused
+from steersman.errors import RequestRefused, TurnStopped
 from steersman.hooks import (
     HookEvent,
     Hooks,
@@ -45,10 +45,12 @@ from steersman.hooks import (
     UserPromptSubmit,
     UserPromptSubmitOutput,
 )
+from steersman.journal import TurnResult
+from steersman.journal.replaying import replay
 from steersman.options import AgentDefinition
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import Script, call, say, when
-from tests.live.staging import LIMIT, MakeScripted
+from tests.live.staging import LIMIT, MakeScripted, entries_of
 
 pytestmark = pytest.mark.live
 
@@ -128,6 +130,42 @@ async def test_the_model_is_told_more_at_each_event_that_has_something_to_tell(
 
     said = json.dumps([request.body for request in model.asked])
     assert [each.__name__ for each in TELLING if told_by(each) not in said] == []
+
+
+async def test_a_turn_that_a_hook_ends_has_the_hooks_own_reason(scripted: MakeScripted) -> None:
+    hooks = Hooks()
+    events: list[type[HookEvent]] = [UserPromptSubmit, PreToolUse, PostToolUse, Stop]
+    chosen = ""
+
+    def stop(event: HookEvent) -> Reply | None:
+        name = type(event).__name__
+        return Reply(continue_=False, stop_reason=f"not after {name}") if name == chosen else None
+
+    for each in events:
+        hooks.on(each, kind="advise")(stop)
+    agent, _model = scripted(
+        *(call("Bash", command="true"), call("Bash", command="true")),
+        *(say("stop here"), say("on")),
+        hooks=hooks,
+        allowed_tools=["Bash"],
+    )
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        results: list[TurnResult] = []
+        for chosen in (*(each.__name__ for each in events), ""):  # noqa: B007 - `stop` reads it
+            results.append(await session.run("go"))  # noqa: PERF401
+        replayed = replay(await entries_of(session)).turns
+
+    reasons = [
+        "a hook ended the turn: not after UserPromptSubmit",
+        "a hook ended the turn: not after PreToolUse",
+        "a hook ended the turn: not after PostToolUse",
+        "a Stop hook ended the turn: not after Stop",
+        "",
+    ]
+    assert [each.reason for each in results] == reasons
+    assert [replayed[each.uuid].reason for each in results] == reasons
+    assert {type(replayed[each.uuid].cause) for each in results[:4]} == {TurnStopped}
 
 
 async def test_a_hook_decides_in_the_place_of_a_person(

@@ -632,13 +632,17 @@ async def test_settings_come_in_layers(scripted: MakeScripted, sandbox: CliSandb
     file = write(sandbox.tmp / "mine.json", {"cleanupPeriodDays": 14})
     layers: dict[str, tuple[dict[str, Any], set[str], int | None]] = {
         "none": ({}, set(), None),
-        "user": ({"setting_sources": ["user"]}, {"userSettings"}, 11),
         "all": (
             {"setting_sources": ["user", "project", "local"]},
             {"userSettings", "projectSettings", "localSettings"},
             13,
         ),
         "file": ({"settings": file}, {"flagSettings"}, 14),
+        "file, sandbox": (
+            {"settings": file.name, "cwd": file.parent, "sandbox": {"enabled": False}},
+            {"flagSettings"},
+            14,
+        ),
         "text": ({"settings": '{"cleanupPeriodDays": 15}'}, {"flagSettings"}, 15),
         "mapping": (
             {"settings": {"cleanupPeriodDays": 16}, "setting_sources": ["user"]},
@@ -897,7 +901,6 @@ async def test_only_the_named_skills_can_be_used(
         call("Skill", skill="other", id_="other"),
         say("done"),
         skills=["mine"],
-        setting_sources=["project"],
         verbatim_prompts=False,
     )
 

@@ -53,7 +53,7 @@ async def raising() -> None:
 
 
 async def waiting() -> None:
-    await asyncio.sleep(3600)
+    await asyncio.Event().wait()
 
 
 async def denying() -> HookAnswer:

@@ -1,13 +1,15 @@
 """Runs the mutants of a room: `python -m tests.mutants permissions --sample 200 --seed 1`.
 
 Prints the survivors and a table. The status is 1 if a room is below its bar. `--again` runs only
-what survived the last time; `--file policy.py` only the mutants of that file.
+what survived the last time; `--file policy.py` only the mutants of that file; `--seconds 600` stops
+after that time, with the score of what was run.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import random
 import signal
@@ -60,11 +62,14 @@ def _run_room(room: Room, arguments: argparse.Namespace) -> tuple[str, bool]:
     unseen = _equivalent(room, {m.key for m in every}, is_whole=not arguments.file)
     chosen = _chosen(room, every, arguments)
     found: dict[str, list[Mutant]] = {}
+    until = time.monotonic() + (arguments.seconds or math.inf)
     with Trial(ROOT, room) as trial:
         for name in sorted(trial.base.failed):
             _print(f"left out, because it fails without a mutant: {name}")
         for number, mutant in enumerate(chosen):
             began = time.monotonic()
+            if began > until:
+                break
             verdict = EQUIVALENT if mutant.key in unseen else trial.run(mutant)
             found.setdefault(verdict, []).append(mutant)
             if verdict == SURVIVED:
@@ -79,7 +84,7 @@ def _run_room(room: Room, arguments: argparse.Namespace) -> tuple[str, bool]:
     killed, survived = counted[KILLED] + counted[TIMED_OUT], counted[SURVIVED]
     score, low, high = share(killed, killed + survived)
     line = COLUMNS.format(
-        *(room.name, len(every), len(chosen), killed, counted[TIMED_OUT], survived),
+        *(room.name, len(every), counted.total(), killed, counted[TIMED_OUT], survived),
         *(counted[EQUIVALENT], f"{score:.1f} %", f"{low:.0f} to {high:.0f}", f"{room.bar} %"),
         *(len(base.seconds), f"{base.wall:.1f}", f"{sum(base.seconds.values()):.1f}"),
     )
@@ -120,6 +125,7 @@ if __name__ == "__main__":
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--file", default="", help="only files whose path contains this")
     parser.add_argument("--again", action="store_true", help="only what survived the last time")
+    parser.add_argument("--seconds", type=float, default=0, help="stop after this time; never if 0")
     parser.add_argument("--nice", type=int, default=19)
     parser.add_argument("--verbose", action="store_true")
     sys.exit(main(parser.parse_args()))

@@ -158,7 +158,10 @@ class Trial:
         return self._log.read().decode(errors="replace")[-4000:]
 
     def _run_in_fork(self, mutant: Mutant, tests: list[str]) -> int:
-        cpu = 5 + 10 * sum(self.base.seconds[test] for test in tests)
+        seconds = sum(self.base.seconds[test] for test in tests)
+        cpu = 5 + 10 * seconds
+        # A test that hangs is ended after two minutes, but its clean-up may hang too.
+        slowness = self.base.wall / max(sum(self.base.seconds.values()), 0.1)
         order = {
             "file": str(self._root / mutant.file),
             "source": mutant.source(),
@@ -166,7 +169,7 @@ class Trial:
             "tests": tests,
             "cpu": cpu,
         }
-        return self._order(order, PATIENCE + 10 * cpu)
+        return self._order(order, 2 * PATIENCE + 5 * slowness * seconds)
 
     def _order(self, order: dict[str, Any], patience: float) -> int:
         with open(self._orders, "wb", closefd=False) as file:
@@ -198,12 +201,12 @@ class Trial:
         found: dict[str, Any] = json.loads(line)
         return found
 
-    def _reap(self) -> None:
+    def _reap(self, running: int = 0) -> None:
         """Reap orphans of tests that have ended: some tests wait until a process is gone."""
-        mine = self._forker.pid if self._forker is not None else 0
+        mine = (running, self._forker.pid if self._forker is not None else 0)
         with contextlib.suppress(ChildProcessError):
             while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-                if ended.si_pid == mine:
+                if ended.si_pid in mine:
                     return
                 os.waitpid(ended.si_pid, 0)
 
@@ -224,9 +227,7 @@ class Trial:
             stderr=subprocess.DEVNULL,
         )
         try:
-            return process.wait(PATIENCE + 20 * seconds)
-        except subprocess.TimeoutExpired:
-            return -signal.SIGKILL
+            return self._wait_for(process, PATIENCE + 20 * seconds)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -234,6 +235,15 @@ class Trial:
             self._kill_leftovers()
             path.write_bytes(kept)
             self._touch(path)
+
+    def _wait_for(self, process: subprocess.Popen[bytes], patience: float) -> int:
+        until = time.monotonic() + patience
+        while time.monotonic() < until:
+            try:
+                return process.wait(SLICE)
+            except subprocess.TimeoutExpired:
+                self._reap(process.pid)
+        return -signal.SIGKILL
 
     def _by_name(self, path: Path) -> list[str]:
         """Return all tests of the room, those that are named like the file first."""

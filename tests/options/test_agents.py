@@ -93,7 +93,7 @@ def test_a_mistyped_field_gets_a_hint() -> None:
 
 @pytest.mark.parametrize("missing", ["description", "prompt"])
 def test_a_definition_needs_both_a_description_and_a_prompt(missing: str) -> None:
-    with pytest.raises(UsageError, match=f"a: got 'no {missing}'"):
+    with pytest.raises(UsageError, match=f"a: got no {missing},"):
         agent_of("a", {name: BASE[name] for name in BASE if name != missing})
 
 

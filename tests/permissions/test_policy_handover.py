@@ -8,17 +8,18 @@ import pytest
 
 from steersman.permissions import Policy, allow, ask, deny
 from steersman.permissions.overlap import may_overlap
+from steersman.permissions.policy import settings_rules
 from steersman.permissions.rules import Match, ToolCall, parse_rule
 
 TOUCH = allow("Bash(touch *)")
 
 
 def approvals(policy: Policy) -> list[str]:
-    return policy.settings_rules()[1]
+    return settings_rules(policy)[1]
 
 
 def denials(policy: Policy) -> list[str]:
-    return policy.settings_rules()[0]
+    return settings_rules(policy)[0]
 
 
 @pytest.mark.parametrize(
@@ -43,7 +44,7 @@ def test_the_cli_gets_no_approval_that_could_skip_an_earlier_ask_or_denial(guard
 def test_the_cli_gets_an_approval_beside_a_denial_that_it_has_too() -> None:
     policy = Policy(deny("Bash(rm *)"), TOUCH, auto_approve=["Read"])
 
-    assert policy.settings_rules() == (["Bash(rm *)"], ["Bash(touch *)", "Read"])
+    assert settings_rules(policy) == (["Bash(rm *)"], ["Bash(touch *)", "Read"])
 
 
 @pytest.mark.parametrize("other", ["WebFetch", "Write", "mcp__box", "Agent(Explore)", "Skill(pdf)"])

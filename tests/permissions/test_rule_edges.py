@@ -356,3 +356,19 @@ def test_where_the_cli_would_not_ask_an_ask_is_a_denial_that_says_so() -> None:
         Explanation("deny", "ask Bash", reason),
         Explanation("ask", "ask Bash"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("rule", "verdict"),
+    [("Edit(secret/**)", "deny"), ("Read(secret/**)", "deny"), ("Edit(other/**)", "cli")],
+)
+def test_a_word_that_leads_to_a_file_of_a_rule_is_covered_like_the_file(
+    rule: str, verdict: str
+) -> None:
+    given, place = {"command": "touch up/x"}, Place("/p")
+    led = ToolCall("Bash", given, place=place, links={"up/x": "/p/secret/x"})
+    plain = ToolCall("Bash", given, place=place)
+    policy = Policy(deny(rule))
+
+    assert policy.decide(led).verdict == verdict
+    assert policy.decide(plain).verdict == "cli"

@@ -115,7 +115,7 @@ def test_an_error_names_the_file_and_the_field(tmp_path: Path, head: str, place:
 def test_a_skill_that_says_nothing_is_refused(tmp_path: Path) -> None:
     write(tmp_path, "mute", "---\nname: mute\n---\n# Title\n")
 
-    with pytest.raises(UsageError, match=r"mute/SKILL\.md: description: got 'nothing'"):
+    with pytest.raises(UsageError, match=r"mute/SKILL\.md: description: got nothing"):
         discover(user=tmp_path)
 
 

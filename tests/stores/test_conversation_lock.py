@@ -167,8 +167,10 @@ def test_a_program_that_is_started_does_not_inherit_the_lock(tmp_path: Path) -> 
     with subprocess.Popen(("sleep", "600"), close_fds=False) as child:
         lock.release()
 
-        claim(place, ID).release()
+        again = claim(place, ID)
 
+        assert (again.is_held, child.poll()) == (True, None)
+        again.release()
         child.kill()
 
 
@@ -196,7 +198,10 @@ def test_a_lock_that_is_forgotten_is_free(tmp_path: Path) -> None:
     del lock
     gc.collect()
 
-    claim(place, ID).release()
+    again = claim(place, ID)
+    assert again.is_held
+    again.release()
+    assert locks_in(tmp_path) == []
 
 
 def test_where_no_file_can_be_locked_the_lock_holds_in_this_process(

@@ -275,5 +275,5 @@ SAME = Kept()
     "options", [{"sinks": [SAME, SAME]}, {"journal": SAME, "sinks": [SAME]}], ids=["sinks", "both"]
 )
 def test_the_same_sink_twice_is_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="sinks: got 'the same sink twice'"):
+    with pytest.raises(UsageError, match="sinks: got the same sink twice"):
         Options(**options)

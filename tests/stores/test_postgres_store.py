@@ -209,11 +209,9 @@ async def test_a_table_that_the_user_may_not_write_is_told(
     postgres_server.run("DROP OWNED BY reader; DROP ROLE reader")
 
 
-async def test_a_large_batch_is_sent_in_portions_and_stays_one_batch(
-    postgres_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(postgres, "MOST_SENT", 100)
-    entries: list[Any] = [{"type": "x", "uuid": str(n), "text": "x" * n} for n in range(60)]
+async def test_a_large_batch_is_sent_in_portions_and_stays_one_batch(postgres_url: str) -> None:
+    text = "x" * (postgres.MOST_SENT // 3)
+    entries: list[Any] = [{"type": "x", "uuid": str(number), "text": text} for number in range(4)]
     async with PostgresStore(postgres_url) as store:
         await store.append(KEY, entries)
         await store.append(KEY, [*entries, {"type": "last"}])

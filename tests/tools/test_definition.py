@@ -204,3 +204,20 @@ def test_importing_the_tools_imports_neither_pydantic_nor_mcp() -> None:
 
 def test_a_type_that_only_pydantic_would_know_is_refused_without_it() -> None:
     assert run_apart(TAKES_A_FUNCTION) == "parameter 'x' set()\n"
+
+
+@pytest.mark.parametrize(
+    ("hint", "given", "allowed"),
+    [
+        ("read_only", "yes", "True, False or None"),
+        ("title", 5, "text or None"),
+        ("search_hint", 5, "text or None"),
+        ("max_result_size", 0, "a whole number above 0, or None"),
+        ("max_result_size", 1.5, "a whole number above 0, or None"),
+    ],
+)
+def test_a_wrong_hint_is_refused_with_what_is_allowed(hint: str, given: Any, allowed: str) -> None:
+    with pytest.raises(UsageError, match=f"allowed: {allowed}") as refused:
+        ToolHints(**{hint: given})
+
+    assert refused.value.argument == hint

@@ -34,7 +34,7 @@ def test_other_tool_servers_are_left_alone() -> None:
 
 
 def test_something_else_is_refused() -> None:
-    with pytest.raises(UsageError, match="server: got 'a Toolbox', allowed: a Server, FastMCP"):
+    with pytest.raises(UsageError, match="server: got a Toolbox, allowed: a Server, FastMCP"):
         McpInstance(Toolbox("box"))
 
 

@@ -15,15 +15,16 @@ pytestmark = pytest.mark.process
 
 INSTANCE, REMOTE = "tests/tools/test_mcp_instance.py", "tests/tools/test_mcp_remote.py"
 CONTRACTS = "tests/testing/contracts/test_tool_servers.py"
-RUNS = (
+RUNS: tuple[tuple[str, str], ...] = (
     (INSTANCE, ""),
     (CONTRACTS, "mcp_package"),
     # In parts, because they start many programs; each test is in exactly one.
-    (REMOTE, "stdio"),
     (REMOTE, "http and not stdio"),
-    (REMOTE, "sse and not http and not stdio"),
     (REMOTE, "not stdio and not http and not sse"),
 )
+if os.environ.get("STEERSMAN_SOAK"):
+    # The same tests over the other two connections.
+    RUNS += ((REMOTE, "stdio"), (REMOTE, "sse and not http and not stdio"))
 LONGEST_SHOWN = 3000
 PATIENCE = 250
 
@@ -47,6 +48,7 @@ def test_the_other_package_is_the_oldest() -> None:
 
 
 @pytest.mark.timeout(PATIENCE + 30)
+@pytest.mark.soak
 @pytest.mark.parametrize(("file", "part"), RUNS)
 def test_the_oldest_package_does_the_same(file: str, part: str) -> None:
     # Its own old dependencies warn of each other.

@@ -14,7 +14,7 @@ import pydantic
 import pytest
 
 from steersman.tools import ToolResult, error_result, image_result, text_result
-from steersman.tools.results import wire_result
+from steersman.tools.results import plain_text, wire_result
 
 
 class Color(str, enum.Enum):  # noqa: UP042 - str() of it is not its value, which is the point
@@ -37,6 +37,10 @@ class Span(msgspec.Struct):
 
 class Model(pydantic.BaseModel):
     when: dt.date
+
+
+class Page(pydantic.BaseModel):
+    url: pydantic.AnyUrl
 
 
 class Block(pydantic.BaseModel):
@@ -198,3 +202,17 @@ def test_the_bytes_of_an_image_say_what_they_are(head: bytes, media_type: str) -
 def test_what_json_cannot_carry_is_refused(returned: object) -> None:
     with pytest.raises(TypeError):
         wire_result(returned)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("a", "a"),
+        (float("inf"), "inf"),
+        (0.5, "0.5"),
+        ([1, float("nan")], "[1,null]"),
+        (Page(url=pydantic.AnyUrl("https://a.b/")), '{"url":"https://a.b/"}'),
+    ],
+)
+def test_a_value_is_text_as_it_is_or_as_json(value: object, shown: str) -> None:
+    assert plain_text(value) == shown

@@ -386,3 +386,32 @@ asyncio.run(main())
     with host(code, mark) as it:
         assert it.end() == b""
         assert it.has_all_ended()
+
+
+def test_a_host_that_may_start_no_programs_is_told_so_at_once() -> None:
+    """An audit hook may refuse with any exception, and in any thread."""
+    code = """
+from steersman.errors import LaunchError
+def refuse(event, _):
+    if event == "os.posix_spawn": raise RuntimeError("no programs here")
+sys.addaudithook(refuse)
+async def main():
+    try:
+        async with asyncio.timeout(5):
+            await SubprocessTransport().open(Launch(("true",)), Collector())
+    except LaunchError as error:
+        print(error)
+asyncio.run(main())
+"""
+    environment = {**os.environ, "PYTHONPATH": str(Path(steersman.__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", PRELUDE + code],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=30,
+        check=False,
+    )
+
+    assert "no programs here" in done.stdout
+    assert (done.returncode, done.stderr) == (0, "")

@@ -220,7 +220,7 @@ async def programs(session: Session, servers: Mapping[str, StdioServer]) -> None
     session.fork(model="haiku")
 
 
-def test_with(scripted_agent: MakeAgent, live_cli: MakeAgent) -> None:
+def fixtures_take_options(scripted_agent: MakeAgent, live_cli: MakeAgent) -> None:
     scripted_agent(functions=[add], tools={"Bash": play}, faults=Faults())
     scripted_agent(options=base, tools=[], complete=False)
     live_cli(model="sonnet", env={"A": "b"})

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from steersman import _json
-from steersman._json import JsonDict
-from steersman.errors import UsageError
+from steersman._json import Json, JsonDict
+from steersman.errors import Described, UsageError
 from steersman.options import Options, checks
 from steersman.ports import FileArgument
 
@@ -18,11 +18,13 @@ __all__ = [
     "MANAGED",
     "LaunchBuilder",
     "Put",
+    "ReadSettings",
     "env_variable",
     "flag",
     "flag_with_value",
     "host_only",
     "initialize_field",
+    "merged",
     "size_of",
 ]
 
@@ -30,6 +32,8 @@ AWAIT_INITIALIZE = "--await-initialize"
 """The flag with which the CLI waits for the initialize request. Older CLIs do not know it."""
 
 MANAGED = "--managed-settings-in-initialize"
+
+ReadSettings: TypeAlias = Callable[[str], JsonDict]
 
 LONGEST_LIST = 1500
 """Bytes that a list may take on argv; a longer one moves to the settings file or to initialize."""
@@ -50,6 +54,8 @@ class LaunchBuilder:
     initialize: JsonDict = field(default_factory=dict[str, object])
     settings: JsonDict = field(default_factory=dict[str, object])
     settings_path: str | None = None
+    read_settings: ReadSettings | None = None
+    """Reads the file `settings_path`; `None` if it may be on another machine."""
 
     def await_initialize(self) -> None:
         """Let the CLI wait for the initialize request before it loads plugins and policies."""
@@ -75,6 +81,8 @@ class LaunchBuilder:
         `closed` are settings of every session, which the caller's settings override, except for
         their deny rules. Without settings of the caller they are on argv: they are no secret.
         """
+        if self.settings_path is not None and self.settings and self.read_settings is not None:
+            self._merge_file(self.read_settings(self.settings_path))
         if self.settings_path is not None:
             self._add_settings_path(self.settings_path, closed)
         elif self.settings:
@@ -84,6 +92,16 @@ class LaunchBuilder:
         elif closed:
             self.argv.append(f"--settings={_json.dumps(closed).decode()}")
 
+    def _merge_file(self, found: JsonDict) -> None:
+        """Put what other options have added to the settings over the content of a file."""
+        for name, value in self.settings.items():
+            if name == "permissions":
+                for kind, rules in value.items():
+                    _add_rules(found, "settings", kind, rules)
+            else:
+                found[name] = merged(found.get(name), value)
+        self.settings, self.settings_path = found, None
+
     def _add_settings_path(self, path: str, closed: JsonDict) -> None:
         """Pass the path of a file. What every session has is added as managed settings."""
         if self.settings:
@@ -92,7 +110,7 @@ class LaunchBuilder:
                 path,
                 "a mapping, if sandbox= or a list of rules or directories over"
                 f" {LONGEST_LIST} bytes is passed too",
-                hint="read the file and pass its content as settings={...}",
+                hint="read the file and pass its content as settings={...}: it may be elsewhere",
             )
         self.argv.append(f"--settings={path}")
         if closed:
@@ -119,9 +137,23 @@ def _add_rules(settings: JsonDict, option: str, kind: str, rules: Iterable[str])
     permissions = settings.setdefault("permissions", {})
     if not _json.is_object(permissions) or not _json.is_array(permissions.get(kind, [])):
         raise UsageError(
-            option, "permissions of another form", f'{{"permissions": {{"{kind}": [...]}}}}'
+            option,
+            Described("permissions of another form"),
+            f'{{"permissions": {{"{kind}": [...]}}}}',
         )
     permissions[kind] = [*permissions.get(kind, []), *rules]
+
+
+def merged(under: Json, over: JsonDict) -> JsonDict:
+    """Return a mapping with the values of both; where both have one, that of `over`."""
+    if not _json.is_object(under):
+        return over
+    both = {
+        name: merged(under[name], over[name])
+        for name in under.keys() & over.keys()
+        if _json.is_object(over[name])
+    }
+    return {**under, **over, **both}
 
 
 Put: TypeAlias = Callable[[LaunchBuilder], None]

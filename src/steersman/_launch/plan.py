@@ -10,12 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from steersman._launch.builder import AWAIT_INITIALIZE, MANAGED, LaunchBuilder, size_of
+from steersman._launch.builder import (
+    AWAIT_INITIALIZE,
+    MANAGED,
+    LaunchBuilder,
+    ReadSettings,
+    size_of,
+)
 from steersman._launch.environment import environment
 from steersman._launch.isolation import NO_MEMORY, closed_settings
 from steersman._launch.table import ROWS, hook_id
 from steersman.control.handshake import Initialize
-from steersman.errors import UsageError
+from steersman.errors import Described, UsageError
 from steersman.options import Options
 from steersman.options.checks import UUID
 from steersman.ports import FileArgument, Launch
@@ -120,7 +126,7 @@ class LaunchPlan:
     """The file of the conversation, if it is resumed by its path; the CLI appends to that file."""
 
 
-def plan(
+def plan(  # noqa: PLR0913 - all but one by name
     options: Options,
     *,
     program: str,
@@ -129,15 +135,17 @@ def plan(
     servers: Iterable[str] = (),
     approved: Iterable[str] = (),
     reruns: bool = False,
+    read_settings: ReadSettings | None = None,
 ) -> LaunchPlan:
     """Return the launch plan for `options`.
 
     `program` is the CLI to run and `host_env` the environment of this process. `new_session_id` is
     used for a new conversation if the options name none. `servers` are the keys of the in-process
     MCP servers, `approved` the names of tools that run without a permission request. With `reruns`
-    the CLI resumes the turn that was interrupted when the previous CLI was lost.
+    the CLI resumes the turn that was interrupted when the previous CLI was lost. `read_settings`
+    reads a settings file that other options add to.
     """
-    builder = LaunchBuilder(options, approved=tuple(approved))
+    builder = LaunchBuilder(options, approved=tuple(approved), read_settings=read_settings)
     if reruns:
         builder.rerun()
     for name, row in ROWS.items():
@@ -209,7 +217,7 @@ def _variables(builder: LaunchBuilder) -> dict[str, str]:
         if given[name] != builder.env[name]:
             raise UsageError(
                 f"env[{name!r}]",
-                "another value than the option that sets this variable",
+                Described("another value than the option that sets this variable"),
                 "the same value, or no value",
                 hint=f"leave {name} out of env=",
             )
@@ -237,4 +245,6 @@ def _choose_session(builder: LaunchBuilder, new_session_id: str) -> tuple[str | 
 def _refuse_long(option: str, argv: Iterable[str | FileArgument]) -> None:
     sizes = [size_of([token]) for token in argv if isinstance(token, str)]
     if sizes and max(sizes) > LONGEST_ARGUMENT:
-        raise UsageError(option, f"{max(sizes)} bytes", f"at most {LONGEST_ARGUMENT} bytes")
+        raise UsageError(
+            option, Described(f"{max(sizes)} bytes"), f"at most {LONGEST_ARGUMENT} bytes"
+        )

@@ -21,9 +21,10 @@ from steersman._launch.builder import (
     flag_with_value,
     host_only,
     initialize_field,
+    merged,
     size_of,
 )
-from steersman.errors import UsageError
+from steersman.errors import Described, UsageError
 from steersman.hooks.matchers import is_list
 from steersman.options import Options, checks
 from steersman.options.table import (
@@ -104,10 +105,12 @@ def _settings_text(text: str) -> JsonDict:
         found = _json.loads(text.encode("utf-8", "surrogatepass"))
     except ValueError as error:
         raise UsageError(
-            "settings", "a string that is not JSON", f"a JSON object or a path ({error})"
+            "settings", Described("a string that is not JSON"), f"a JSON object or a path ({error})"
         ) from None
     if not _json.is_object(found):
-        raise UsageError("settings", "JSON that is not an object", "a JSON object or a path")
+        raise UsageError(
+            "settings", Described("JSON that is not an object"), "a JSON object or a path"
+        )
     return found
 
 
@@ -118,7 +121,7 @@ def _managed_settings(builder: LaunchBuilder) -> None:
 
 
 def _setting_sources(builder: LaunchBuilder) -> None:
-    builder.argv.append(f"--setting-sources={','.join(builder.options.setting_sources)}")
+    builder.argv.append(f"--setting-sources={','.join(builder.options.sources)}")
 
 
 def _add_dirs(builder: LaunchBuilder) -> None:
@@ -243,7 +246,9 @@ def _policy(builder: LaunchBuilder) -> None:
     policy = builder.options.policy
     if policy is None:
         return
-    denials, approvals = policy.settings_rules()
+    from steersman.permissions.policy import settings_rules  # noqa: PLC0415 - most have none
+
+    denials, approvals = settings_rules(policy)
     builder.approved = (*builder.approved, *approvals)
     builder.forbidden = (*builder.forbidden, *policy.forbid, *denials)
     if policy.available is not None:
@@ -390,17 +395,7 @@ def _sandbox(builder: LaunchBuilder) -> None:
     wanted: JsonDict = checks.plain("sandbox", sandbox)
     if wanted.get("enabled"):
         wanted.setdefault("failIfUnavailable", True)
-    before = builder.settings.get("sandbox", {})
-    builder.settings["sandbox"] = _merged(before, wanted) if _json.is_object(before) else wanted
-
-
-def _merged(under: JsonDict, over: JsonDict) -> JsonDict:
-    both = {
-        name: _merged(under[name], over[name])
-        for name in under.keys() & over.keys()
-        if _json.is_object(under[name]) and _json.is_object(over[name])
-    }
-    return {**under, **over, **both}
+    builder.settings["sandbox"] = merged(builder.settings.get("sandbox"), wanted)
 
 
 # What the CLI reports

@@ -67,10 +67,6 @@ class TurnTracker:
         self.alias(other, uuid)
         self._open[uuid] = None
 
-    def has_started(self, uuid: str) -> bool:
-        """Whether the CLI has started to process this prompt."""
-        return uuid in self._started
-
     def owners(self, parent: str | None) -> tuple[str, ...]:
         """Return the prompts that a line belongs to: its subagent's, or else the current ones."""
         return self.current if parent is None else self._owners.get(parent, self.current)

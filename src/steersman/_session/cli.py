@@ -34,7 +34,8 @@ class HomeLoop:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def enter(self) -> None:
-        """Make the running loop the home. Raises `UsageError` if there is none."""
+        """Make the running loop the home. Raises `UsageError` if there is none, or another one."""
+        self.check()
         running = _running()
         if running is None:
             raise UsageError(

@@ -29,6 +29,7 @@ from steersman.control.session import Interrupt
 from steersman.errors import (
     ChannelClosed,
     CliExited,
+    Described,
     LimitReached,
     OptionRefused,
     RequestRefused,
@@ -119,7 +120,11 @@ class Lifecycle:
         """Launch the first CLI and wait for its handshake."""
         parts = self._parts
         if parts.status.phase is not Phase.IDLE or parts.slot.running is not None:
-            raise UsageError("session", self, "a session that was not started before")
+            raise UsageError(
+                "session",
+                Described("one that was started"),
+                "a session that was not started before",
+            )
         if parts.setup.open_journal is not None:
             parts.journal.write_to(parts.setup.open_journal(parts.slot.redact, self._on_full_disk))
         parts.status.move(Move.LAUNCH)

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Literal, Protocol, TypeVar, get_args
 
+from steersman._arguments import check_callback
 from steersman.errors import UsageError
 from steersman.journal.snapshot import StateChanged
 
@@ -53,8 +54,7 @@ class EventListeners:
     def add(self, event: str, listener: Callable[[Any], object]) -> Remove:
         """Call `listener` for each `event` from now on. Returns a function that removes it."""
         self._check(event)
-        if not callable(listener):
-            raise UsageError("listener", listener, "a function that takes the event")
+        check_callback("listener", listener, "the event")
         queue = _ListenerQueue(event, listener)
         self.is_any = True
         queues = self._queues[event]

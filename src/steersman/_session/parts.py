@@ -106,6 +106,7 @@ def build(setup: SessionSetup, session: Any) -> Parts:
         ask_rules=rules,
         recheck=recheck,
         waits_on_resume=lambda: slot.is_modern,
+        on_stop=prompts.stopped_by_hook,
     )
     servers = ToolServers(setup.servers, {key: caller_for(key) for key in setup.servers}, report)
     return Parts(

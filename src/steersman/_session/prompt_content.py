@@ -7,7 +7,7 @@ from typing import cast
 
 from steersman import _json
 from steersman._json import JsonDict, JsonObject, is_mapping, is_sequence
-from steersman.errors import UsageError
+from steersman.errors import Described, UsageError
 from steersman.options.checks import plain
 
 __all__ = ["LARGEST", "Prompt", "prompt_content"]
@@ -41,4 +41,6 @@ def _block_of(position: int, block: object) -> JsonDict:
 
 def _refuse_large(size: int) -> None:
     if size > LARGEST:
-        raise UsageError("prompt", f"{size} bytes", f"at most {LARGEST} bytes: the API's own limit")
+        raise UsageError(
+            "prompt", Described(f"{size} bytes"), f"at most {LARGEST} bytes: the API's own limit"
+        )

@@ -25,7 +25,7 @@ from steersman.errors import (
 )
 from steersman.journal import Entry, Kind, Outcome, TurnResult
 from steersman.journal.calls import ToolCallRecord
-from steersman.journal.results import outcome_of
+from steersman.journal.results import ended_by_hook, outcome_of
 from steersman.journal.text import TextStream
 from steersman.journal.totals import SessionTotals
 from steersman.messages.limits import ApiRetry
@@ -180,6 +180,12 @@ class PromptQueue:
         """Record that the CLI has started to process this prompt."""
         if uuid in self._sent:
             self._sent[uuid].started()
+
+    def stopped_by_hook(self, stop_reason: str) -> None:
+        """Record the `stop_reason` of a hook that ends the current turn, without known secrets."""
+        shown = stop_reason if self._link is None else self._link.redactor.text(stop_reason)
+        for prompt in self.unsettled:
+            prompt.stop_reason = shown
 
     def context(self) -> contextvars.Context:
         """Copy the context of the `send()` that the current turn comes from."""
@@ -356,8 +362,9 @@ class PromptQueue:
         outcome = outcome_of(result, was_interrupted=prompt.was_interrupted)
         if prompt.cause is not None:
             outcome = "failed"
+        cause = prompt.cause or ended_by_hook(result, prompt.stop_reason)
         delivery = _delivery_of(prompt, result)
-        return self._settle(prompt, outcome, prompt.cause, delivery, has_result=True)
+        return self._settle(prompt, outcome, cause, delivery, has_result=True)
 
     def _end(
         self, prompt: SentPrompt, cause: SteersmanError | None, *, cancelled: bool

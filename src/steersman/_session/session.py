@@ -5,24 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast, get_args, overload
 
 from steersman._session.dispatcher import Dispatcher
 from steersman._session.interrupts import Interrupts
-from steersman._session.known_turns import KnownTurns, PromptCount
 from steersman._session.lifecycle import Lifecycle
 from steersman._session.listeners import Decorator, EventName, Remove
 from steersman._session.mcp_servers import McpControls
 from steersman._session.parts import build
 from steersman._session.pause import Pause
 from steersman._session.prompt_content import Prompt, prompt_content
-from steersman._session.readers import JournalReader, TurnReader
+from steersman._session.reading import SessionReaders
 from steersman._session.requests.hooks import run_session_start
+from steersman._session.sent_prompts import Checkpoint, PromptSender
 from steersman._session.setup import SessionSetup
-from steersman._session.turn import LINES, SentPrompt, Turn, When
-from steersman._session.uuids import new_uuid, uuid_of
+from steersman._session.turn import Turn, When
 from steersman.control.context import ContextUsage, GetContextUsage
 from steersman.control.files import RewindFiles, Rewound
 from steersman.control.handshake import Initialize, Initialized
@@ -34,14 +32,14 @@ from steersman.control.tasks import StopTask
 from steersman.control.verbs import Verb
 from steersman.errors import (
     ChannelClosed,
-    KeyTaken,
+    Described,
     RequestRefused,
     RequestTimeout,
     SteersmanError,
     TurnFailed,
     UsageError,
 )
-from steersman.journal import Entry, Kind, Lagged, Move, Phase, TurnResult
+from steersman.journal import Entry, Lagged, Move, Phase, TurnResult
 from steersman.journal.agents import AgentNode
 from steersman.journal.calls import ToolCallRecord
 from steersman.journal.snapshot import SessionSnapshot, State, StateChanged, describe
@@ -57,21 +55,10 @@ if TYPE_CHECKING:
 
     from steersman.options.keywords import OptionWords
 
-__all__ = ["Checkpoint", "Session", "State"]
+__all__ = ["Session", "State"]
 
 AnswerT = TypeVar("AnswerT")
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """A point in a conversation. A plain value: another process can store and use it."""
-
-    session_id: str
-    message_uuid: str
-    """The last message of the model."""
-    prompts: int
-    """How many prompts this session had sent by then."""
 
 
 OWN_CHECKPOINT = "a Checkpoint of this conversation"
@@ -86,15 +73,10 @@ def _is_seconds(given: object) -> bool:
     return given is None or (is_number and cast("float", given) > 0)
 
 
-def _is_number_of_entry(given: object) -> bool:
-    return isinstance(given, int) and not isinstance(given, bool) and given >= 0
-
-
 def _is_name(given: object) -> bool:
     return isinstance(given, str) and given != ""
 
 
-_check_after = checks.must_be("a sequence number, 0 or more", _is_number_of_entry)
 _check_checkpoint = checks.instance_of(Checkpoint, OWN_CHECKPOINT)
 _check_command = checks.must_be("a slash command, such as /compact", _is_command)
 _check_model = checks.optional(checks.must_be("a model's name, or None", _is_name))
@@ -116,11 +98,6 @@ class Session:
         self._lifecycle = Lifecycle(parts, Dispatcher(parts))
         self._pause = Pause(parts, self._lifecycle)
         self._interrupts = Interrupts(parts, self._lifecycle)
-        shows_partials = setup.options.include_partial_messages
-        self.shown: frozenset[Kind] = frozenset(
-            {Kind.MESSAGE, Kind.PARTIAL} if shows_partials else {Kind.MESSAGE}
-        )
-        """Kinds of journal entries that are messages for the caller, under these options."""
         self.mcp = McpControls(
             self.call,
             parts.mcp_status,
@@ -129,11 +106,8 @@ class Session:
             setup.as_tool_server,
         )
         """The MCP servers of the running session."""
-        self._sent = PromptCount()
-        self._keyed: dict[str, SentPrompt] = {}
-        self._known = KnownTurns()
-        self._waiting = 0
-        """How many calls of `wait()` are in progress; they end the sending of prompts."""
+        self._readers = SessionReaders(self, parts)
+        self._sender = PromptSender(parts, self._lifecycle, self._readers)
         self._closer: AsyncGenerator[None, None] | None = None
 
     # Start and end
@@ -160,6 +134,7 @@ class Session:
                 await self.send(opening.initial_user_message)
 
     async def __aenter__(self) -> Self:
+        self._parts.slot.home.check()
         # A session that was started before is only closed at the end of the block.
         return self if self._closer is not None else await self.start()
 
@@ -344,7 +319,7 @@ class Session:
         self._parts.slot.home.check()
         if self._parts.status.phase is Phase.IDLE:
             self._parts.slot.require()
-        self._waiting += 1
+        self._sender.waiting += 1
         try:
             async with asyncio.timeout(None if timeout is None else _seconds(timeout, timeout)):
                 while not (self._lifecycle.is_at_rest or self._parts.status.phase.is_over):
@@ -352,7 +327,7 @@ class Session:
         except TimeoutError:
             raise RequestTimeout("wait", f"the session still works after {timeout:g} s") from None
         finally:
-            self._waiting -= 1
+            self._sender.waiting -= 1
         await self.aclose()
         return self.snapshot()
 
@@ -361,88 +336,22 @@ class Session:
     @property
     def last_seq(self) -> int:
         """The number of the newest journal entry."""
-        return self._parts.journal.journal.last_seq
+        return self._readers.journal.last_seq
 
     def messages(self, *, after: int = 0) -> AsyncIterator[Message]:
         """Iterate over the messages after entry number `after`, until the session ends.
 
         Raises `ReaderLagged` if some of them are no longer in memory.
         """
-        shown = self.shown
-        return self.reading(
-            lambda entry: entry.message if entry.kind in shown else None,
-            after=after,
-            conversation_only=True,
-        )
+        return self._readers.messages(after)
 
     def raw(self, *, after: int = 0) -> AsyncIterator[bytes]:
         """Iterate over the lines of the conversation as received, without control lines."""
-        return self.reading(
-            lambda e: e.line if e.kind in LINES else None, after=after, conversation_only=True
-        )
+        return self._readers.lines(after)
 
     def journal(self, *, after: int = 0) -> AsyncIterator[Entry | Lagged]:
         """Iterate over all entries by number; yields `Lagged` for entries no longer in memory."""
-
-        def pick(entry: Entry) -> Entry | Lagged | None:
-            return entry
-
-        return self.reading(pick, after=after, on_lag=Lagged)
-
-    def turn_reading(
-        self, uuid: str, kinds: frozenset[Kind], pick: Callable[[Entry], T | None], after: int
-    ) -> AsyncIterator[T]:
-        """Iterate over what `pick` returns for a turn's entries, until the turn settles."""
-        self._check_reader()
-        log = self._parts.journal
-        return TurnReader(log.journal, log.signal, pick, after=after, uuid=uuid, kinds=kinds)
-
-    def reading(
-        self,
-        pick: Callable[[Entry], T | None],
-        *,
-        after: int = 0,
-        until: Callable[[Entry], bool] | None = None,
-        on_lag: Callable[[int], T] | None = None,
-        conversation_only: bool = False,
-    ) -> AsyncIterator[T]:
-        """Iterate over what `pick` returns for each entry; `None` is skipped.
-
-        With `conversation_only`, only lines of the conversation and ends of turns wake the reader.
-        """
-        _check_after("after", after)
-        if not callable(pick):
-            raise UsageError("pick", pick, "a function of an entry")
-        if not self._parts.journal.journal.last_seq:
-            raise ChannelClosed("this session has not started", hint="use `async with`")
-        self._check_reader()
-        log = self._parts.journal
-        return JournalReader(
-            log.journal,
-            log.signal,
-            pick,
-            after=after,
-            until=until,
-            on_lag=on_lag,
-            conversation_only=conversation_only,
-        )
-
-    def _check_reader(self) -> None:
-        """Refuse a reader that would wait in another event loop."""
-        if not self._parts.status.phase.is_over:
-            self._parts.slot.home.check()
-
-    def check_may_wait(self) -> None:
-        """Raise `UsageError` if the caller cannot wait for a turn: it would wait for ever."""
-        self._parts.slot.home.check()
-        cli = self._parts.slot.running
-        if cli is not None and cli.tasks.is_answering:
-            raise UsageError(
-                "turn",
-                "a turn of the session that waits for this tool, hook or approver",
-                "a turn of another session, or one that has settled",
-                hint="return first; the program that sent the prompt can wait for its turn",
-            )
+        return self._readers.entries(after)
 
     # Prompts
 
@@ -469,7 +378,7 @@ class Session:
             self._check_not_run(content)
         if not query:
             fields = {**fields, "shouldQuery": False}
-        return self._send(content, fields, when, key)
+        return self._sender.send(content, fields, when, key)
 
     async def run(
         self, prompt: Prompt, *, when: When = "later", key: str | None = None
@@ -488,7 +397,7 @@ class Session:
 
     def _check_not_run(self, text: str) -> None:
         """Refuse a slash command that an older CLI would run although we marked it as text."""
-        self._require_open()
+        self._sender.require_open()
         if not self.initialized.capabilities:
             hint = "if it is meant as a command, use session.command()"
             raise UsageError("prompt", text, "a text this old CLI does not run: no `/`", hint=hint)
@@ -496,36 +405,7 @@ class Session:
     async def command(self, text: str) -> Turn:
         """Send a slash command, such as `/compact`, for the CLI to run."""
         _check_command("text", text)
-        return self._send(text, {}, "later", None)
-
-    def _send(self, content: Any, fields: dict[str, Any], when: When, key: str | None) -> Turn:
-        self._require_open()
-        if not (key is None or (isinstance(key, str) and key)):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError("key", key, "a text that is not empty, or None")
-        known = None if key is None else self._keyed.get(key)
-        if key is not None and known is not None:
-            if (known.content, known.fields) != (content, fields):
-                raise KeyTaken(key)
-            return known.turn
-        # `/clear` begins another conversation.
-        self._parts.ownership.follow(self.id)
-        self._parts.limits.refuse_more()
-        uuid = new_uuid() if key is None else self._uuid_for(key)
-        prompt = SentPrompt(self, uuid, content, fields, when)
-        if key is not None:
-            self._keyed[key] = prompt
-            prompt.may_be_processed = self.options.goes_on
-        self._sent.sent(uuid)
-        self._known.add(prompt.turn)
-        self._parts.prompts.submit(prompt)
-        self._parts.status.move(Move.BEGIN)
-        return prompt.turn
-
-    def _uuid_for(self, key: str) -> str:
-        if self.id is None:
-            allowed = "None: with continue_conversation, this CLI reports the id in its first turn"
-            raise UsageError("key", key, allowed, hint="pass resume= with the id, or send it later")
-        return uuid_of(self.id, key)
+        return self._sender.send(text, {}, "later", None)
 
     @property
     def turns(self) -> tuple[Turn, ...]:
@@ -533,19 +413,11 @@ class Session:
 
         All that have not settled, and the last 200 that have.
         """
-        return self._known.all
+        return self._sender.known.all
 
     def turn(self, uuid: str) -> Turn:
         """Return the turn with this uuid. Raises `UsageError` if it is not among `turns`."""
-        return self._known.find(uuid)
-
-    def _require_open(self) -> None:
-        """Raise if no prompt can be sent. During a restart prompts are queued."""
-        self._parts.slot.home.check()
-        if self._waiting:
-            raise ChannelClosed("this session takes no more prompts: `wait()` has been called")
-        if not self._lifecycle.is_restarting:
-            self._parts.slot.require()
+        return self._sender.known.find(uuid)
 
     async def withdraw(self, turn: Turn) -> bool:
         """Cancel a prompt that the model has not seen; returns whether that worked."""
@@ -592,9 +464,11 @@ class Session:
     def checkpoint(self) -> Checkpoint:
         """Return the current point in the conversation, for `rewind`."""
         if self._parts.prompts.totals.last_message is None or self.id is None:
-            raise UsageError("checkpoint", "no turn yet", "a session in which the model has spoken")
+            raise UsageError(
+                "checkpoint", Described("no turn yet"), "a session in which the model has spoken"
+            )
         last_message = self._parts.prompts.totals.last_message
-        return Checkpoint(self.id, last_message, self._sent.checkpoint())
+        return Checkpoint(self.id, last_message, self._sender.count.checkpoint())
 
     async def rewind(self, checkpoint: Checkpoint) -> None:
         """Reset the conversation to `checkpoint`, and with file checkpointing the files too.
@@ -606,11 +480,11 @@ class Session:
         _check_checkpoint("checkpoint", checkpoint)
         if checkpoint.session_id != self.id:
             raise UsageError("checkpoint", checkpoint, OWN_CHECKPOINT)
-        later = self._sent.first_after(checkpoint.prompts)
+        later = self._sender.count.first_after(checkpoint.prompts)
         if later is not None and self.options.enable_file_checkpointing:
             await self.rewind_files(later)
         await self._lifecycle.rewind(
-            checkpoint.message_uuid, lambda: self._sent.rewind(checkpoint.prompts)
+            checkpoint.message_uuid, lambda: self._sender.count.rewind(checkpoint.prompts)
         )
 
     def fork(self, **overrides: Unpack[OptionWords]) -> Session:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 from steersman._json import Json
 from steersman.control.session import InterruptReceipt
 from steersman.errors import SteersmanError
-from steersman.journal import Entry, Kind, TurnResult
+from steersman.journal import Entry, Journal, Kind, TurnResult
 from steersman.journal.entries import message_of
 from steersman.journal.text import TextStream
 from steersman.messages.parsing import Message
@@ -18,7 +18,7 @@ from steersman.messages.parsing import Message
 if TYPE_CHECKING:
     from steersman.journal.blocks import BlockUpdate
 
-__all__ = ["LINES", "Delivery", "SentPrompt", "Turn", "TurnOwner", "When"]
+__all__ = ["LINES", "Delivery", "SentPrompt", "Turn", "TurnReaders", "TurnSession", "When"]
 
 T = TypeVar("T")
 
@@ -35,27 +35,12 @@ TURN_KINDS = LINES | {Kind.RESTARTED, Kind.SETTLED}
 """Kinds of entries that readers of a turn get: its lines, its restarts and its end."""
 
 
-class TurnOwner(Protocol):
-    """The part of a session that its turns use."""
+class TurnSession(Protocol):
+    """The session of a turn: what the turn itself calls."""
 
     @property
-    def last_seq(self) -> int:
-        """The number of the newest journal entry."""
-        ...
-
-    @property
-    def shown(self) -> frozenset[Kind]:
-        """Kinds of entries that are messages for the caller."""
-        ...
-
-    def check_may_wait(self) -> None:
-        """Raise `UsageError` if the caller cannot wait for a turn of this session."""
-        ...
-
-    def turn_reading(
-        self, uuid: str, kinds: frozenset[Kind], pick: Callable[[Entry], T | None], after: int
-    ) -> AsyncIterator[T]:
-        """Iterate over what `pick` returns for a turn's entries, until the turn settles."""
+    def id(self) -> str | None:
+        """The session id, if it is known."""
         ...
 
     async def interrupt(
@@ -69,6 +54,35 @@ class TurnOwner(Protocol):
         ...
 
 
+class TurnReaders(Protocol):
+    """Makes the readers of the turns of a session."""
+
+    @property
+    def session(self) -> TurnSession:
+        """The session of the turns."""
+        ...
+
+    @property
+    def journal(self) -> Journal:
+        """The journal of the session."""
+        ...
+
+    @property
+    def shown(self) -> frozenset[Kind]:
+        """Kinds of entries that are messages for the caller."""
+        ...
+
+    def check_may_wait(self) -> None:
+        """Raise `UsageError` if the caller cannot wait for a turn of this session."""
+        ...
+
+    def of_turn(
+        self, uuid: str, kinds: frozenset[Kind], pick: Callable[[Entry], T | None], after: int
+    ) -> AsyncIterator[T]:
+        """Iterate over what `pick` returns for a turn's entries, until the turn settles."""
+        ...
+
+
 class Turn:
     """A prompt that was sent.
 
@@ -76,9 +90,11 @@ class Turn:
     tasks may wait for a turn and read its messages or its text, each at its own pace.
     """
 
-    def __init__(self, session: TurnOwner, prompt: SentPrompt) -> None:
-        self.session = session
+    def __init__(self, readers: TurnReaders, prompt: SentPrompt) -> None:
+        self.session = readers.session
+        """The session that the prompt was sent to."""
         self.uuid = prompt.uuid
+        self._readers = readers
         self._prompt = prompt
 
     @property
@@ -101,7 +117,7 @@ class Turn:
         approver of the same session, for which the turn itself waits.
         """
         if not self._prompt.is_settled:
-            self.session.check_may_wait()
+            self._readers.check_may_wait()
         return await self._prompt.result()
 
     def __aiter__(self) -> AsyncIterator[Message]:
@@ -112,7 +128,7 @@ class Turn:
 
         Raises `ReaderLagged` if the beginning is no longer in memory.
         """
-        return self._read(message_of, self.session.shown)
+        return self._read(message_of, self._readers.shown)
 
     def raw(self) -> AsyncIterator[bytes]:
         """Iterate over the turn's lines as received, without control lines."""
@@ -151,13 +167,13 @@ class Turn:
     async def begun(self) -> None:
         """Return once the CLI has started to process the prompt, or has finished with it."""
         if not self._prompt.has_begun:
-            self.session.check_may_wait()
+            self._readers.check_may_wait()
         await self._prompt.begun()
 
     def _read(
         self, pick: Callable[[Entry], T | None], kinds: frozenset[Kind] = TURN_KINDS
     ) -> AsyncIterator[T]:
-        return self.session.turn_reading(self.uuid, kinds, pick, self._prompt.begins_after)
+        return self._readers.of_turn(self.uuid, kinds, pick, self._prompt.begins_after)
 
 
 class SentPrompt:
@@ -165,7 +181,7 @@ class SentPrompt:
 
     def __init__(
         self,
-        owner: TurnOwner,
+        readers: TurnReaders,
         uuid: str,
         content: Json,
         fields: Mapping[str, Json],
@@ -178,7 +194,7 @@ class SentPrompt:
         self.context = contextvars.copy_context()
         """Tools and hooks of this turn run in the context of the `send()` that created it."""
         self.delivery: Delivery = "queued"
-        self.begins_after = owner.last_seq
+        self.begins_after = readers.journal.last_seq
         """The number of the last journal entry before the prompt was written."""
         self.steers = False
         """Whether the prompt was written into the turn of another one."""
@@ -198,9 +214,11 @@ class SentPrompt:
         """Whether streamed text was abandoned, so that it differs from the final messages."""
         self.cause: SteersmanError | None = None
         """Why we ended the turn ourselves, if we did."""
+        self.stop_reason = ""
+        """The `stop_reason` of the last hook that ended the turn."""
         self._begun = asyncio.Event()
         self._settled: asyncio.Future[TurnResult] = asyncio.get_running_loop().create_future()
-        self.turn = Turn(owner, self)
+        self.turn = Turn(readers, self)
         """The caller's view of this prompt."""
 
     @property
@@ -241,6 +259,7 @@ class SentPrompt:
         self.may_be_processed = True
         self.was_continued = False
         self.cause = None
+        self.stop_reason = ""
 
     def settle(self, result: TurnResult, delivery: Delivery) -> None:
         """Settle the turn. Later calls are ignored."""

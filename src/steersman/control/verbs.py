@@ -15,7 +15,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from steersman import _json
 from steersman._struct import WireStruct, fields_of
-from steersman.errors import UsageError
+from steersman.errors import Described, UsageError
 
 __all__ = ["Answer", "Part", "Verb"]
 
@@ -126,11 +126,11 @@ def allowed(wanted: object) -> str:
     if origin is Literal:
         return "one of " + ", ".join(map(str, inside))
     if origin in (Union, UnionType):
-        return " or ".join(allowed(each) for each in inside if each is not UnsetType)
+        return ", or ".join(allowed(each) for each in inside if each is not UnsetType)
     return DESCRIPTIONS.get(origin or wanted, "another value")
 
 
 def _shown(given: object) -> object:
     # Mappings and lists may hold secrets: tokens of MCP servers, settings.
     is_plain = given is None or isinstance(given, str | int | float)
-    return given if is_plain else f"a {type(given).__name__}"
+    return given if is_plain else Described.kind_of(given)

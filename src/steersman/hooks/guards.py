@@ -13,9 +13,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
+from steersman._arguments import check_callback
 from steersman._command_tools import BASH, COMMAND_FIELDS
 from steersman._json import Json, JsonDict, is_array, is_object
-from steersman.errors import UsageError
+from steersman.errors import Described, UsageError
 from steersman.hooks.blocked_paths import Unreadable, find_blocked, parse_blocked
 from steersman.hooks.events import HookEvent, PostToolUse, PreToolUse
 from steersman.hooks.matchers import check_matcher, check_tool_names, matches
@@ -82,8 +83,7 @@ def validate(
 
     The check returns True or None to allow; False, a reason, or `(False, reason)` to deny.
     """
-    if not callable(check):
-        raise UsageError("check", check, "a function of a tool's name and input")
+    check_callback("check", check, "tool_name", "tool_input")
 
     async def guard(event: PreToolUse) -> Reply | None:
         given = check(event.tool_name, event.tool_input)
@@ -119,8 +119,7 @@ class Log:
 
 def log(look: Callable[[EventT], object]) -> Log:
     """Call `look(event)`, sync or async. What it returns or raises does not affect the session."""
-    if not callable(look):
-        raise UsageError("look", look, "a function of the event")
+    check_callback("look", look, "the event")
     return Log(look)
 
 
@@ -161,7 +160,7 @@ def block_paths(
     directory finds. Use a sandbox against programs that try to get around it.
     """
     if not paths:
-        raise UsageError("paths", "none", "at least one path")
+        raise UsageError("paths", Described("none"), "at least one path")
     for each in paths:
         if not (isinstance(each, str) and each.strip("/. ")) and each != "/":  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("paths", each, "texts such as /etc, ~/.ssh, conf/keys or *.pem")
@@ -215,7 +214,7 @@ def rate_limit(
 def make_redactor(patterns: tuple[str | Pattern, ...], replacement: str) -> Redactor:
     """Return a function that replaces every match of the patterns in a text."""
     if not patterns:
-        raise UsageError("patterns", "none", "at least one text or compiled pattern")
+        raise UsageError("patterns", Described("none"), "at least one text or compiled pattern")
     for each in patterns:
         if not (isinstance(each, re.Pattern) or (isinstance(each, str) and each)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("patterns", each, "texts that are not empty, or compiled patterns")
@@ -241,7 +240,7 @@ def _redacted(value: Json, redactor: Redactor) -> Json:
 
 def _check_matchers(matchers: tuple[object, ...]) -> None:
     if not matchers:
-        raise UsageError("matchers", "none", "at least one name or pattern")
+        raise UsageError("matchers", Described("none"), "at least one name or pattern")
     for each in matchers:
         if each is None:
             raise UsageError("matchers", each, "names and patterns")

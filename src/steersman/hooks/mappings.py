@@ -10,11 +10,12 @@ from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias, TypeGuard
 
+from steersman._arguments import did_you_mean
 from steersman._json import JsonObject, is_mapping, is_sequence
-from steersman.errors import UsageError
+from steersman.errors import Described, UsageError
 from steersman.hooks import events
 from steersman.hooks.events import HookEvent
-from steersman.hooks.registry import GUARDABLE, HookKind, Hooks
+from steersman.hooks.registry import GUARDABLE, HookKind, Hooks, check_hook
 
 __all__ = ["HookForm", "HookForms", "HookMatcher", "HookMatcherLike", "hooks_from"]
 
@@ -88,7 +89,8 @@ def hooks_from(name: str, given: object) -> Hooks:
         event = EVENTS.get(key) if isinstance(key, str) else key
         where = f"{name}[{key if isinstance(key, str) else getattr(key, '__name__', key)!r}]"
         if event is None:
-            raise UsageError(name, key, f"events by name: {', '.join(sorted(EVENTS))}")
+            near = did_you_mean(key, sorted(EVENTS))
+            raise UsageError(name, key, f"events by name: {', '.join(sorted(EVENTS))}", hint=near)
         for matcher in _matchers(where, matchers):
             _register(hooks, event, where, matcher)
     return hooks
@@ -99,6 +101,7 @@ def _register(hooks: Hooks, event: type[HookEvent], where: str, matcher: HookMat
         raise UsageError(f"{where}.hooks", matcher.hooks, "a list of callbacks")
     kind = _kind(event, where, matcher.on_failure)
     for callback in matcher.hooks:
+        check_hook(where, callback)
         hooks.on(event, matcher.matcher, timeout=matcher.timeout, kind=kind)(callback)
 
 
@@ -131,7 +134,9 @@ def _matcher_of(where: str, given: JsonObject) -> HookMatcher:
     fields = {{"onFailure": "on_failure"}.get(name, name): value for name, value in given.items()}
     for name in fields:
         if name not in FIELDS:
-            raise UsageError(f"{where}.{name}", "an unknown field", ", ".join(FIELDS))
+            known = ", ".join(FIELDS)
+            what = f"there is no such field; there are {known}"
+            raise UsageError(f"{where}.{name}", Described("an unknown field"), known, what=what)
     return HookMatcher(**fields)
 
 

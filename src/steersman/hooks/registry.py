@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeGuard, TypeVar
 
+from steersman._arguments import can_be_called_with, name_of, shown, signature_of
 from steersman._json import JsonObject
 from steersman.errors import UsageError
 from steersman.hooks.events import (
@@ -77,7 +77,12 @@ class Registered:
     @property
     def name(self) -> str:
         """The name of the callback, for the log."""
-        return getattr(self.callback, "__qualname__", None) or type(self.callback).__name__
+        return name_of(self.callback)
+
+    @property
+    def where(self) -> str:
+        """How the log and the journal name the callback, if it fails."""
+        return f"{self.event_name} hook {self.name}"
 
     @property
     def is_guard(self) -> bool:
@@ -127,8 +132,8 @@ class Hooks:
         kind: HookKind | None,
         run_async: bool,  # noqa: FBT001 - a private helper
     ) -> None:
-        if not _is_callback(callback):
-            raise UsageError("callback", callback, "a function of the event")
+        check_hook("callback", callback)
+        assert _is_callback(callback)
         # Ready-made hooks such as `log` have their kind as an attribute.
         meant = "observe" if run_async else kind or getattr(callback, "hook_kind", None)
         self._registered.append(
@@ -163,15 +168,22 @@ class Hooks:
     __hash__ = None  # type: ignore[assignment]
 
 
+def check_hook(argument: str, given: object) -> None:
+    """Refuse what can be called neither with an event nor with the official SDKs' arguments."""
+    allowed = "a function of the event, or of (input, tool_use_id, context)"
+    if not callable(given):
+        raise UsageError(argument, given, allowed)
+    count = OFFICIAL_ARGUMENTS if takes_official_arguments(given) else 1
+    if not can_be_called_with(given, count):
+        raise UsageError(argument, shown(given), allowed)
+
+
 def takes_official_arguments(callback: Callable[..., object]) -> bool:
     """Return whether a callback takes `(input, tool_use_id, context)` instead of an event."""
-    try:
-        parameters = inspect.signature(callback).parameters.values()
-    except (TypeError, ValueError):
-        return False
+    found = signature_of(callback)
     needed = [
         each
-        for each in parameters
+        for each in (() if found is None else found.parameters.values())
         if each.default is each.empty
         and each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
     ]

@@ -9,7 +9,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from steersman.errors import AlreadyAnswered, AskError, AskGone, ReaderLagged
+from steersman.errors import (
+    AlreadyAnswered,
+    AskError,
+    AskGone,
+    Described,
+    ReaderLagged,
+    UsageError,
+)
 from steersman.permissions import Ask
 
 __all__ = ["AskOutcome", "Change", "Watch"]
@@ -54,7 +61,7 @@ class Watch(AsyncIterator[Change]):
     """
 
     def __init__(self, leave: Callable[[Watch], None], begin: Iterable[Change] = ()) -> None:
-        self._loop = asyncio.get_running_loop()
+        self._loop = _running_loop()
         self._changes: deque[Change] = deque(begin)
         self._news = asyncio.Event()
         self._leave = leave
@@ -72,6 +79,14 @@ class Watch(AsyncIterator[Change]):
             self._loop.call_soon_threadsafe(self._news.set)
 
     async def __anext__(self) -> Change:
+        if _running_loop() is not self._loop:
+            # It would wait for ever: what wakes it runs in its own loop.
+            raise UsageError(
+                "event loop",
+                Described("another event loop"),
+                "the one in which inbox.watch() was called",
+                hint="call inbox.watch() in each event loop that reads changes",
+            )
         while not (self._changes or self._lost or self._is_closed):
             self._news.clear()
             if not self._changes:
@@ -89,3 +104,15 @@ class Watch(AsyncIterator[Change]):
         self._changes.clear()
         self._leave(self)
         self._news.set()
+
+
+def _running_loop() -> asyncio.AbstractEventLoop:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        raise UsageError(
+            "event loop",
+            None,
+            "a running asyncio event loop",
+            hint="watch in a coroutine; in a thread without one, inbox.list() lists the open asks",
+        ) from None

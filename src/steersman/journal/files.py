@@ -15,7 +15,7 @@ import msgspec
 from steersman import _json
 from steersman._json import Json, JsonDict, JsonObject
 from steersman._struct import DECODE_ERRORS
-from steersman.errors import UsageError
+from steersman.errors import Described, UsageError
 from steersman.journal.entries import Entry, Kind
 
 __all__ = [
@@ -271,7 +271,7 @@ def _checked(header: Header) -> Header:
     if header.format > FORMAT:
         raise UsageError(
             "journal file",
-            f"format {header.format}",
+            Described(f"format {header.format}"),
             f"format {FORMAT}",
             hint="a later release of steersman wrote it; update steersman",
         )

@@ -14,7 +14,7 @@ import msgspec
 from steersman import _json
 from steersman._json import JsonDict, JsonObject
 from steersman._struct import DECODE_ERRORS
-from steersman.errors import SteersmanError
+from steersman.errors import SteersmanError, TurnStopped
 from steersman.journal.agents import AgentNode
 from steersman.journal.entries import Entry, Kind
 from steersman.journal.results import Outcome, TurnResult
@@ -171,6 +171,9 @@ class _Reader:
         known = self.totals.cause_for(outcome, has_result=has_result)
         if not code or (known is not None and reason in (code, known.what)):
             return None
+        if isinstance(known, TurnStopped) and code == known.code:
+            # The text has the `stop_reason` of a hook, which the result does not have.
+            return TurnStopped(known.why, reason, hint=known.hint)
         return SteersmanError(reason)
 
     def _streamed(self, uuid: str, begins: int) -> str:

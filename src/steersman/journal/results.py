@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
@@ -18,7 +19,7 @@ from steersman.messages.parsing import Message, to_json
 from steersman.messages.turns import Assistant, Result, User
 from steersman.messages.usage import ModelUsage, Usage
 
-__all__ = ["Outcome", "TurnResult", "TurnResultBuilder", "cause_of", "outcome_of"]
+__all__ = ["Outcome", "TurnResult", "TurnResultBuilder", "cause_of", "ended_by_hook", "outcome_of"]
 
 Outcome = Literal["completed", "failed", "interrupted", "cancelled"]
 
@@ -189,6 +190,8 @@ STOPPED: Mapping[str, tuple[str, str]] = {
     "interrupted": ("the turn was interrupted", ""),
     "cancelled": ("the prompt was withdrawn, or the session ended, before the turn was done", ""),
     "hook_stopped": ("a hook ended the turn", ""),
+    "stop_hook_prevented": ("a Stop hook ended the turn", ""),
+    "blocked_by_hook": ("a hook blocked the prompt", ""),
     "max_turns": ("the turn reached max_turns", "raise max_turns="),
     "budget_exhausted": ("the session reached max_budget_usd", "raise max_budget_usd="),
     "blocking_limit": (
@@ -206,6 +209,16 @@ DIAGNOSTIC = "[ede_diagnostic]"
 """The beginning of errors in a result that only developers of the CLI can read."""
 
 
+ENDED_BY_HOOK = frozenset({"hook_stopped", "stop_hook_prevented"})
+"""The CLI's words for a turn that a hook ended."""
+
+STOPPED_PROMPT = "Operation stopped by hook: "
+BLOCKED_PROMPT = re.compile(
+    r"\w+ operation blocked by hook:\n(.*?)(\n\nOriginal prompt: .*)?", re.DOTALL
+)
+"""Results of prompts that the model never saw, because a hook ended or blocked them."""
+
+
 def cause_of(result: Result | None, outcome: Outcome) -> SteersmanError | None:
     """Return why a turn with this outcome ended as it did; `None` only if it was completed.
 
@@ -214,7 +227,7 @@ def cause_of(result: Result | None, outcome: Outcome) -> SteersmanError | None:
     if result is None:
         return None if outcome == "completed" else _stopped(outcome)
     if outcome == "completed":
-        return _stopped("hook_stopped") if result.terminal_reason == "hook_stopped" else None
+        return _ended_by_hook(result)
     if outcome != "failed":
         return _stopped(outcome)
     text = result.result or "; ".join(_readable(result.errors))
@@ -227,6 +240,23 @@ def cause_of(result: Result | None, outcome: Outcome) -> SteersmanError | None:
     if result.api_error_status is not None or result.terminal_reason == "api_error":
         return ApiFailed(text or "the API request failed", status=result.api_error_status)
     return _stopped(result.terminal_reason or result.subtype or "failed", text)
+
+
+def ended_by_hook(result: Result, words: str) -> TurnStopped | None:
+    """Return the cause of a turn that a hook of ours ended, with its `stop_reason`."""
+    why = result.terminal_reason
+    return _stopped(why, words) if words and why in ENDED_BY_HOOK else None
+
+
+def _ended_by_hook(result: Result) -> TurnStopped | None:
+    if result.terminal_reason in ENDED_BY_HOOK:
+        return _stopped(result.terminal_reason)
+    if result.num_turns or not result.result:
+        return None
+    if result.result.startswith(STOPPED_PROMPT):
+        return _stopped("hook_stopped", result.result.removeprefix(STOPPED_PROMPT))
+    blocked = BLOCKED_PROMPT.fullmatch(result.result)
+    return None if blocked is None else _stopped("blocked_by_hook", blocked[1])
 
 
 def _readable(errors: list[str]) -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from steersman._json import JsonDict, JsonObject, is_mapping
-from steersman.errors import UsageError
+from steersman.errors import Described, UsageError
 from steersman.options import checks
 from steersman.options.words import Effort
 
@@ -102,7 +102,9 @@ def agent_of(place: str, given: object) -> AgentDefinition:
         fields[name] = value
     for name in ("description", "prompt"):
         if name not in fields:
-            raise UsageError(place, f"no {name}", "a mapping with a description and a prompt")
+            raise UsageError(
+                place, Described(f"no {name}"), "a mapping with a description and a prompt"
+            )
     try:
         return AgentDefinition(**fields)
     except UsageError as error:

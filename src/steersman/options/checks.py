@@ -14,7 +14,7 @@ from typing import TypeGuard, get_args
 
 from steersman._json import Json, JsonObject, is_mapping, is_sequence
 from steersman._tool_names import near_miss
-from steersman.errors import UsageError
+from steersman.errors import Described, UsageError
 from steersman.options.servers import lowlevel_server
 from steersman.options.words import Effort, PermissionMode, SettingSource
 
@@ -26,6 +26,7 @@ __all__ = [
     "as_mapping",
     "as_tuple",
     "callable_",
+    "callback",
     "count",
     "did_you_mean",
     "each",
@@ -82,7 +83,7 @@ def must_be(allowed: str, fits: Callable[[object], bool], *, private: bool = Fal
 
     def check(name: str, given: object) -> None:
         if not fits(given):
-            raise UsageError(name, _kind_of(given) if private else given, allowed)
+            raise UsageError(name, Described.kind_of(given) if private else given, allowed)
 
     return check
 
@@ -110,6 +111,17 @@ def optional(check: Check) -> Check:
             check(name, given)
 
     return check_given
+
+
+def callback(*called_with: str) -> Check:
+    """Return a check that refuses what cannot be called with these arguments."""
+
+    def check(name: str, given: object) -> None:
+        from steersman._arguments import check_callback  # noqa: PLC0415 - most options have none
+
+        check_callback(name, given, *called_with)
+
+    return check
 
 
 def one_of(*allowed: str) -> Check:
@@ -175,10 +187,9 @@ def _refuse_near_miss(name: str, tool: str) -> None:
 
 def did_you_mean(given: object, known: Sequence[str]) -> str:
     """Return a hint that lists up to three names similar to `given`; empty if none is similar."""
-    from difflib import get_close_matches  # noqa: PLC0415 - only for a mistake
+    from steersman import _arguments  # noqa: PLC0415 - only for a mistake
 
-    near = get_close_matches(str(given), known, n=3)
-    return f"did you mean {' or '.join(near)}?" if near else ""
+    return _arguments.did_you_mean(given, known)
 
 
 def plain(name: str, given: object) -> Json:
@@ -194,17 +205,15 @@ def plain(name: str, given: object) -> Json:
         return [plain(f"{name}[{position}]", each) for position, each in enumerate(given)]
     if given is None or isinstance(given, str | bool | int | float):
         return given
-    raise UsageError(name, _kind_of(given), "a mapping, list, string, number, True, False or None")
+    raise UsageError(
+        name, Described.kind_of(given), "a mapping, list, string, number, True, False or None"
+    )
 
 
 def _text(name: str, given: object) -> str:
     if isinstance(given, str):
         return given
-    raise UsageError(name, _kind_of(given), "a string")
-
-
-def _kind_of(given: object) -> str:
-    return f"a {type(given).__name__}"
+    raise UsageError(name, Described.kind_of(given), "a string")
 
 
 def _is_list_like(given: object) -> TypeGuard[Iterable[object]]:

@@ -7,7 +7,7 @@ import warnings
 from typing import Any, TypeAlias
 
 from steersman import _json
-from steersman.errors import UsageError
+from steersman.errors import Described, UsageError
 from steersman.options.checks import UUID
 
 __all__ = ["ShadowedCallbackWarning", "check_conflicts"]
@@ -59,7 +59,7 @@ def _check_conversation(options: OptionsValue) -> None:
     if options.fork_session and not options.goes_on:
         raise UsageError(
             "fork_session",
-            "True",
+            options.fork_session,
             "True only with resume= or continue_conversation=",
             hint="pass the id of the conversation to fork as resume=",
         )
@@ -96,7 +96,7 @@ def _check_history(options: OptionsValue) -> None:
     if not options.persist_session and options.goes_on:
         raise UsageError(
             "persist_session",
-            "False",
+            options.persist_session,
             "True with resume= or continue_conversation=",
             hint="leave out persist_session; to leave the original conversation unchanged, pass"
             " fork_session=True",
@@ -111,14 +111,14 @@ def _check_store(options: OptionsValue) -> None:
     if not options.persist_session:
         raise UsageError(
             "session_store",
-            type(store).__name__,
+            Described(f"a {type(store).__name__}"),
             "no store with persist_session=False",
             hint="the store gets what the CLI saves; leave out persist_session or session_store",
         )
     if options.enable_file_checkpointing:
         raise UsageError(
             "session_store",
-            type(store).__name__,
+            Described(f"a {type(store).__name__}"),
             "no store with enable_file_checkpointing=True",
             hint="copies of files are not part of the conversation, so the store does not have"
             " them; leave out one of the two",
@@ -191,7 +191,7 @@ def _check_deciders(options: OptionsValue) -> None:
     if options.ask_every_call and not has_decider:
         raise UsageError(
             "ask_every_call",
-            "True",
+            options.ask_every_call,
             "True only with can_use_tool= or inbox=",
             hint="pass the callback that decides as can_use_tool=, or an Inbox as inbox=",
         )
@@ -216,7 +216,7 @@ def _check_deciders(options: OptionsValue) -> None:
     if asks and options.permission_prompts == "none":
         raise UsageError(
             "policy",
-            "a rule that asks",
+            Described("a rule that asks"),
             "rules that allow or deny, with permission_prompts='none'",
             hint="leave out permission_prompts, or make the rule deny",
         )
@@ -268,7 +268,7 @@ def _check_prompt(options: OptionsValue) -> None:
     if options.exclude_dynamic_sections and not is_own:
         raise UsageError(
             "exclude_dynamic_sections",
-            "True",
+            options.exclude_dynamic_sections,
             "True only with the CLI's own system prompt",
             hint="a system prompt of yours has no such sections; leave the option out",
         )
@@ -288,4 +288,6 @@ def _check_sinks(options: OptionsValue) -> None:
     """Refuse the same sink twice: it would get every entry twice."""
     sinks = options.sinks
     if sinks and len({id(each) for each in (options.journal, *sinks)}) <= len(sinks):
-        raise UsageError("sinks", "the same sink twice", "each sink once, in journal= or sinks=")
+        raise UsageError(
+            "sinks", Described("the same sink twice"), "each sink once, in journal= or sinks="
+        )

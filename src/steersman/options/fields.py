@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from steersman._json import JsonObject
-from steersman.errors import UsageError
+from steersman.errors import Described, UsageError
 from steersman.options import checks
 from steersman.options.conflicts import check_conflicts
 from steersman.options.forms import empty_hooks
@@ -198,8 +198,8 @@ class Options:
     skills: tuple[str, ...] | Literal["all"] | None = None
     """Skills that the model may use, and that run without a permission request.
 
-    A list of names, or `"all"`. `None` leaves the choice to the CLI. Skills of the user and of the
-    project are found only if `setting_sources` names these sources.
+    A list of names, or `"all"`. `None` leaves the choice to the CLI. If `setting_sources` is not
+    given, the CLI reads `user` and `project`, where such skills are; not for those of a plugin.
     """
     plugins: tuple[PluginLike, ...] = ()
     """Directories of plugins: paths, `Plugin` values, or mappings in the official SDKs' form."""
@@ -239,10 +239,10 @@ class Options:
     """
     client_app: str | None = None
     """The name of your program in the CLI's requests to the API, such as `my-app/1.0`."""
-    setting_sources: tuple[SettingSource, ...] = ()
+    setting_sources: tuple[SettingSource, ...] | None = None
     """Which settings files, `CLAUDE.md` files and skills the CLI reads: `user`, `project`, `local`.
 
-    By default none.
+    By default none, or with `skills`: `user` and `project`.
     """
     memory: bool = False
     """Whether agents have the memory that the CLI keeps in its configuration directory.
@@ -258,7 +258,8 @@ class Options:
     settings: str | Path | JsonObject | None = field(default=None, repr=False)
     """Settings for this session: a mapping, a JSON string, or the path of a file.
 
-    They override all settings files, except managed settings.
+    They override all settings files, except managed settings. What other options add, such as
+    `sandbox`, is merged over them.
     """
     managed_settings: JsonObject | None = field(default=None, repr=False)
     """Settings as an administrator sets them, for this session.
@@ -410,6 +411,15 @@ class Options:
         """Whether these options resume a conversation that exists already."""
         return self.resume is not None or self.continue_conversation
 
+    @property
+    def sources(self) -> tuple[SettingSource, ...]:
+        """The sources that the CLI reads: `setting_sources`, or those of the wanted `skills`."""
+        if self.setting_sources is not None:
+            return self.setting_sources
+        # A skill of a plugin is `plugin:skill`.
+        wanted = self.skills == "all" or any(":" not in each for each in self.skills or ())
+        return ("user", "project") if wanted else ()
+
     if TYPE_CHECKING:
 
         def __init__(self, **words: Unpack[OptionWords]) -> None:
@@ -444,8 +454,9 @@ def options_from(base: Options | None, overrides: Mapping[str, object]) -> Optio
         if name not in _DEFAULTS:
             raise UsageError(
                 name,
-                "an unknown option",
+                Described("an unknown option"),
                 "the name of an option",
+                what="there is no such option",
                 hint=checks.did_you_mean(name, tuple(_DEFAULTS)),
             )
     if base is None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from steersman import _json
 from steersman._json import JsonObject, is_mapping, is_sequence
-from steersman.errors import UsageError
+from steersman.errors import Described, UsageError
 from steersman.options import checks
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "KEY_ALLOWED",
+    "beta_name",
     "check_agent",
     "check_fallback",
     "check_journal",
@@ -99,7 +100,7 @@ def read_servers(name: str, given: object) -> object:
     except (ValueError, KeyError):
         raise UsageError(
             name,
-            "JSON of another form",
+            Described("JSON of another form"),
             'JSON of the form {"mcpServers": {...}}, a mapping, or the path of a file',
         ) from None
     return servers
@@ -170,7 +171,7 @@ def check_servers(name: str, given: object) -> None:
         checks.mapping_of(checks.KEY, KEY_ALLOWED, checks.server)(name, given)
     elif not checks.is_path_or_json(given):
         raise UsageError(
-            name, f"a {type(given).__name__}", "a mapping, or the path of a configuration file"
+            name, Described.kind_of(given), "a mapping, or the path of a configuration file"
         )
 
 
@@ -305,6 +306,7 @@ system_prompt = checks.must_be(
     ' {"type": "custom", "prompt": ...} or {"type": "file", "path": ...}',
     _is_prompt,
 )
+beta_name = checks.must_be("a beta's name, without commas and spaces", _is_model)
 model_name = checks.must_be("a model's name, without commas and spaces", _is_model)
 task_budget = checks.must_be('{"total": N}, with N a whole number above 0', _is_task_budget)
 output_format = checks.must_be('{"type": "json_schema", "schema": {...}}', _is_output_format)

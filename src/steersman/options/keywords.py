@@ -115,7 +115,7 @@ class OptionWords(TypedDict, total=False):
     env: Mapping[str, str]
     inherit_env: bool | Sequence[str] | None
     client_app: str | None
-    setting_sources: Sequence[SettingSource]
+    setting_sources: Sequence[SettingSource] | None
     memory: bool
     skill_commands: bool
     settings: str | Path | JsonObject | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 
-from steersman.errors import UsageError
+from steersman.errors import Described, UsageError
 from steersman.options import checks
 
 __all__ = ["Caps", "Limits", "Revival", "StartupLimits", "Watchdog"]
@@ -94,7 +94,7 @@ class Budget:
         self.caps = Caps(usd=usd, tokens=tokens)
         """The limits of the budget."""
         if self.caps.is_empty:
-            raise UsageError("budget", "Budget()", "usd= or tokens=")
+            raise UsageError("budget", Described("Budget()"), "usd= or tokens=")
         self._used: dict[object, tuple[float, float]] = {}
 
     def __repr__(self) -> str:

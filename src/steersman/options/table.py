@@ -114,7 +114,6 @@ def _anything(_name: str, _given: object) -> None:
 _FLAG_NAME = re.compile(r"[a-z][a-z0-9-]*")
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ENVIRONMENT = HostOnly("the environment of the process")
-_FUNCTION = optional(checks.callable_)
 _PATH = optional(checks.path)
 _TEXT = optional(checks.text)
 _UUID = optional(checks.uuid)
@@ -129,9 +128,9 @@ _PLACE: Mapping[str, Spec] = {
         Custom("`--managed-settings-in-initialize` and initialize: `managed_settings`"),
     ),
     "setting_sources": Spec(
-        checks.each(checks.setting_source),
+        optional(checks.each(checks.setting_source)),
         Custom("`--setting-sources`"),
-        checks.as_tuple,
+        forms.tuple_unless(),
     ),
     # These two are closed by `_launch/isolation.py`, after all other settings are known.
     "memory": Spec(
@@ -183,7 +182,7 @@ _MODEL: Mapping[str, Spec] = {
         optional(checks.whole), Custom("`--max-thinking-tokens`; 0 is `--thinking=disabled`")
     ),
     "effort": Spec(optional(checks.effort), FlagWithValue("--effort")),
-    "betas": Spec(checks.each(forms.model_name), Custom("`--betas`"), checks.as_tuple),
+    "betas": Spec(checks.each(forms.beta_name), Custom("`--betas`"), checks.as_tuple),
     "max_turns": Spec(optional(checks.count), FlagWithValue("--max-turns")),
     "max_budget_usd": Spec(optional(checks.positive), FlagWithValue("--max-budget-usd")),
     "task_budget": Spec(optional(forms.task_budget), Custom("`--task-budget`")),
@@ -250,9 +249,15 @@ _TOOLS: Mapping[str, Spec] = {
         optional(checks.one_of("host", "none")), FlagWithValue("--permission-prompts")
     ),
     "deps": Spec(_anything, HostOnly("`ToolContext.deps`")),
-    "can_use_tool": Spec(_FUNCTION, HostOnly("answers `can_use_tool`")),
+    "can_use_tool": Spec(
+        optional(checks.callback("tool_name", "tool_input", "context")),
+        HostOnly("answers `can_use_tool`"),
+    ),
     "ask_every_call": Spec(checks.flag, HostOnly("a hook of steersman's")),
-    "on_question": Spec(_FUNCTION, HostOnly("answers `can_use_tool` of `AskUserQuestion`")),
+    "on_question": Spec(
+        optional(checks.callback("the questions")),
+        HostOnly("answers `can_use_tool` of `AskUserQuestion`"),
+    ),
     "inbox": Spec(
         optional(forms.inbox),
         HostOnly("answers `can_use_tool`, `elicitation`, `request_user_dialog`"),
@@ -261,8 +266,12 @@ _TOOLS: Mapping[str, Spec] = {
     "hooks": Spec(
         forms.hooks, Custom("initialize: `hooks`; answers `hook_callback`"), forms.read_hooks
     ),
-    "on_elicitation": Spec(_FUNCTION, HostOnly("answers `elicitation`")),
-    "on_user_dialog": Spec(_FUNCTION, HostOnly("answers `request_user_dialog`")),
+    "on_elicitation": Spec(
+        optional(checks.callback("the elicitation")), HostOnly("answers `elicitation`")
+    ),
+    "on_user_dialog": Spec(
+        optional(checks.callback("the dialog")), HostOnly("answers `request_user_dialog`")
+    ),
     "supported_dialog_kinds": Spec(
         checks.each(checks.word), InitializeField("supported_dialog_kinds"), checks.as_tuple
     ),
@@ -318,7 +327,7 @@ _OUTPUT: Mapping[str, Spec] = {
 }
 
 _HOST: Mapping[str, Spec] = {
-    "stderr": Spec(_FUNCTION, HostOnly()),
+    "stderr": Spec(optional(checks.callback("a text")), HostOnly()),
     "allow_old_cli": Spec(checks.flag, HostOnly()),
     "startup": Spec(checks.instance_of(StartupLimits, "a StartupLimits value"), HostOnly()),
     "request_timeout": Spec(checks.positive, HostOnly()),

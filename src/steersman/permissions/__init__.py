@@ -27,8 +27,8 @@ else:
         "decisions": "Allow Classification Decision Deny DialogAnswer ElicitationAnswer",
         "paths": "Place",
         "policy": (
-            "MAIN Explanation Policy PolicyRule RecordedCall RuleWords Verdict WouldBe"
-            " allow ask deny"
+            "MAIN Explanation Policy PolicyRule Predicate RecordedCall RuleWords Verdict"
+            " WouldBe allow ask deny"
         ),
         "questions": "CanUseTool Elicitation PermissionContext Scope UserDialog",
         "rules": "Match Rule ToolCall parse_rule",

@@ -11,10 +11,11 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Self, TypedDict, cast
 
+from steersman._arguments import check_callback
 from steersman._effort import MOST_STEPS
 from steersman._json import JsonObject, is_sequence
 from steersman._tool_names import MAIN_AGENT
-from steersman.errors import UsageError
+from steersman.errors import Described, UsageError
 from steersman.permissions.overlap import may_overlap
 from steersman.permissions.paths import Place, is_protected
 from steersman.permissions.policy_file import PolicyTable, read_table
@@ -31,6 +32,7 @@ __all__ = [
     "Explanation",
     "Policy",
     "PolicyRule",
+    "Predicate",
     "RecordedCall",
     "RuleWords",
     "Verdict",
@@ -47,6 +49,7 @@ MAIN = MAIN_AGENT
 """The name of the main agent in `agents=`."""
 
 Predicate = Callable[[ToolCall], bool]
+"""Whether a rule applies to a call: `when=` of a rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,16 +177,22 @@ def _make_rules(
     for name in words:
         if name not in RuleWords.__annotations__:
             known = ", ".join(RuleWords.__annotations__)
-            raise UsageError(name, "an unknown keyword", f"{known}; rules are given without a name")
+            raise UsageError(
+                name,
+                Described("an unknown keyword"),
+                known,
+                what=f"there is no such keyword; there are {known}",
+                hint="rules are given without a name",
+            )
     because, when, agents = words.get("because", ""), words.get("when"), words.get("agents")
     if not isinstance(because, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError("because", because, "a text")
-    if not (when is None or callable(when)):
-        raise UsageError("when", when, "a function of a ToolCall")
+    if when is not None:
+        check_callback("when", when, "a ToolCall")
     whose = None if agents is None else _agent_names(agents)
     made = tuple(PolicyRule(behavior, parse_rule(each), because, when, whose) for each in rules)
     if not made:
-        raise UsageError(behavior, "no rule", "at least one rule")
+        raise UsageError(behavior, Described("no rule"), "at least one rule")
     return made
 
 
@@ -305,46 +314,6 @@ class Policy:
             return Explanation("deny", "available", f"{call.tool} is not available")
         return None
 
-    # Rules that the CLI applies too
-
-    def settings_rules(self) -> tuple[list[str], list[str]]:
-        """Return the deny and allow rules that the CLI can apply too, with the same decisions.
-
-        For the CLI a denial beats all other rules in any order, so it gets the denials that no
-        earlier rule could overrule. The CLI applies approvals to calls that no rule of this policy
-        covered. It gets an approval only if no earlier ask and no earlier denial, other than those
-        it has too, could be about the same call; the policy's hook applies the other approvals.
-        `ask` rules are not passed on: for the CLI they beat every hook, so it would ask again about
-        calls that the user has allowed, and deny unasked in the mode `dontAsk`, which a session may
-        enter at any time.
-        """
-        denials: list[Rule] = []
-        approvals: list[Rule] = []
-        guards: list[Rule] = []
-        overruling: list[Rule] = []
-        for each in self.rules:
-            if each.behavior == "deny" and each.is_plain and _may_pass_on(each.rule, overruling):
-                denials.append(each.rule)
-                continue
-            if each.behavior != "deny":
-                overruling.append(each.rule)
-            if each.behavior != "allow":
-                guards.append(each.rule)
-            elif each.is_plain and not _meets(each.rule, guards):
-                approvals.append(each.rule)
-        listed = [parse_rule(text) for text in self.auto_approve]
-        approvals += [rule for rule in listed if not _meets(rule, guards)]
-        if self.otherwise != "cli":
-            # The policy's hook then decides about every call.
-            approvals = []
-        return list(map(str, denials)), list(dict.fromkeys(map(str, approvals)))
-
-    def guards_files(self) -> bool:
-        """Return whether a denial or an ask is about paths, which commands may name too."""
-        rules = [each.rule for each in self.rules if each.behavior != "allow"]
-        rules += [parse_rule(text) for text in self.forbid]
-        return any(rule.content and rule.tool in ("Edit", "Read") for rule in rules)
-
     def _check_lists(self) -> None:
         for text in (*self.auto_approve, *self.forbid):
             parse_rule(text)
@@ -354,6 +323,46 @@ class Policy:
         both = set(self.auto_approve) & set(self.forbid)
         if both:
             raise UsageError("forbid", sorted(both), "rules that auto_approve does not have")
+
+
+def settings_rules(policy: Policy) -> tuple[list[str], list[str]]:
+    """Return the deny and allow rules that the CLI can apply too, with the same decisions.
+
+    For the CLI a denial beats all other rules in any order, so it gets the denials that no
+    earlier rule could overrule. The CLI applies approvals to calls that no rule of this policy
+    covered. It gets an approval only if no earlier ask and no earlier denial, other than those
+    it has too, could be about the same call; the policy's hook applies the other approvals.
+    `ask` rules are not passed on: for the CLI they beat every hook, so it would ask again about
+    calls that the user has allowed, and deny unasked in the mode `dontAsk`, which a session may
+    enter at any time.
+    """
+    denials: list[Rule] = []
+    approvals: list[Rule] = []
+    guards: list[Rule] = []
+    overruling: list[Rule] = []
+    for each in policy.rules:
+        if each.behavior == "deny" and each.is_plain and _may_pass_on(each.rule, overruling):
+            denials.append(each.rule)
+            continue
+        if each.behavior != "deny":
+            overruling.append(each.rule)
+        if each.behavior != "allow":
+            guards.append(each.rule)
+        elif each.is_plain and not _meets(each.rule, guards):
+            approvals.append(each.rule)
+    listed = [parse_rule(text) for text in policy.auto_approve]
+    approvals += [rule for rule in listed if not _meets(rule, guards)]
+    if policy.otherwise != "cli":
+        # The policy's hook then decides about every call.
+        approvals = []
+    return list(map(str, denials)), list(dict.fromkeys(map(str, approvals)))
+
+
+def guards_files(policy: Policy) -> bool:
+    """Return whether a denial or an ask is about paths, which commands may name too."""
+    rules = [each.rule for each in policy.rules if each.behavior != "allow"]
+    rules += [parse_rule(text) for text in policy.forbid]
+    return any(rule.content and rule.tool in ("Edit", "Read") for rule in rules)
 
 
 def _result(predicate: Callable[[ToolCall], object], call: ToolCall) -> object:

@@ -18,7 +18,7 @@ import tomllib
 from dataclasses import dataclass
 
 from steersman._json import JsonObject, is_array, is_mapping
-from steersman.errors import UsageError
+from steersman.errors import Described, UsageError
 from steersman.permissions.updates import Behavior
 
 __all__ = ["PolicyTable", "TableRule", "read_table"]
@@ -53,9 +53,9 @@ def read_table(text: str) -> PolicyTable:
     try:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise UsageError("text", f"not TOML: {error}", "a text of TOML") from None
+        raise UsageError("text", text, "a text of TOML", what=f"not TOML: {error}") from None
     except RecursionError:
-        raise UsageError("text", "values nested too deeply", "a text of TOML") from None
+        raise UsageError("text", Described("values nested too deeply"), "a text of TOML") from None
     for name in found:
         if name not in ("rules", *LISTS, *CHOICES):
             raise UsageError("policy key", name, ", ".join(("rules", *LISTS, *CHOICES)))

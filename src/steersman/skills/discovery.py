@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from steersman._json import Json, JsonDict, JsonObject, is_sequence
-from steersman.errors import UsageError
+from steersman.errors import Described, UsageError
 from steersman.options import checks
 from steersman.skills.front_matter import FrontMatterError, split_front_matter
 
@@ -116,10 +116,10 @@ def _files(root: Path) -> Iterator[Path]:
 def _read(file: Path) -> tuple[JsonDict, str]:
     try:
         if file.stat().st_size > LONGEST_FILE:
-            raise UsageError(str(file), "a larger file", f"at most {LONGEST_FILE} bytes")
+            raise UsageError(str(file), Described("a larger file"), f"at most {LONGEST_FILE} bytes")
         text = file.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise UsageError(str(file), "other bytes", "UTF-8") from None
+        raise UsageError(str(file), Described("other bytes"), "UTF-8") from None
     except OSError as error:
         raise UsageError(str(file), error.strerror or "no file", f"a readable {FILE}") from None
     try:
@@ -164,7 +164,9 @@ def _first_paragraph(file: Path, body: str) -> str:
         text = " ".join(line for line in paragraph.split("\n") if not line.startswith("#")).strip()
         if text:
             return text
-    raise UsageError(f"{file}: description", "nothing", "a description, or a first paragraph")
+    raise UsageError(
+        f"{file}: description", Described("nothing"), "a description, or a first paragraph"
+    )
 
 
 def _rules(file: Path, given: str | list[str] | None) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from steersman._json import Json, JsonDict, JsonObject, is_object, loads
-from steersman.errors import UsageError
+from steersman.errors import Described, UsageError
 from steersman.options import Options, checks
 from steersman.options.plugins import plugin_of
 
@@ -84,7 +84,9 @@ def _manifest(place: str, file: Path) -> JsonDict:
     except OSError as error:
         raise UsageError(f"{place}: {file}", error.strerror or "no file", "readable") from None
     except ValueError as error:
-        raise UsageError(f"{place}: {file}", f"no JSON: {error}", "a JSON object") from None
+        raise UsageError(
+            f"{place}: {file}", Described(f"no JSON: {error}"), "a JSON object"
+        ) from None
     if not is_object(found):
-        raise UsageError(f"{place}: {file}", "other JSON", "a JSON object")
+        raise UsageError(f"{place}: {file}", Described("other JSON"), "a JSON object")
     return found

@@ -24,6 +24,7 @@ from pathlib import Path
 
 from steersman import _json
 from steersman._json import Json, JsonDict, JsonObject
+from steersman._process import identity_of
 from steersman.errors import SessionInUse
 
 __all__ = ["ConversationLock", "LockDirectory", "claim", "lock_directory"]
@@ -95,7 +96,7 @@ class ConversationLock:
         self._note: JsonDict = {
             "pid": os.getpid(),
             "since": self.since,
-            "host": _identity(os.getpid()),
+            "host": identity_of(os.getpid()),
         }
         self.runs(None)
 
@@ -106,7 +107,7 @@ class ConversationLock:
 
     def runs(self, pid: int | None) -> None:
         """Write down which CLI the owner runs, if it runs on this machine. Never raises."""
-        self._write(cli_pid=pid, cli=None if pid is None else _identity(pid))
+        self._write(cli_pid=pid, cli=None if pid is None else identity_of(pid))
 
     def ends(self) -> None:
         """Write down that the owner is closing. Never raises."""
@@ -205,14 +206,14 @@ def _take(number: int, session_id: str) -> None:
         # A new owner may not have replaced the note of the last one yet.
         note = _read(number)
         pid = _whole(note, "pid")
-        is_current = pid is not None and note.get("host") == _identity(pid)
+        is_current = pid is not None and note.get("host") == identity_of(pid)
         if not is_current:
             raise _in_use(session_id, None, None) from None
         since, is_ending = _seconds(note, "since"), note.get("is_ending") is True
         raise _in_use(session_id, pid, since, is_ending=is_ending) from None
     note = _read(number)
     pid = _whole(note, "cli_pid")
-    if pid is not None and note.get("cli") is not None and note.get("cli") == _identity(pid):
+    if pid is not None and note.get("cli") is not None and note.get("cli") == identity_of(pid):
         raise _in_use(session_id, pid, _seconds(note, "since"), is_ending=True, is_cli=True)
 
 
@@ -298,18 +299,6 @@ def _in_use(
 
 def _written(at: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
-
-
-def _identity(pid: int) -> str | None:
-    """Return pid, start, boot and pid namespace of a process; None if it has ended."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        namespace = Path("/proc/self/ns/pid").stat().st_ino
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    # A zombie has ended, whether or not its parent has noticed.
-    return None if fields[0] == "Z" else f"{pid}-{fields[19]}-{boot}-{namespace}"
 
 
 def _warn(place: LockDirectory, error: OSError) -> None:

@@ -80,8 +80,8 @@ class DirectoryStore:
         if reading is None:
             return
         try:
-            while piece := await self._worker.run(reading.next_piece):
-                yield piece
+            while chunk := await self._worker.run(reading.next_chunk):
+                yield chunk
         finally:
             reading.close()
 

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct, field
 
 from steersman import _json
+from steersman._process import start_time
 from steersman._struct import DECODE_ERRORS
 
 __all__ = [
@@ -67,7 +68,7 @@ def running_session(env: Mapping[str, str], pid: int) -> str | None:
     try:
         about = _json.loads((config / "sessions" / f"{pid}.json").read_bytes())
         # A CLI that was killed leaves its file, and another process may get its pid.
-        started = _started(pid)
+        started = start_time(pid)
         is_its_own = _json.is_object(about) and (
             started is None or about.get("procStart") in (None, started)
         )
@@ -90,14 +91,6 @@ def conversation_in(path: str) -> str | None:
     except (OSError, *DECODE_ERRORS):
         return None
     return None
-
-
-def _started(pid: int) -> str | None:
-    """Return when a process started, in ticks since the boot; None if that is not known."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
-        return None
 
 
 def transcripts_of(env: Mapping[str, str], session_id: str) -> list[Path]:

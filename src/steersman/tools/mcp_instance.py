@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from typing import cast
 
 from steersman._json import is_object
-from steersman.errors import McpNotReady, UsageError
+from steersman.errors import Described, McpNotReady, UsageError
 from steersman.options.servers import lowlevel_server
 from steersman.ports import Caller, JsonObject, ToolServer
 from steersman.tools._mcp.jsonrpc import (
@@ -53,7 +53,7 @@ class McpInstance:
         found: LowLevelServer | None = lowlevel_server(server)
         if found is None:
             raise UsageError(
-                "server", f"a {type(server).__name__}", "a Server, FastMCP or MCPServer of mcp"
+                "server", Described.kind_of(server), "a Server, FastMCP or MCPServer of mcp"
             )
         self._server = found
         self._connections: dict[Caller, McpConnection] = {}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Self, cast
 
 from steersman._json import Json, is_object
-from steersman.errors import McpNotReady, UsageError
+from steersman.errors import Described, McpNotReady, UsageError
 from steersman.journal.redaction import Redactor
 from steersman.options import checks
 from steersman.ports import Caller, JsonObject
@@ -107,7 +107,7 @@ class RemoteTools:
         """
         checks.server("config", config)
         if not isinstance(cast("object", config), Mapping):
-            raise UsageError("config", f"a {type(config).__name__}", "a configuration")
+            raise UsageError("config", Described.kind_of(config), "a configuration")
         require_mcp("config")
         if not isinstance(cast("object", limits), RemoteLimits):
             raise UsageError("limits", limits, "a RemoteLimits value")
@@ -305,8 +305,8 @@ class CallObservers:
     """The program's callbacks `on_call` and `on_result`."""
 
     def __init__(self, on_call: OnCall | None, on_result: OnResult | None) -> None:
-        checks.optional(checks.callable_)("on_call", on_call)
-        checks.optional(checks.callable_)("on_result", on_result)
+        checks.optional(checks.callback("the call"))("on_call", on_call)
+        checks.optional(checks.callback("call", "result"))("on_result", on_result)
         self._on_call = on_call
         self._on_result = on_result
 

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypedDict, cast
 
+from steersman._arguments import check_callback
 from steersman._json import Json
 from steersman.errors import ToolExecutionError, UsageError
 from steersman.ports import JsonObject
@@ -60,8 +61,7 @@ class RunSettings:
             is_time = isinstance(seconds, int | float) and not isinstance(seconds, bool)
             if seconds is not None and not (is_time and seconds > 0):
                 raise UsageError(name, seconds, "seconds above 0, or None")
-        if not callable(cast("object", self.explain)):
-            raise UsageError("explain", self.explain, "a function of an error, such as str")
+        check_callback("explain", self.explain, "an error")
 
 
 class RunKeywords(TypedDict, total=False):

@@ -137,13 +137,13 @@ def _copies(
 ) -> Iterator[JsonDict]:
     written: set[str] = set()
     for entry in entries:
-        uuid = entry.get("uuid")
+        uuid, kind = entry.get("uuid"), entry.get("type")
         if isinstance(uuid, str) and uuid in uuids and uuid not in written:
             written.add(uuid)
             copy = _mapped_entry(entry, uuids)
             copy["parentUuid"] = _new_parent(entry.get("parentUuid"), nodes, uuids)
             copy["forkedFrom"] = {"sessionId": session_id, "messageUuid": uuid}
-        elif entry.get("type") in CARRIED:
+        elif isinstance(kind, str) and kind in CARRIED:
             copy = _mapped_entry(entry, uuids)
         else:
             continue

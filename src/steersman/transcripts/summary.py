@@ -128,7 +128,9 @@ class Summary:
                 return
 
     def _text(self, key: str) -> str | None:
-        return _seen(self._data.get(key))
+        found = self._data.get(key)
+        # Most are missing, and a list asks ten thousand times.
+        return _seen(found) if found else None
 
 
 def _seen(found: object) -> str | None:

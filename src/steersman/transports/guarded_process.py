@@ -180,7 +180,7 @@ class GuardedProcess:
             self._guard = _spawn_guard(self._request, self._tree, control, status)
             control.close()
             status.close()
-        except (OSError, ValueError) as error:
+        except Exception as error:  # noqa: BLE001 - an audit hook of the host may raise anything
             self._close_ends()
             self._observer.failed("guard", error)
             return False

@@ -1,14 +1,14 @@
 """What this system knows about processes, and the few calls that only Linux has.
 
 Everything in `transports` that differs between Linux and other systems is in this file: the process
-table, `prctl`, process start times, environments of processes, pipe sizes. Where a system lacks
-something, a function returns that it does: False, None, or no process.
+table, `prctl`, environments of processes, pipe sizes. `steersman._process` has start times. Where a
+system lacks something, a function returns that it does: False, None, or no process.
 
 The guard loads this file too, so it imports next to nothing.
 """
 
 # Importing pathlib and contextlib would double the startup time of the guard.
-# ruff: noqa: PTH110, PTH116, PTH123, PTH208, SIM105
+# ruff: noqa: PTH110, PTH123, PTH208, SIM105
 
 from __future__ import annotations
 
@@ -29,17 +29,14 @@ __all__ = [
     "PR_SET_PDEATHSIG",
     "Row",
     "below",
-    "boot_name",
     "descendants",
     "enlarge_pipe",
     "environment_of",
-    "has_ended",
     "kill_below",
     "kill_group",
     "kill_with",
     "prctl",
     "send_signal",
-    "start_time",
 ]
 
 Row = tuple[int, int, int, str]
@@ -206,40 +203,6 @@ def rows_of_ps(text: str) -> list[Row]:
         (int(pid), int(parent), int(group), state[0])
         for pid, parent, group, state in (found for found in fields if len(found) == 4)  # noqa: PLR2004
     ]
-
-
-def start_time(pid: int) -> str | None:
-    """Return when a process started, in ticks since the boot; None if that is not known."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()[19].decode()
-    except (OSError, IndexError):
-        return None
-
-
-def boot_name() -> str | None:
-    """Return a text that differs for each boot and each pid namespace; None if not known."""
-    try:
-        with open("/proc/sys/kernel/random/boot_id", "rb") as file:
-            boot = file.read().decode()
-        return f"{boot}{os.stat('/proc/self/ns/pid').st_ino}"
-    except OSError:
-        return None
-
-
-def has_ended(pid: int, started: str) -> bool:
-    """Return whether the process `pid` that started at `started` has certainly ended."""
-    found = start_time(pid)
-    if found is not None:
-        return found != started
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    except (OSError, OverflowError):
-        # The process of another user, which this one cannot see.
-        return False
-    return False
 
 
 def environment_of(pid: int) -> list[bytes]:

@@ -17,6 +17,7 @@ import stat
 import time
 from pathlib import Path
 
+from steersman import _process
 from steersman.transports import kernel
 
 __all__ = [
@@ -89,13 +90,13 @@ def _is_orphan(variables: list[bytes]) -> bool:
             pid, started, machine = (part.decode() for part in found.groups())
             is_own = entry == f"{TREE}={os.environ.get(TREE)}".encode()
             is_known = started != UNKNOWN and machine == _machine()
-            return is_known and not is_own and kernel.has_ended(int(pid), started)
+            return is_known and not is_own and _process.has_ended(int(pid), started)
     return False
 
 
 def _owned_name() -> str:
     pid = os.getpid()
-    return f"{pid}-{kernel.start_time(pid) or UNKNOWN}-{_machine()}-{os.urandom(12).hex()}"
+    return f"{pid}-{_process.start_time(pid) or UNKNOWN}-{_machine()}-{os.urandom(12).hex()}"
 
 
 def sweep_once(place: str) -> None:
@@ -136,14 +137,14 @@ def _remove_if_left(path: str, pid: int, started: str, machine: str) -> bool:
 
 def _is_left(pid: int, started: str, machine: str, age: float) -> bool:
     if machine == _machine() != UNKNOWN:
-        return kernel.start_time(pid) != started
+        return _process.start_time(pid) != started
     # The pid may be that of a process which cannot be seen from here.
     return age > OLD and not _is_alive(pid)
 
 
 def _machine() -> str:
     """Return a name for this boot of this machine and this pid namespace; `0` if unknown."""
-    boot = kernel.boot_name()
+    boot = _process.boot_name()
     return UNKNOWN if boot is None else hashlib.sha256(boot.encode()).hexdigest()[:16]
 
 

@@ -75,7 +75,7 @@ async def test_an_unknown_key_in_the_reply_of_a_guard_stops_the_action_and_is_na
 
     assert is_blocking(event, answer)
     ((where, text),) = faults
-    assert where == f"{event.__name__} hook"
+    assert where == f"{event.__name__} hook my_guard"
     assert repr(key) in text
     assert "my_guard" in text
 
@@ -148,7 +148,7 @@ async def test_a_guard_that_leaves_its_verdict_out_stops_the_action_and_is_named
 
     assert is_blocking(event, answer)
     ((where, text),) = faults
-    assert where == f"{event.__name__} hook"
+    assert where == f"{event.__name__} hook my_guard"
     assert repr(key) in text
     assert "my_guard" in text
 
@@ -214,14 +214,14 @@ async def test_a_guard_without_an_opinion_or_with_a_clear_one_stops_nothing(give
 
 async def swallows(_event: PreToolUse) -> None:
     try:
-        await asyncio.sleep(3600)
+        await asyncio.Event().wait()
     except asyncio.CancelledError:
         return
 
 
 async def swallows_and_allows(_event: PreToolUse) -> dict[str, Any]:
     with suppress(asyncio.CancelledError):
-        await asyncio.sleep(3600)
+        await asyncio.Event().wait()
     return about("PreToolUse", permissionDecision="allow")
 
 
@@ -246,7 +246,7 @@ async def test_what_a_guard_returns_after_its_timeout_does_not_count(
     async with asyncio.timeout(LIMIT):
         assert await ask(PreToolUse()) == denied("did not answer within 1e-09 s")
 
-    assert faults == [("PreToolUse hook", "did not answer within 1e-09 s")]
+    assert faults == [(f"PreToolUse hook {guard.__name__}", "did not answer within 1e-09 s")]
 
 
 def test_a_guard_that_goes_on_after_its_timeout_is_answered_for() -> None:
@@ -271,7 +271,7 @@ def test_a_guard_that_goes_on_after_its_timeout_is_answered_for() -> None:
         )
         await asyncio.sleep(60)
         assert sent == [(2.0 + CLEANING_UP, "r1", denied("did not answer within 2 s"))]
-        assert faults == [("PreToolUse hook", "did not answer within 2 s")]
+        assert faults == [("PreToolUse hook never_ends", "did not answer within 2 s")]
         await asyncio.sleep(100)
         runner.cancel_all()
         await asyncio.wait([task])

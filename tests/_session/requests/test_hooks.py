@@ -14,6 +14,7 @@ from steersman import _json
 from steersman._protocol.events import HookAsked
 from steersman._session.requests.hooks import HookRunner, start_outputs
 from steersman._struct import set_source
+from steersman.errors import TurnStopped
 from steersman.hooks import (
     HookEvent,
     HookMatcher,
@@ -32,6 +33,7 @@ from steersman.hooks import (
 )
 from steersman.hooks import allow as let_run
 from steersman.journal import Kind
+from steersman.journal.replaying import replay
 from steersman.permissions import Allow, Deny
 from steersman.testing.faults import VirtualClockLoop
 from steersman.testing.script import Script, call, say
@@ -123,7 +125,7 @@ async def test_a_guard_that_fails_denies_and_the_error_is_reported(
         answer = await ask(PreToolUse(tool_name="Write"))
 
     assert answer == denied(how)
-    assert faults == [("PreToolUse hook", fault)]
+    assert faults == [(f"PreToolUse hook {callback.__name__}", fault)]
 
 
 @pytest.mark.parametrize("callback", [raising, hang, lambda _: "yes", lambda _: deny("no")])
@@ -143,7 +145,7 @@ async def test_an_adviser_that_fails_stops_nothing(callback: Callable[..., Any])
     async with asyncio.timeout(5):
         assert await ask(PostToolUse()) == {}
 
-    assert [where for where, _ in faults] == ["PostToolUse hook"]
+    assert [where for where, _ in faults] == [f"PostToolUse hook {callback.__name__}"]
 
 
 async def test_a_guard_that_the_cli_cancels_denies() -> None:
@@ -192,6 +194,19 @@ async def test_an_official_callback_gets_the_arguments_of_the_official_sdk() -> 
 
     assert (answer["continue"], answer["stopReason"]) == (False, "enough")
     assert seen == [(raw, "t1", {"signal": None}), (raw, None, {"signal": None})]
+
+
+async def test_an_official_permission_callback_gets_the_id_of_the_call_too() -> None:
+    seen: list[Any] = []
+
+    async def check(_given: Any, tool_use_id: str | None, _context: Any) -> dict[str, Any]:
+        seen.append(tool_use_id)
+        return {}
+
+    _, _, ask = runner_of({"PermissionRequest": [HookMatcher(hooks=[check])]})
+    await ask(PermissionRequest(tool_name="Bash"), tool_use_id="t7")
+
+    assert seen == ["t7"]
 
 
 @pytest.mark.parametrize(
@@ -260,7 +275,7 @@ async def test_an_event_of_the_session_survives_slow_and_broken_hooks() -> None:
     async with asyncio.timeout(5):
         assert await runner.run_own(SessionStart(source="resume")) == []
 
-    assert [where for where, _ in faults] == ["SessionStart hook"] * 2
+    assert [where for where, _ in faults] == ["SessionStart hook raising", "SessionStart hook hang"]
 
 
 # Permissions for which the CLI also calls hooks
@@ -416,6 +431,28 @@ def test_an_approver_never_overrides_a_hook_that_has_decided(
     assert asked == []
 
 
+async def test_the_reason_of_the_last_hook_that_ended_a_turn_is_its_own_and_replays() -> None:
+    replies = [
+        Reply(continue_=False, stop_reason="enough of s3cret-token"),
+        {"continue": False, "stopReason": "enough"},
+        Reply(continue_=False, stop_reason=""),
+        {"continue_": False},
+    ]
+    cli = ScriptedCLI(Script(*(call("Bash", command="true") for _ in replies)))
+    hooks = on(PostToolUse, lambda _: replies.pop(0))
+    env = {"MY_TOKEN": "s3cret-token"}
+
+    async with opened(cli, hooks=hooks, allowed_tools=["Bash"], env=env) as session:
+        results = [await session.run("go") for _ in range(4)]
+    replayed = replay(await entries_of(session)).turns
+
+    plain = "a hook ended the turn"
+    reasons = [f"{plain}: enough of [redacted]", f"{plain}: enough", plain, plain]
+    assert [each.reason for each in results] == reasons
+    assert [replayed[each.uuid].reason for each in results] == reasons
+    assert {str(type(each.cause)) for each in replayed.values()} == {str(TurnStopped)}
+
+
 async def test_a_guard_out_of_time_stops_the_tool_and_is_journalled(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -428,7 +465,7 @@ async def test_a_guard_out_of_time_stops_the_tool_and_is_journalled(
     faults = [each.details for each in await entries_of(session) if each.kind is Kind.FAULT]
 
     assert "did not answer within 0.05 s" in cli.asked[-1].tool_results["toolu_1"]
-    assert faults == [{"where": "PreToolUse hook", "error": "did not answer within 0.05 s"}]
+    assert faults == [{"where": "PreToolUse hook hang", "error": "did not answer within 0.05 s"}]
 
 
 async def test_hooks_may_be_given_as_a_mapping() -> None:

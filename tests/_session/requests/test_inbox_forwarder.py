@@ -39,8 +39,9 @@ class OfSessions(Plain):
 class Put:
     """A forwarder with one request in its inbox, and what became of it."""
 
-    def __init__(self, inbox: Plain, payload: Any = TOOL) -> None:
+    def __init__(self, inbox: Plain, payload: Any = TOOL, build: Any = None) -> None:
         self.inbox = inbox
+        self.faults: list[tuple[str, object]] = []
         self.notes: list[tuple[Kind, dict[str, Any]]] = []
         self.replies: list[tuple[str, object]] = []
         self.forwarder = InboxForwarder(
@@ -48,13 +49,13 @@ class Put:
             lambda kind, **details: self.notes.append((kind, details)),
             lambda: "u1",
             lambda: 5.0,
-            lambda *_: None,
+            lambda where, error: self.faults.append((where, error)),
         )
         found = self.forwarder.put(
             "q1",
             payload,
             "s1",
-            lambda ask, answer, by: (ask.id, answer, by),
+            build or (lambda ask, answer, by: (ask.id, answer, by)),
             lambda request_id, answer: self.replies.append((request_id, answer)),
         )
         assert found is DEFERRED
@@ -99,6 +100,21 @@ async def test_an_answer_of_another_thread_is_sent_in_the_loop_of_the_session() 
     await asyncio.sleep(0)
 
     assert put.replies == [("q1", ("q1", "yes", "ann"))]
+
+
+async def test_an_answer_that_cannot_be_used_is_a_denial_and_is_reported() -> None:
+    error = KeyError("x")
+
+    def fails(*_: object) -> None:
+        raise error
+
+    put = Put(Plain(), build=fails)
+    _, settle = put.inbox.opened["q1"]
+
+    settle("yes", "ann")
+
+    assert put.replies == [("q1", Deny("Denied: the answer failed: KeyError."))]
+    assert put.faults == [("inbox", error)]
 
 
 @pytest.mark.parametrize("make", [Plain, OfSessions])

@@ -218,6 +218,24 @@ class BrokenInbox:
         raise self._error
 
 
+async def test_an_approver_that_fails_denies_and_is_reported() -> None:
+    def fails(*_: object) -> Allow:
+        raise ZeroDivisionError("why")
+
+    peer = asking(BASH)
+    async with opened(peer.transport, can_use_tool=fails) as session:
+        await (await session.send("go"))
+        journal = await entries_so_far(session)
+
+    message = "Denied: the permission callback raised ZeroDivisionError."
+    assert answers(peer) == {"q0": {"behavior": "deny", "message": message}}
+    ((where, error),) = [
+        (e.details["where"], e.details["error"]) for e in journal if e.kind is Kind.FAULT
+    ]
+    assert where == "can_use_tool"
+    assert "ZeroDivisionError" in str(error)
+
+
 @pytest.mark.parametrize("error", [RuntimeError(), BaseException(), asyncio.CancelledError()])
 async def test_an_inbox_that_fails_denies(error: BaseException) -> None:
     peer = asking(BASH)

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from steersman._session.requests.decision_log import DecisionLog
 from steersman._session.requests.policy_hook import PolicyHook
 from steersman.hooks import HookEvent, Hooks, PermissionRequest, PreToolUse, modify
 from steersman.hooks import allow as let_run
 from steersman.hooks import ask as make_ask
 from steersman.hooks import deny as stop
+from steersman.journal import Kind
 from steersman.options import Options
 from steersman.permissions import AddRules, Allow, Deny, ToolRule
 from steersman.permissions.policy import Policy, allow, ask, deny
@@ -97,6 +99,26 @@ async def test_a_permission_hook_answers_what_the_policy_asks_but_not_what_it_de
     event = PermissionRequest(tool_name="Bash", tool_input=STATUS)
 
     assert await decided(let_run(updated_input=changed), event) == expected
+
+
+async def test_a_denial_of_changed_input_is_recorded_with_its_rule() -> None:
+    written: list[tuple[Kind, Input]] = []
+    hook = policy_hook()
+    hook.decisions = DecisionLog(lambda kind, details: written.append((kind, dict(details))))
+    _, _, asking = runner_of(on(PreToolUse, lambda _: modify(REMOVE)), recheck=hook.recheck)
+
+    await asking(bash(agent_id="a1"))
+
+    ((kind, details),) = written
+    assert kind is Kind.DECIDED
+    assert details == {
+        "tool_use_id": "t1",
+        "tool": "Bash",
+        "verdict": "deny",
+        "source": "rule",
+        "by": "deny Bash(rm *)",
+        "agent": "a1",
+    }
 
 
 # Input that an approver or a user changes

@@ -100,3 +100,44 @@ def test_a_path_above_the_limit_of_rules_is_not_followed(project: Path) -> None:
     left = readings_of(ToolCall("Read", {"file_path": above}, place=place))
 
     assert (len(followed), len(left)) == (2, 1)
+
+
+def followed(command: str, cwd: Path) -> dict[str, str]:
+    """Return where the words of a command lead to through links."""
+    *_, last = readings_of(
+        ToolCall("Bash", {"command": command}, place=Place(str(cwd))), follows_words=True
+    )
+    return dict(last.links)
+
+
+def test_the_words_of_a_command_are_followed_if_that_is_wanted(project: Path) -> None:
+    line = ToolCall("Bash", {"command": "cat src/b && ls src/up"}, place=Place(str(project)))
+
+    written, real = readings_of(line, follows_words=True)
+
+    assert written is line
+    assert (real, real.links) == (line, {"src/up": str(project)})
+    assert readings_of(line) == (line,)
+    assert followed("cat src/b", project) == {}
+
+
+@pytest.mark.parametrize("word", ["src/hidden/new", "./src/hidden/new/below"])
+def test_a_file_that_is_yet_to_be_made_behind_a_link_is_denied(project: Path, word: str) -> None:
+    policy = Policy(deny("Edit(secret/**)"))
+    event = PreToolUse(
+        tool_name="Bash", tool_input={"command": f"echo x > {word}"}, cwd=str(project)
+    )
+
+    found = PolicyHook(Options(policy=policy))(event)["hookSpecificOutput"]
+
+    assert found["permissionDecision"] == "deny"
+
+
+def test_in_a_project_behind_a_link_a_word_that_leads_nowhere_is_not_followed(
+    project: Path,
+) -> None:
+    linked = project.parent / "linked"
+
+    assert followed("echo new src/hidden/new", linked) == {
+        "src/hidden/new": str(project / "secret/new")
+    }

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from steersman._protocol.events import DialogAsked, ElicitationAsked
+from steersman import _json
+from steersman._protocol.events import DialogAsked, ElicitationAsked, HookAsked, Unanswerable
 from steersman._session.gate import Gate
 from steersman._session.requests.hooks import HookRunner
 from steersman._session.requests.permissions import (
@@ -17,7 +19,9 @@ from steersman._session.requests.permissions import (
 from steersman._session.requests.responder import Responder
 from steersman._session.requests.tool_servers import ToolServers
 from steersman.errors import UsageError
+from steersman.hooks import Hooks, PreToolUse
 from steersman.permissions import DialogAnswer, Elicitation, ElicitationAnswer, UserDialog
+from tests._session.requests.test_hooks import denied, runner_of
 
 COLOUR = ElicitationAsked("q", Elicitation(mcp_server_name="paint", message="Which colour?"))
 TRUST = DialogAsked("q", UserDialog(dialog_kind="trust", payload={"path": "/workspace"}))
@@ -96,3 +100,22 @@ async def test_a_dialog_that_fails_is_refused_and_reported() -> None:
 def test_an_elicitation_answer_with_invalid_fields_is_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         ElicitationAnswer(**fields)
+
+
+def test_a_guard_that_cannot_answer_blocks_and_another_hook_may_fail() -> None:
+    hooks = Hooks()
+    hooks.on(PreToolUse, kind="guard")(lambda _: None)
+    hooks.on(PreToolUse, kind="observe")(lambda _: None)
+    runner, _, _ = runner_of(hooks)
+    found = replace(responder(), hooks=runner)
+
+    late, unread, *others = [
+        found.refusal(asked)
+        for key in ("hook_0", "hook_1", "nobody")
+        for asked in (HookAsked("q", key, PreToolUse(), "t"), Unanswerable("q", "?", key))
+    ]
+
+    assert _json.loads(bytes(late)) == denied("did not answer")  # type: ignore[call-overload]
+    assert _json.loads(bytes(unread)) == denied("got an event that cannot be read")  # type: ignore[call-overload]
+    assert others == [None] * 4
+    assert found.refusal(COLOUR) is None

@@ -49,7 +49,8 @@ async def test_the_result_of_a_call_that_adds_a_tool_waits_until_the_tools_are_l
         await asyncio.sleep(0)
         was_done = calling.done()
         await served.ask("tools/list")
-        result = await calling
+        async with asyncio.timeout(LISTING / 2):
+            result = await calling
         again = await served.ask("tools/call", name="late", arguments={})
 
     assert not was_done

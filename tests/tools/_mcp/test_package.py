@@ -46,7 +46,7 @@ def said_by(program: str) -> str:
 
 def test_without_the_package_the_error_says_how_to_get_it() -> None:
     assert said_by(WITHOUT).splitlines() == [
-        "config: got 'a server of the mcp package', allowed: only where that package is installed",
+        "config: got a server of the mcp package, allowed: only where that package is installed",
         "What to do: pip install steersman[mcp]",
     ]
 

@@ -33,7 +33,8 @@ async def play(limit: ConcurrencyLimit, steps: list[tuple[str, int]]) -> int:
             # While others are inside, this one waits, or was just given its place.
             tasks[number % len(tasks)].cancel()
     async with asyncio.timeout(5):
-        await asyncio.gather(*tasks, return_exceptions=True)
+        endings = await asyncio.gather(*tasks, return_exceptions=True)
+    assert all(each is None or isinstance(each, asyncio.CancelledError) for each in endings)
     return await places(limit)
 
 
@@ -63,6 +64,8 @@ BEGIN, WAIT = ("begin", 0), ("wait", 0)
 # Cancelled just after its place was assigned, and cancelled long before.
 @example(1, [BEGIN, BEGIN, WAIT, WAIT, ("cancel", 1)])
 @example(1, [("begin", 2), BEGIN, WAIT, ("cancel", 1)])
+# Two that wait while one runs.
+@example(1, [BEGIN, BEGIN, BEGIN])
 def test_no_place_is_lost_and_none_is_given_twice(most: int, steps: list[tuple[str, int]]) -> None:
     assert asyncio.run(play(ConcurrencyLimit(most), steps)) == most
 

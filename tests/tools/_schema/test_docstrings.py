@@ -92,3 +92,9 @@ def test_a_colon_in_prose_starts_no_section() -> None:
     text = "Go.\n\nDo this:\n    first: a\n    second"
 
     assert read_docstring(text) == Docstring(text)
+
+
+def test_a_section_without_an_indented_line_is_empty() -> None:
+    read = read_docstring("Go.\n\nArgs:\nNot indented: x\n    below: y")
+
+    assert read == Docstring("Go.\n\nNot indented: x\n    below: y")

@@ -638,3 +638,20 @@ def test_a_signature_that_no_model_can_fill_is_refused_by_name(
         arguments_of(function)
 
     assert refused.value.argument == argument
+
+
+def takes_odd_default(x: int | None = object()) -> None: ...  # type: ignore[assignment]
+
+
+def test_a_default_that_json_cannot_carry_is_left_out_of_the_schema() -> None:
+    schema = arguments_of(takes_odd_default).schema
+
+    assert "default" not in schema["properties"]["x"]
+    assert "required" not in schema or "x" not in schema["required"]
+
+
+def test_a_type_that_json_cannot_carry_is_refused_with_the_reason() -> None:
+    with pytest.raises(UsageError, match="allowed: a type that JSON can carry") as refused:
+        arguments_of(takes_function)
+
+    assert refused.value.hint

@@ -87,8 +87,13 @@ class HookRunner:
         ask_rules: Iterable[str] = (),
         recheck: Recheck | None = None,
         waits_on_resume: Callable[[], bool] = lambda: True,
+        on_stop: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Run `hooks`; `recheck` decides about input that a hook has changed."""
+        """Run `hooks`; `recheck` decides about input that a hook has changed.
+
+        `on_stop` is called with the `stop_reason` of a reply that ends the turn.
+        """
+        self._on_stop = on_stop
         self._recheck = recheck
         self._hooks = hooks
         self._report = report
@@ -137,7 +142,7 @@ class HookRunner:
             self._running.add(task)
             task.add_done_callback(self._running.discard)
         slow = _too_slow(hook)
-        self._report(f"{hook.event_name} hook", slow)
+        self._report(hook.where, slow)
         send(request_id, _failed(hook, slow)[1])
 
     async def wait_for_permission_hooks(self, tool_name: str, tool_use_id: str) -> None:
@@ -184,25 +189,31 @@ class HookRunner:
             if hook.kind == "observe" or given is None:
                 return None, NO_OPINION
             parsed = parse_reply(hook.event, given, guard=hook.name if hook.is_guard else "")
-            reply = self._rechecked(event, self._checked_deferral(event, parsed))
-            return reply, Raw(encode_reply(reply))
+            reply = self._rechecked(event, self._checked_deferral(hook, event, parsed))
+            return reply, self._encoded(reply)
         except asyncio.CancelledError:
             if not hook.is_guard:
                 raise
             # A cancelled guard has not allowed the action, whatever cancelled it.
             if not _is_being_cancelled():
-                self._report(f"{hook.event_name} hook", "was cancelled")
+                self._report(hook.where, "was cancelled")
             return _failed(hook, "was cancelled")
         except BaseException as error:
             if not (hook.is_guard or isinstance(error, Exception)):
                 raise
             return self._after_failure(hook, error, overdue)
 
+    def _encoded(self, reply: Reply | AsyncReply | None) -> Raw:
+        line = Raw(encode_reply(reply))
+        if isinstance(reply, Reply) and not reply.continue_:
+            self._on_stop(reply.stop_reason or "")
+        return line
+
     def _after_failure(
         self, hook: Registered, error: BaseException, overdue: _Overdue | None
     ) -> tuple[Reply | None, Raw]:
         """Report why a hook has no reply, and return the reply for its failure."""
-        where = f"{hook.event_name} hook"
+        where = hook.where
         if isinstance(error, InvalidReply):
             self._report(where, str(error))
             return _failed(hook, "did not return a reply")
@@ -236,7 +247,7 @@ class HookRunner:
         return reply
 
     def _checked_deferral(
-        self, event: HookEvent, reply: Reply | AsyncReply | None
+        self, hook: Registered, event: HookEvent, reply: Reply | AsyncReply | None
     ) -> Reply | AsyncReply | None:
         """Return the reply, or a blocking one if the CLI would not defer or ask as it requests."""
         if not (isinstance(event, PreToolUse) and isinstance(reply, Reply)):
@@ -244,7 +255,7 @@ class HookRunner:
         objection = self._deferral.objection(event, reply) or objection_to_ask(event, reply)
         if objection is None:
             return reply
-        self._report("PreToolUse hook", objection)
+        self._report(hook.where, objection)
         return blocking_reply(PreToolUse, objection)
 
 

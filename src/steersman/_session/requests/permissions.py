@@ -312,7 +312,7 @@ def build_permissions(
         callbacks,
         report,
         decisions=decisions,
-        setting_sources=options.setting_sources,
+        setting_sources=options.sources,
         remember=None if options.policy is None else options.policy.remember,
     )
 

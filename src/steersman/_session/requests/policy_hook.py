@@ -20,7 +20,7 @@ from steersman.hooks.events import PermissionRequest, PreToolUse
 from steersman.options import Options
 from steersman.permissions import AddRules, Allow, CanUseTool, Deny
 from steersman.permissions.paths import Place
-from steersman.permissions.policy import Explanation, Policy, Verdict
+from steersman.permissions.policy import Explanation, Policy, Verdict, guards_files
 from steersman.permissions.rules import Match, Rule, ToolCall, parse_rule
 
 __all__ = ["PolicyHook"]
@@ -39,7 +39,7 @@ class PolicyHook:
         self.decisions: DecisionLog | None = None
         """Set by `connect` when the session is built."""
         self._policy = options.policy or Policy()
-        self._guards_files = self._policy.guards_files()
+        self._guards_files = guards_files(self._policy)
         self._asks_for_all = options.ask_every_call
         self._listed = _listed(options)
         self._remembered: list[Rule] = []

@@ -51,12 +51,15 @@ def _readings_of_command(call: ToolCall) -> tuple[ToolCall, ...]:
     place, words = call.place, words_of(line)
     there = Place(_real(place.cwd), _real(place.home), _real(place.now))
     starts = [_whole(each, place) for each in (".", *words.directories)][:MOST_STARTS]
+    real_starts = [(replace(place, now=each), replace(place, now=_real(each))) for each in starts]
     links: dict[str, str] = {}
     for word in itertools.islice(words.heads, MOST_WORDS):
-        for start in starts:
-            path = _whole(word, replace(place, now=start))
+        for start, real_start in real_starts:
+            path = _whole(word, start)
             real = _real(path)
-            if real != path and os.path.lexists(path):
+            # A word without a file may lead through a link to one that the command makes. A link
+            # to the directory itself is none in the word.
+            if real != path and (real != _whole(word, real_start) or os.path.lexists(path)):
                 links[word] = real
     if not links and there == place:
         return (call,)

@@ -17,7 +17,7 @@ from typing import IO
 from urllib.parse import urlsplit
 
 from steersman._json import is_object, loads
-from steersman.errors import McpNotReady, UsageError
+from steersman.errors import Described, McpNotReady, UsageError
 from steersman.journal.redaction import Redactor, secrets_in
 from steersman.options import checks
 from steersman.ports import JsonObject
@@ -248,7 +248,11 @@ class SharedConnection:
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             if self._users:
-                raise UsageError("RemoteTools", "in use elsewhere", "one event loop at a time")
+                raise UsageError(
+                    "RemoteTools",
+                    Described("one that is in use elsewhere"),
+                    "one event loop at a time",
+                )
             self._loop, self._connecting, self._remote = loop, asyncio.Lock(), None
         self._users += 1
 

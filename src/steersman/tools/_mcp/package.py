@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import IO, Protocol, TypeAlias, cast
 
 from steersman._json import Json, JsonDict, JsonObject
-from steersman.errors import UsageError
+from steersman.errors import Described, UsageError
 
 __all__ = [
     "HttpRequest",
@@ -113,7 +113,7 @@ def require_mcp(argument: str) -> None:
     except ImportError:
         raise UsageError(
             argument,
-            "a server of the mcp package",
+            Described("a server of the mcp package"),
             "only where that package is installed",
             hint="pip install steersman[mcp]",
         ) from None

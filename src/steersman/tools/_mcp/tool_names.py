@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
+from steersman._arguments import check_callback
 from steersman._json import is_mapping
 from steersman.errors import McpNotReady, UsageError
 from steersman.ports import JsonObject
@@ -29,12 +30,14 @@ class ToolFilter:
         self.required: tuple[str, ...] = ()
         """The tools that the server must have, by the server's names."""
         if callable(tools):
+            check_callback("tools", tools, "a name")
             self._keeps = tools
         elif tools is not None:
             self.required = tuple(tools)
             self._keeps = self.required.__contains__
         self._rename: Callable[[str], str] = str
         if callable(rename):
+            check_callback("rename", rename, "a name")
             self._rename = rename
         elif rename is not None:
             renamed = dict(rename)

@@ -1,0 +1,103 @@
+"""What callers read of a session: its messages, its lines, its journal and its turns."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import TypeVar
+
+from steersman._session.parts import Parts
+from steersman._session.readers import JournalReader, TurnReader
+from steersman._session.turn import LINES, TurnSession
+from steersman.errors import ChannelClosed, Described, UsageError
+from steersman.journal import Entry, Kind, Lagged
+from steersman.messages.parsing import Message
+from steersman.options import checks
+
+__all__ = ["SessionReaders"]
+
+T = TypeVar("T")
+
+
+def _is_number_of_entry(given: object) -> bool:
+    return isinstance(given, int) and not isinstance(given, bool) and given >= 0
+
+
+_check_after = checks.must_be("a sequence number, 0 or more", _is_number_of_entry)
+
+
+class SessionReaders:
+    """Makes the readers of one session. Its turns use it too."""
+
+    def __init__(self, session: TurnSession, parts: Parts) -> None:
+        self.session = session
+        """The session, as callers see it."""
+        self._parts = parts
+        self.journal = parts.journal.journal
+        self._signal = parts.journal.signal
+        shows_partials = parts.options.include_partial_messages
+        self.shown: frozenset[Kind] = frozenset(
+            {Kind.MESSAGE, Kind.PARTIAL} if shows_partials else {Kind.MESSAGE}
+        )
+        """Kinds of journal entries that are messages for the caller, under these options."""
+
+    def messages(self, after: int) -> AsyncIterator[Message]:
+        """Iterate over the messages after entry number `after`."""
+        shown = self.shown
+        self._check(after)
+        return JournalReader(
+            self.journal,
+            self._signal,
+            lambda entry: entry.message if entry.kind in shown else None,
+            after=after,
+            conversation_only=True,
+        )
+
+    def lines(self, after: int) -> AsyncIterator[bytes]:
+        """Iterate over the lines of the conversation as received."""
+        self._check(after)
+        return JournalReader(
+            self.journal,
+            self._signal,
+            lambda entry: entry.line if entry.kind in LINES else None,
+            after=after,
+            conversation_only=True,
+        )
+
+    def entries(self, after: int) -> AsyncIterator[Entry | Lagged]:
+        """Iterate over all entries, with a `Lagged` for those no longer in memory."""
+
+        def pick(entry: Entry) -> Entry | Lagged | None:
+            return entry
+
+        self._check(after)
+        return JournalReader(self.journal, self._signal, pick, after=after, on_lag=Lagged)
+
+    def of_turn(
+        self, uuid: str, kinds: frozenset[Kind], pick: Callable[[Entry], T | None], after: int
+    ) -> AsyncIterator[T]:
+        """Iterate over what `pick` returns for a turn's entries, until the turn settles."""
+        self._check_loop()
+        return TurnReader(self.journal, self._signal, pick, after=after, uuid=uuid, kinds=kinds)
+
+    def check_may_wait(self) -> None:
+        """Raise `UsageError` if the caller cannot wait for a turn: it would wait for ever."""
+        self._parts.slot.home.check()
+        cli = self._parts.slot.running
+        if cli is not None and cli.tasks.is_answering:
+            raise UsageError(
+                "turn",
+                Described("a turn of the session that waits for this tool, hook or approver"),
+                "a turn of another session, or one that has settled",
+                hint="return first; the program that sent the prompt can wait for its turn",
+            )
+
+    def _check(self, after: int) -> None:
+        _check_after("after", after)
+        if not self.journal.last_seq:
+            raise ChannelClosed("this session has not started", hint="use `async with`")
+        self._check_loop()
+
+    def _check_loop(self) -> None:
+        """Refuse a reader that would wait in another event loop."""
+        if not self._parts.status.phase.is_over:
+            self._parts.slot.home.check()

@@ -1,0 +1,143 @@
+"""Sends the prompts of a session, and keeps their turns and the checkpoints between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from steersman._session.lifecycle import Lifecycle
+from steersman._session.parts import Parts
+from steersman._session.reading import SessionReaders
+from steersman._session.turn import SentPrompt, Turn, When
+from steersman._session.uuids import new_uuid, uuid_of
+from steersman.errors import ChannelClosed, KeyTaken, UsageError
+from steersman.journal import Move
+
+__all__ = ["Checkpoint", "KnownTurns", "PromptCount", "PromptSender"]
+
+MOST_SETTLED = 200
+
+
+class PromptSender:
+    """Gives each prompt a uuid and a turn. Prompts with the same key have the same."""
+
+    def __init__(self, parts: Parts, lifecycle: Lifecycle, readers: SessionReaders) -> None:
+        self._parts = parts
+        self._lifecycle = lifecycle
+        self._readers = readers
+        self.count = PromptCount()
+        self.known = KnownTurns()
+        self.waiting = 0
+        """How many calls of `wait()` are in progress; they end the sending of prompts."""
+        self._keyed: dict[str, SentPrompt] = {}
+
+    def send(self, content: Any, fields: dict[str, Any], when: When, key: str | None) -> Turn:
+        """Send a prompt, or find the turn of the same prompt with the same key."""
+        self.require_open()
+        if not (key is None or (isinstance(key, str) and key)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError("key", key, "a text that is not empty, or None")
+        known = None if key is None else self._keyed.get(key)
+        if key is not None and known is not None:
+            if (known.content, known.fields) != (content, fields):
+                raise KeyTaken(key)
+            return known.turn
+        # `/clear` begins another conversation.
+        self._parts.ownership.follow(self._parts.slot.session_id)
+        self._parts.limits.refuse_more()
+        uuid = new_uuid() if key is None else self._uuid_for(key)
+        prompt = SentPrompt(self._readers, uuid, content, fields, when)
+        if key is not None:
+            self._keyed[key] = prompt
+            prompt.may_be_processed = self._parts.options.goes_on
+        self.count.sent(uuid)
+        self.known.add(prompt.turn)
+        self._parts.prompts.submit(prompt)
+        self._parts.status.move(Move.BEGIN)
+        return prompt.turn
+
+    def require_open(self) -> None:
+        """Raise if no prompt can be sent. During a restart prompts are queued."""
+        self._parts.slot.home.check()
+        if self.waiting:
+            raise ChannelClosed("this session takes no more prompts: `wait()` has been called")
+        if not self._lifecycle.is_restarting:
+            self._parts.slot.require()
+
+    def _uuid_for(self, key: str) -> str:
+        session_id = self._parts.slot.session_id
+        if session_id is None:
+            allowed = "None: with continue_conversation, this CLI reports the id in its first turn"
+            raise UsageError("key", key, allowed, hint="pass resume= with the id, or send it later")
+        return uuid_of(session_id, key)
+
+
+class KnownTurns:
+    """All turns that have not settled, and the last ones that have, in the order of their prompts.
+
+    Older turns are not kept, so that a session of many prompts does not grow with them.
+    """
+
+    def __init__(self, most_settled: int = MOST_SETTLED) -> None:
+        self._most = most_settled
+        self._turns: dict[str, Turn] = {}
+
+    def add(self, turn: Turn) -> None:
+        """Add a new turn, and drop the oldest settled ones if there are too many."""
+        self._turns[turn.uuid] = turn
+        if len(self._turns) > self._most:
+            settled = [uuid for uuid, each in self._turns.items() if each.is_settled]
+            for uuid in settled[: -self._most]:
+                del self._turns[uuid]
+
+    @property
+    def all(self) -> tuple[Turn, ...]:
+        """The turns that are known."""
+        return tuple(self._turns.values())
+
+    def find(self, uuid: str) -> Turn:
+        """Return the turn with this uuid. Raises `UsageError` if it is not known."""
+        found = self._turns.get(uuid)
+        if found is None:
+            raise UsageError("uuid", uuid, "the uuid of a turn in session.turns")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A point in a conversation. A plain value: another process can store and use it."""
+
+    session_id: str
+    message_uuid: str
+    """The last message of the model."""
+    prompts: int
+    """How many prompts this session had sent by then."""
+
+
+class PromptCount:
+    """Counts prompts. Keeps the uuids only of those that were the first after a checkpoint."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._after: dict[int, str | None] = {}
+        """The first prompt after each checkpoint, by the count at the checkpoint."""
+
+    def sent(self, uuid: str) -> None:
+        """Count a prompt."""
+        if self._count in self._after and self._after[self._count] is None:
+            self._after[self._count] = uuid
+        self._count += 1
+
+    def checkpoint(self) -> int:
+        """Return the count, and keep the prompt that is sent next."""
+        self._after.setdefault(self._count)
+        return self._count
+
+    def first_after(self, checkpoint: int) -> str | None:
+        """Return the first prompt after a checkpoint of this session; `None` if there is none."""
+        return self._after.get(checkpoint)
+
+    def rewind(self, checkpoint: int) -> None:
+        """Forget what was sent after a checkpoint."""
+        kept = {count: uuid for count, uuid in self._after.items() if count < checkpoint}
+        self._after = {**kept, checkpoint: None}
+        self._count = checkpoint

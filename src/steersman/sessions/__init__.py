@@ -1,0 +1,8 @@
+"""Stored conversations: list, read, search, rename, fork, move. Async: `steersman.sessions.aio`."""
+
+from steersman.sessions.front import Sessions
+from steersman.sessions.words import Hit
+from steersman.transcripts.entries import TranscriptEntry
+from steersman.transcripts.stored import AgentInfo, SessionInfo, StoredMessage
+
+__all__ = ["AgentInfo", "Hit", "SessionInfo", "Sessions", "StoredMessage", "TranscriptEntry"]

@@ -1,0 +1,107 @@
+"""Runs the coroutines of a backend: at once, in a thread, or in an event loop of their own.
+
+A backend for files never waits for anything, so its coroutines can be run without an event loop. A
+backend for a store awaits the store. From synchronous code, all stores of the process run in the
+event loop of one thread, which is started when it is first needed: a store that binds connections
+to its first event loop can so be used by every later call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from steersman.errors import UsageError
+
+__all__ = [
+    "begin_in_private_loop",
+    "drive",
+    "in_private_loop",
+    "refuse_running_loop",
+    "run_in_private_loop",
+]
+
+T = TypeVar("T")
+
+Work = Coroutine[Any, Any, T]
+
+
+def drive(work: Work[T]) -> T:
+    """Run a coroutine that waits for nothing, and return its result."""
+    try:
+        work.send(None)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    work.close()
+    raise AssertionError("a backend for files has waited for something")
+
+
+def refuse_running_loop() -> None:
+    """Raise `UsageError` where an event loop runs: a call that blocks would stop that loop."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise UsageError(
+        "store",
+        "a call of steersman.sessions.Sessions inside an event loop",
+        "synchronous code only, because the methods of a store are async",
+        hint="use steersman.sessions.aio.Sessions(store) and await its methods",
+    )
+
+
+def run_in_private_loop(work: Work[T]) -> T:
+    """Run a coroutine in the thread for stores, and wait for its result."""
+    try:
+        refuse_running_loop()
+    except UsageError:
+        work.close()
+        raise
+    future = asyncio.run_coroutine_threadsafe(work, _LoopThread.current())
+    try:
+        return future.result()
+    except BaseException:
+        # KeyboardInterrupt, for example: the work does not continue behind the caller's back.
+        future.cancel()
+        raise
+
+
+def begin_in_private_loop(work: Work[object]) -> None:
+    """Run a coroutine in the thread for stores, and do not wait for it."""
+    asyncio.run_coroutine_threadsafe(work, _LoopThread.current())
+
+
+async def in_private_loop(work: Work[T]) -> T:
+    """Run a coroutine in the thread for stores, and wait for its result in this event loop."""
+    future = asyncio.run_coroutine_threadsafe(work, _LoopThread.current())
+    return await asyncio.wrap_future(future)
+
+
+class _LoopThread:
+    """The event loop of synchronous code with stores; a forked child starts its own."""
+
+    guard = threading.Lock()
+    loop: asyncio.AbstractEventLoop | None = None
+
+    @classmethod
+    def current(cls) -> asyncio.AbstractEventLoop:
+        with cls.guard:
+            if cls.loop is None:
+                cls.loop = asyncio.new_event_loop()
+                threading.Thread(
+                    target=cls.loop.run_forever, name="steersman-sessions", daemon=True
+                ).start()
+            return cls.loop
+
+    @classmethod
+    def forget(cls) -> None:
+        cls.guard = threading.Lock()
+        cls.loop = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_LoopThread.forget)

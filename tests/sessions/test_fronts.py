@@ -1,0 +1,263 @@
+"""The synchronous and the asynchronous front have the same names and give the same."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steersman.errors import SessionNotFound, UsageError
+from steersman.sessions import Sessions, aio
+from steersman.sessions.driving import drive
+from steersman.sessions.pages import Pages
+from steersman.stores.memory import MemoryStore
+from tests.sessions.made import ID, conversation, number, write, write_agent
+from tests.sessions.test_copying import PlainStore, plain_store
+
+WORK = "/srv/project"
+
+
+def public(cls: type[Any]) -> dict[str, inspect.Signature]:
+    return {
+        name: inspect.signature(member)
+        for name, member in vars(cls).items()
+        if not name.startswith("_") or name == "__init__"
+    }
+
+
+def test_both_fronts_have_the_same_names_and_parameters() -> None:
+    ours, twins = public(Sessions), public(aio.Sessions)
+
+    assert list(ours) == list(twins)
+    assert {name: list(each.parameters.values()) for name, each in ours.items()} == {
+        name: list(each.parameters.values()) for name, each in twins.items()
+    }
+
+
+class BoundStore(PlainStore):
+    """A store that works in one event loop only, as those with connections do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loops: set[asyncio.AbstractEventLoop] = set()
+
+    async def append(self, key: Any, entries: list[Any]) -> None:
+        self.loops.add(asyncio.get_running_loop())
+        await super().append(key, entries)
+
+    async def load(self, key: Any) -> list[Any] | None:
+        self.loops.add(asyncio.get_running_loop())
+        await asyncio.sleep(0)
+        return await super().load(key)
+
+
+async def everything(sessions: aio.Sessions) -> list[object]:
+    """Use every method of the asynchronous front."""
+    seen: list[object] = [await sessions.list(), await sessions.info(ID)]
+    seen += [[each.uuid async for each in sessions.messages(ID, last=2)]]
+    seen += [[each.type async for each in sessions.entries(ID)], await sessions.agents(ID)]
+    await sessions.rename(ID, "Renamed")
+    await sessions.tag(ID, "tagged")
+    fork = await sessions.fork(ID, up_to=number(1))
+    seen += [len([each async for each in sessions.messages(fork)])]
+    seen += [await sessions.search("another"), (await sessions.info(ID)).tag]
+    await sessions.delete(fork)
+    with pytest.raises(SessionNotFound):
+        await sessions.info(fork)
+    return seen
+
+
+def everything_at_once(sessions: Sessions) -> list[object]:
+    """Use every method of the synchronous front."""
+    seen: list[object] = [sessions.list(), sessions.info(ID)]
+    seen += [[each.uuid for each in sessions.messages(ID, last=2)]]
+    seen += [[each.type for each in sessions.entries(ID)], sessions.agents(ID)]
+    sessions.rename(ID, "Renamed")
+    sessions.tag(ID, "tagged")
+    fork = sessions.fork(ID, up_to=number(1))
+    seen += [len(list(sessions.messages(fork)))]
+    seen += [sessions.search("another"), sessions.info(ID).tag]
+    sessions.delete(fork)
+    with pytest.raises(SessionNotFound):
+        sessions.info(fork)
+    return seen
+
+
+def test_both_fronts_give_the_same_of_files(config: Path, tmp_path: Path) -> None:
+    def made(name: str) -> Path:
+        place = tmp_path / name
+        write(place, conversation("hi", "answer", "more", "another answer"))
+        return place
+
+    ours = everything_at_once(Sessions(config=made("a")))
+    theirs = asyncio.run(everything(aio.Sessions(config=made("b"))))
+
+    assert ours == theirs
+    assert ours[5] == 2
+
+
+async def filled() -> MemoryStore:
+    store = MemoryStore()
+    entries: Any = conversation("hi", "answer", "more", "another answer")
+    await store.append({"project_key": "-srv-project", "session_id": ID}, entries)
+    return store
+
+
+def test_both_fronts_give_the_same_of_a_store() -> None:
+    ours = everything_at_once(Sessions(asyncio.run(filled()), project=WORK))
+    theirs = asyncio.run(everything(aio.Sessions(asyncio.run(filled()), project=WORK)))
+
+    assert ours[2:] == theirs[2:]
+
+
+async def test_a_store_is_refused_where_an_event_loop_runs(config: Path) -> None:
+    sessions = Sessions(await filled(), project=WORK)
+
+    for call in (sessions.list, lambda: sessions.info(ID), lambda: sessions.search("x")):
+        with pytest.raises(UsageError, match=r"steersman\.sessions\.aio"):
+            call()
+    # In another thread it works, and so do files here.
+    assert (await asyncio.to_thread(sessions.info, ID)).summary == "hi"
+    assert Sessions().list() == []
+
+
+def test_synchronous_calls_use_a_store_in_one_event_loop() -> None:
+    store: Any = BoundStore()
+    sessions = Sessions(store, project=WORK)
+    asked = {"project_key": "-srv-project", "session_id": ID}
+    asyncio.run(PlainStore.append(store, asked, [*conversation("hi", "answer")]))
+    found: list[str] = []
+
+    def read() -> None:
+        found.extend(each.uuid for each in sessions.messages(ID))
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(20)
+    sessions.rename(ID, "x")
+
+    async def follow() -> str:
+        async with asyncio.timeout(20):
+            return (await anext(sessions.follow(ID))).uuid
+
+    assert len(found) == 8
+    assert asyncio.run(follow()) == number(0)
+    assert len(store.loops) == 1
+
+
+async def test_an_asynchronous_front_uses_a_store_in_the_callers_loop() -> None:
+    store: Any = BoundStore()
+    await store.append({"project_key": "-srv-project", "session_id": ID}, conversation("hi"))
+
+    await aio.Sessions(store, project=WORK).info(ID)
+
+    assert store.loops == {asyncio.get_running_loop()}
+
+
+def test_a_store_without_lists_says_what_it_lacks() -> None:
+    sessions = Sessions(plain_store(), project=WORK)
+
+    with pytest.raises(UsageError, match="list_sessions"):
+        sessions.list()
+    with pytest.raises(SessionNotFound, match="-srv-project"):
+        sessions.info(ID)
+    with pytest.raises(SessionNotFound):
+        sessions.delete(ID)
+
+
+def test_a_store_archives_nothing_and_says_so() -> None:
+    with pytest.raises(UsageError, match="tag"):
+        Sessions(asyncio.run(filled()), project=WORK).archive(ID)
+
+
+def test_an_error_of_a_store_reaches_the_caller() -> None:
+    class Broken(PlainStore):
+        async def load(self, key: Any) -> list[Any] | None:
+            raise ConnectionError("gone")
+
+    broken: Any = Broken()
+    with pytest.raises(ConnectionError, match="gone"):
+        Sessions(broken, project=WORK).messages(ID)
+
+
+async def test_a_reader_that_stops_early_closes_the_file(config: Path) -> None:
+    path = write(config, conversation(*(str(index) for index in range(300))))
+
+    stream: Any = aio.Sessions().messages(ID)
+    await anext(stream)
+    await stream.aclose()
+
+    assert path not in open_files()
+
+
+async def test_a_reader_that_is_cancelled_while_a_thread_reads_closes_the_file() -> None:
+    reads, may_end, closed = threading.Event(), threading.Event(), threading.Event()
+
+    def items() -> Iterator[str]:
+        try:
+            reads.set()
+            may_end.wait(20)
+            yield "x"
+        finally:
+            closed.set()
+
+    pages: Pages[str] = Pages(items(), len)
+    reading = asyncio.ensure_future(asyncio.to_thread(drive, pages.next()))
+    await asyncio.to_thread(reads.wait, 20)
+
+    await asyncio.to_thread(drive, pages.close())
+    was_closed = closed.is_set()
+    may_end.set()
+
+    assert await reading == ["x"]
+    assert (was_closed, closed.is_set()) == (False, True)
+
+
+def test_a_reader_of_a_store_can_be_dropped_where_an_event_loop_runs() -> None:
+    sessions = Sessions(asyncio.run(filled()), project=WORK)
+    entries = [sessions.entries(ID)]
+    next(entries[0])
+
+    async def drop() -> None:
+        entries.clear()
+
+    # A warning of the garbage collector would be an error here.
+    asyncio.run(drop())
+    assert len(list(sessions.entries(ID))) == 4
+
+
+def open_files() -> set[Path]:
+    return {each.readlink() for each in Path("/proc/self/fd").iterdir() if each.is_symlink()}
+
+
+@pytest.mark.process
+def test_neither_sqlite_nor_the_private_loop_is_loaded_before_it_is_needed() -> None:
+    code = (
+        "import sys, steersman.sessions, steersman.sessions.aio;"
+        "print([name for name in ('sqlite3', 'psycopg', 'html') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=True)
+
+    assert done.stdout == b"[]\n"
+
+
+def test_subagents_of_a_store_are_read(config: Path) -> None:
+    write(config, conversation("hi"))
+    write_agent(config, "abc", conversation("sub", "done"), {"toolUseId": "toolu_1"})
+    stored = Sessions(MemoryStore(), project=WORK)
+    Sessions().copy_to(stored, ID)
+
+    messages = list(stored.messages(ID, agent="abc"))
+
+    assert [each.parent_tool_use_id for each in messages] == ["toolu_1", "toolu_1"]
+    with pytest.raises(UsageError, match="abc"):
+        stored.messages(ID, agent="nobody")
