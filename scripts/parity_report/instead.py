@@ -11,7 +11,6 @@ __all__ = [
     "KINDS",
     "OUR_FORK",
     "SETTINGS",
-    "STORES",
     "TRACES",
     "WARM",
     "WHILE_IT_RUNS",
@@ -30,7 +29,6 @@ KINDS = (
 )
 """The beginnings of all reasons."""
 
-STORES = "not yet: session functions and stores"
 SETTINGS = "done differently: the CLI reads and applies its settings; none are merged here"
 COMPAT = "not yet: a module with the official names"
 WARM = "not yet: many sessions, and prestarted processes"

@@ -14,7 +14,6 @@ from scripts.parity_report.instead import (
     FOLDER_NAME,
     OUR_FORK,
     SETTINGS,
-    STORES,
     TRACES,
     WARM,
     WHILE_IT_RUNS,
@@ -42,6 +41,7 @@ ELSEWHERE: Mapping[str, Mapping[str, Elsewhere]] = {
         "spawnClaudeCodeProcess": Elsewhere("steersman.ports.Transport", ("option:transport",)),
         "abortController": Elsewhere("steersman.Turn.interrupt"),
         "debug_stderr": Elsewhere("steersman.Options.stderr"),
+        "load_timeout_ms": Elsewhere("steersman.Options.load_timeout"),
     },
     "methods": {
         "query()": Elsewhere("steersman.query"),
@@ -188,9 +188,6 @@ NOT_LIVE: Mapping[str, frozenset[str]] = {
 
 REASONS: Mapping[str, Mapping[str, str]] = {
     "options": {
-        "session_store": STORES,
-        "session_store_flush": STORES,
-        "load_timeout_ms": STORES,
         "executable": "JavaScript runtime",
         "executableArgs": "JavaScript runtime",
     },

@@ -13,7 +13,6 @@ from scripts.parity_report.instead import (
     BY_STORE,
     OUR_FORK,
     SETTINGS,
-    STORES,
     WARM,
     Elsewhere,
 )
@@ -51,6 +50,7 @@ ELSEWHERE_TS: Mapping[str, Elsewhere] = {
     ),
     "SessionMessage": Elsewhere("steersman.sessions.StoredMessage", (f"test:{OUR_FORK}",)),
     "SessionStore": Elsewhere("steersman.ports.SessionStore", (f"test:{BY_STORE}",)),
+    **_option("session_store_flush", "SessionStoreFlush"),
     "SessionKey": Elsewhere("steersman.transcripts.SessionKey", (f"test:{BY_STORE}",)),
     "SessionStoreEntry": Elsewhere(
         "steersman.transcripts.SessionStoreEntry", (f"test:{BY_STORE}",)
@@ -207,7 +207,6 @@ REASONS_TS: Mapping[str, str] = {
         ),
         SETTINGS,
     ),
-    "SessionStoreFlush": STORES,
     **dict.fromkeys(("ClaimOptions", "SpareProcess", "WarmQuery"), WARM),
     "HOOK_EVENTS": "done differently: no list of names; `steersman.hooks` has a class per event",
     "EXIT_REASONS": "done differently: no list; `hooks.SessionEnd.reason` is any text of the CLI",

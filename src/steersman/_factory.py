@@ -17,15 +17,17 @@ from steersman._launch.plan import LaunchPlan, plan
 from steersman._session.session import Session
 from steersman._session.setup import FlightData, Resumption, SessionSetup
 from steersman._session.uuids import new_uuid
-from steersman.errors import UsageError, WorkingDirectoryMissing
+from steersman.errors import Described, UsageError, WorkingDirectoryMissing
 from steersman.options.fields import Options
 from steersman.transports.subprocess import SubprocessTransport, user_ids
 
 if TYPE_CHECKING:
     from steersman._json import JsonDict
     from steersman._launch.builder import ReadSettings
+    from steersman._session.mirror import ComparesFiles
     from steersman._session.ownership import Claim, Lock
     from steersman._session.requests.policy_hook import PolicyHook
+    from steersman._session.setup import Stored
     from steersman.options.keywords import OptionWords
     from steersman.options.servers import McpServer
     from steersman.ports import Clock, JsonObject, Sink, ToolServer, Transport
@@ -59,12 +61,21 @@ def build_session(
         check_directory(options.cwd)
 
     read_settings = settings_reader(options, transport)
+    first = _plan(options, servers, program, read_settings)
+    if first.path is not None and _runs_here(transport):
+        check_file(first.path)
+    resumed = [options]
+    """The options, with what was found to resume."""
 
     def plan_next(how: Resumption) -> LaunchPlan:
-        following = _next_options(options, how)
+        following = _next_options(resumed[0], how)
         return _plan(following, servers, program, read_settings, reruns=how.reruns)
 
-    first = _plan(options, servers, program, read_settings)
+    def plan_from(resume: str) -> LaunchPlan:
+        own_id = first.session_id if options.fork_session else None
+        resumed[0] = options.replace(resume=resume, continue_conversation=False, session_id=own_id)
+        return _plan(resumed[0], servers, program, read_settings)
+
     setup = SessionSetup(
         options,
         first,
@@ -76,11 +87,16 @@ def build_session(
         open_journal=journal_opener(options),
         transcript=transcript_reader(first.launch.env),
         reports_version=_runs_programs(transport),
-        is_saved=saved_finder(first.launch.env, transport),
+        is_saved=saved_finder(
+            first.launch.env, transport, has_store=options.session_store is not None
+        ),
         running_session=session_finder(first.launch.env, transport),
         claim=conversation_locker(options, first.launch.env, transport),
         save_flight=flight_recorder(options),
         fork=fork,
+        stored=stored_conversation(options, first.launch.env, transport),
+        plan_from=plan_from,
+        files=file_comparer(options, transport),
         policy_hook=policy_hook,
     )
     return Session(setup)
@@ -154,7 +170,7 @@ def _next_options(options: Options, how: Resumption) -> Options:
         # the history of the original.
         return options.replace(session_id=how.session_id)
     return options.replace(
-        resume=how.session_id,
+        resume=how.path or how.session_id,
         session_id=None,
         continue_conversation=False,
         fork_session=False,
@@ -187,6 +203,20 @@ def check_directory(cwd: str | os.PathLike[str] | None) -> None:
         os.getcwd()  # noqa: PTH109 - `pathlib` is slow to load
     except OSError as error:
         raise WorkingDirectoryMissing(place, error.strerror or str(error)) from None
+
+
+def check_file(path: str) -> None:
+    """Check that a session file has the name of its conversation. Raises `UsageError`."""
+    from steersman.stores.transcript_files import conversation_in  # noqa: PLC0415 - rarely needed
+
+    found = conversation_in(path)
+    if found is not None and not path.endswith(f"/{found}.jsonl"):
+        raise UsageError(
+            "resume",
+            path,
+            f"a file with the name of its conversation: {found}.jsonl",
+            hint="the CLI would append to that file, and not to this one",
+        )
 
 
 def check_plugins(options: Options) -> None:
@@ -289,14 +319,19 @@ def transcript_reader(env: Mapping[str, str]) -> Callable[[str], list[bytes] | N
 
 
 def saved_finder(
-    env: Mapping[str, str], transport: Transport | None
+    env: Mapping[str, str], transport: Transport | None, *, has_store: bool
 ) -> Callable[[str], bool | None]:
-    """Return what finds out whether a CLI with this environment has saved a conversation."""
+    """Return what finds out whether a CLI with this environment has saved a conversation.
+
+    A session store may have it too, which is not known before it is asked.
+    """
 
     def find(session_id: str) -> bool | None:
         from steersman.stores import has_transcript  # noqa: PLC0415 - only for `Agent.open`
 
-        return has_transcript(env, session_id) if _runs_here(transport) else None
+        if has_store or not _runs_here(transport):
+            return None
+        return has_transcript(env, session_id)
 
     return find
 
@@ -335,6 +370,40 @@ def conversation_locker(
         return conversation_lock.claim(conversation_lock.lock_directory(env, owner), session_id)
 
     return claim
+
+
+def stored_conversation(
+    options: Options, env: Mapping[str, str], transport: Transport | None
+) -> Stored | None:
+    """Return what finds the conversation to resume in the session store.
+
+    None if there is no store, or nothing to resume. Raises `UsageError` if the files for it cannot
+    be written where the CLI runs.
+    """
+    store = options.session_store
+    if store is None or not options.goes_on:
+        return None
+    if not _runs_here(transport):
+        raise UsageError(
+            "session_store",
+            Described(f"a {type(store).__name__}"),
+            "no resume= and no continue_conversation= with a transport to another machine",
+            hint="the conversation is resumed from a file, which is written on this machine only;"
+            " run steersman on the machine of the CLI, or begin a new conversation",
+        )
+    from steersman._restoring import StoredConversation  # noqa: PLC0415 - few sessions have a store
+
+    return StoredConversation(options, store, env, user_ids(options.user))
+
+
+def file_comparer(options: Options, transport: Transport | None) -> ComparesFiles | None:
+    """Return what compares session files with the store, if there is one and the files are here."""
+    store = options.session_store
+    if store is None or not _runs_here(transport):
+        return None
+    from steersman.stores.comparing import FileComparer  # noqa: PLC0415 - as above
+
+    return FileComparer(store, options.load_timeout)
 
 
 def _runs_here(transport: Transport | None) -> bool:

@@ -34,6 +34,8 @@ PRIVATE = [
     "Read(~/.claude/projects/**/memory/**)",
     "Read(~/.claude/projects/**/*.jsonl)",
     "Edit(~/.claude/projects/**)",
+    "Read(~/.claude/steersman/**/*.jsonl)",
+    "Edit(~/.claude/steersman/**)",
     "Read(~/.claude/agent-memory/**)",
     "Edit(~/.claude/agent-memory/**)",
 ]
@@ -72,9 +74,9 @@ def test_the_callers_own_variable_wins_and_the_rules_stay() -> None:
 def test_a_configuration_directory_elsewhere_is_closed_too() -> None:
     found = planned(env={"CLAUDE_CONFIG_DIR": "/srv/a[b]*/"})
 
-    assert denied(found)[:5] == PRIVATE
-    assert denied(found)[5] == r"Read(//srv/a\[b\]\*/projects/**/memory/**)"
-    assert len(denied(found)) == 10
+    assert denied(found)[:7] == PRIVATE
+    assert denied(found)[7] == r"Read(//srv/a\[b\]\*/projects/**/memory/**)"
+    assert len(denied(found)) == 14
 
 
 def test_commands_in_skills_are_closed_by_default_and_can_be_opened() -> None:

@@ -22,6 +22,7 @@ from steersman.inbox import Inbox
 from steersman.options import AgentDefinition, Budget, Limits, Options, Plugin, StartupLimits
 from steersman.permissions import Policy, allow, ask, deny
 from steersman.ports import FileArgument
+from steersman.stores import MemoryStore
 from steersman.tools import Toolbox
 from tests.samples.strategies import ANY_TEXT
 
@@ -346,6 +347,10 @@ ROWS_SEEN: list[tuple[str, Any, set[str | FileArgument], dict[str, Any], dict[st
     ("wait", 5, set(), {}, {}),
     ("title", "A walk", set(), {"title": "A walk"}, {}),
     ("enable_file_checkpointing", True, set(), {}, {}),
+    ("session_store", MemoryStore(), {"--session-mirror"}, {}, {}),
+    ("session_store", None, set(), {}, {}),
+    ("session_store_flush", "eager", set(), {}, {}),
+    ("load_timeout", 5, set(), {}, {}),
     ("include_partial_messages", True, set(), {}, {}),
     ("include_hook_events", True, {"--include-hook-events"}, {}, {}),
     ("forward_subagent_text", True, set(), {"forward_subagent_text": True}, {}),
@@ -663,6 +668,7 @@ def test_servers_in_this_process_are_named_in_initialize_and_functions_are_appro
         ({"session_id": UUID}, UUID, {f"--session-id={UUID}"}),
         ({"resume": UUID}, UUID, {f"--resume={UUID}"}),
         ({"continue_conversation": True}, None, {"--continue"}),
+        ({"resume": f"/a/{UUID}.jsonl"}, UUID, {f"--resume=/a/{UUID}.jsonl"}),
         (
             {"resume": UUID, "fork_session": True},
             NEW,
@@ -674,7 +680,7 @@ def test_servers_in_this_process_are_named_in_initialize_and_functions_are_appro
             {"--continue", "--fork-session", f"--session-id={UUID}"},
         ),
     ],
-    ids=["new", "chosen", "resumed", "continued", "forked", "forked-chosen"],
+    ids=["new", "chosen", "resumed", "continued", "by-path", "forked", "forked-chosen"],
 )
 def test_the_conversation_has_an_id_from_the_start_where_one_can_be_known(
     options: dict[str, Any], session_id: str | None, flags: set[str]
@@ -687,6 +693,14 @@ def test_the_conversation_has_an_id_from_the_start_where_one_can_be_known(
         "--strict-mcp-config",
         "--setting-sources=",
     }
+
+
+def test_a_plan_has_the_path_of_a_file_that_the_cli_appends_to() -> None:
+    path = f"/a/{UUID}.jsonl"
+
+    assert planned(resume=path).path == path
+    assert planned(resume=path, fork_session=True).path is None
+    assert planned(resume=UUID).path is None
 
 
 def test_a_preset_and_an_appended_prompt_are_both_sent() -> None:

@@ -79,6 +79,8 @@ ELSEWHERE: Mapping[str, str] = {
     "persist_session": "tests/live/test_sessions.py",
     "title": "tests/live/test_sessions.py",
     "enable_file_checkpointing": "tests/live/test_sessions.py",
+    "session_store": "tests/live/test_mirroring.py",
+    "session_store_flush": "tests/live/test_mirroring.py",
     "request_timeout": "tests/live/test_sizes.py",
     "close_grace": "tests/live/test_interrupts.py",
     "watchdog": "tests/live/test_watchdog.py",
@@ -95,6 +97,7 @@ ELSEWHERE: Mapping[str, str] = {
 NOT_SEEN: Mapping[str, str] = {
     "on_user_dialog": "nothing makes the CLI show a dialog without a login",
     "allow_old_cli": "the stock CLI is not too old; tests/_session/test_cli_version.py",
+    "load_timeout": "ours alone; tests/test_restoring.py",
     "sinks": "ours alone; tests/stores/test_fan_out.py",
     "journal_memory": "ours alone; tests/_session/test_memory.py",
     "max_buffer_size": "ours alone; tests/_protocol/test_framing.py",

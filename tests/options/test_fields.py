@@ -30,11 +30,28 @@ from steersman.options import (
 )
 from steersman.options.table import TABLE
 from steersman.permissions import Policy, ask, deny
+from steersman.ports import SessionStore
+from steersman.stores import MemoryStore
 from steersman.tools import Toolbox
+from steersman.transcripts import SessionKey, SessionStoreEntry
 
 FIELDS = [each.name for each in dataclasses.fields(Options)]
 UUID = "12345678-1234-4234-8234-123456789abc"
 CANARY = "canary-sekret-value"
+
+
+class AppendsAndLoads:
+    """A session store without the methods that may be left out."""
+
+    async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
+        """Keep nothing."""
+
+    async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
+        """Find nothing."""
+
+
+leaves_out: Any = type("LeavesOut", (AppendsAndLoads, SessionStore), {})
+"""A session store that inherits the others, and overrides none."""
 
 
 class KeptNowhere:
@@ -149,7 +166,7 @@ GOOD: dict[str, list[Any]] = {
     "managed_settings": [None, {}, {"permissions": {"deny": ["Bash"]}}],
     "extra_args": [{}, {"debug-to-stderr": None, "betas": "-x"}],
     "session_id": [None, UUID, UUID.upper()],
-    "resume": [None, UUID, "a name"],
+    "resume": [None, UUID, "a name", f"/a/{UUID}.jsonl"],
     "continue_conversation": [False, True],
     "fork_session": [False],
     "resume_session_at": [None],
@@ -158,6 +175,9 @@ GOOD: dict[str, list[Any]] = {
     "wait": [0, 0.5, 30],
     "title": [None, "A walk in the park"],
     "enable_file_checkpointing": [False, True],
+    "session_store": [None, MemoryStore()],
+    "session_store_flush": ["batched", "eager"],
+    "load_timeout": [0.5, 60],
     "include_partial_messages": [False, True],
     "include_hook_events": [False, True],
     "forward_subagent_text": [False, True],
@@ -361,7 +381,7 @@ BAD: dict[str, list[Any]] = {
         {"a": "\ud800"},
     ],
     "session_id": ["", "x", 5, UUID + "0", UUID.replace("-", "")],
-    "resume": WORDS,
+    "resume": [*WORDS, f"{UUID}.jsonl", f"a/{UUID}.jsonl", "/a/b.jsonl"],
     "continue_conversation": [None, 1, "yes"],
     "fork_session": [None, 1, "yes"],
     "resume_session_at": ["", "x", 5, UUID],
@@ -370,6 +390,9 @@ BAD: dict[str, list[Any]] = {
     "wait": [None, -1, "5", True, float("nan")],
     "title": WORDS,
     "enable_file_checkpointing": SWITCH,
+    "session_store": [5, "store.db", {}, MemoryStore, print],
+    "session_store_flush": [None, "", "lazy", True],
+    "load_timeout": [None, 0, -1, "5", True, float("nan")],
     "include_partial_messages": [None, 1, "yes"],
     "include_hook_events": SWITCH,
     "forward_subagent_text": SWITCH,
@@ -541,6 +564,26 @@ def test_contradictory_conversations_are_refused(together: dict[str, Any], argum
         Options(**together)
 
     assert caught.value.argument == argument
+
+
+@pytest.mark.parametrize(
+    ("store", "together", "argument"),
+    [
+        (MemoryStore(), {"persist_session": False}, "session_store"),
+        (MemoryStore(), {"enable_file_checkpointing": True}, "session_store"),
+        (AppendsAndLoads(), {"continue_conversation": True}, "continue_conversation"),
+        (leaves_out(), {"continue_conversation": True}, "continue_conversation"),
+    ],
+    ids=["not-saved", "with-copies-of-files", "without-a-list", "with-an-inherited-list"],
+)
+def test_a_store_and_what_it_cannot_keep_are_refused(
+    store: Any, together: dict[str, Any], argument: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        Options(session_store=store, **together)
+
+    assert caught.value.argument == argument
+    assert Options(session_store=store).session_store is store
 
 
 @pytest.mark.parametrize(

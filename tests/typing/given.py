@@ -105,6 +105,9 @@ def _conversation(o: Options) -> OptionWords:
         "wait": o.wait,
         "title": o.title,
         "enable_file_checkpointing": o.enable_file_checkpointing,
+        "session_store": o.session_store,
+        "session_store_flush": o.session_store_flush,
+        "load_timeout": o.load_timeout,
     }
 
 

@@ -26,6 +26,8 @@ _PRIVATE = (
     "Read({root}/projects/**/memory/**)",
     "Read({root}/projects/**/*.jsonl)",
     "Edit({root}/projects/**)",
+    "Read({root}/steersman/**/*.jsonl)",
+    "Edit({root}/steersman/**)",
     "Read({root}/agent-memory/**)",
     "Edit({root}/agent-memory/**)",
 )

@@ -93,6 +93,9 @@ _SHOWN = frozenset(
 )
 """Flags whose values are not secret, and help to explain why a start failed."""
 
+FILE_END = ".jsonl"
+"""How the names of session files end; the CLI takes such a `--resume` for a path."""
+
 LONGEST_ARGUMENT = 4096
 LONGEST_SHOWN = 200
 
@@ -119,6 +122,8 @@ class LaunchPlan:
 
     `None` if only the CLI knows it: with `continue_conversation`, and if `resume` is not an id.
     """
+    path: str | None = None
+    """The file of the conversation, if it is resumed by its path; the CLI appends to that file."""
 
 
 def plan(  # noqa: PLR0913 - all but one by name
@@ -148,7 +153,7 @@ def plan(  # noqa: PLR0913 - all but one by name
         row.put(builder)
         if len(builder.argv) > size:
             _refuse_long(name, builder.argv[size:])
-    session_id = _choose_session(builder, new_session_id)
+    session_id, path = _choose_session(builder, new_session_id)
     if options.goes_on:
         # Without it, a resumed CLI could run a tool before our hooks are registered.
         builder.await_initialize()
@@ -163,7 +168,7 @@ def plan(  # noqa: PLR0913 - all but one by name
         user=options.user,
         files=builder.files,
     )
-    return LaunchPlan(launch, Initialize(**builder.initialize), session_id)
+    return LaunchPlan(launch, Initialize(**builder.initialize), session_id, path)
 
 
 def without_waiting(plan: LaunchPlan) -> LaunchPlan | None:
@@ -220,8 +225,8 @@ def _variables(builder: LaunchBuilder) -> dict[str, str]:
     return {**closed, **given, **builder.env}
 
 
-def _choose_session(builder: LaunchBuilder, new_session_id: str) -> str | None:
-    """Return the id of the conversation, and add a new one to argv.
+def _choose_session(builder: LaunchBuilder, new_session_id: str) -> tuple[str | None, str | None]:
+    """Return the id of the conversation and the path of its file, and add a new id to argv.
 
     The id of a new conversation is chosen here, so that it is known even if the CLI crashes.
     """
@@ -229,10 +234,12 @@ def _choose_session(builder: LaunchBuilder, new_session_id: str) -> str | None:
     if options.goes_on and not options.fork_session:
         # A conversation may also be resumed by its title.
         resumed = options.resume or ""
-        return resumed if UUID.fullmatch(resumed) else None
+        path = resumed if resumed.startswith("/") and resumed.endswith(FILE_END) else None
+        name = resumed if path is None else path.rpartition("/")[2].removesuffix(FILE_END)
+        return name if UUID.fullmatch(name) else None, path
     session_id = options.session_id or new_session_id
     builder.argv.append(f"--session-id={session_id}")
-    return session_id
+    return session_id, None
 
 
 def _refuse_long(option: str, argv: Iterable[str | FileArgument]) -> None:

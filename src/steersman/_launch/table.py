@@ -44,6 +44,9 @@ __all__ = ["CUSTOM", "RESERVED", "ROWS", "OptionRow", "hook_id"]
 HEAD_START = 5.0
 """Seconds by which our own time limit for a hook ends before the CLI's."""
 
+MIRROR = "--session-mirror"
+"""The flag with which the CLI reports each entry that it writes to a session file."""
+
 RESERVED = frozenset(
     {
         "await-initialize",
@@ -405,6 +408,11 @@ def _debug(builder: LaunchBuilder) -> None:
         builder.argv.append("--debug" if debug is True else f"--debug={debug}")
 
 
+def _session_store(builder: LaunchBuilder) -> None:
+    if builder.options.session_store is not None:
+        builder.argv.append(MIRROR)
+
+
 CUSTOM: Mapping[str, Put] = {
     "add_dirs": _add_dirs,
     "agents": _agents,
@@ -423,6 +431,7 @@ CUSTOM: Mapping[str, Put] = {
     "plugins": _plugins,
     "policy": _policy,
     "sandbox": _sandbox,
+    "session_store": _session_store,
     "setting_sources": _setting_sources,
     "settings": _settings,
     "skills": _skills,

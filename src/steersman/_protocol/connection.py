@@ -23,6 +23,7 @@ from steersman._protocol.events import (
     AssistantArrived,
     DialogAsked,
     ElicitationAsked,
+    EntriesMirrored,
     Event,
     HookAsked,
     LineDropped,
@@ -114,6 +115,7 @@ BEGINNING = 20
 STREAM_EVENT = b'{"type":"stream_event"'[:BEGINNING]
 ASSISTANT = b'{"type":"assistant",'[:BEGINNING]
 REQUEST = b'{"type":"control_request"'[:BEGINNING]
+MIRROR = b'{"type":"transcript_mirror"'[:BEGINNING]
 REQUEST_PATH, INPUT_PATH = ("request",), ("request", "input")
 """Paths on a control request's line: the request, and the input of a hook."""
 
@@ -126,11 +128,14 @@ class Connection:
         token: str,
         hooks: Mapping[str, type[HookEvent]] | None = None,
         limit: int = DEFAULT_LIMIT,
+        *,
+        mirrors: bool = False,
     ) -> None:
         self._turns = TurnTracker()
         self.session_id = ""
         """The session id that the CLI reported last; empty before."""
         self._token = token
+        self._mirrors = mirrors
         self._hooks = hooks or {}
         self._framer = LineFramer(limit)
         self._numbers = itertools.count(1)
@@ -147,6 +152,8 @@ class Connection:
             "control_request": self._on_request,
             "control_cancel_request": self._on_cancel,
         }
+        if mirrors:
+            self._by_type["transcript_mirror"] = self._on_mirrored
 
     # From the CLI
 
@@ -236,6 +243,9 @@ class Connection:
         return (MessageArrived(line, CONTROL, ()), PermissionAsked(request_id, request))
 
     def _read(self, line: bytes) -> Iterable[Event]:
+        if self._mirrors and line[:BEGINNING] == MIRROR:
+            # For the store only: in the journal, a conversation would be there twice.
+            return (EntriesMirrored(line),)
         found = read_routing(line)
         if found is None:
             return (NoiseReceived(line),)
@@ -252,6 +262,9 @@ class Connection:
         name = found.subtype or "" if found.type == "system" else found.type
         turns = self._turns.owners(found.parent_tool_use_id)
         return [MessageArrived(line, MESSAGE, turns, name)]
+
+    def _on_mirrored(self, _: RoutingFields, line: bytes) -> list[Event]:
+        return [EntriesMirrored(line)]
 
     def _on_user(self, found: RoutingFields, line: bytes) -> list[Event]:
         if not found.is_replay:

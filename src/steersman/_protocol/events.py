@@ -19,6 +19,7 @@ __all__ = [
     "AssistantArrived",
     "DialogAsked",
     "ElicitationAsked",
+    "EntriesMirrored",
     "Event",
     "HookAsked",
     "LineDropped",
@@ -75,6 +76,13 @@ class StreamEventsArrived(Struct, gc=False):
     def each(self) -> list[MessageArrived]:
         """Return one event per line, in the form of other messages."""
         return [MessageArrived(line, Kind.PARTIAL, self.turns) for line in self.lines]
+
+
+@final
+class EntriesMirrored(Struct, gc=False):
+    """The CLI has written entries to a session file: a `transcript_mirror` line."""
+
+    line: bytes
 
 
 @final
@@ -188,6 +196,7 @@ Event = (
     MessageArrived
     | StreamEventsArrived
     | AssistantArrived
+    | EntriesMirrored
     | Answered
     | PermissionAsked
     | ElicitationAsked

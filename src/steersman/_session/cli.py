@@ -80,7 +80,9 @@ class RunningCli:
 class CliSlot:
     """Holds the current CLI and what is known about it."""
 
-    def __init__(self, session_id: str | None, request_timeout: float) -> None:
+    def __init__(
+        self, session_id: str | None, request_timeout: float, path: str | None = None
+    ) -> None:
         self.home = HomeLoop()
         """The event loop of the session."""
         self.running: RunningCli | None = None
@@ -94,6 +96,8 @@ class CliSlot:
         self.changed: dict[str, str | None] = {}
         """Options that the caller has changed at run time, by name."""
         self._known_id = session_id
+        self._opened = (session_id, path)
+        """The conversation that was resumed by the path of its file, and that path."""
         self._request_timeout = request_timeout
 
     @property
@@ -102,6 +106,25 @@ class CliSlot:
         reported = "" if self.running is None else self.running.link.connection.session_id
         self._known_id = reported or self._known_id
         return self._known_id
+
+    @property
+    def path(self) -> str | None:
+        """The file of the conversation, if it was resumed by its path.
+
+        Not after `/clear`, which begins another conversation among the CLI's own files.
+        """
+        opened, path = self._opened
+        return path if opened in (None, self.session_id) else None
+
+    @property
+    def place(self) -> str | None:
+        """What the conversation is found by: the path of its file, or else its id."""
+        return self.path or self.session_id
+
+    def open_file(self, session_id: str | None, path: str | None) -> None:
+        """Record which file the conversation is resumed from."""
+        self.know(session_id)
+        self._opened = (session_id, path)
 
     def know(self, session_id: str | None) -> None:
         """Record the session id, found out before the CLI has reported it."""

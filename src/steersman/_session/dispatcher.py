@@ -9,6 +9,7 @@ from typing import TypeGuard, get_args
 from steersman._protocol.events import (
     DialogAsked,
     ElicitationAsked,
+    EntriesMirrored,
     Event,
     PermissionAsked,
     StateReported,
@@ -72,6 +73,7 @@ class Dispatcher:
         elif name == "result":
             self._parts.status.is_between_turns = True
             self._parts.status.park()
+            self._parts.mirror.flush()
 
     def assistant_arrived(self, entry: Entry, message: Assistant) -> None:
         """Do what `message_arrived` does for an assistant message, which is most of them."""
@@ -106,6 +108,8 @@ class Dispatcher:
                 self._meter.started(uuid)
                 if not parts.gate.is_closed:
                     self._watch.start()
+            case EntriesMirrored(line):
+                parts.mirror.received(line)
             case TurnSettled():
                 self._turn_settled(event)
             case StateReported(state):
@@ -113,9 +117,11 @@ class Dispatcher:
             case _:
                 pass
 
-    def line_lost(self) -> None:
+    def line_lost(self, beginning: bytes) -> None:
         """Note that the messages of the current turns may be incomplete."""
         self._prompts.line_lost()
+        if b"transcript_mirror" in beginning:
+            self._parts.mirror.lost_sight()
 
     def caught_up(self) -> None:
         """Begin to answer the requests of the chunk that was just read."""

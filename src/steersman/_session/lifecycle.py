@@ -14,6 +14,7 @@ from steersman._launch.plan import LaunchPlan
 from steersman._session.await_flag import AwaitFlag
 from steersman._session.cli import RunningCli
 from steersman._session.dispatcher import Dispatcher
+from steersman._session.finding import find_conversation
 from steersman._session.gate import with_gate
 from steersman._session.link import CliLink
 from steersman._session.mcp_servers import restore_servers, wait_for_servers
@@ -68,6 +69,8 @@ class Lifecycle:
         """Replaces the CLI. If it ends without a CLI, `_replaced` ends the session."""
         self._overdue: asyncio.TimerHandle | None = None
         """Set while the CLI is being closed: when its exit must have been reported."""
+        self._flushing: asyncio.Task[None] | None = None
+        """Set while a session store gets what is left, after which the session has ended."""
         self._has_finished = asyncio.Event()
         """Set when `_finish` has ended the session, and its last tasks have begun."""
         self._has_started = asyncio.Event()
@@ -128,8 +131,9 @@ class Lifecycle:
         self._has_started.clear()
         try:
             await parts.ownership.take(parts.slot.session_id, lambda: self._ending is not None)
+            plan = await find_conversation(parts, lambda: self._ending is not None)
             await parts.responder.servers.attach()
-            cli = await self._launch_first()
+            cli = await self._launch_first(plan)
         except BaseException as error:
             await self._give_up(error)
             raise
@@ -138,7 +142,7 @@ class Lifecycle:
         parts.status.move(Move.GREET)
         parts.prompts.attach(cli.link)
 
-    async def _launch_first(self) -> RunningCli:
+    async def _launch_first(self, plan: LaunchPlan) -> RunningCli:
         """Run the first CLI. One that continues a conversation of another owner is run again.
 
         It reads the conversation when it starts, so it must start when the conversation is free.
@@ -146,7 +150,7 @@ class Lifecycle:
         parts = self._parts
         is_known = parts.slot.session_id is not None
         try:
-            return await self._launch(parts.setup.plan)
+            return await self._launch(plan)
         except SessionInUse:
             session_id = parts.slot.session_id
             if is_known or session_id is None or not parts.options.wait:
@@ -189,6 +193,8 @@ class Lifecycle:
         status = parts.status
         handlers = RequestTasks(parts.responder, link, status.set_waiting, status.is_in_turn)
         parts.slot.running = cli = RunningCli(link, handlers)
+        if not is_fresh:
+            parts.mirror.resumes()
         if handover is not None:
             parts.prompts.expect(link, handover)
         parts.slot.initialized = await start(link, plan, parts.setup, self._own)
@@ -207,6 +213,8 @@ class Lifecycle:
         self._finish(cause)
         if cause is None and not is_wanted:
             parts.flights.keep(error)
+        if self._flushing is not None:
+            await asyncio.shield(self._flushing)
         if self._notifying is not None:
             await asyncio.shield(self._notifying)
         await parts.listeners.drain(parts.options.close_grace)
@@ -220,6 +228,9 @@ class Lifecycle:
             return
         parts.slot.running.tasks.cancel_all()
         parts.status.is_cli_idle = parts.status.is_between_turns = True
+        if status != 0 or not link.is_closing:
+            # It may have written entries that it could not report any more.
+            parts.mirror.lost_sight(at_once=True)
         if parts.status.phase is Phase.STARTING:
             # `start` raises the error.
             return
@@ -313,7 +324,7 @@ class Lifecycle:
         prompts, session_id = parts.prompts, parts.slot.session_id
         assert session_id is not None
         modern = parts.slot.is_modern
-        lines = parts.setup.transcript(session_id) or ()
+        lines = parts.setup.transcript(parts.slot.place or session_id) or ()
         handover = plan_handover(prompts.unsettled, lines, is_new=is_new, is_modern=modern)
         reruns = modern and not is_new and prompts.needs_rerun
         plan = self._next_plan(Resumption(session_id, is_new, reruns))
@@ -333,7 +344,8 @@ class Lifecycle:
     def _next_plan(self, how: Resumption) -> LaunchPlan:
         """Return the plan for the next CLI, with the in-process MCP servers attached now."""
         assert self._parts.setup.plan_next is not None
-        plan = self._parts.setup.plan_next(replace(how, changed=self._parts.slot.changed))
+        slot = self._parts.slot
+        plan = self._parts.setup.plan_next(replace(how, path=slot.path, changed=slot.changed))
         servers = list(self._parts.responder.servers.keys) or None
         initialize = msgspec.structs.replace(plan.initialize, sdk_mcp_servers=servers)
         return replace(plan, initialize=initialize)
@@ -455,7 +467,7 @@ class Lifecycle:
         Every open turn settles: cancelled if we closed, failed with `cause` otherwise.
         """
         parts = self._parts
-        if parts.status.phase.is_over:
+        if parts.status.phase.is_over or self._flushing is not None:
             return
         if self._overdue is not None:
             self._overdue.cancel()
@@ -464,6 +476,23 @@ class Lifecycle:
         if parts.limits.is_on:
             parts.limits.stop()
         parts.prompts.settle_all(cause)
+        if parts.mirror.is_unused:
+            self._end(cause)
+        else:
+            self._flushing = asyncio.Task(self._flush(cause))
+
+    async def _flush(self, cause: SteersmanError | None) -> None:
+        """Let the store take what is left, and end the session: the lock is held until then."""
+        is_complete = False
+        try:
+            is_complete = await self._parts.mirror.close()
+        finally:
+            self._end(cause, is_mirrored=is_complete)
+
+    def _end(self, cause: SteersmanError | None, *, is_mirrored: bool = True) -> None:
+        parts = self._parts
+        if parts.setup.stored is not None:
+            parts.setup.stored.end(is_complete=is_mirrored)
         parts.status.move((self._ending or Move.COMPLETE) if cause is None else Move.FAIL)
         parts.journal.end()
         parts.ownership.release()

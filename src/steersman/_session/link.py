@@ -66,7 +66,7 @@ class LinkListener(Protocol):
         """Handle a control request, or a change of a turn or of the CLI's state."""
         ...
 
-    def line_lost(self) -> None:
+    def line_lost(self, beginning: bytes) -> None:
         """Handle a line that is too long or no JSON; it was journalled as such."""
         ...
 
@@ -92,6 +92,7 @@ class CliLink:
             os.urandom(4).hex(),
             {GATE: PreToolUse} | {hook_id(n): hook.event for n, hook in enumerate(options.hooks)},
             options.max_buffer_size,
+            mirrors=options.session_store is not None,
         )
         self.redactor = Redactor(
             secrets_in(
@@ -276,7 +277,7 @@ class CliLink:
         elif isinstance(event, LineDropped):
             over = event.oversize
             self.journal.append(now, Kind.OVERSIZE, over.head, details={"size": over.size})
-            self._listener.line_lost()
+            self._listener.line_lost(over.head)
 
     def _on_message(self, event: MessageArrived, now: float) -> None:
         self.last_kind = event.kind
@@ -287,7 +288,7 @@ class CliLink:
     def _on_noise(self, line: bytes, now: float) -> None:
         self._noise_began()
         self.journal.append(now, Kind.NOISE, line)
-        self._listener.line_lost()
+        self._listener.line_lost(line)
         if len(self.noise) < SHOWN_NOISE:
             shown = self.redactor.shown(line[:SEARCHED_NOISE].decode("utf-8", "replace"))
             self.noise = f"{self.noise}\n{shown}".strip()[:SHOWN_NOISE]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from steersman import _json
 from steersman._launch.plan import hook_id
 from steersman._session.cli import CliSlot
 from steersman._session.flight_recorder import FlightReporter
@@ -14,6 +15,7 @@ from steersman._session.gate import Gate
 from steersman._session.journal_writer import JournalWriter
 from steersman._session.listeners import EventListeners
 from steersman._session.mcp_servers import McpStatusLog
+from steersman._session.no_mirror import MirrorPart, NoMirror
 from steersman._session.ownership import Ownership
 from steersman._session.prompt_queue import PromptQueue
 from steersman._session.recovery import RestartBudget
@@ -25,6 +27,7 @@ from steersman._session.requests.tool_servers import ToolServers
 from steersman._session.setup import SessionSetup
 from steersman._session.status import Status
 from steersman._session.usage_limits import UsageLimiter
+from steersman._session.uuids import new_uuid
 from steersman._session.watchdog import SilenceWatchdog
 from steersman.errors import SteersmanError
 from steersman.hooks.deferral import ask_rules
@@ -33,6 +36,9 @@ from steersman.journal.snapshot import SessionSnapshot
 from steersman.options import Options, Revival
 from steersman.permissions import Elicitation
 from steersman.ports import Caller
+
+if TYPE_CHECKING:
+    from steersman.transcripts.keys import SessionKey
 
 __all__ = ["Parts", "build"]
 
@@ -59,6 +65,8 @@ class Parts:
     budget: RestartBudget
     ownership: Ownership
     flights: FlightReporter
+    mirror: MirrorPart
+    """Copies the conversation to the session store, if there is one."""
     caller_for: Callable[[str], Caller]
     """Makes the `Caller` for an in-process MCP server, by its key."""
 
@@ -71,7 +79,7 @@ def build(setup: SessionSetup, session: Any) -> Parts:
     """Build the parts of one session; `session` is what in-process tools get to see."""
     options = setup.options
     journal = JournalWriter(options.journal_memory, setup.clock)
-    slot = CliSlot(setup.plan.session_id, options.request_timeout)
+    slot = CliSlot(setup.plan.session_id, options.request_timeout, setup.plan.path)
     listeners = EventListeners()
     prompts = PromptQueue(journal, options.request_timeout, _transcript_reader(setup, slot))
     status = Status(
@@ -118,15 +126,52 @@ def build(setup: SessionSetup, session: Any) -> Parts:
         budget=RestartBudget(options.revive if isinstance(options.revive, Revival) else Revival()),
         ownership=Ownership(setup.claim, options.wait),
         flights=FlightReporter(setup.save_flight, journal, slot, listeners),
+        mirror=_mirror(setup, status, slot, journal, listeners),
         caller_for=caller_for,
     )
 
 
 def _transcript_reader(setup: SessionSetup, slot: CliSlot) -> Callable[[], Sequence[bytes]]:
     def read() -> Sequence[bytes]:
-        return (setup.transcript(slot.session_id) if slot.session_id else None) or ()
+        return (setup.transcript(slot.place) if slot.place else None) or ()
 
     return read
+
+
+def _mirror(
+    setup: SessionSetup,
+    status: Status,
+    slot: CliSlot,
+    journal: JournalWriter,
+    listeners: EventListeners,
+) -> MirrorPart:
+    store = setup.options.session_store
+    if store is None:
+        return NoMirror()
+    from steersman._session.mirror import Mirror  # noqa: PLC0415 - few sessions have a store
+
+    def report(error: str, key: SessionKey | None) -> None:
+        about = {
+            "type": "system",
+            "subtype": "mirror_error",
+            "error": error,
+            "key": key,
+            "uuid": new_uuid(),
+            "session_id": slot.session_id or "",
+        }
+        log.warning("session store: %s", error)
+        entry = journal.append(journal.clock(), Kind.MESSAGE, _json.dumps(about))
+        journal.wake()
+        if listeners.has("message"):
+            listeners.emit("message", entry.message)
+
+    return Mirror(
+        store,
+        is_eager=setup.options.session_store_flush == "eager",
+        files=setup.files,
+        is_quiet=lambda: status.is_quiet,
+        report=report,
+    )
 
 
 def _fault_reporter(journal: JournalWriter) -> Callable[[str, BaseException | str], None]:

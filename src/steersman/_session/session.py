@@ -193,7 +193,8 @@ class Session:
     @property
     def is_saved(self) -> bool | None:
         """Whether the CLI has saved this conversation on this machine; `None` if not known."""
-        return None if self.id is None else self._parts.setup.is_saved(self.id)
+        place = self._parts.slot.place
+        return None if place is None else self._parts.setup.is_saved(place)
 
     @property
     def pid(self) -> int | None:
@@ -488,9 +489,10 @@ class Session:
 
     def fork(self, **overrides: Unpack[OptionWords]) -> Session:
         """Return another session, not started, that continues from here independently."""
-        if self._parts.setup.fork is None or self.id is None:
+        place = self._parts.slot.place
+        if self._parts.setup.fork is None or place is None:
             raise UsageError("session", self, "a session whose id is known")
-        return cast("Session", self._parts.setup.fork(self.id, overrides))
+        return cast("Session", self._parts.setup.fork(place, overrides))
 
     # Verbs
 

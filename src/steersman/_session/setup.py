@@ -5,19 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from steersman._launch.plan import LaunchPlan
 from steersman._session.ownership import Claim
 from steersman.journal import Entry
 from steersman.options import Options
 from steersman.ports import Clock, Sink, ToolServer, Transport
+from steersman.transcripts.keys import SessionKey
 
 if TYPE_CHECKING:
+    from steersman._session.mirror import ComparesFiles
     from steersman._session.requests.policy_hook import PolicyHook
     from steersman.options.keywords import OptionWords
 
-__all__ = ["FlightData", "Resumption", "SessionSetup"]
+__all__ = ["FlightData", "Restored", "Resumption", "SessionSetup", "Stored"]
 
 Redact = Callable[[bytes], bytes]
 
@@ -33,8 +35,39 @@ class Resumption:
     """Whether the CLI must continue the turn in which the last one exited."""
     at: str | None = None
     """The uuid of the last message to keep; `None` keeps all of them."""
+    path: str | None = None
+    """The file of the conversation, if it was resumed by its path."""
     changed: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Options that were changed in the last CLI, and that the next one starts with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What was found of the conversation that a session with a store resumes."""
+
+    resume: str | None = None
+    """What the CLI resumes: an id, or the path of a file. `None` leaves the choice to the CLI."""
+    path: str | None = None
+    """The file that the CLI will append to; `None` if that is not known, and for a fork."""
+    key: SessionKey | None = None
+    must_compare: bool = True
+    """Whether the file may have entries that the store lacks."""
+
+
+class Stored(Protocol):
+    """The conversation of a session that has a store."""
+
+    async def find(self) -> str | None:
+        """Return the id of the conversation to resume; None if only the CLI can find it."""
+        ...
+
+    async def restore(self, session_id: str | None) -> Restored:
+        """Return what the CLI resumes. Raises `ResumeNotFound` if there is no such conversation."""
+        ...
+
+    def end(self, *, is_complete: bool) -> None:
+        """Clean up after the session; `is_complete` if the store has the whole conversation."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +113,15 @@ class SessionSetup:
     fork: Callable[[str, OptionWords], Any] | None = None
     """Creates the session that `session.fork()` returns, from a session id and overrides."""
     transcript: Callable[[str], list[bytes] | None] = _unread
-    """Reads the lines of the CLI's session file by session id; `None` if it cannot be read."""
+    """Reads the lines of the CLI's session file by session id, or by the path of the file.
+
+    `None` if it cannot be read.
+    """
     is_saved: Callable[[str], bool | None] = _unknown
-    """Whether the CLI has saved the conversation with this id; `None` if that is not known."""
+    """Whether the CLI has saved the conversation with this id, or in the file at this path.
+
+    `None` if that is not known.
+    """
     running_session: Callable[[int], str | None] = _unknown
     """Finds the id of the conversation that the CLI of this pid has open; `None` if unknown."""
     reports_version: bool = False
@@ -91,5 +130,11 @@ class SessionSetup:
     """Locks a conversation, so that it has one owner; None if it is not saved."""
     save_flight: Callable[[FlightData], None] | None = None
     """Saves what is known after an error."""
+    stored: Stored | None = None
+    """Finds the conversation to resume in the session store; None if none is resumed from there."""
+    plan_from: Callable[[str], LaunchPlan] | None = None
+    """Plans the first CLI, if what it resumes was found in the store."""
+    files: ComparesFiles | None = None
+    """Compares session files with the store; None if the files are not on this machine."""
     policy_hook: PolicyHook | None = None
     """The hook of the policy, which is also among the plan's hooks; `build()` connects it."""

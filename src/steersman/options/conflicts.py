@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any, TypeAlias
 
 from steersman import _json
 from steersman.errors import Described, UsageError
+from steersman.options.checks import UUID
 
 __all__ = ["ShadowedCallbackWarning", "check_conflicts"]
+
+_FILE = re.compile(rf"/(.*/)?{UUID.pattern}\.jsonl", re.IGNORECASE | re.DOTALL)
 
 OptionsValue: TypeAlias = Any
 """An `Options`. Its module imports this one, so naming the class would be an import cycle."""
@@ -22,6 +26,7 @@ def check_conflicts(options: OptionsValue) -> None:
     """Raise `UsageError` for the first conflict; warn of a callback that is never called."""
     _check_conversation(options)
     _check_history(options)
+    _check_store(options)
     _check_models(options)
     _check_permissions(options)
     _check_deciders(options)
@@ -41,6 +46,15 @@ def _check_conversation(options: OptionsValue) -> None:
             options.resume,
             "resume= or continue_conversation=True, not both",
             hint="leave out continue_conversation, which resumes the latest conversation",
+        )
+    resumed = options.resume or ""
+    if resumed.endswith(".jsonl") and not _FILE.fullmatch(resumed):
+        raise UsageError(
+            "resume",
+            resumed,
+            "the id of a conversation, or the absolute path of its file: /…/<session id>.jsonl",
+            hint="a file keeps the name that the CLI gave it: the CLI appends to the file of that"
+            " name in the same directory",
         )
     if options.fork_session and not options.goes_on:
         raise UsageError(
@@ -87,6 +101,42 @@ def _check_history(options: OptionsValue) -> None:
             hint="leave out persist_session; to leave the original conversation unchanged, pass"
             " fork_session=True",
         )
+
+
+def _check_store(options: OptionsValue) -> None:
+    """Check the options that a session store needs, or excludes."""
+    store = options.session_store
+    if store is None:
+        return
+    if not options.persist_session:
+        raise UsageError(
+            "session_store",
+            Described(f"a {type(store).__name__}"),
+            "no store with persist_session=False",
+            hint="the store gets what the CLI saves; leave out persist_session or session_store",
+        )
+    if options.enable_file_checkpointing:
+        raise UsageError(
+            "session_store",
+            Described(f"a {type(store).__name__}"),
+            "no store with enable_file_checkpointing=True",
+            hint="copies of files are not part of the conversation, so the store does not have"
+            " them; leave out one of the two",
+        )
+    if options.continue_conversation and not _can_list(store):
+        raise UsageError(
+            "continue_conversation",
+            "True",
+            "a session_store with list_sessions(), which finds the latest conversation",
+            hint="pass resume= with the id of the conversation, or give the store list_sessions()",
+        )
+
+
+def _can_list(store: object) -> bool:
+    from steersman.ports import SessionStore  # noqa: PLC0415 - few sessions have a store
+
+    listing = getattr(type(store), "list_sessions", None) or getattr(store, "list_sessions", None)
+    return callable(listing) and listing is not SessionStore.list_sessions
 
 
 def _check_models(options: OptionsValue) -> None:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         DialogHandler,
         ElicitationHandler,
         QuestionHandler,
+        SessionStore,
         Sink,
         ToolServer,
     )
@@ -275,7 +276,10 @@ class Options:
     session_id: str | None = None
     """The UUID of a new or forked conversation; `None` makes one."""
     resume: str | None = None
-    """The id of the conversation to resume."""
+    """The id of the conversation to resume, or the path of its file: an absolute path to `.jsonl`.
+
+    New entries are then appended to that file.
+    """
     continue_conversation: bool = False
     """Resume the latest conversation of the working directory."""
     fork_session: bool = False
@@ -301,6 +305,19 @@ class Options:
     """The title of a new conversation."""
     enable_file_checkpointing: bool = False
     """Keep copies of changed files, so that `session.rewind_files` can restore them."""
+    session_store: SessionStore | None = None
+    """A store that gets a copy of the conversation as it grows, and that it is resumed from.
+
+    `resume` and `continue_conversation` look in the store first, so a conversation can continue on
+    another machine.
+    """
+    session_store_flush: Literal["batched", "eager"] = "batched"
+    """When entries are appended to the store: in batches, or as soon as the CLI reports them.
+
+    A batch ends with 500 entries, with 1 MiB, and with the result of a turn.
+    """
+    load_timeout: float = 60.0
+    """How many seconds finding and reading a conversation in the store may take at the start."""
 
     # What the CLI reports
     include_partial_messages: bool = False

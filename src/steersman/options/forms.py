@@ -42,6 +42,7 @@ __all__ = [
     "read_hooks",
     "read_servers",
     "require",
+    "session_store",
     "settings",
     "sink",
     "system_prompt",
@@ -211,6 +212,14 @@ def _is_sink(given: object) -> bool:
         and callable(getattr(given, "write", None))
         and callable(getattr(given, "close", None))
     )
+
+
+def session_store(name: str, given: object) -> None:
+    """Check `session_store`: an object with the methods of a `SessionStore`."""
+    if isinstance(given, type) or not _has_methods("append", "load")(given):
+        hint = "pass an instance of the class" if isinstance(given, type) else ""
+        allowed = "a SessionStore: an object with append(key, entries) and load(key)"
+        raise UsageError(name, given, allowed, hint=hint)
 
 
 def _has_methods(*names: str) -> Callable[[object], bool]:

@@ -40,6 +40,7 @@ from steersman.ports import (
     DialogHandler,
     ElicitationHandler,
     QuestionHandler,
+    SessionStore,
     Sink,
     ToolServer,
 )
@@ -132,6 +133,9 @@ class OptionWords(TypedDict, total=False):
     wait: float
     title: str | None
     enable_file_checkpointing: bool
+    session_store: SessionStore | None
+    session_store_flush: Literal["batched", "eager"]
+    load_timeout: float
 
     # What the CLI reports
     include_partial_messages: bool

@@ -307,6 +307,9 @@ _CONVERSATION: Mapping[str, Spec] = {
     "enable_file_checkpointing": Spec(
         checks.flag, EnvVariable("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING")
     ),
+    "session_store": Spec(optional(forms.session_store), Custom("`--session-mirror`")),
+    "session_store_flush": Spec(checks.one_of("batched", "eager"), HostOnly()),
+    "load_timeout": Spec(checks.positive, HostOnly()),
 }
 
 _OUTPUT: Mapping[str, Spec] = {

@@ -8,17 +8,38 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
+from msgspec import Struct, field
+
 from steersman import _json
 from steersman._process import start_time
+from steersman._struct import DECODE_ERRORS
 
-__all__ = ["has_transcript", "read_transcript", "running_session"]
+__all__ = [
+    "config_of",
+    "conversation_in",
+    "has_transcript",
+    "read_transcript",
+    "running_session",
+    "transcripts_of",
+]
+
+HEAD = 1024 * 1024
+"""Bytes at the beginning of a file in which the id of its conversation must be."""
+
+
+class _Named(Struct, frozen=True):
+    session_id: str = field(default="", name="sessionId")
+
+
+_read_id = msgspec.json.Decoder(_Named).decode
 
 
 def has_transcript(env: Mapping[str, str], session_id: str) -> bool | None:
     """Whether a CLI with the environment `env` has saved this conversation; None if not known."""
-    config = _config(env)
+    config = config_of(env)
     try:
-        return None if config is None else bool(_transcripts(env, session_id))
+        return None if config is None else bool(transcripts_of(env, session_id))
     except OSError:
         return None
 
@@ -26,11 +47,11 @@ def has_transcript(env: Mapping[str, str], session_id: str) -> bool | None:
 def read_transcript(env: Mapping[str, str], session_id: str) -> list[bytes] | None:
     """Return the lines of a session's file, for a CLI with the environment `env`.
 
-    Returns `None` if there is no such file or it cannot be read, as when the CLI runs on another
-    machine.
+    `session_id` may also be the path of the file. Returns `None` if there is no such file or it
+    cannot be read, as when the CLI runs on another machine.
     """
     try:
-        found = _transcripts(env, session_id)
+        found = transcripts_of(env, session_id)
         return list(filter(None, found[0].read_bytes().split(b"\n"))) if found else None
     except OSError:
         return None
@@ -41,7 +62,7 @@ def running_session(env: Mapping[str, str], pid: int) -> str | None:
 
     Returns `None` if the CLI has not written it down, as older ones do not.
     """
-    config = _config(env)
+    config = config_of(env)
     if config is None:
         return None
     try:
@@ -53,19 +74,37 @@ def running_session(env: Mapping[str, str], pid: int) -> str | None:
         )
         found = about.get("sessionId") if is_its_own else None
         # A CLI that has not found its conversation yet may have written down another id.
-        is_saved = isinstance(found, str) and bool(_transcripts(env, found))
+        is_saved = isinstance(found, str) and bool(transcripts_of(env, found))
     except (OSError, ValueError):
         return None
     return found if is_saved else None
 
 
-def _transcripts(env: Mapping[str, str], session_id: str) -> list[Path]:
+def conversation_in(path: str) -> str | None:
+    """Return the id of the conversation that a session file holds; None if it cannot be read."""
+    try:
+        with Path(path).open("rb") as file:
+            for line in file.readlines(HEAD):
+                about = _read_id(line).session_id
+                if about:
+                    return about
+    except (OSError, *DECODE_ERRORS):
+        return None
+    return None
+
+
+def transcripts_of(env: Mapping[str, str], session_id: str) -> list[Path]:
+    """Return the session files of a conversation, which may also be given by its path."""
+    if session_id.startswith("/"):
+        path = Path(session_id)
+        return [path] if path.is_file() else []
     # The directory is named after the working directory; session ids are unique without it.
-    config = _config(env)
+    config = config_of(env)
     return [] if config is None else list(config.glob(f"projects/*/{session_id}.jsonl"))
 
 
-def _config(env: Mapping[str, str]) -> Path | None:
+def config_of(env: Mapping[str, str]) -> Path | None:
+    """Return the configuration directory of a CLI with the environment `env`, if it is known."""
     config = env.get("CLAUDE_CONFIG_DIR")
     if not config and not env.get("HOME"):
         return None
