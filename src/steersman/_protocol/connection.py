@@ -135,7 +135,8 @@ class Connection:
         self.session_id = ""
         """The session id that the CLI reported last; empty before."""
         self._token = token
-        self._mirrors = mirrors
+        # Only a session with a store pays for the look at what may be a report for it.
+        self._read_other = self._read_or_mirror if mirrors else self._read
         self._hooks = hooks or {}
         self._framer = LineFramer(limit)
         self._numbers = itertools.count(1)
@@ -198,7 +199,7 @@ class Connection:
             elif beginning == REQUEST:
                 events += self._read_request(line)
             else:
-                events += self._read(line)
+                events += self._read_other(line)
         return events
 
     def _drop(self, line: Oversize) -> Iterable[Event]:
@@ -242,10 +243,11 @@ class Connection:
         force_setattr(request, SOURCE, (line, REQUEST_PATH))
         return (MessageArrived(line, CONTROL, ()), PermissionAsked(request_id, request))
 
+    def _read_or_mirror(self, line: bytes) -> Iterable[Event]:
+        # For the store only: in the journal, a conversation would be there twice.
+        return (EntriesMirrored(line),) if line[:BEGINNING] == MIRROR else self._read(line)
+
     def _read(self, line: bytes) -> Iterable[Event]:
-        if self._mirrors and line[:BEGINNING] == MIRROR:
-            # For the store only: in the journal, a conversation would be there twice.
-            return (EntriesMirrored(line),)
         found = read_routing(line)
         if found is None:
             return (NoiseReceived(line),)

@@ -190,7 +190,7 @@ class HookRunner:
                 return None, NO_OPINION
             parsed = parse_reply(hook.event, given, guard=hook.name if hook.is_guard else "")
             reply = self._rechecked(event, self._checked_deferral(hook, event, parsed))
-            return reply, self._encoded(reply)
+            line = Raw(encode_reply(reply))
         except asyncio.CancelledError:
             if not hook.is_guard:
                 raise
@@ -202,12 +202,9 @@ class HookRunner:
             if not (hook.is_guard or isinstance(error, Exception)):
                 raise
             return self._after_failure(hook, error, overdue)
-
-    def _encoded(self, reply: Reply | AsyncReply | None) -> Raw:
-        line = Raw(encode_reply(reply))
         if isinstance(reply, Reply) and not reply.continue_:
             self._on_stop(reply.stop_reason or "")
-        return line
+        return reply, line
 
     def _after_failure(
         self, hook: Registered, error: BaseException, overdue: _Overdue | None
