@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from steersman._json import JsonDict
@@ -41,6 +41,8 @@ class Ask:
     """When the ask is denied automatically, in seconds since the epoch; None for never."""
     assignee: str | None = None
     """Who shall answer the ask, if it was delegated."""
+    unknown: JsonDict = field(default_factory=dict[str, Any])
+    """The fields of the JSON it was read from that this release does not know."""
 
     @property
     def kind(self) -> AskKind:
