@@ -15,6 +15,10 @@ from importlib import import_module
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.postgres import postgres_server, postgres_url
+
+__all__ = ["postgres_server", "postgres_url"]
+
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 settings.register_profile(

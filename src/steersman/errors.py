@@ -38,6 +38,8 @@ SteersmanError
 │   ├── AlreadyAnswered
 │   ├── AskGone
 │   └── AskNotFound
+├── StoreError                 a store of sessions cannot be read or written
+│   └── StoreTooNew
 └── ReaderLagged               a slow reader needs entries that were dropped
 
 Each class has a stable `code`. Where a process was involved, `evidence` has the phase, the exit
@@ -85,6 +87,8 @@ __all__ = [
     "StartupExited",
     "StartupTimeout",
     "SteersmanError",
+    "StoreError",
+    "StoreTooNew",
     "ToolExecutionError",
     "TurnError",
     "TurnFailed",
@@ -557,6 +561,26 @@ class AskNotFound(AskError):
 
     def __init__(self, ask_id: str) -> None:
         super().__init__(ask_id, "not in this inbox", hint="inbox.list() lists the open asks")
+
+
+class StoreError(SteersmanError):
+    """A store of sessions cannot be read or written; nothing of the batch was stored."""
+
+    code = "store"
+
+
+class StoreTooNew(StoreError):
+    """A later release of steersman has changed the tables of the store."""
+
+    code = "store_too_new"
+
+    def __init__(self, where: str, found: int, known: int) -> None:
+        super().__init__(
+            f"{where} has tables of version {found}; this release of steersman knows {known}",
+            hint="update steersman, or use another database",
+        )
+        self.found = found
+        self.known = known
 
 
 class ReaderLagged(SteersmanError):

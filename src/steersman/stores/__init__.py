@@ -1,10 +1,40 @@
-"""Files in which journals and transcripts are stored."""
+"""Stores of journals, transcripts and sessions. Names are loaded when they are first used."""
 
-from steersman.stores.journal_file import JournalFile, read_journal
-from steersman.stores.transcript_files import has_transcript, read_transcript, running_session
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from steersman._lazy import by_name
+
+if TYPE_CHECKING:
+    from steersman.stores.directory import DirectoryStore as DirectoryStore
+    from steersman.stores.journal_file import JournalFile as JournalFile
+    from steersman.stores.journal_file import read_journal as read_journal
+    from steersman.stores.memory import MemoryStore as MemoryStore
+    from steersman.stores.postgres import PostgresStore as PostgresStore
+    from steersman.stores.sqlite import SqliteStore as SqliteStore
+    from steersman.stores.transcript_files import has_transcript as has_transcript
+    from steersman.stores.transcript_files import read_transcript as read_transcript
+    from steersman.stores.transcript_files import running_session as running_session
+else:
+    __getattr__, __dir__ = by_name(
+        __name__,
+        {
+            "directory": ("DirectoryStore",),
+            "journal_file": ("JournalFile", "read_journal"),
+            "memory": ("MemoryStore",),
+            "postgres": ("PostgresStore",),
+            "sqlite": ("SqliteStore",),
+            "transcript_files": ("has_transcript", "read_transcript", "running_session"),
+        },
+    )
 
 __all__ = [
+    "DirectoryStore",
     "JournalFile",
+    "MemoryStore",
+    "PostgresStore",
+    "SqliteStore",
     "has_transcript",
     "read_journal",
     "read_transcript",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NotRequired, Required, TypedDict
 
 __all__ = [
@@ -10,7 +11,26 @@ __all__ = [
     "SessionStoreEntry",
     "SessionStoreListEntry",
     "SessionSummaryEntry",
+    "clean_title",
+    "is_safe_subpath",
+    "is_session_id",
+    "project_key",
 ]
+
+LONGEST_KEY = 200
+"""Up to this many characters, the name of a project's folder is the whole path."""
+
+LAST_OF_ONE_UNIT = 0xFFFF
+"""Characters above this one take two units of UTF-16."""
+
+BASE_36 = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+_SESSION_ID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
+_NOT_IN_KEYS = re.compile(r"[^A-Za-z0-9]")
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+# Unicode categories of characters that are not seen: control, format (also direction marks),
+# surrogates, private use, not assigned, line and paragraph separators.
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 class SessionKey(TypedDict):
@@ -54,3 +74,54 @@ class SessionSummaryEntry(TypedDict):
     """As in `SessionStoreListEntry`; a row that is older than that one is made anew."""
     data: dict[str, Any]
     """What `fold_session_summary` returned. A store keeps it as it is."""
+
+
+def project_key(directory: str) -> str:
+    """Return the name of the folder in which the CLI keeps the sessions of `directory`.
+
+    `directory` is a real path: links are resolved by the caller.
+    """
+    import unicodedata  # noqa: PLC0415 - rarely needed
+
+    path = unicodedata.normalize("NFC", directory)
+    key = "".join("-" * _utf16_length(each) if _NOT_IN_KEYS.match(each) else each for each in path)
+    return key if len(key) <= LONGEST_KEY else f"{key[:LONGEST_KEY]}-{_hash(path)}"
+
+
+def is_session_id(text: str) -> bool:
+    """Whether `text` is a UUID, as the CLI names its sessions."""
+    return _SESSION_ID.fullmatch(text) is not None
+
+
+def is_safe_subpath(subpath: str) -> bool:
+    """Whether `subpath` names a part of a session, and no place outside of it."""
+    if not subpath or "\\" in subpath or ":" in subpath or _CONTROLS.search(subpath):
+        return False
+    return all(part.strip(" .") for part in subpath.split("/"))
+
+
+def clean_title(text: str) -> str:
+    """Return `text` on one line, without control, direction and other unseen characters."""
+    import unicodedata  # noqa: PLC0415 - rarely needed
+
+    spaced = " ".join(text.split())
+    seen = (each for each in spaced if unicodedata.category(each) not in _UNSEEN)
+    return " ".join("".join(seen).split())
+
+
+def _hash(path: str) -> str:
+    """Return the hash of a path, as JavaScript computes it: 31 times, over UTF-16, in 32 bits."""
+    units = path.encode("utf-16-le", "surrogatepass")
+    total = 0
+    for at in range(0, len(units), 2):
+        total = (total * 31 + units[at] + 256 * units[at + 1]) & 0xFFFFFFFF
+    number = abs(total - (1 << 32) if total >= 1 << 31 else total)
+    digits = ""
+    while number:
+        number, digit = divmod(number, 36)
+        digits = BASE_36[digit] + digits
+    return digits or "0"
+
+
+def _utf16_length(character: str) -> int:
+    return 2 if ord(character) > LAST_OF_ONE_UNIT else 1

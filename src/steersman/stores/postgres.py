@@ -1,0 +1,289 @@
+"""Sessions in PostgreSQL, for machines that share them. Needs the extra `postgres` (psycopg 3)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from steersman import _json
+from steersman.errors import StoreError, UsageError
+from steersman.stores.entry_json import (
+    PIECE_ENTRIES,
+    PIECE_SIZE,
+    Line,
+    Place,
+    check_timeout,
+    decode,
+    encode,
+    fold,
+    lines_of,
+    new_lines,
+    place_of,
+    read_project,
+    session_of,
+)
+from steersman.stores.plain_text import from_plain, to_plain
+from steersman.stores.postgres_tables import migrate
+from steersman.transcripts.keys import (
+    SessionKey,
+    SessionListSubkeysKey,
+    SessionStoreEntry,
+    SessionStoreListEntry,
+    SessionSummaryEntry,
+)
+
+if TYPE_CHECKING:
+    from steersman.stores.postgres_connections import Connection
+
+__all__ = ["PostgresStore"]
+
+MOST_SENT = 16 << 20
+"""Bytes of entries in one statement."""
+DOUBT = 0.05
+"""Seconds between two questions whether a commit was made whose answer was lost."""
+
+FIND = (
+    "SELECT id, entries FROM steersman_sessions"
+    " WHERE project_key = %s AND session_id = %s AND subpath = %s"
+)
+TAKE = (
+    "INSERT INTO steersman_sessions AS kept (project_key, session_id, subpath, mtime, entries)"
+    " VALUES (%s, %s, %s, 0, 0) ON CONFLICT (project_key, session_id, subpath)"
+    " DO UPDATE SET mtime = kept.mtime"
+    " RETURNING id, entries, summary::text, pg_current_xact_id()::text,"
+    " greatest((extract(epoch FROM clock_timestamp()) * 1000)::bigint, mtime + 1)"
+)
+ADD = (
+    "INSERT INTO steersman_session_entries (session, position, uuid, size, entry)"
+    " SELECT %s, place, uuid, octet_length(entry), entry::json"
+    " FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS new (place, uuid, entry)"
+)
+PIECE = (
+    "SELECT convert_to(entry::text, 'UTF8') FROM ("
+    " SELECT position, entry, sum(size) OVER (ORDER BY position) - size AS before"
+    " FROM steersman_session_entries WHERE session = %s AND position > %s AND position <= %s"
+    " ORDER BY position LIMIT %s) AS next WHERE before < %s ORDER BY position"
+)
+
+
+class PostgresStore:
+    """A `SessionStore` in a PostgreSQL database, for any number of machines.
+
+    `url` is `postgresql://user:password@host:port/database`; it is never shown. The tables are
+    created at the first use. `timeout` is how long each operation may take. Errors are
+    `StoreError`, and then nothing was stored.
+    """
+
+    def __init__(self, url: str, *, timeout: float = 30.0) -> None:
+        check_timeout(timeout)
+        try:
+            from steersman.stores.postgres_connections import Connections  # noqa: PLC0415 - an extra
+        except ImportError as error:
+            raise UsageError(
+                "PostgresStore",
+                f"no psycopg ({error})",
+                "with the extra `postgres`",
+                hint="pip install steersman[postgres]",
+            ) from None
+        self._connections = Connections(url, timeout)
+        self._is_migrated = False
+
+    def __repr__(self) -> str:
+        return f"<PostgresStore: {self._connections.name}>"
+
+    async def __aenter__(self) -> Self:
+        await self._connections.run(self._prepare)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connections of this event loop. May be called again."""
+        await self._connections.close()
+
+    async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
+        place, lines = place_of(key), lines_of(entries)
+        if not lines:
+            return
+        doubt: list[str] = []
+
+        async def write(connection: Connection) -> None:
+            await self._prepare(connection)
+            if doubt and await _was_committed(connection, doubt[0]):
+                return
+            doubt.clear()
+            await connection.execute("BEGIN")
+            try:
+                transaction = await _append(connection, place, lines)
+            except BaseException:
+                if not connection.closed:
+                    await connection.execute("ROLLBACK")
+                raise
+            # If the connection is lost from here on, only the server knows what became of it.
+            doubt.append(transaction)
+            await connection.execute("COMMIT")
+            doubt.clear()
+
+        try:
+            await self._connections.run(write)
+        except StoreError:
+            if not doubt:
+                raise
+            await self._connections.run(write)
+
+    async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
+        return [entry async for piece in self.stream(key) for entry in piece] or None
+
+    async def list_sessions(self, project_key: str) -> list[SessionStoreListEntry]:
+        rows = await self._rows(
+            "SELECT session_id, mtime FROM steersman_sessions"
+            " WHERE project_key = %s AND subpath = ''",
+            to_plain(read_project(project_key)),
+        )
+        return [{"session_id": from_plain(name), "mtime": mtime} for name, mtime in rows]
+
+    async def list_session_summaries(self, project_key: str) -> list[SessionSummaryEntry]:
+        rows = await self._rows(
+            "SELECT session_id, mtime, summary::text FROM steersman_sessions"
+            " WHERE project_key = %s AND subpath = '' AND summary IS NOT NULL",
+            to_plain(read_project(project_key)),
+        )
+        return [
+            {"session_id": from_plain(name), "mtime": mtime, "data": _json.loads(data.encode())}
+            for name, mtime, data in rows
+        ]
+
+    async def delete(self, key: SessionKey) -> None:
+        place = place_of(key)
+        project, session, subpath = _names(place)
+
+        async def remove(connection: Connection) -> None:
+            await self._prepare(connection)
+            async with connection.transaction():
+                await _lock(connection, place)
+                await connection.execute(
+                    "DELETE FROM steersman_sessions WHERE project_key = %s AND session_id = %s"
+                    " AND (%s = '' OR subpath = %s)",
+                    (project, session, subpath, subpath),
+                )
+
+        await self._connections.run(remove)
+
+    async def list_subkeys(self, key: SessionListSubkeysKey) -> list[str]:
+        project, session, _ = _names(session_of(key))
+        rows = await self._rows(
+            "SELECT subpath FROM steersman_sessions"
+            " WHERE project_key = %s AND session_id = %s AND subpath <> '' ORDER BY id",
+            project,
+            session,
+        )
+        return [from_plain(subpath) for (subpath,) in rows]
+
+    async def stream(self, key: SessionKey) -> AsyncIterator[list[SessionStoreEntry]]:
+        place = place_of(key)
+        found = await self._rows(FIND, *_names(place))
+        session, end = found[0] if found else (0, 0)
+        position = 0
+        while position < end:
+            rows = await self._rows(PIECE, session, position, end, PIECE_ENTRIES, PIECE_SIZE)
+            if not rows:
+                raise StoreError(f"the session {place.session} was deleted while it was read")
+            yield [decode(text) for (text,) in rows]
+            position += len(rows)
+
+    async def positions(self, key: SessionKey) -> int:
+        found = await self._rows(FIND, *_names(place_of(key)))
+        return int(found[0][1]) if found else 0
+
+    async def _rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        async def read(connection: Connection) -> list[tuple[Any, ...]]:
+            await self._prepare(connection)
+            async with connection.cursor(binary=True) as cursor:
+                await cursor.execute(statement.encode(), values)
+                return await cursor.fetchall()
+
+        return await self._connections.run(read)
+
+    async def _prepare(self, connection: Connection) -> None:
+        if not self._is_migrated:
+            await migrate(connection, self._connections.name)
+            self._is_migrated = True
+
+
+async def _append(connection: Connection, place: Place, lines: list[Line]) -> str:
+    """Write the lines that the key does not have yet, and return the id of the transaction."""
+    await _lock(connection, place)
+    row = await (await connection.execute(TAKE.encode(), _names(place))).fetchone()
+    assert row is not None
+    session, count, summary, transaction, mtime = row
+    asked = await connection.execute(
+        "SELECT uuid FROM steersman_session_entries WHERE session = %s AND uuid = ANY(%s)",
+        (session, [to_plain(line.uuid) for line in lines if line.uuid is not None]),
+    )
+    known = {from_plain(uuid) for (uuid,) in await asked.fetchall()}
+    fresh = new_lines(lines, known)
+    for begin, some in _portions(fresh):
+        positions = list(range(count + begin + 1, count + begin + 1 + len(some)))
+        uuids = [line.uuid and to_plain(line.uuid) for line in some]
+        texts = [line.text.decode() for line in some]
+        await connection.execute(ADD, (session, positions, uuids, texts))
+    if fresh:
+        await connection.execute(
+            "UPDATE steersman_sessions SET mtime = %s, entries = %s, summary = %s::json"
+            " WHERE id = %s",
+            (mtime, count + len(fresh), _summary(place, summary, fresh, mtime), session),
+        )
+    return str(transaction)
+
+
+async def _lock(connection: Connection, place: Place) -> None:
+    """Hold the lock of a session, with its parts, until the end of the transaction."""
+    name = encode([place.project, place.session]).decode()
+    await connection.execute(
+        "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (to_plain(name),)
+    )
+
+
+async def _was_committed(connection: Connection, transaction: str) -> bool:
+    """Whether a transaction was committed; waits until that is decided."""
+    while True:
+        asked = await connection.execute("SELECT pg_xact_status(%s::xid8)", (transaction,))
+        status = (await asked.fetchone() or (None,))[0]
+        if status != "in progress":
+            return bool(status == "committed")
+        await asyncio.sleep(DOUBT)
+
+
+def _summary(place: Place, kept: str | None, fresh: Iterable[Line], mtime: int) -> str | None:
+    if place.subpath:
+        return None
+    previous: SessionSummaryEntry | None = None
+    if kept is not None:
+        data = _json.loads(kept.encode())
+        previous = {"session_id": place.session, "mtime": mtime, "data": data}
+    row = fold(previous, place, [line.entry for line in fresh], mtime)
+    return encode(row["data"]).decode()
+
+
+def _portions(lines: list[Line]) -> Iterator[tuple[int, list[Line]]]:
+    """Return the lines in portions of some size, with where each begins."""
+    begin, size = 0, 0
+    for at, line in enumerate(lines):
+        if size + len(line.text) > MOST_SENT and at > begin:
+            yield begin, lines[begin:at]
+            begin, size = at, 0
+        size += len(line.text)
+    if lines:
+        yield begin, lines[begin:]
+
+
+def _names(place: Place) -> tuple[str, str, str]:
+    return to_plain(place.project), to_plain(place.session), to_plain(place.subpath)

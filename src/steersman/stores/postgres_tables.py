@@ -1,0 +1,75 @@
+"""The tables of a `PostgresStore`, and how they are brought to the version of this release."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from steersman.errors import StoreError, StoreTooNew
+
+if TYPE_CHECKING:
+    from steersman.stores.postgres_connections import Connection
+
+__all__ = ["MIGRATIONS", "migrate"]
+
+MIGRATION_LOCK = 7_236_811_945_201_337
+"""The advisory lock of all who migrate; any number that nobody else uses."""
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        """CREATE TABLE steersman_sessions (
+            id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+            project_key TEXT NOT NULL,
+            session_id TEXT NOT NULL,
+            subpath TEXT NOT NULL,
+            mtime BIGINT NOT NULL,
+            entries BIGINT NOT NULL,
+            summary JSON,
+            UNIQUE (project_key, session_id, subpath)
+        )""",
+        # Not jsonb, which changes numbers and the order of keys, and has no \u0000.
+        """CREATE TABLE steersman_session_entries (
+            session BIGINT NOT NULL REFERENCES steersman_sessions (id) ON DELETE CASCADE,
+            position BIGINT NOT NULL,
+            uuid TEXT,
+            size INTEGER NOT NULL,
+            entry JSON NOT NULL,
+            PRIMARY KEY (session, position)
+        )""",
+        """CREATE UNIQUE INDEX steersman_session_uuids
+            ON steersman_session_entries (session, uuid) WHERE uuid IS NOT NULL""",
+    ),
+)
+"""The statements that lead from each version to the next. Add to the end; change nothing."""
+
+
+async def migrate(connection: Connection, where: str) -> None:
+    """Create the tables, or bring them to this release. Raises `StoreTooNew` for later ones."""
+    if await _version(connection, where) == len(MIGRATIONS):
+        return
+    found = await connection.execute("SHOW server_encoding")
+    encoding = (await found.fetchone() or ("",))[0]
+    if encoding != "UTF8":
+        raise StoreError(
+            f"{where}: the database has the encoding {encoding}; texts need UTF8",
+            hint="create the database with ENCODING 'UTF8'",
+        )
+    async with connection.transaction():
+        await connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,))
+        version = await _version(connection, where)
+        if version == 0:
+            await connection.execute("CREATE TABLE steersman_schema (version INTEGER NOT NULL)")
+        for statement in (each for step in MIGRATIONS[version:] for each in step):
+            await connection.execute(statement.encode())
+        await connection.execute("DELETE FROM steersman_schema")
+        await connection.execute("INSERT INTO steersman_schema VALUES (%s)", (len(MIGRATIONS),))
+
+
+async def _version(connection: Connection, where: str) -> int:
+    asked = await connection.execute("SELECT to_regclass('steersman_schema') IS NOT NULL")
+    if not (await asked.fetchone() or (False,))[0]:
+        return 0
+    asked = await connection.execute("SELECT max(version) FROM steersman_schema")
+    found = int((await asked.fetchone() or (0,))[0] or 0)
+    if found > len(MIGRATIONS):
+        raise StoreTooNew(where, found, len(MIGRATIONS))
+    return found
