@@ -129,6 +129,7 @@ def test_the_codes_are_a_promise() -> None:
         "ForbiddenTool": "forbidden_tool",
         "AskError": "ask",
         "AlreadyAnswered": "already_answered",
+        "AskChanged": "ask_changed",
         "AskGone": "ask_gone",
         "AskNotFound": "ask_not_found",
         "ReaderLagged": "reader_lagged",

@@ -80,6 +80,19 @@ class Ask:
             raise UsageError("questions", self.kind, "an ask of kind question")
         return question_ask(self.payload, self.id, self.session)
 
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of what is asked, in hex: the tool's input, else the whole payload.
+
+        The order of keys does not matter.
+        """
+        import hashlib  # noqa: PLC0415 - only asks that are stored or compared need it
+        import json  # noqa: PLC0415 - as above
+
+        asked = self.payload.input if isinstance(self.payload, CanUseTool) else self.payload.raw
+        text = json.dumps(asked, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode("ascii")).hexdigest()
+
     def always(self, scope: Scope = "session") -> Allow:
         """Return an answer that allows this call and similar calls in the future."""
         return self._context().always(scope)

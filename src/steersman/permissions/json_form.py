@@ -112,7 +112,7 @@ def answer_from_json(data: bytes | str) -> Answer:
     """
     found = _object(data, "an answer as JSON")
     if "answers" in found and "behavior" not in found:
-        return _questions_answered(found["answers"], data)
+        return _read_answers(found["answers"], data)
     match found:
         case {"behavior": "allow"}:
             return _read_allow(found, data)
@@ -158,7 +158,7 @@ def _with_unknown(value: StructT, found: JsonDict) -> StructT:
     return value
 
 
-def _questions_answered(found: Json, data: bytes | str) -> list[QuestionAnswer]:
+def _read_answers(found: Json, data: bytes | str) -> list[QuestionAnswer]:
     try:
         return msgspec.convert(found, list[QuestionAnswer])
     except CONVERT_ERRORS as error:
