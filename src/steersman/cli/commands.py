@@ -25,6 +25,9 @@ BUILT_IN = (
 SEPARATE = {"conform": "steersman-conformance"}
 """Commands of other distributions of this project, by the distribution to install."""
 
+STORE_FORM = ("conform", "store")
+"""What of such a command is in this distribution."""
+
 NOT_INSTALLED = 2
 
 
@@ -65,7 +68,11 @@ def register(commands: Commands, found: Iterable[EntryPoint]) -> None:
 def _add_missing(commands: Commands, name: str, distribution: str) -> None:
     """Add a command that only names the distribution to install."""
 
-    def run(_: argparse.Namespace) -> int:
+    def run(chosen: argparse.Namespace) -> int:
+        if (name, *chosen.arguments[:1]) == STORE_FORM:
+            from steersman.cli.conform_store import main  # noqa: PLC0415 - with the test kit
+
+            return main(chosen.arguments[1:])
         print(
             f"steersman: `steersman {name}` is a package of its own."
             f" Install it: pip install {distribution}",
@@ -74,4 +81,5 @@ def _add_missing(commands: Commands, name: str, distribution: str) -> None:
         return NOT_INSTALLED
 
     missing = commands.add_parser(name, help=f"not installed: pip install {distribution}")
+    missing.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     missing.set_defaults(run=run, ignores_arguments=True)

@@ -45,6 +45,8 @@ PIECE_SIZE = 1 << 20
 PIECE_ENTRIES = 500
 DEEPEST = 400
 """How deep an entry may be nested: what can be written must be readable, also on a deep stack."""
+SHALLOW = f"a dict that is nested {DEEPEST} times at most"
+PLAIN = "a dict of JSON values: texts, finite numbers, booleans, None, lists and dicts"
 
 _write = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
@@ -120,21 +122,20 @@ def lines_of(entries: Sequence[SessionStoreEntry]) -> list[Line]:
 def _line(number: int, entry: SessionStoreEntry) -> Line:
     if not _json.is_object(entry):
         raise UsageError(f"entries[{number}]", entry, "a dict")
-    allowed = f"a dict that is nested {DEEPEST} times at most"
     try:
         text = encode(entry)
-        if text.count(b"{") + text.count(b"[") > DEEPEST and _is_too_deep(entry):
-            raise UsageError(f"entries[{number}]", "one that is nested too deeply", allowed)
     except RecursionError:
-        pass
+        text, allowed = b"", SHALLOW
     except (TypeError, ValueError):
-        allowed = "a dict of JSON values: texts, finite numbers, booleans, None, lists and dicts"
+        text, allowed = b"", PLAIN
     else:
-        uuid = entry.get("uuid")
-        return Line(
-            uuid if isinstance(uuid, str) and uuid else None, text, cast(SessionStoreEntry, entry)
-        )
-    raise UsageError(f"entries[{number}]", entry, allowed)
+        is_deep = text.count(b"{") + text.count(b"[") > DEEPEST and _is_too_deep(entry)
+        allowed = SHALLOW if is_deep else ""
+    if allowed:
+        raise UsageError(f"entries[{number}]", entry, allowed)
+    uuid = entry.get("uuid")
+    known_by = uuid if isinstance(uuid, str) and uuid else None
+    return Line(known_by, text, cast(SessionStoreEntry, entry))
 
 
 def _is_too_deep(entry: Json) -> bool:

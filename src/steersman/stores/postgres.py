@@ -60,8 +60,9 @@ TAKE = (
 )
 ADD = (
     "INSERT INTO steersman_session_entries (session, position, uuid, size, entry)"
-    " SELECT %s, place, uuid, octet_length(entry), entry::json"
-    " FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS new (place, uuid, entry)"
+    " SELECT %s, %s + place, uuid, octet_length(entry), entry::json"
+    # Binary, because psycopg takes longer to escape an array as text than the server to store it.
+    " FROM unnest(%b::text[], %b::text[]) WITH ORDINALITY AS new (uuid, entry, place)"
 )
 PIECE = (
     "SELECT convert_to(entry::text, 'UTF8') FROM ("
@@ -256,10 +257,9 @@ async def _append(connection: Connection, place: Place, lines: list[Line]) -> st
     known = {from_plain(uuid) for (uuid,) in await asked.fetchall()}
     fresh = new_lines(lines, known)
     for begin, some in _portions(fresh):
-        positions = list(range(count + begin + 1, count + begin + 1 + len(some)))
         uuids = [line.uuid and to_plain(line.uuid) for line in some]
         texts = [line.text.decode() for line in some]
-        await connection.execute(ADD, (session, positions, uuids, texts))
+        await connection.execute(ADD, (session, count + begin, uuids, texts))
     if fresh:
         await connection.execute(
             "UPDATE steersman_sessions SET mtime = %s, entries = %s, summary = %s::json"

@@ -116,8 +116,12 @@ class Connections:
         return result
 
     async def close(self) -> None:
-        """Close the connections of this event loop. May be called again."""
+        """Close the connections of this event loop, and run nothing more. May be called again."""
         self._is_closed = True
+        await self.close_idle()
+
+    async def close_idle(self) -> None:
+        """Close the connections of this event loop that nothing uses now."""
         pool = self._pool()
         while pool.idle:
             await pool.idle.pop().close()

@@ -57,9 +57,11 @@ async def migrate(connection: Connection, where: str) -> None:
         )
     async with connection.transaction():
         await connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,))
-        version = await _version(connection, where)
-        if version == 0:
-            await connection.execute("CREATE TABLE steersman_schema (version INTEGER NOT NULL)")
+        # This looks for the table anew; `to_regclass` may still know that there was none.
+        await connection.execute(
+            "CREATE TABLE IF NOT EXISTS steersman_schema (version INTEGER NOT NULL)"
+        )
+        version = await _found(connection, where)
         for statement in (each for step in MIGRATIONS[version:] for each in step):
             await connection.execute(statement.encode())
         await connection.execute("DELETE FROM steersman_schema")
@@ -74,6 +76,10 @@ async def _version(connection: Connection, where: str) -> int:
     )
     if not (await asked.fetchone() or (False,))[0]:
         return 0
+    return await _found(connection, where)
+
+
+async def _found(connection: Connection, where: str) -> int:
     asked = await connection.execute("SELECT max(version) FROM steersman_schema")
     found = int((await asked.fetchone() or (0,))[0] or 0)
     if found > len(MIGRATIONS):

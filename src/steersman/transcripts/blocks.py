@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 __all__ = ["Line", "LinesSource", "Source", "lines_backward", "lines_forward"]
 
-BLOCK = 1 << 20
+BLOCK = 1 << 18
 FIRST_BLOCK = 1 << 16
 """The size of the first block from the end: the last messages are mostly found in it."""
 
@@ -59,9 +59,12 @@ class LinesSource:
         parts: list[bytes] = []
         missing, skipped = size, offset - self._starts[index]
         while missing > 0 and index < len(self._lines):
-            part = (self._lines[index] + b"\n")[skipped : skipped + missing]
-            parts.append(part)
+            part = self._lines[index][skipped : skipped + missing]
             missing -= len(part)
+            parts.append(part)
+            if missing > 0:
+                parts.append(b"\n")
+                missing -= 1
             index, skipped = index + 1, 0
         return b"".join(parts)
 
@@ -96,17 +99,19 @@ def lines_backward(source: Source, *, block: int = BLOCK) -> Iterator[Line]:
             # The file is shorter now. What was read of the line after the gap is no line.
             parts.clear()
             is_ended = False
-        chunks = data.split(b"\n")
-        end = start + len(data)
+        first, *chunks = data.split(b"\n")
         at = start
-        first = chunks[0]
-        for chunk in reversed(chunks[1:]):
-            line = b"".join((chunk, *reversed(parts))) if parts else chunk
+        if chunks:
+            last = chunks.pop()
+            offset = start + len(data) - len(last)
+            line = b"".join((last, *reversed(parts))) if parts else last
             parts.clear()
             if line or is_ended:
-                yield Line(end - len(chunk), line, is_ended=is_ended)
-            end -= len(chunk) + 1
+                yield Line(offset, line, is_ended)
             is_ended = True
+            for chunk in reversed(chunks):
+                offset -= len(chunk) + 1
+                yield Line(offset, chunk, is_ended=True)
         parts.append(first)
-    if parts and any(parts):
-        yield Line(0, b"".join(reversed(parts)), is_ended=is_ended)
+    if is_ended or any(parts):
+        yield Line(0, b"".join(reversed(parts)), is_ended)

@@ -1,25 +1,28 @@
 """The messages of a conversation, found by following parents back from the newest one.
 
 Reads a `Source` backwards in blocks and keeps only where lines are, so that a file of any size
-takes little memory.
+takes little memory. What the CLI writes has parents before children; a file in which they are not
+is read again, in the order of parents (`ordering`).
 """
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Sequence
 
-from steersman.transcripts.blocks import LinesSource, Source, lines_backward
+from steersman.errors import UsageError
+from steersman.transcripts.blocks import Line, LinesSource, Source, lines_backward
 from steersman.transcripts.entries import TranscriptEntry, read_entry
+from steersman.transcripts.links import read_link
+from steersman.transcripts.ordering import has_uuid, lines_by_parents
 from steersman.transcripts.stored import AgentInfo, StoredMessage
+from steersman.transcripts.walk import Rules, Walk
 
 __all__ = ["Source", "StoredMessage", "lines_source", "messages"]
 
-LINKED = frozenset({"user", "assistant", "system", "attachment", "progress"})
-"""The kinds of entries that have a parent."""
-
 
 def lines_source(lines: Sequence[bytes]) -> Source:
-    """Return a `Source` of lines in memory."""
+    """Return a `Source` of lines in memory, each without its newline."""
     return LinesSource(lines)
 
 
@@ -32,43 +35,60 @@ def messages(
     hidden: bool = False,
     agent: AgentInfo | None = None,
 ) -> Iterator[StoredMessage]:
-    """Yield the messages of the conversation, oldest first; only the `last` ones if given.
+    """Return the messages of the conversation, oldest first; only the `last` ones if given.
 
-    `through_compaction` continues before the newest compaction. `hidden` also yields what the CLI
-    does not show to users: meta messages and `system` entries. `agent` is given for the file of a
-    subagent, all of whose entries are marked as sidechain.
+    Messages of the user and of the model, from the newest compaction on; `through_compaction` also
+    gives those before it. `hidden` also gives what the CLI does not show to users: meta messages
+    and `system` entries. `agent` is given for the file of a subagent.
+
+    The source may change meanwhile: a line that is no longer where it was is left out.
     """
-    found: list[tuple[int, int]] = []
-    wanted: str | None = None
-    is_first, is_sidechain = True, agent is not None
+    if last is not None and last < 0:
+        raise UsageError("last", last, "a number of messages, 0 or more, or None for all")
+    rules = Rules(
+        last=last,
+        through_compaction=through_compaction,
+        shows_hidden=hidden,
+        is_agent=agent is not None,
+    )
+    return _read(source, rules, session_id, agent)
+
+
+def _places(source: Source, rules: Rules) -> array[int]:
+    """Return the offset and the size of each message, newest first."""
+    walk = Walk(rules)
     for line in lines_backward(source):
-        entry = read_entry(line.data)
-        if entry.type not in LINKED or not entry.uuid or entry.is_sidechain != is_sidechain:
-            continue
-        if not is_first and entry.uuid != wanted:
-            continue
-        is_first = False
-        if _is_shown(entry, hidden=hidden):
-            found.append((line.offset, len(line.data)))
-            if last is not None and len(found) >= last:
-                break
-        wanted = entry.parent_uuid
-        if wanted is None and through_compaction:
-            wanted = entry.logical_parent_uuid
-        if wanted is None:
+        link = read_link(line.data)
+        if link is not None and walk.visit(link, line):
             break
-    for offset, size in reversed(found):
-        entry = read_entry(source.read(offset, size))
-        if entry.type in LINKED:
-            yield StoredMessage(
-                entry,
-                entry.session_id or session_id,
-                agent.parent_tool_use_id if agent else None,
-                agent.parent_agent_id if agent else None,
-            )
+    is_missing = walk.wanted is not None and has_uuid(source, walk.wanted)
+    return _places_in_order(source, rules) if walk.has_early_child or is_missing else walk.finish()
 
 
-def _is_shown(entry: TranscriptEntry, *, hidden: bool) -> bool:
-    if entry.type in ("user", "assistant"):
-        return hidden or not entry.is_meta
-    return hidden and entry.type == "system"
+def _places_in_order(source: Source, rules: Rules) -> array[int]:
+    walk = Walk(rules)
+    for place in lines_by_parents(source):
+        data = source.read(place.offset, place.size)
+        link = read_link(data)
+        if link is not None and walk.visit(link, Line(place.offset, data, is_ended=True)):
+            break
+    return walk.finish()
+
+
+def _read(
+    source: Source, rules: Rules, session_id: str, agent: AgentInfo | None
+) -> Iterator[StoredMessage]:
+    places = _places(source, rules)
+    for at in range(len(places) - 2, -2, -2):
+        entry = read_entry(source.read(places[at], places[at + 1]))
+        if entry.uuid and entry.type in ("user", "assistant", "system"):
+            yield _message(entry, session_id, agent)
+
+
+def _message(entry: TranscriptEntry, session_id: str, agent: AgentInfo | None) -> StoredMessage:
+    return StoredMessage(
+        entry,
+        entry.session_id or session_id,
+        agent.parent_tool_use_id if agent else None,
+        agent.parent_agent_id if agent else None,
+    )

@@ -135,14 +135,14 @@ def _read_leniently(data: JsonDict) -> TranscriptEntry:
         found = data.get(wire_name)
         if isinstance(found, kind):
             values[name] = found
+    entry = TranscriptEntry(**values)
     message = data.get("message")
-    if _json.is_object(message):
-        values["raw_message"] = Raw(_json.dumps(message))
-    return TranscriptEntry(**values)
+    force_setattr(entry, _MESSAGE, message if _json.is_object(message) else {})
+    return entry
 
 
 _FIELDS: tuple[tuple[str, str, type], ...] = tuple(
-    (each.name, each.encode_name, bool if each.type == "bool" or each.type is bool else str)
+    (each.name, each.encode_name, bool if each.type is bool else str)
     for each in msgspec.structs.fields(TranscriptEntry)
     if each.name != "raw_message"
 )

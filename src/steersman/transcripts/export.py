@@ -1,38 +1,152 @@
-"""A conversation as Markdown, HTML or JSON, in parts, so that a long one is never in memory."""
+"""A conversation as Markdown, HTML or JSON, in chunks, so that a long one is never in memory.
+
+What the conversation holds was written by others. In HTML all of it is escaped, and the page loads
+and runs nothing. In Markdown, HTML tags outside of code are escaped. Control and direction
+characters are shown as escapes in both.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from steersman import _json
-from steersman.transcripts.stored import StoredMessage
-from steersman.transcripts.summary import SessionInfo
+from steersman._json import JsonDict
+from steersman.transcripts.keys import clean_title
+from steersman.transcripts.parts import Part, parts_of, role_of
+from steersman.transcripts.stored import SessionInfo, StoredMessage
 
 __all__ = ["to_html", "to_json", "to_markdown"]
+
+UNTITLED = "Conversation"
+
+HTML_HEAD = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width">
+<title>{title}</title>
+<style>
+body {{ font: 16px/1.5 sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem; }}
+pre, .text {{ white-space: pre-wrap; overflow-wrap: anywhere; unicode-bidi: isolate; }}
+pre, .thinking {{ background: #8881; padding: .5rem; }}
+section {{ border-top: 1px solid #8885; }}
+h2 {{ font-size: 1rem; }}
+time {{ color: #888; font-weight: normal; }}
+</style>
+</head>
+<body>
+<h1>{title}</h1>
+"""
+
+_FENCE = re.compile(r"(`{3,})[^`\n]*$|(~{3,})")
+_TAG = re.compile(r"<(?=[A-Za-z/!?])")
+_TICKS = re.compile(r"`+")
+
+
+def to_html(messages: Iterable[StoredMessage], info: SessionInfo | None = None) -> Iterator[str]:
+    """Yield the conversation as one HTML page, which loads and runs nothing."""
+    from html import escape  # noqa: PLC0415 - only for this format
+
+    yield HTML_HEAD.format(title=escape(_title(info)))
+    for message in messages:
+        parts = list(parts_of(message))
+        if parts:
+            heading, time = escape(role_of(message)), escape(clean_title(message.timestamp))
+            yield f"<section>\n<h2>{heading} <time>{time}</time></h2>\n"
+            for part in parts:
+                yield _html(part, escape(part.text), escape(part.label))
+            yield "</section>\n"
+    yield "</body>\n</html>\n"
+
+
+def _html(part: Part, text: str, label: str) -> str:
+    if part.kind == "text":
+        return f'<div class="text" dir="auto">{text}</div>\n'
+    return (
+        f'<details class="{part.kind}"><summary>{label}</summary><pre dir="auto">{text}</pre>'
+        "</details>\n"
+    )
 
 
 def to_markdown(
     messages: Iterable[StoredMessage], info: SessionInfo | None = None
 ) -> Iterator[str]:
-    """Yield the conversation as Markdown."""
-    yield f"# {info.summary if info else 'Conversation'}\n"
-    for each in messages:
-        yield f"\n## {each.type}\n\n{each.message.get('content')}\n"
+    """Yield the conversation as Markdown; tool calls, results and thinking are folded."""
+    from html import escape  # noqa: PLC0415 - only for this format
+
+    yield f"# {_inert(_title(info))}\n"
+    for message in messages:
+        parts = list(parts_of(message))
+        if parts:
+            yield f"\n---\n\n## {role_of(message)}\n"
+        for part in parts:
+            yield _markdown(part, escape(part.label))
 
 
-def to_html(messages: Iterable[StoredMessage], info: SessionInfo | None = None) -> Iterator[str]:
-    """Yield the conversation as one HTML page that loads nothing."""
-    from html import escape  # noqa: PLC0415 - rarely needed
+def _markdown(part: Part, label: str) -> str:
+    if part.kind == "text":
+        return f"\n{_without_tags(part.text)}\n"
+    fence = "`" * max(3, 1 + max((len(each) for each in _TICKS.findall(part.text)), default=0))
+    language = "json" if part.is_json else ""
+    return (
+        f"\n<details>\n<summary>{label}</summary>\n\n"
+        f"{fence}{language}\n{part.text}\n{fence}\n\n</details>\n"
+    )
 
-    yield f"<!doctype html><title>{escape(info.summary if info else 'Conversation')}</title>"
-    for each in messages:
-        yield f"<h2>{escape(each.type)}</h2><pre>{escape(str(each.message.get('content')))}</pre>"
+
+def _inert(text: str) -> str:
+    """Return one line of text in which nothing is Markdown or HTML."""
+    return re.sub(r"([\\`*_\[\]<>#!|~])", r"\\\1", text)
+
+
+def _without_tags(text: str) -> str:
+    """Return Markdown in which tags are escaped, but not in code blocks; an open block is ended.
+
+    Only a fence at the very beginning of a line counts: elsewhere, it may be part of a list or of a
+    quotation, which ends it early.
+    """
+    lines: list[str] = []
+    fence = ""
+    for line in text.split("\n"):
+        if fence:
+            lines.append(line)
+            end = line.strip(" \t")
+            is_end = len(end) >= len(fence) and not end.strip(fence[0])
+            fence = "" if is_end and not line.startswith((" " * 4, "\t")) else fence
+            continue
+        opening = _FENCE.match(line)
+        lines.append(_TAG.sub("&lt;", line))
+        fence = (opening[1] or opening[2]) if opening else ""
+    return "\n".join([*lines, fence] if fence else lines)
 
 
 def to_json(messages: Iterable[StoredMessage], info: SessionInfo | None = None) -> Iterator[str]:
-    """Yield the conversation as one JSON object."""
-    about = _json.dumps({"session_id": info.session_id, "title": info.summary} if info else None)
-    yield f'{{"session":{about.decode()},"messages":['
-    for number, each in enumerate(messages):
-        yield ("," if number else "") + _json.dumps(each.entry.data).decode()
-    yield "]}\n"
+    """Yield the conversation as one JSON object, with a message on each line."""
+    about: JsonDict | None = None
+    if info is not None:
+        about = {name: getattr(info, name) for name in info.__slots__}
+    yield f'{{"session":{_json.dumps(about).decode()},"messages":['
+    comma = "\n"
+    for each in messages:
+        message: JsonDict = {
+            "type": each.type,
+            "uuid": each.uuid,
+            "session_id": each.session_id,
+            "timestamp": each.timestamp,
+            "parent_tool_use_id": each.parent_tool_use_id,
+            "parent_agent_id": each.parent_agent_id,
+            "is_meta": each.is_meta,
+            "is_compact_summary": each.is_compact_summary,
+            "message": each.message or None,
+        }
+        if each.type == "system":
+            message["content"] = each.entry.data.get("content")
+        yield comma + _json.dumps(message).decode()
+        comma = ",\n"
+    yield "\n]}\n"
+
+
+def _title(info: SessionInfo | None) -> str:
+    return (clean_title(info.summary) if info else "") or UNTITLED

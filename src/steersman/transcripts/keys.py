@@ -28,9 +28,9 @@ BASE_36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 _SESSION_ID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
 _NOT_IN_KEYS = re.compile(r"[^A-Za-z0-9]")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-# Unicode categories of characters that are not seen: control, format (also direction marks),
-# surrogates, private use, not assigned, line and paragraph separators.
-_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+# Unicode categories of characters that are not seen: control, format (which has the direction
+# marks), surrogates, private use.
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co"})
 
 
 class SessionKey(TypedDict):
@@ -76,14 +76,16 @@ class SessionSummaryEntry(TypedDict):
     """What `fold_session_summary` returned. A store keeps it as it is."""
 
 
-def project_key(directory: str) -> str:
+def project_key(directory: str, *, compose: bool = True) -> str:
     """Return the name of the folder in which the CLI keeps the sessions of `directory`.
 
-    `directory` is a real path: links are resolved by the caller.
+    `directory` is a real path: links are resolved by the caller. The path is composed (NFC), as in
+    the official SDKs. On Linux the CLI 2.1.325 does not do that: the folder of a path with
+    decomposed characters is found with `compose=False`.
     """
     import unicodedata  # noqa: PLC0415 - rarely needed
 
-    path = unicodedata.normalize("NFC", directory)
+    path = unicodedata.normalize("NFC", directory) if compose else directory
     key = "".join("-" * _utf16_length(each) if _NOT_IN_KEYS.match(each) else each for each in path)
     return key if len(key) <= LONGEST_KEY else f"{key[:LONGEST_KEY]}-{_hash(path)}"
 
@@ -102,11 +104,17 @@ def is_safe_subpath(subpath: str) -> bool:
 
 def clean_title(text: str) -> str:
     """Return `text` on one line, without control, direction and other unseen characters."""
+    return " ".join(without_unseen(text).split())
+
+
+def without_unseen(text: str) -> str:
+    """Return `text` on one line, without unseen characters; spaces stay as they are."""
+    if text.isprintable():
+        return text.strip()
     import unicodedata  # noqa: PLC0415 - rarely needed
 
-    spaced = " ".join(text.split())
-    seen = (each for each in spaced if unicodedata.category(each) not in _UNSEEN)
-    return " ".join("".join(seen).split())
+    spaced = (" " if each.isspace() else each for each in text)
+    return "".join(e for e in spaced if unicodedata.category(e) not in _UNSEEN).strip()
 
 
 def _hash(path: str) -> str:

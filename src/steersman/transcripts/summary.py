@@ -1,19 +1,36 @@
-"""What a list of sessions shows of each, folded entry by entry."""
+"""What a list of sessions shows of each, folded entry by entry.
+
+The data of a summary has the keys of the official Python SDK, so that summaries which one of them
+keeps in a store are of use to the other.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC
 
-from steersman import _json
 from steersman._json import JsonDict, JsonObject
 from steersman.transcripts.entries import TranscriptEntry, entry_of
-from steersman.transcripts.keys import SessionKey, SessionStoreEntry, SessionSummaryEntry
+from steersman.transcripts.keys import (
+    SessionKey,
+    SessionStoreEntry,
+    SessionSummaryEntry,
+    without_unseen,
+)
+from steersman.transcripts.prompt_text import command_in, prompt_in, texts_of
 from steersman.transcripts.stored import AgentInfo, SessionInfo
 
 __all__ = ["AgentInfo", "SessionInfo", "Summary", "fold_session_summary"]
 
-LONGEST_PROMPT = 200
+LATEST = (
+    ("custom_title", "custom_title"),
+    ("ai_title", "ai_title"),
+    ("last_prompt", "last_prompt"),
+    ("summary", "summary_hint"),
+    ("relocated_cwd", "relocated_cwd"),
+    ("continued_in_session_id", "continued_in"),
+)
+"""Fields of an entry whose latest value counts, and their keys in the data."""
 
 
 class Summary:
@@ -24,7 +41,7 @@ class Summary:
 
     @classmethod
     def from_data(cls, data: JsonObject) -> Summary:
-        """Return the summary that `to_data` was called on."""
+        """Return the summary that has this data, from `to_data` or from the official SDK."""
         return cls(data)
 
     def to_data(self) -> JsonDict:
@@ -34,28 +51,24 @@ class Summary:
     def fold(self, entry: TranscriptEntry) -> None:
         """Add what `entry` has."""
         data = self._data
-        for name, value in (
-            ("custom_title", entry.custom_title),
-            ("ai_title", entry.ai_title),
-            ("last_prompt", entry.last_prompt),
-            ("summary", entry.summary),
-            ("git_branch", entry.git_branch),
-            ("cwd", entry.relocated_cwd),
-        ):
+        for name, key in LATEST:
+            value = getattr(entry, name)
             if value is not None:
-                data[name] = value
-        if entry.cwd is not None:
-            data.setdefault("cwd", entry.cwd)
+                data[key] = value
+        if entry.git_branch:
+            data["git_branch"] = entry.git_branch
         if entry.type == "tag" and entry.tag is not None:
             data["tag"] = entry.tag
-        if entry.continued_in_session_id:
-            data["continued_in"] = entry.continued_in_session_id
-        if "created_at" not in data and (at := milliseconds(entry.timestamp)) is not None:
-            data["created_at"] = at
-        if entry.type == "user" and not data.get("first_prompt"):
-            prompt = _prompt(entry)
-            if prompt:
-                data["first_prompt"] = prompt
+        if entry.uuid and "is_sidechain" not in data:
+            data["is_sidechain"] = entry.is_sidechain
+        if entry.cwd and "cwd" not in data:
+            data["cwd"] = entry.cwd
+        if entry.timestamp and "created_at" not in data:
+            at = milliseconds(entry.timestamp)
+            if at is not None:
+                data["created_at"] = at
+        if entry.type == "user" and not data.get("first_prompt_locked"):
+            self._fold_prompt(entry)
 
     def fold_all(self, entries: Iterable[TranscriptEntry]) -> None:
         """Add what every one of `entries` has."""
@@ -70,19 +83,20 @@ class Summary:
         *,
         archived: bool = False,
         expires: int | None = None,
-        cwd: str | None = None,
         custom_title: str | None = None,
     ) -> SessionInfo | None:
-        """Return the row of a list, or None if the session is not to be shown.
+        """Return the row of a list; None if it shows nothing, or the session is not to be shown.
 
-        `cwd` is used if no entry has one. `custom_title` is one that is kept beside the file.
+        Not shown is a session of a sidechain, and one that is continued in another session.
+        `custom_title` is one that is kept beside the file; it precedes those in the file.
         """
+        title = _seen(custom_title) or self._text("custom_title") or self._text("ai_title")
+        first = self._text("first_prompt") or self._text("command_fallback")
+        shown = title or self._text("last_prompt") or self._text("summary_hint") or first
         data = self._data
-        title = custom_title or data.get("custom_title") or data.get("ai_title")
-        first = data.get("first_prompt")
-        shown = title or data.get("last_prompt") or data.get("summary") or first
         if not shown or data.get("is_sidechain") or data.get("continued_in"):
             return None
+        created = data.get("created_at")
         return SessionInfo(
             session_id=session_id,
             summary=shown,
@@ -90,13 +104,35 @@ class Summary:
             file_size=file_size,
             custom_title=title,
             first_prompt=first,
-            git_branch=data.get("git_branch") or None,
-            cwd=data.get("cwd") or cwd,
-            tag=data.get("tag") or None,
-            created_at=data.get("created_at"),
+            git_branch=self._text("git_branch"),
+            cwd=data.get("relocated_cwd") or data.get("cwd") or None,
+            tag=self._text("tag"),
+            created_at=created if isinstance(created, int) else None,
             archived=archived,
             expires=expires,
         )
+
+    def _fold_prompt(self, entry: TranscriptEntry) -> None:
+        """Keep the first text that a user wrote; a command if there is none."""
+        if entry.is_meta or entry.is_compact_summary:
+            return
+        for text in texts_of(entry.message):
+            command = command_in(text)
+            if command is not None:
+                self._data.setdefault("command_fallback", command)
+                continue
+            prompt = prompt_in(text)
+            if prompt:
+                self._data["first_prompt"] = prompt
+                self._data["first_prompt_locked"] = True
+                return
+
+    def _text(self, key: str) -> str | None:
+        return _seen(self._data.get(key))
+
+
+def _seen(found: object) -> str | None:
+    return without_unseen(found) or None if isinstance(found, str) else None
 
 
 def fold_session_summary(
@@ -122,21 +158,6 @@ def milliseconds(timestamp: str) -> int | None:
 
     try:
         at = datetime.fromisoformat(timestamp)
-    except ValueError:
+        return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
+    except (ValueError, OverflowError):
         return None
-    return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
-
-
-def _prompt(entry: TranscriptEntry) -> str:
-    if entry.is_meta or entry.is_compact_summary or entry.is_sidechain:
-        return ""
-    content = entry.message.get("content")
-    texts = [content] if isinstance(content, str) else []
-    if _json.is_array(content):
-        blocks = [each for each in content if _json.is_object(each)]
-        texts = [str(each.get("text", "")) for each in blocks if each.get("type") == "text"]
-    for text in texts:
-        plain = " ".join(text.split())
-        if plain and not plain.startswith("<"):
-            return plain if len(plain) <= LONGEST_PROMPT else plain[:LONGEST_PROMPT].rstrip() + "…"
-    return ""

@@ -15,6 +15,7 @@ from typing import Any, TextIO
 
 from steersman._json import JsonDict
 from steersman.cli.commands import Commands
+from steersman.cli.conform_store import add_store_form
 from steersman.errors import SteersmanError
 from steersman.testing.sandbox import find_any_cli
 from steersman.transports.locate import locate
@@ -63,6 +64,7 @@ def add_command(commands: Commands) -> None:
         help=f"seconds to wait for anything that is expected ({runner.PATIENCE:g})",
     )  # fmt: skip
     conform.set_defaults(run=_run)
+    add_store_form(conform)
 
 
 def _count(text: str) -> int:

@@ -1,0 +1,187 @@
+"""Sessions as files: what is private, what a crash leaves, and who may write at once."""
+
+# ruff: noqa: ASYNC240 - the files of a test are small
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from steersman.errors import StoreError, UsageError
+from steersman.stores import DirectoryStore
+from steersman.transcripts.keys import SessionKey
+from tests.stores.writing import BATCH, KEY, batch_of
+
+ENTRIES = Path("-p/shared.jsonl")
+
+
+def modes_below(root: Path) -> tuple[set[int], set[int]]:
+    """Return the modes of files and of folders."""
+    paths = [root, *root.rglob("*")]
+    files = {stat.S_IMODE(each.stat().st_mode) for each in paths if each.is_file()}
+    return files, {stat.S_IMODE(each.stat().st_mode) for each in paths if each.is_dir()}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "sessions"
+
+
+async def test_files_are_in_the_layout_of_the_cli(root: Path) -> None:
+    async with DirectoryStore(root) as store:
+        await store.append(KEY, [{"type": "user", "uuid": "1"}])
+        await store.append({**KEY, "subpath": "subagents/agent-1"}, [{"type": "x"}])
+
+    assert (root / ENTRIES).read_bytes() == b'{"type":"user","uuid":"1"}\n'
+    assert (root / "-p/shared/subagents/agent-1.jsonl").read_bytes() == b'{"type":"x"}\n'
+
+
+async def test_only_the_owner_can_read_what_is_stored(root: Path) -> None:
+    async with DirectoryStore(root) as store:
+        await store.append(KEY, [{"type": "x"}])
+        await store.append({**KEY, "subpath": "a/b"}, [{"type": "x"}])
+
+    assert modes_below(root) == ({0o600}, {0o700})
+
+
+@pytest.mark.parametrize(
+    "subpath", ["../x", "/x", "a/../../x", "a\\b", "a//b", "a/", ".", "a\x00b", "a\nb"], ids=repr
+)
+async def test_a_hostile_subpath_is_refused_by_every_method(root: Path, subpath: str) -> None:
+    key: SessionKey = {**KEY, "subpath": subpath}
+    async with DirectoryStore(root) as store:
+        for call in (store.append(key, [{"type": "x"}]), store.load(key), store.delete(key)):
+            with pytest.raises(UsageError, match="subpath"):
+                await call
+
+    assert not os.path.lexists(root)
+
+
+async def test_names_that_are_no_file_names_are_escaped_and_come_back(root: Path) -> None:
+    names = ["..", "a/b", "a.jsonl", "é \ud800\x00%", "CON", "~", "a.summary"]
+    async with DirectoryStore(root) as store:
+        for name in names:
+            await store.append({"project_key": "../p", "session_id": name}, [{"type": name}])
+        listed = await store.list_sessions("../p")
+        with pytest.raises(UsageError, match="at most 200 bytes"):
+            await store.append({"project_key": "-p", "session_id": "x" * 201}, [{"type": "x"}])
+
+        assert sorted(each["session_id"] for each in listed) == sorted(names)
+        for name in names:
+            key: SessionKey = {"project_key": "../p", "session_id": name}
+            assert await store.load(key) == [{"type": name}]
+    assert list(root.parent.iterdir()) == [root]
+
+
+@pytest.mark.parametrize(
+    "torn", [b'{"type":"user","uuid":"torn', b"{", b'{"a":1}{"b"', b"\xff\xfe", b"[]"]
+)
+async def test_a_torn_last_line_is_no_entry_and_the_next_one_is_not_lost(
+    root: Path, torn: bytes
+) -> None:
+    first, second = batch_of("a", 1), batch_of("a", 2)
+    async with DirectoryStore(root) as store:
+        await store.append(KEY, first)
+        with (root / ENTRIES).open("ab") as file:
+            file.write(torn)
+
+        assert await store.load(KEY) == first
+        assert await store.positions(KEY) == len(first)
+        await store.append(KEY, second)
+        assert await store.load(KEY) == [*first, *second]
+        assert await store.positions(KEY) == 2 * BATCH
+    assert torn + b"\n" in (root / ENTRIES).read_bytes()
+
+
+async def test_a_last_line_that_only_lacks_its_newline_is_an_entry(root: Path) -> None:
+    async with DirectoryStore(root) as store:
+        await store.append(KEY, [{"type": "x", "uuid": "1"}])
+        path = root / ENTRIES
+        path.write_bytes(path.read_bytes().rstrip(b"\n"))
+
+        await store.append(KEY, [{"type": "x", "uuid": "1"}, {"type": "x", "uuid": "2"}])
+
+        assert await store.load(KEY) == [{"type": "x", "uuid": "1"}, {"type": "x", "uuid": "2"}]
+
+
+async def test_a_summary_that_missed_entries_is_made_anew(root: Path) -> None:
+    title = b'{"type":"custom-title","customTitle":"from elsewhere","uuid":"9"}\n'
+    async with DirectoryStore(root) as store:
+        await store.append(KEY, [{"type": "user", "uuid": "1"}])
+        with (root / ENTRIES).open("ab") as file:
+            file.write(title)
+
+        await store.append(KEY, [{"type": "user", "uuid": "2"}])
+
+        rows = await store.list_session_summaries("-p")
+        listed = await store.list_sessions("-p")
+        assert "from elsewhere" in repr(rows)
+        assert rows[0]["mtime"] == listed[0]["mtime"]
+
+
+async def test_a_broken_summary_hides_no_session(root: Path) -> None:
+    async with DirectoryStore(root) as store:
+        await store.append(KEY, [{"type": "user", "uuid": "1"}])
+        for broken in (b"", b"{", b"[]", b'{"mtime":"x"}'):
+            (root / "-p/shared.summary.json").write_bytes(broken)
+            assert await store.list_session_summaries("-p") == []
+            assert len(await store.list_sessions("-p")) == 1
+        await store.append(KEY, [{"type": "user", "uuid": "2"}])
+        assert len(await store.list_session_summaries("-p")) == 1
+
+
+async def test_a_file_that_took_the_place_of_another_is_read_anew(root: Path) -> None:
+    one, other = DirectoryStore(root), DirectoryStore(root)
+    await one.append(KEY, [{"type": "x", "uuid": "1"}])
+
+    await other.delete(KEY)
+    await other.append(KEY, [{"type": "x" * 100, "uuid": "2"}])
+    await one.append(KEY, [{"type": "x", "uuid": "1"}])
+
+    uuids = [entry.get("uuid") for entry in await other.load(KEY) or []]
+    assert uuids == ["2", "1"]
+    await one.aclose()
+    await other.aclose()
+
+
+async def test_a_lock_that_is_not_released_is_told_in_time(root: Path) -> None:
+    import fcntl  # noqa: PLC0415 - POSIX
+
+    async with DirectoryStore(root, timeout=0.05) as store:
+        await store.append(KEY, [{"type": "x"}])
+        lock = next((root / ".locks").iterdir())
+        number = os.open(lock, os.O_RDWR)
+        fcntl.flock(number, fcntl.LOCK_EX)
+
+        with pytest.raises(StoreError, match="locked by another writer"):
+            await store.append(KEY, [{"type": "x"}])
+
+        os.close(number)
+        assert await store.positions(KEY) == 1
+
+
+async def test_a_root_that_is_a_file_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.touch()
+    async with DirectoryStore(path / "below") as store:
+        with pytest.raises(StoreError, match="Not a directory"):
+            await store.append(KEY, [{"type": "x"}])
+
+
+async def test_a_closed_store_leaves_no_thread(root: Path) -> None:
+    before = set(threading.enumerate())
+    store = DirectoryStore(root)
+    await store.append(KEY, [{"type": "x"}])
+    mine = set(threading.enumerate()) - before
+
+    await store.aclose()
+    await store.aclose()
+    for thread in mine:
+        thread.join(5)
+
+    assert [thread.name for thread in mine] == ["steersman-directory-store"]
+    assert not any(thread.is_alive() for thread in mine)

@@ -1,0 +1,242 @@
+"""Sessions in PostgreSQL: a real server, which is restarted, stopped, and asked too late."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import traceback
+from typing import Any
+
+import pytest
+
+from steersman.errors import StoreError, StoreTooNew, UsageError
+from steersman.stores import PostgresStore, postgres
+from tests.postgres import PostgresServer
+from tests.stores.writing import KEY, batch_of
+
+pytestmark = pytest.mark.process
+
+
+async def test_a_store_goes_on_after_the_server_was_restarted(
+    postgres_server: PostgresServer, postgres_url: str
+) -> None:
+    async with PostgresStore(postgres_url) as store:
+        await store.append(KEY, batch_of("a", 1))
+        postgres_server.restart()
+        await store.append(KEY, batch_of("a", 2))
+        postgres_server.restart()
+        found = await store.load(KEY)
+
+    assert found == [*batch_of("a", 1), *batch_of("a", 2)]
+
+
+async def test_a_server_that_is_gone_is_told_and_found_again(
+    postgres_server: PostgresServer, postgres_url: str
+) -> None:
+    async with PostgresStore(postgres_url) as store:
+        await store.append(KEY, batch_of("a", 1))
+        postgres_server.stop()
+        try:
+            for _ in range(2):
+                with pytest.raises(StoreError, match="nothing of the batch was stored"):
+                    await store.append(KEY, batch_of("a", 2))
+        finally:
+            postgres_server.start()
+        await store.append(KEY, batch_of("a", 2))
+
+        assert await store.load(KEY) == [*batch_of("a", 1), *batch_of("a", 2)]
+
+
+async def test_a_server_that_does_not_answer_is_told_in_time_and_a_caller_may_leave(
+    postgres_server: PostgresServer, postgres_url: str
+) -> None:
+    async with PostgresStore(postgres_url, timeout=0.3) as store:
+        await store.append(KEY, batch_of("a", 1))
+        backends = postgres_server.run(
+            "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend'"
+            " AND pid <> pg_backend_pid()"
+        )
+        stopped = [postgres_server.pid, *map(int, backends.split())]
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            async with asyncio.timeout(5):
+                with pytest.raises(StoreError, match=r"did not answer within 0.3 s"):
+                    await store.append(KEY, batch_of("a", 2))
+                task = asyncio.ensure_future(store.load(KEY))
+                await asyncio.sleep(0)
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+        finally:
+            for pid in reversed(stopped):
+                os.kill(pid, signal.SIGCONT)
+    async with PostgresStore(postgres_url) as store:
+        await store.append(KEY, batch_of("a", 2))
+        found = await store.load(KEY) or []
+
+    uuids = [entry.get("uuid") for entry in found if "uuid" in entry]
+    assert len(uuids) == len(set(uuids)) == 8
+
+
+class LosesTheAnswer:
+    """A connection that is lost just after, or just before, a commit reaches the server."""
+
+    def __init__(self, connection: Any, *, commits: bool) -> None:
+        self._connection = connection
+        self._commits = commits
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    async def execute(self, statement: Any, *values: Any) -> Any:
+        if statement != "COMMIT":
+            return await self._connection.execute(statement, *values)
+        if self._commits:
+            await self._connection.execute(statement)
+        self._connection.pgconn.finish()
+        return await self._connection.execute(statement)
+
+
+@pytest.mark.parametrize("commits", [True, False], ids=["committed", "rolled back"])
+async def test_a_commit_whose_answer_was_lost_is_looked_up_and_not_done_twice(
+    postgres_url: str, *, commits: bool
+) -> None:
+    async with PostgresStore(postgres_url) as store:
+        await store.append(KEY, batch_of("a", 1))
+        run, lost = store._connections.run, list[bool]()
+
+        async def losing(work: Any) -> Any:
+            async def once(connection: Any) -> Any:
+                if lost:
+                    return await work(connection)
+                lost.append(True)
+                return await work(LosesTheAnswer(connection, commits=commits))
+
+            return await run(once)
+
+        store._connections.run = losing  # type: ignore[method-assign] # the seam is the network
+        await store.append(KEY, batch_of("a", 2))
+
+        # Entries without a uuid would tell.
+        assert await store.load(KEY) == [*batch_of("a", 1), *batch_of("a", 2)]
+        assert lost == [True]
+
+
+async def test_tables_of_a_later_release_are_refused(
+    postgres_server: PostgresServer, postgres_url: str
+) -> None:
+    async with PostgresStore(postgres_url) as store:
+        await store.append(KEY, [{"type": "x"}])
+    schema = postgres_url.rpartition("%3D")[2]
+    postgres_server.run(f"UPDATE {schema}.steersman_schema SET version = 999")
+
+    store = PostgresStore(postgres_url)
+    with pytest.raises(StoreTooNew, match="tables of version 999"):
+        await store.append(KEY, [{"type": "x"}])
+    await store.aclose()
+
+
+async def test_stores_that_begin_at_once_create_the_tables_once(postgres_url: str) -> None:
+    stores = [PostgresStore(postgres_url) for _ in range(6)]
+
+    await asyncio.gather(
+        *(store.append(KEY, batch_of("x", number)) for number, store in enumerate(stores))
+    )
+
+    assert await stores[0].positions(KEY) == 30
+    for store in stores:
+        await store.aclose()
+
+
+SECRET = "s3cr:t/p%w@rd"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://user:s3cr%3At%2Fp%25w%40rd@127.0.0.1:1/db",
+        "postgresql://user@127.0.0.1:1/db?password=s3cr%3At%2Fp%25w%40rd",
+        "postgresql://user:s3cr%3At%2Fp%25w%40rd@/db?host=/nowhere",
+        "postgresql://user:s3cr%3At%2Fp%25w%40rd@localhost:99999999/db",
+    ],
+)
+async def test_no_secret_of_the_url_is_in_an_error_or_a_repr(url: str) -> None:
+    store = PostgresStore(url, timeout=5)
+    with pytest.raises(StoreError) as caught:
+        await store.load(KEY)
+
+    shown = "".join(traceback.format_exception(caught.value)) + repr(store) + repr(vars(store))
+    error: BaseException | None = caught.value
+    while error is not None:
+        shown += f"{error!r} {error} {vars(error)}"
+        error = error.__cause__ or error.__context__
+    assert SECRET not in shown
+    assert "s3cr" not in shown
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "s3cr3t",
+        "mysql://u:s3cr3t@h/d",
+        "postgresql://u:s3cr3t@h:p@/x y%zz",
+        "host=h password=s3cr3t",
+    ],
+)
+def test_what_is_no_url_is_refused_without_being_shown(url: str) -> None:
+    with pytest.raises(UsageError, match="url") as caught:
+        PostgresStore(url)
+
+    shown = "".join(traceback.format_exception(caught.value)) + repr(vars(caught.value))
+    assert "s3cr3t" not in shown
+    assert caught.value.__context__ is None
+
+
+async def test_a_table_that_the_user_may_not_write_is_told(
+    postgres_server: PostgresServer, postgres_url: str
+) -> None:
+    schema = postgres_url.rpartition("%3D")[2]
+    postgres_server.run(f"CREATE ROLE reader LOGIN; GRANT USAGE ON SCHEMA {schema} TO reader")
+    store = PostgresStore(postgres_url.replace("tester@", "reader@"))
+
+    with pytest.raises(StoreError, match="permission denied"):
+        await store.append(KEY, [{"type": "x"}])
+
+    await store.aclose()
+    postgres_server.run("DROP OWNED BY reader; DROP ROLE reader")
+
+
+async def test_a_large_batch_is_sent_in_portions_and_stays_one_batch(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "MOST_SENT", 100)
+    entries: list[Any] = [{"type": "x", "uuid": str(n), "text": "x" * n} for n in range(60)]
+    async with PostgresStore(postgres_url) as store:
+        await store.append(KEY, entries)
+        await store.append(KEY, [*entries, {"type": "last"}])
+
+        assert await store.load(KEY) == [*entries, {"type": "last"}]
+
+
+async def test_a_forked_process_leaves_the_connections_of_its_parent(postgres_url: str) -> None:
+    async with PostgresStore(postgres_url) as store:
+        await store.append(KEY, batch_of("parent", 1))
+        child = os.fork()
+        if child == 0:
+            # Nothing of the parent's event loop or of pytest may run here.
+            status = 1
+            try:
+                asyncio.events._set_running_loop(None)
+                asyncio.run(store.append(KEY, batch_of("child", 1)))
+                status = 0
+            finally:
+                os._exit(status)
+        _, status = await asyncio.to_thread(os.waitpid, child, 0)
+        await store.append(KEY, batch_of("parent", 2))
+
+        assert os.waitstatus_to_exitcode(status) == 0
+        wanted = [*batch_of("parent", 1), *batch_of("child", 1), *batch_of("parent", 2)]
+        assert await store.load(KEY) == wanted
