@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from steersman.errors import StoreError
@@ -21,33 +21,31 @@ from steersman.permissions.json_form import answer_to_json
 from steersman.stores.sqlite_asks import sqlite_asks
 from tests.inbox.places import OTHER, TOOL, an_ask
 
-STEPS = (
-    "open",
-    "open other input",
-    "answer",
-    "expire",
-    "step",
-    "step",
-    "crash",
-    "lose",
-    "withdraw",
-    "leave",
-    "wait",
-)
+COMMON = ("open", "answer", "step", "race")
+RARE = ("open other input", "expire", "crash", "lose", "withdraw", "leave", "wait")
+STEPS = (*COMMON * 3, *RARE)
+BOTH_WAIT = [("open", 0), ("step", 0), ("open", 1), ("step", 1)]
+"""Two processes wait for one row."""
 EXPIRES = 10.0
 
 _marks = itertools.count(1)
 
 
 class Unreliable:
-    """Rows whose next write is made, but its confirmation is lost."""
+    """Rows whose next write is made, but its confirmation is lost; or that others use first."""
 
     def __init__(self, rows: AskRows) -> None:
         self._rows = rows
         self.loses = False
+        self.meanwhile: Callable[[], Awaitable[object]] | None = None
+        """What another process does just before an answer is used here."""
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         async def call(*values: Any) -> Any:
+            meanwhile = self.meanwhile
+            if name == "use" and meanwhile is not None:
+                self.meanwhile = None
+                await meanwhile()
             found = await getattr(self._rows, name)(*values)
             if self.loses and name in ("open", "use", "end", "give_back"):
                 self.loses = False
@@ -115,6 +113,10 @@ class Life:
                     await self.rows.end(row.number, "expired", "ann", "", f"m{next(_marks)}")
             case "step":
                 await process.asks.step()
+            case "race":
+                process.rows.meanwhile = self.processes[1 - which].asks.step
+                await process.asks.step()
+                process.rows.meanwhile = None
             case "crash":
                 process.crash()
             case "lose":
@@ -125,15 +127,23 @@ class Life:
                 self.now += EXPIRES / 2
 
 
-@given(st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 1)), max_size=25))
+@example([*BOTH_WAIT, ("answer", 0)], [("race", 0)])
+@example([*BOTH_WAIT, ("answer", 0)], [("lose", 0), ("race", 0), ("crash", 1), ("open", 1)])
+@example([*BOTH_WAIT, ("leave", 1)], [("answer", 0), ("lose", 0), ("step", 0), ("step", 0)])
+@given(
+    st.sampled_from([BOTH_WAIT, [*BOTH_WAIT, ("answer", 0)], []]),
+    st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 1)), min_size=2, max_size=20),
+)
 def test_an_answer_is_used_at_most_once(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int]]
+    tmp_path_factory: pytest.TempPathFactory,
+    first: list[tuple[str, int]],
+    steps: list[tuple[str, int]],
 ) -> None:
     path = tmp_path_factory.mktemp("life") / "asks.db"
 
     async def live() -> tuple[Life, list[AskRow]]:
         life = Life(path)
-        for step, which in steps:
+        for step, which in first + steps:
             await life.play(step, which)
         for process in life.processes * 3:
             await process.asks.step()
