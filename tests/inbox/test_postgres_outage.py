@@ -1,4 +1,4 @@
-"""PostgreSQL goes away while an ask is open, and while it is answered: it waits, and is not lost."""
+"""PostgreSQL falls while an ask is open, and while it is answered: it waits, and is not lost."""
 
 from __future__ import annotations
 
