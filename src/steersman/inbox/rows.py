@@ -137,12 +137,11 @@ class AskRows(Protocol):
         """Return the open asks, the oldest first."""
         ...
 
-    async def changed(self, since: int) -> list[AskRow]:
-        """Return the rows with a change after number `since`, the oldest change first."""
-        ...
+    async def changed(self, since: int) -> tuple[list[AskRow], float | None]:
+        """Return the rows with a change after number `since`, the oldest change first.
 
-    async def next_expiry(self) -> float | None:
-        """Return in how many seconds the next open ask expires; None for never."""
+        Also returns in how many seconds the next open ask expires; None for never.
+        """
         ...
 
     async def last_change(self) -> int:

@@ -153,10 +153,10 @@ class WaitingAsks:
         return True
 
     async def _step(self) -> None:
-        last = await self._rows.last_change()
-        if self._seen is None or last < self._seen:
-            # The first look, or a database that was put back to an earlier state.
-            self._seen = last
+        if self._seen is None or self._is_failing:
+            # After a failure the database may have been put back to an earlier state.
+            last = await self._rows.last_change()
+            self._seen = last if self._seen is None else min(self._seen, last)
         while self._new:
             await self._store(self._new[0])
             self._new.popleft()
@@ -166,8 +166,6 @@ class WaitingAsks:
         while self._new_watches:
             await self._begin_watch(self._new_watches[0])
         await self._look()
-        expiry = await self._rows.next_expiry()
-        self.next_expiry = NEVER if expiry is None else expiry
         if self._new:
             # An answer was used by another session: the request needs a row of its own.
             await self._step()
@@ -199,7 +197,8 @@ class WaitingAsks:
 
     async def _look(self) -> None:
         assert self._seen is not None
-        rows = await self._rows.changed(self._seen)
+        rows, expiry = await self._rows.changed(self._seen)
+        self.next_expiry = NEVER if expiry is None else expiry
         self._notify(rows)
         self._changed |= {row.number: row for row in rows if row.number in self._waiting}
         self._seen = max([self._seen, *(row.last for row in rows)])

@@ -7,6 +7,7 @@ makes the writers wait for each other: numbers are in the order of the commits.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
@@ -23,26 +24,25 @@ T = TypeVar("T")
 
 VERSION = 1
 """The version of the rows that this release writes; it leaves later ones alone."""
-EXPIRY = "expiry"
 
 SELECT = (
     "SELECT number, ask_id, ask, state, expires, assignee, answered_by, answer, mark, used_mark,"
     " opened_change, delegated_change, ended_change, last_change"
     " FROM steersman_asks WHERE version <= 1 AND"
 )
-IS_DUE = (
-    "SELECT 1 FROM steersman_asks WHERE version <= 1"
-    " AND state = 'open' AND expires IS NOT NULL AND expires <= ? LIMIT 1"
+NEXT_EXPIRY = (
+    "SELECT min(expires) - :now FROM steersman_asks"
+    " WHERE version <= 1 AND state = 'open' AND expires IS NOT NULL"
 )
 EXPIRE = (
-    "UPDATE steersman_asks SET state = 'expired', answered_by = ?, ended_at = ?, ended_change = ?,"
-    " last_change = ? WHERE version <= 1"
-    " AND state = 'open' AND expires IS NOT NULL AND expires <= ?"
+    "UPDATE steersman_asks SET state = 'expired', answered_by = 'expiry', ended_at = :now,"
+    " ended_change = ?, last_change = ? WHERE version <= 1"
+    " AND state = 'open' AND expires IS NOT NULL AND expires <= :now"
 )
 UNUSED = "(state = 'open' OR (state IN ('answered', 'expired') AND used_mark IS NULL))"
 
 Run = Callable[..., Awaitable[list[tuple[Any, ...]]]]
-"""Runs a statement with its values, and returns the rows."""
+"""Runs a statement with its values, and returns the rows; `:now` is the time that counts."""
 
 
 _NO_ASK = Ask(id="", session="", payload=CanUseTool(tool_name="", input={}), created=0.0)
@@ -59,8 +59,8 @@ class AskDatabase(Protocol):
         """Run `work` in a transaction. What is vital must also survive a loss of power."""
         ...
 
-    async def now(self, run: Run) -> float:
-        """Return the time by the clock that counts, in seconds since the epoch."""
+    async def next_change(self, run: Run) -> int:
+        """Return the number of the next change; other writers wait until this one has ended."""
         ...
 
     async def signal(self, changed: Callable[[], None]) -> None:
@@ -82,14 +82,9 @@ class AskTable:
         """Store `ask`, or find it again, and return its row."""
 
         async def work(run: Run) -> AskRow:
-            change, now = await self._begin(run)
+            change = await self._begin(run)
             known = [row for row in await _known(run, ask) if row.number not in awaited]
-            if known:
-                return known[0]
-            expires = None if expires_after is None else now + expires_after
-            kept = replace(ask, id=await _free_id(run, ask), expires=expires)
-            await _insert(run, kept, change, now)
-            return await _by_id(run, kept)
+            return known[0] if known else await _insert(run, ask, expires_after, change)
 
         return await self._database.write(work, is_vital=False)
 
@@ -97,12 +92,12 @@ class AskTable:
         """End an ask if it is open. Returns the row; it has the `mark` if this call ended it."""
 
         async def work(run: Run) -> AskRow:
-            change, now = await self._begin(run)
+            change = await self._begin(run)
             await run(
                 "UPDATE steersman_asks SET state = ?, answered_by = ?, answer = ?, mark = ?,"
-                " ended_at = ?, ended_change = ?, last_change = ?"
+                " ended_at = :now, ended_change = ?, last_change = ?"
                 " WHERE number = ? AND state = 'open' AND version <= 1",
-                *(how, to_plain(by), answer, mark, now, change, change, number),
+                *(how, to_plain(by), answer, mark, change, change, number),
             )
             return await _one(run, number)
 
@@ -112,12 +107,12 @@ class AskTable:
         """Use the answer if it is unused. Returns the row, with the mark that has used it."""
 
         async def work(run: Run) -> AskRow:
-            change, now = await self._begin(run)
+            change = await self._begin(run)
             await run(
-                "UPDATE steersman_asks SET used_mark = ?, used_at = ?, last_change = ?"
+                "UPDATE steersman_asks SET used_mark = ?, used_at = :now, last_change = ?"
                 " WHERE number = ? AND used_mark IS NULL"
                 " AND state IN ('answered', 'expired') AND version <= 1",
-                *(mark, now, change, number),
+                *(mark, change, number),
             )
             return await _one(run, number)
 
@@ -127,7 +122,7 @@ class AskTable:
         """Make an answer unused again that was used with `mark`, and did not reach its session."""
 
         async def work(run: Run) -> None:
-            change, _ = await self._begin(run)
+            change = await self._begin(run)
             await run(
                 "UPDATE steersman_asks SET used_mark = NULL, used_at = NULL, last_change = ?"
                 " WHERE number = ? AND used_mark = ?",
@@ -140,7 +135,7 @@ class AskTable:
         """Set the assignee, if the ask is open. Returns the row."""
 
         async def work(run: Run) -> AskRow:
-            change, _ = await self._begin(run)
+            change = await self._begin(run)
             await run(
                 "UPDATE steersman_asks SET assignee = ?, delegated_change = ?, last_change = ?"
                 " WHERE number = ? AND state = 'open' AND version <= 1",
@@ -163,21 +158,9 @@ class AskTable:
         rows = await self._look(f"{SELECT} state = 'open' ORDER BY number")
         return [row for row in rows if row.state == "open"]
 
-    async def changed(self, since: int) -> list[AskRow]:
-        """Return the rows with a change after number `since`, the oldest change first."""
-        return await self._look(f"{SELECT} last_change > ? ORDER BY last_change, number", since)
-
-    async def next_expiry(self) -> float | None:
-        """Return in how many seconds the next open ask expires; None for never."""
-
-        async def work(run: Run) -> float | None:
-            ((first,),) = await run(
-                "SELECT min(expires) FROM steersman_asks"
-                " WHERE state = 'open' AND expires IS NOT NULL"
-            )
-            return None if first is None else first - await self._database.now(run)
-
-        return await self._database.read(work)
+    async def changed(self, since: int) -> tuple[list[AskRow], float | None]:
+        """Return the rows with a change after number `since`, and when the next ask expires."""
+        return await self._looked(f"{SELECT} last_change > ? ORDER BY last_change, number", since)
 
     async def last_change(self) -> int:
         """Return the number of the last change of all."""
@@ -189,16 +172,19 @@ class AskTable:
         return await self._database.read(work)
 
     async def _look(self, statement: str, *values: object) -> list[AskRow]:
+        return (await self._looked(statement, *values))[0]
+
+    async def _looked(self, statement: str, *values: object) -> tuple[list[AskRow], float | None]:
         """Read rows, after those whose time has come have expired."""
 
         async def expire(run: Run) -> None:
             await self._begin(run)
 
-        async def work(run: Run) -> list[AskRow] | None:
-            now = await self._database.now(run)
-            if await run(IS_DUE, now):
+        async def work(run: Run) -> tuple[list[AskRow], float | None] | None:
+            ((left,),) = await run(NEXT_EXPIRY)
+            if left is not None and left <= 0:
                 return None
-            return [_row(found) for found in await run(statement, *values)]
+            return [_row(found) for found in await run(statement, *values)], left
 
         while True:
             found = await self._database.read(work)
@@ -214,13 +200,11 @@ class AskTable:
         """Close the connection."""
         await self._database.aclose()
 
-    async def _begin(self, run: Run) -> tuple[int, float]:
-        """Return the number of this change and the time, and let rows expire."""
-        await run("UPDATE steersman_ask_changes SET last = last + 1")
-        ((change,),) = await run("SELECT last FROM steersman_ask_changes")
-        now = await self._database.now(run)
-        await run(EXPIRE, EXPIRY, now, change, change, now)
-        return int(change), now
+    async def _begin(self, run: Run) -> int:
+        """Return the number of this change, and let rows expire."""
+        change = await self._database.next_change(run)
+        await run(EXPIRE, change, change)
+        return change
 
 
 async def _known(run: Run, ask: Ask) -> list[AskRow]:
@@ -236,35 +220,31 @@ async def _known(run: Run, ask: Ask) -> list[AskRow]:
     return [row for row in map(_row, found) if row.state == "open" or row.can_be_used]
 
 
-async def _free_id(run: Run, ask: Ask) -> str:
-    """Return the id of the ask, or one made of it if the session had an ask with that id."""
-    name, count = ask.id, 1
-    while await run(
-        "SELECT 1 FROM steersman_asks WHERE session = ? AND ask_id = ?",
-        *(to_plain(ask.session), to_plain(name)),
-    ):
-        count += 1
-        name = f"{ask.id}~{count}"
-    return name
+async def _insert(run: Run, ask: Ask, expires_after: float | None, change: int) -> AskRow:
+    """Add a row. Its id is that of the ask, with a number if the session had that id before."""
+    for count in itertools.count(1):
+        kept = ask if count == 1 else replace(ask, id=f"{ask.id}~{count}")
+        names = [kept.session, kept.id, _tool_use_id(kept) or None, kept.turn, _tool(kept)]
+        plain = [None if each is None else to_plain(each) for each in names]
+        await run(
+            "INSERT INTO steersman_asks (session, ask_id, tool_use_id, turn, tool, digest, ask,"
+            " opened_change, last_change, version, state, created, expires)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', :now, :now + ?)"
+            " ON CONFLICT DO NOTHING",
+            *(*plain, kept.digest, ask_to_json(kept).decode(), change, change, VERSION),
+            expires_after,
+        )
+        row = await _by_id(run, kept)
+        if row is not None and row.opened == change:
+            return row
+    raise AssertionError("unreachable")
 
 
-async def _insert(run: Run, ask: Ask, change: int, now: float) -> None:
-    names = [ask.session, ask.id, _tool_use_id(ask) or None, ask.turn, _tool(ask)]
-    plain = [None if each is None else to_plain(each) for each in names]
-    await run(
-        "INSERT INTO steersman_asks (session, ask_id, tool_use_id, turn, tool, digest, ask,"
-        " version, state, created, expires, opened_change, last_change)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'open', ?, ?, ?, ?)",
-        *(*plain, ask.digest, ask_to_json(ask).decode(), VERSION),
-        *(now, ask.expires, change, change),
-    )
-
-
-async def _by_id(run: Run, ask: Ask) -> AskRow:
-    (found,) = await run(
+async def _by_id(run: Run, ask: Ask) -> AskRow | None:
+    found = await run(
         f"{SELECT} session = ? AND ask_id = ?", to_plain(ask.session), to_plain(ask.id)
     )
-    return _row(found)
+    return _row(found[0]) if found else None
 
 
 async def _one(run: Run, number: int) -> AskRow:

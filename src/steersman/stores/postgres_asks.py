@@ -21,7 +21,12 @@ __all__ = ["postgres_asks"]
 
 T = TypeVar("T")
 
-CHANNEL = "steersman_asks"
+NOW = "extract(epoch FROM clock_timestamp())::double precision"
+# The notification is sent when the transaction is committed.
+NEXT_CHANGE = (
+    "WITH counted AS (UPDATE steersman_ask_changes SET last = last + 1 RETURNING last)"
+    " SELECT last, pg_notify('steersman_asks', '') FROM counted"
+)
 FIRST_RETRY, LAST_RETRY = 0.05, 1.0
 """Seconds until a lost connection is made again."""
 LOOKS = 30.0
@@ -59,7 +64,6 @@ class _PostgresAsks:
             is_in_doubt = False
             async with connection.transaction():
                 found = await work(_runner(connection))
-                await connection.execute("SELECT pg_notify(%s, '')", (CHANNEL,))
                 is_in_doubt = True
             is_in_doubt = False
             return found
@@ -72,16 +76,16 @@ class _PostgresAsks:
                     raise
         return await self._connections.run(writing)
 
-    async def now(self, run: Run) -> float:
-        ((now,),) = await run("SELECT extract(epoch FROM clock_timestamp())::double precision")
-        return float(now)
+    async def next_change(self, run: Run) -> int:
+        ((change, _),) = await run(NEXT_CHANGE)
+        return int(change)
 
     async def signal(self, changed: Callable[[], None]) -> None:
         retry = FIRST_RETRY
         while True:
             try:
                 async with await self._connections.connect() as connection:
-                    await connection.execute(f"LISTEN {CHANNEL}")
+                    await connection.execute("LISTEN steersman_asks")
                     retry = FIRST_RETRY
                     # What came before the connection was made, or while it was lost.
                     changed()
@@ -112,7 +116,8 @@ async def _notified(connection: Connection, changed: Callable[[], None]) -> None
 
 def _runner(connection: Connection) -> Run:
     async def run(statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        cursor = await connection.execute(statement.replace("?", "%s").encode(), values)
+        ours = statement.replace("?", "%s").replace(":now", NOW)
+        cursor = await connection.execute(ours.encode(), values)
         return [] if cursor.description is None else await cursor.fetchall()
 
     return run

@@ -7,6 +7,7 @@ second; it changes when another connection has written.
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -41,28 +42,29 @@ class _SqliteAsks:
 
     async def read(self, work: Callable[[Run], Awaitable[T]]) -> T:
         with self._database.reading() as connection:
-
-            async def run(statement: str, *values: Any) -> list[tuple[Any, ...]]:
-                return connection.execute(statement, values).fetchall()
-
-            return await work(run)
+            return await work(self._runner(connection))
 
     async def write(self, work: Callable[[Run], Awaitable[T]], *, is_vital: bool) -> T:
         if is_vital:
             self._set("synchronous = FULL")
         try:
             with self._database.writing() as connection:
-
-                async def run(statement: str, *values: Any) -> list[tuple[Any, ...]]:
-                    return connection.execute(statement, values).fetchall()
-
-                return await work(run)
+                return await work(self._runner(connection))
         finally:
             if is_vital:
                 self._set("synchronous = NORMAL")
 
-    async def now(self, run: Run) -> float:  # noqa: ARG002
-        return self._clock()
+    async def next_change(self, run: Run) -> int:
+        await run("UPDATE steersman_ask_changes SET last = last + 1")
+        ((change,),) = await run("SELECT last FROM steersman_ask_changes")
+        return int(change)
+
+    def _runner(self, connection: sqlite3.Connection) -> Run:
+        async def run(statement: str, *values: Any) -> list[tuple[Any, ...]]:
+            dated = statement.replace(":now", repr(float(self._clock())))
+            return connection.execute(dated, values).fetchall()
+
+        return run
 
     async def signal(self, changed: Callable[[], None]) -> None:
         seen, wait = None, SOON
