@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from examples import answer_later
 from steersman import Agent, Allow
 from steersman.inbox import StoredInbox
 from steersman.permissions import Ask
@@ -18,34 +19,30 @@ from steersman.stores import SqliteStore
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import Step, call, say
 from tests.live.staging import LIMIT, MakeScripted, until
-from tests.live.test_keys import ID, config_of, is_stored
+from tests.live.test_keys import config_of, is_stored
 
 pytestmark = pytest.mark.live
 
 HOST = """\
 import asyncio, json, sys
+from examples import answer_later
 from steersman import Agent
 from steersman.stores import SqliteStore
 
-async def main():
-    given = json.loads(sys.argv[1])
-    inbox = SqliteStore(given.pop("store")).inbox()
-    session = await Agent(inherit_env=False, inbox=inbox, **given).start()
-    await (await session.send("pay", key="invoice 7"))
-
-asyncio.run(main())
+given = json.loads(sys.argv[1])
+inbox = SqliteStore(given.pop("store")).inbox()
+asyncio.run(answer_later.work(Agent(inherit_env=False, inbox=inbox, **given), "pay"))
 """
 
 
 @asynccontextmanager
 async def another_host(agent: Agent, store: Path) -> AsyncIterator[asyncio.subprocess.Process]:
-    """A host process that sends the prompt."""
+    """A host process that does the work."""
     options = agent.options
     given = {
         "cwd": str(options.cwd),
         "cli_path": str(options.cli_path),
         "env": dict(options.env),
-        "session_id": ID,
         "store": str(store),
     }
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", HOST, json.dumps(given))
@@ -57,8 +54,8 @@ async def another_host(agent: Agent, store: Path) -> AsyncIterator[asyncio.subpr
         await process.wait()
 
 
-def write(box: CliSandbox, name: str, id_: str) -> Step:
-    return call("Write", file_path=str(box.project / name), content="x", id_=id_)
+def write(box: CliSandbox, id_: str) -> Step:
+    return call("Write", file_path=str(box.project / "paid"), content="x", id_=id_)
 
 
 async def next_ask(inbox: StoredInbox) -> Ask:
@@ -72,26 +69,21 @@ async def test_a_tool_that_was_allowed_after_its_host_was_killed_runs_once_in_th
     scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path
 ) -> None:
     path = tmp_path / "asks.db"
-    agent, model = scripted(
-        write(sandbox, "paid", "toolu_1"), write(sandbox, "paid", "toolu_2"), say("Paid.")
-    )
+    agent, model = scripted(write(sandbox, "toolu_1"), write(sandbox, "toolu_2"), say("Paid."))
 
     async with asyncio.timeout(2 * LIMIT), SqliteStore(path) as store:
-        inbox = store.inbox()
         async with another_host(agent, path) as host:
-            ask = await next_ask(inbox)
+            ask = await next_ask(store.inbox())
             await until(lambda: is_stored("toolu_1", config_of(agent.options.env)))
             host.kill()
             await host.wait()
-        outcome = await inbox.answer(ask, Allow(), by="ann", seen=ask.digest)
+        answered = await answer_later.answer(store.inbox(), lambda _: Allow(), by="ann")
         had_run = (sandbox.project / "paid").exists()
-        async with Agent(options=agent.options).session(
-            resume=ID, inbox=SqliteStore(path).inbox()
-        ) as session:
-            paid = await (await session.send("pay", key="invoice 7"))
-        left = await inbox.list()
+        async with SqliteStore(path) as own:
+            paid = await answer_later.work(Agent(agent.options, inbox=own.inbox()), "pay")
+        left = await store.inbox().list()
 
-    assert (outcome.how, ask.tool_name, had_run) == ("answered", "Write", False)
+    assert (ask.tool_name, answered, had_run) == ("Write", 1, False)
     assert (paid.outcome, paid.text, left) == ("completed", "Paid.", [])
     assert (sandbox.project / "paid").read_text() == "x"
-    assert "toolu_2" in model.asked[-1].tool_results
+    assert list(model.asked[-1].tool_results)[-1:] == ["toolu_2"]
