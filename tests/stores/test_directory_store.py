@@ -172,7 +172,7 @@ async def test_a_root_that_is_a_file_is_told(tmp_path: Path) -> None:
             await store.append(KEY, [{"type": "x"}])
 
 
-async def test_a_closed_store_leaves_no_thread(root: Path) -> None:
+async def test_a_closed_store_says_so_and_leaves_no_thread(root: Path) -> None:
     before = set(threading.enumerate())
     store = DirectoryStore(root)
     await store.append(KEY, [{"type": "x"}])
@@ -183,5 +183,7 @@ async def test_a_closed_store_leaves_no_thread(root: Path) -> None:
     for thread in mine:
         thread.join(5)
 
+    with pytest.raises(StoreError, match="is closed"):
+        await store.load(KEY)
     assert [thread.name for thread in mine] == ["steersman-directory-store"]
     assert not any(thread.is_alive() for thread in mine)

@@ -124,6 +124,34 @@ async def test_a_commit_whose_answer_was_lost_is_looked_up_and_not_done_twice(
         assert lost == [True]
 
 
+async def test_a_commit_that_cannot_be_looked_up_is_reported_as_not_known(
+    postgres_server: PostgresServer, postgres_url: str
+) -> None:
+    async with PostgresStore(postgres_url) as store:
+        await store.append(KEY, batch_of("a", 1))
+        run = store._connections.run
+
+        async def losing(work: Any) -> Any:
+            async def once(connection: Any) -> Any:
+                lost = LosesTheAnswer(connection, commits=True)
+                try:
+                    return await work(lost)
+                finally:
+                    postgres_server.stop(immediate=True)
+
+            return await run(once)
+
+        store._connections.run = losing  # type: ignore[method-assign] # the seam is the network
+        try:
+            with pytest.raises(StoreError, match="not known whether the batch was stored"):
+                await store.append(KEY, batch_of("a", 2))
+        finally:
+            postgres_server.start()
+        store._connections.run = run  # type: ignore[method-assign] # as above
+
+        assert await store.load(KEY) == [*batch_of("a", 1), *batch_of("a", 2)]
+
+
 async def test_tables_of_a_later_release_are_refused(
     postgres_server: PostgresServer, postgres_url: str
 ) -> None:
@@ -209,11 +237,9 @@ async def test_a_table_that_the_user_may_not_write_is_told(
     postgres_server.run("DROP OWNED BY reader; DROP ROLE reader")
 
 
-async def test_a_large_batch_is_sent_in_portions_and_stays_one_batch(
-    postgres_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(postgres, "MOST_SENT", 100)
-    entries: list[Any] = [{"type": "x", "uuid": str(n), "text": "x" * n} for n in range(60)]
+async def test_a_large_batch_is_sent_in_portions_and_stays_one_batch(postgres_url: str) -> None:
+    text = "x" * (postgres.MOST_SENT // 3)
+    entries: list[Any] = [{"type": "x", "uuid": str(number), "text": text} for number in range(4)]
     async with PostgresStore(postgres_url) as store:
         await store.append(KEY, entries)
         await store.append(KEY, [*entries, {"type": "last"}])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -76,9 +77,29 @@ def test_a_full_disk_is_told_and_nothing_is_half_written(tmp_path: Path, kind: s
     ]
 
 
-def start(kind: str, place: str, name: str, count: int, limit: int = 0) -> subprocess.Popen[str]:
+@pytest.mark.parametrize("kind", ["directory", "sqlite"])
+def test_a_writer_that_dies_in_the_middle_of_a_batch_leaves_nothing_of_it(
+    tmp_path: Path, kind: str
+) -> None:
+    place = str(tmp_path / "place")
+    with start(kind, place, "a", 100, 450_000, "dies") as writer:
+        assert writer.stdout is not None
+        count = len(writer.stdout.read().splitlines())
+        assert writer.wait(30) == -signal.SIGXFSZ
+
+    stored = [entry for number in range(count) for entry in batch_of("a", number, 20_000)]
+    assert asyncio.run(load(kind, place)) == stored
+    with start(kind, place, "b", 1) as writer:
+        assert writer.wait(30) == 0
+    assert asyncio.run(load(kind, place)) == [*stored, *batch_of("b", 0)]
+
+
+def start(
+    kind: str, place: str, name: str, count: int, limit: int = 0, *how: str
+) -> subprocess.Popen[str]:
+    arguments = [kind, place, name, str(count), str(limit), *how]
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.stores.writing", kind, place, name, str(count), str(limit)],
+        [sys.executable, "-m", "tests.stores.writing", *arguments],
         stdout=subprocess.PIPE,
         text=True,
         env={"PYTHONPATH": ":".join(sys.path), "PATH": os.environ["PATH"]},

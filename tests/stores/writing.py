@@ -1,12 +1,14 @@
 """A program that writes to a session store: `python -m tests.stores.writing KIND PLACE NAME COUNT`.
 
-It prints a line after each batch. With a limit, files may not grow beyond so many bytes.
+It prints a line after each batch. With a limit, files may not grow beyond so many bytes: a write
+beyond that is an error, or, with `dies`, the end of the program.
 """
 
 from __future__ import annotations
 
 import asyncio
 import resource
+import signal
 import sys
 from typing import Any
 
@@ -42,13 +44,15 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
-async def main(kind: str, place: str, name: str, count: str, limit: str = "0") -> None:
+async def main(kind: str, place: str, name: str, count: str, limit: str = "0", *how: str) -> None:
     store = make(kind, place)
     await store.positions(KEY)
     size = 10
     if int(limit):
         resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), int(limit)))
         size = 20_000
+        if "dies" in how:
+            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     for number in range(int(count)):
         try:
             await store.append(KEY, batch_of(name, number, size))

@@ -1,8 +1,8 @@
 """The files of a `DirectoryStore`: blocking work, called in one thread of each process.
 
-A batch is one write, under a lock; if it fails, the file is cut back to what it was. A line that a
-crash has cut off is no entry: the next append begins on a line of its own. Locks are files that are
-never removed, 64 for all sessions, so that a lock cannot be of a file that is gone.
+A batch is one write, under a lock; if it fails, the file is cut back to what it was, and if its
+writer was killed, by the next process (`file_locks`). A line that was cut off otherwise is no
+entry: the next append begins on a line of its own.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ import fcntl
 import os
 import re
 import shutil
-import time
-import zlib
 from collections import OrderedDict
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
@@ -21,15 +19,22 @@ from typing import BinaryIO
 from urllib.parse import quote, unquote
 
 from steersman import _json
-from steersman.errors import StoreError, UsageError
+from steersman.errors import UsageError
 from steersman.stores.entry_json import (
     Place,
+    chunks,
     decode,
     encode,
     fold,
     lines_of,
     new_lines,
-    pieces,
+)
+from steersman.stores.file_locks import (
+    FileLocks,
+    clear_note,
+    errors_translated,
+    make_folders,
+    write_note,
 )
 from steersman.stores.known_entries import KnownEntries, Opened, lines_until
 from steersman.transcripts.keys import (
@@ -39,13 +44,10 @@ from steersman.transcripts.keys import (
     is_safe_subpath,
 )
 
-__all__ = ["PieceReader", "SessionFiles"]
+__all__ = ["ChunkReader", "SessionFiles"]
 
 OWNER_ONLY = 0o600
-OWNER_ONLY_FOLDER = 0o700
 ENTRIES, SUMMARY = ".jsonl", ".summary.json"
-LOCKS = ".locks"
-LOCK_COUNT = 64
 LONGEST_NAME = 200
 MOST_KNOWN = 256
 """Keys whose uuids are kept in memory."""
@@ -58,7 +60,7 @@ class SessionFiles:
 
     def __init__(self, root: Path, timeout: float) -> None:
         self._root = root
-        self._timeout = timeout
+        self._locks = FileLocks(root, timeout)
         self._known: OrderedDict[Path, KnownEntries] = OrderedDict()
 
     def append(self, place: Place, entries: list[SessionStoreEntry]) -> None:
@@ -66,8 +68,8 @@ class SessionFiles:
         path, lines = self._path(place), lines_of(entries)
         if not lines:
             return
-        with self._locked(place, fcntl.LOCK_EX), _told(path):
-            _make_folders(self._root, path.parent)
+        with self._locks.held(place, fcntl.LOCK_EX) as lock, errors_translated(path):
+            make_folders(self._root, path.parent)
             with os.fdopen(os.open(path, _NEW, OWNER_ONLY), "r+b", buffering=0) as file:
                 known = self._known_in(path, file)
                 fresh = new_lines(lines, known.uuids)
@@ -75,8 +77,10 @@ class SessionFiles:
                     return
                 before = known.size
                 data = b"".join(line.text + b"\n" for line in fresh)
+                write_note(lock, path.relative_to(self._root), before)
                 _write_all(file, before, (b"" if known.is_whole else b"\n") + data)
-                known.read_on(file)
+                clear_note(lock)
+                known.wrote(file, (line.uuid for line in fresh))
                 if not place.subpath:
                     new = [line.entry for line in fresh]
                     self._write_summary(place, path, file, before, new)
@@ -88,15 +92,15 @@ class SessionFiles:
                 return None
             return [decode(line) for line in lines_until(*opened)] or None
 
-    def open_stream(self, place: Place) -> PieceReader | None:
-        """Return what gives the entries that the key has now, piece by piece."""
+    def open_stream(self, place: Place) -> ChunkReader | None:
+        """Return what gives the entries that the key has now, chunk by chunk."""
         path = self._path(place)
-        with self._locked(place, fcntl.LOCK_SH), _told(path):
+        with self._locks.held(place, fcntl.LOCK_SH), errors_translated(path):
             try:
                 file = path.open("rb")
             except FileNotFoundError:
                 return None
-            return PieceReader(path, file, os.fstat(file.fileno()).st_size)
+            return ChunkReader(path, file, os.fstat(file.fileno()).st_size)
 
     def count(self, place: Place) -> int:
         """Return how many entries the key has."""
@@ -124,7 +128,7 @@ class SessionFiles:
     def delete(self, place: Place) -> None:
         """Remove the files of the key. The session's own file is the last, so none is forgotten."""
         path = self._path(place)
-        with self._locked(place, fcntl.LOCK_EX), _told(path):
+        with self._locks.held(place, fcntl.LOCK_EX), errors_translated(path):
             if not place.subpath:
                 with suppress(FileNotFoundError):
                     shutil.rmtree(path.with_suffix(""))
@@ -135,7 +139,7 @@ class SessionFiles:
     def list_subkeys(self, place: Place) -> list[str]:
         """Return the subpaths of a session."""
         folder = self._path(place).with_suffix("")
-        with _told(folder):
+        with errors_translated(folder):
             found = [
                 path.relative_to(folder).with_suffix("")
                 for path in folder.rglob(f"*{ENTRIES}")
@@ -145,7 +149,7 @@ class SessionFiles:
 
     def _sessions(self, project: str, suffix: str) -> Iterator[tuple[str, os.stat_result]]:
         folder = self._root / _name(project)
-        with _told(folder), suppress(FileNotFoundError), os.scandir(folder) as found:
+        with errors_translated(folder), suppress(FileNotFoundError), os.scandir(folder) as found:
             for each in found:
                 if each.name.endswith(suffix):
                     # A session may be deleted while its project is listed.
@@ -174,13 +178,13 @@ class SessionFiles:
 
     @contextmanager
     def _opened(self, place: Place) -> Generator[Opened | None]:
-        """Open the file of a key, and say how far it is whole; None if it is not there."""
+        """Open the file of a key, with the size that is whole; None if it is not there."""
         reader = self.open_stream(place)
         if reader is None:
             yield None
             return
         try:
-            with _told(reader.path):
+            with errors_translated(reader.path):
                 yield reader.file, reader.size
         finally:
             reader.close()
@@ -203,37 +207,20 @@ class SessionFiles:
         with suppress(OSError):
             _replace(target, encode({**row, "size": about.st_size}))
 
-    @contextmanager
-    def _locked(self, place: Place, how: int) -> Generator[None]:
-        """Hold the lock of a session. A session that nobody has written needs none to be read."""
-        name = zlib.crc32(encode([place.project, place.session])) % LOCK_COUNT
-        path = self._root / LOCKS / f"{name:02d}"
-        if how == fcntl.LOCK_SH and not path.exists():
-            yield
-            return
-        with _told(path):
-            _make_folders(self._root, path.parent)
-            number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, OWNER_ONLY)
-        try:
-            _wait_for(number, how, self._timeout, place)
-            yield
-        finally:
-            os.close(number)
 
-
-class PieceReader:
-    """A file that is read piece by piece, up to the size that it had at first."""
+class ChunkReader:
+    """A file that is read chunk by chunk, up to the size that it had at first."""
 
     def __init__(self, path: Path, file: BinaryIO, size: int) -> None:
         self.path = path
         self.file = file
         self.size = size
-        self._pieces = pieces(lines_until(file, size))
+        self._chunks = chunks(lines_until(file, size))
 
-    def next_piece(self) -> list[SessionStoreEntry] | None:
-        """Return the next piece; None at the end."""
-        with _told(self.path):
-            return next(self._pieces, None)
+    def next_chunk(self) -> list[SessionStoreEntry] | None:
+        """Return the next chunk; None at the end."""
+        with errors_translated(self.path):
+            return next(self._chunks, None)
 
     def close(self) -> None:
         """Close the file."""
@@ -254,18 +241,6 @@ def _name(text: str) -> str:
 
 def _text(name: str) -> str:
     return unquote(name, "utf-8", "surrogatepass")
-
-
-def _make_folders(root: Path, folder: Path) -> None:
-    if not root.exists():
-        root.mkdir(OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
-    missing = folder
-    wanted: list[Path] = []
-    while missing != root and not missing.exists():
-        wanted.append(missing)
-        missing = missing.parent
-    for each in reversed(wanted):
-        each.mkdir(OWNER_ONLY_FOLDER, exist_ok=True)
 
 
 def _write_all(file: BinaryIO, before: int, data: bytes) -> None:
@@ -302,32 +277,3 @@ def _replace(path: Path, data: bytes) -> None:
     with os.fdopen(number, "wb") as file:
         file.write(data)
     beside.replace(path)
-
-
-def _wait_for(number: int, how: int, timeout: float, place: Place) -> None:
-    until, pause = time.monotonic() + timeout, 0.001
-    while True:
-        try:
-            fcntl.flock(number, how | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= until:
-                raise StoreError(
-                    f"the session {place.session} was locked by another writer for {timeout:g} s",
-                    hint="find the process that holds the lock, or raise timeout=",
-                ) from None
-        else:
-            return
-        time.sleep(pause)
-        pause = min(pause * 2, 0.05)
-
-
-@contextmanager
-def _told(path: Path) -> Generator[None]:
-    """Raise errors of the file system as `StoreError`."""
-    try:
-        yield
-    except OSError as error:
-        raise StoreError(
-            f"{path}: {error.strerror or error}",
-            hint="check the directory of the store: its mode, its owner and the space that is left",
-        ) from error

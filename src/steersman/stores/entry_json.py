@@ -24,25 +24,25 @@ from steersman.transcripts.keys import (
 )
 
 __all__ = [
-    "PIECE_ENTRIES",
-    "PIECE_SIZE",
+    "CHUNK_ENTRIES",
+    "CHUNK_SIZE",
     "Line",
     "Place",
     "check_timeout",
+    "chunks",
     "decode",
     "encode",
     "fold",
     "lines_of",
     "new_lines",
-    "pieces",
     "place_of",
     "read_project",
     "session_of",
 ]
 
-PIECE_SIZE = 1 << 20
-"""Bytes of JSON after which `stream` gives a piece."""
-PIECE_ENTRIES = 500
+CHUNK_SIZE = 1 << 20
+"""Bytes of JSON after which `stream` gives a chunk."""
+CHUNK_ENTRIES = 500
 DEEPEST = 400
 """How deep an entry may be nested: what can be written must be readable, also on a deep stack."""
 SHALLOW = f"a dict that is nested {DEEPEST} times at most"
@@ -155,7 +155,7 @@ def encode(value: Json) -> bytes:
     try:
         return _write(value).encode()
     except ValueError:
-        # A lone surrogate, or a number that JSON text can only say as `1e999`.
+        # A lone surrogate, or an infinite number, which JSON text has only as `1e999`.
         return _write_slowly(value).encode()
 
 
@@ -205,15 +205,15 @@ def fold(
     return {"session_id": place.session, "mtime": mtime, "data": summary["data"]}
 
 
-def pieces(texts: Iterable[bytes]) -> Iterator[list[SessionStoreEntry]]:
-    """Return entries in pieces of some size."""
-    piece: list[SessionStoreEntry] = []
+def chunks(texts: Iterable[bytes]) -> Iterator[list[SessionStoreEntry]]:
+    """Return entries in chunks of some size."""
+    chunk: list[SessionStoreEntry] = []
     size = 0
     for text in texts:
-        piece.append(decode(text))
+        chunk.append(decode(text))
         size += len(text)
-        if size >= PIECE_SIZE or len(piece) >= PIECE_ENTRIES:
-            yield piece
-            piece, size = [], 0
-    if piece:
-        yield piece
+        if size >= CHUNK_SIZE or len(chunk) >= CHUNK_ENTRIES:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk

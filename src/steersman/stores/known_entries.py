@@ -6,7 +6,7 @@ Other processes append to the file as well. So each look reads on from where the
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import BinaryIO, TypeAlias
 
 from msgspec import MsgspecError, Struct
@@ -19,6 +19,7 @@ __all__ = ["KnownEntries", "Opened", "lines_until"]
 Opened: TypeAlias = tuple[BinaryIO, int]
 """An open file, and how much of it is to be read."""
 
+BLOCK = 1 << 20
 END = 512
 """Bytes at both ends of a file by which it is known again."""
 
@@ -66,6 +67,17 @@ class KnownEntries:
             uuid = _uuid(line)
             if uuid:
                 self.uuids.add(uuid)
+        self._measure(file, size)
+
+    def wrote(self, file: BinaryIO, uuids: Iterable[str | None]) -> None:
+        """Add entries that this process has appended, after all was read that was there."""
+        for uuid in uuids:
+            self.count += 1
+            if uuid is not None:
+                self.uuids.add(uuid)
+        self._measure(file, os.fstat(file.fileno()).st_size)
+
+    def _measure(self, file: BinaryIO, size: int) -> None:
         self.size = size
         self._ends = _ends(file, size)
         self.is_whole = self._ends[1].endswith(b"\n")
@@ -75,17 +87,22 @@ def lines_until(file: BinaryIO, size: int, begin: int = 0) -> Iterator[bytes]:
     """Return the lines that are entries, from `begin` to `size`, without their newlines."""
     file.seek(begin)
     left = size - begin
-    rest = b""
+    rest: list[bytes] = []
     while left > 0:
-        block = file.read(min(left, 1 << 20))
+        block = file.read(min(left, BLOCK))
         if not block:
             break
         left -= len(block)
-        *lines, rest = (rest + block).split(b"\n") if b"\n" in block else (rest + block,)
-        yield from filter(_is_entry, lines)
+        first, *lines = block.split(b"\n")
+        rest.append(first)
+        if lines:
+            lines.insert(0, b"".join(rest))
+            rest = [lines.pop()]
+            yield from filter(_is_entry, lines)
     # A last line without a newline was cut off, unless only the newline is missing.
-    if _is_entry(rest):
-        yield rest
+    last = b"".join(rest)
+    if _is_entry(last):
+        yield last
 
 
 def _is_entry(line: bytes) -> bool:

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 from steersman.stores.entry_json import (
     Place,
+    chunks,
     decode,
     fold,
     lines_of,
     new_lines,
-    pieces,
     place_of,
     read_project,
     session_of,
@@ -93,8 +93,8 @@ class MemoryStore:
             return [subpath for subpath in parts if subpath]
 
     async def stream(self, key: SessionKey) -> AsyncIterator[list[SessionStoreEntry]]:
-        for piece in pieces(self._lines(place_of(key)) or ()):
-            yield piece
+        for chunk in chunks(self._lines(place_of(key)) or ()):
+            yield chunk
 
     async def positions(self, key: SessionKey) -> int:
         return len(self._lines(place_of(key)) or ())

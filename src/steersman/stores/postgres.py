@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from steersman import _json
 from steersman.errors import StoreError, UsageError
 from steersman.stores.entry_json import (
-    PIECE_ENTRIES,
-    PIECE_SIZE,
+    CHUNK_ENTRIES,
+    CHUNK_SIZE,
     Line,
     Place,
     check_timeout,
@@ -45,7 +45,7 @@ __all__ = ["PostgresStore"]
 MOST_SENT = 16 << 20
 """Bytes of entries in one statement."""
 DOUBT = 0.05
-"""Seconds between two questions whether a commit was made whose answer was lost."""
+"""Seconds between two looks for the outcome of a commit whose answer was lost."""
 
 FIND = (
     "SELECT id, entries FROM steersman_sessions"
@@ -64,7 +64,7 @@ ADD = (
     # Binary, because psycopg takes longer to escape an array as text than the server to store it.
     " FROM unnest(%b::text[], %b::text[]) WITH ORDINALITY AS new (uuid, entry, place)"
 )
-PIECE = (
+CHUNK = (
     "SELECT convert_to(entry::text, 'UTF8') FROM ("
     " SELECT position, entry, sum(size) OVER (ORDER BY position) - size AS before"
     " FROM steersman_session_entries WHERE session = %s AND position > %s AND position <= %s"
@@ -157,10 +157,10 @@ class PostgresStore:
         except StoreError:
             if not doubt:
                 raise
-            await self._connections.run(write)
+            await self._settle(write)
 
     async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
-        return [entry async for piece in self.stream(key) for entry in piece] or None
+        return [entry async for chunk in self.stream(key) for entry in chunk] or None
 
     async def list_sessions(self, project_key: str) -> list[SessionStoreListEntry]:
         rows = await self._rows(
@@ -213,7 +213,7 @@ class PostgresStore:
         session, end = found[0] if found else (0, 0)
         position = 0
         while position < end:
-            rows = await self._rows(PIECE, session, position, end, PIECE_ENTRIES, PIECE_SIZE)
+            rows = await self._rows(CHUNK, session, position, end, CHUNK_ENTRIES, CHUNK_SIZE)
             if not rows:
                 raise StoreError(f"the session {place.session} was deleted while it was read")
             yield [decode(text) for (text,) in rows]
@@ -222,6 +222,17 @@ class PostgresStore:
     async def positions(self, key: SessionKey) -> int:
         found = await self._rows(FIND, *_names(place_of(key)))
         return int(found[0][1]) if found else 0
+
+    async def _settle(self, write: Callable[[Connection], Awaitable[None]]) -> None:
+        """Look up what became of a commit, and write again if nothing did."""
+        try:
+            await self._connections.run(write)
+        except StoreError:
+            raise StoreError(
+                f"{self._connections.name} was lost during a commit, and it is not known whether"
+                " the batch was stored",
+                hint="send the batch again: a uuid is stored once",
+            ) from None
 
     async def _rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         async def read(connection: Connection) -> list[tuple[Any, ...]]:

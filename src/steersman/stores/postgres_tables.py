@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["MIGRATIONS", "migrate"]
 
 MIGRATION_LOCK = 7_236_811_945_201_337
-"""The advisory lock of all who migrate; any number that nobody else uses."""
+"""The advisory lock of all who migrate; any number that nothing else uses."""
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Self
 from steersman import _json
 from steersman.errors import StoreError, UsageError
 from steersman.stores.entry_json import (
-    PIECE_ENTRIES,
-    PIECE_SIZE,
+    CHUNK_ENTRIES,
+    CHUNK_SIZE,
     Line,
     Place,
     check_timeout,
@@ -61,7 +61,7 @@ class SqliteStore:
         check_timeout(timeout)
         if str(path) in {"", ":memory:"}:
             raise UsageError("path", path, "the path of a file", hint="use MemoryStore() instead")
-        # A path that is relative means the folder of now, also if the program changes it later.
+        # A relative path means the current folder, also if the program changes it later.
         self.path = Path(path).absolute()
         self._database = SqliteDatabase(self.path, timeout)
         self._worker = Worker("steersman-sqlite-store", self._database.close)
@@ -127,11 +127,11 @@ class SqliteStore:
         session, end = await self._ready().run(_found, self._database, place)
         position = 0
         while position < end:
-            piece = await self._ready().run(_piece, self._database, session, position, end)
-            if not piece:
+            chunk = await self._ready().run(_chunk, self._database, session, position, end)
+            if not chunk:
                 raise StoreError(f"the session {place.session} was deleted while it was read")
-            yield piece
-            position += len(piece)
+            yield chunk
+            position += len(chunk)
 
     async def positions(self, key: SessionKey) -> int:
         _, count = await self._ready().run(_found, self._database, place_of(key))
@@ -232,24 +232,24 @@ def _load(database: SqliteDatabase, place: Place) -> list[SessionStoreEntry] | N
         return [decode(text.encode()) for (text,) in rows] or None
 
 
-def _piece(
+def _chunk(
     database: SqliteDatabase, session: int, position: int, end: int
 ) -> list[SessionStoreEntry]:
-    piece: list[SessionStoreEntry] = []
+    chunk: list[SessionStoreEntry] = []
     size = 0
     with database.reading() as connection:
         rows = connection.execute(
             "SELECT entry FROM steersman_session_entries"
             " WHERE session = ? AND position > ? AND position <= ? ORDER BY position LIMIT ?",
-            (session, position, end, PIECE_ENTRIES),
+            (session, position, end, CHUNK_ENTRIES),
         )
         for (text,) in rows:
-            piece.append(decode(text.encode()))
+            chunk.append(decode(text.encode()))
             size += len(text)
-            if size >= PIECE_SIZE:
+            if size >= CHUNK_SIZE:
                 break
         rows.close()
-    return piece
+    return chunk
 
 
 def _list_sessions(database: SqliteDatabase, project: str) -> list[SessionStoreListEntry]:

@@ -66,14 +66,14 @@ class SqliteDatabase:
 
     @contextmanager
     def reading(self) -> Generator[sqlite3.Connection]:
-        """Give the connection, and say errors in words."""
-        with self._told():
+        """Give the connection. Raises `StoreError`."""
+        with self._errors_translated():
             yield self._open()
 
     @contextmanager
     def writing(self) -> Generator[sqlite3.Connection]:
         """Give the connection in a transaction: all of it is stored, or nothing."""
-        with self._told():
+        with self._errors_translated():
             connection = self._open()
             with _transaction(connection):
                 yield connection
@@ -124,7 +124,7 @@ class SqliteDatabase:
             self.path.chmod(OWNER_ONLY)
 
     @contextmanager
-    def _told(self) -> Generator[None]:
+    def _errors_translated(self) -> Generator[None]:
         try:
             yield
         except sqlite3.Error as error:

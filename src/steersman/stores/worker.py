@@ -1,4 +1,4 @@
-"""A thread of a store's own, in which it does its blocking work, one piece after the other.
+"""A thread of a store's own, in which it does its blocking work, one call after the other.
 
 Any event loop may use it. Work that was cancelled before it began is not done; work that has begun
 is finished. The thread does not keep the program from ending.

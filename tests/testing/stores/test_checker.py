@@ -24,6 +24,8 @@ from steersman.transcripts.keys import (
 
 Entries = list[SessionStoreEntry]
 SESSIONS = 60
+BIG = "a_5_mb_entry"
+"""Takes half of the time of all rules."""
 
 
 class SortsABatch(MemoryStore):
@@ -278,11 +280,11 @@ class WritesOneByOne(MemoryStore):
 
 class StreamsTheEndTwice(MemoryStore):
     async def stream(self, key: SessionKey) -> AsyncIterator[Entries]:
-        piece: Entries = []
-        async for piece in super().stream(key):
-            yield piece
-        if piece:
-            yield piece
+        chunk: Entries = []
+        async for chunk in super().stream(key):
+            yield chunk
+        if chunk:
+            yield chunk
 
 
 class CountsBatches(MemoryStore):
@@ -290,35 +292,35 @@ class CountsBatches(MemoryStore):
         return min(await super().positions(key), 2)
 
 
-FAULTS: dict[str, tuple[type[MemoryStore], set[str]]] = {
-    "append_then_load": (SortsABatch, set()),
-    "unknown_keys": (KnowsEverySession, set()),
-    "order_of_appends": (SortsAllBatches, set()),
-    "empty_append": (AnEmptyBatchEmpties, set()),
-    "subpaths_apart": (MixesParts, set()),
-    "projects_apart": (MixesProjects, set()),
-    "list_sessions": (TellsSeconds, set()),
-    "list_sessions_without_parts": (ListsParts, set()),
-    "summaries": (KeepsTheFirstSummary, set()),
-    "delete": (KeepsSummaries, set()),
-    "delete_cascades": (KeepsParts, set()),
-    "delete_part": (DeletesTheWholeSession, set()),
-    "list_subkeys": (ListsAllParts, set()),
-    "list_subkeys_of_none": (ListsItself, set()),
-    "the_same_batch_twice": (KeepsDoubles, set()),
-    "entries_without_a_uuid": (DropsEqualEntries, set()),
-    "entries_are_copied": (KeepsTheObjects, set()),
-    "two_writers_at_once": (ReadsThenWrites, set()),
-    "the_same_batch_at_once": (LooksThenWrites, set()),
-    "a_5_mb_entry": (HasAMegabyte, set()),
-    "odd_texts": (DropsNul, set()),
-    "odd_values": (HasJavaScriptNumbers, set()),
-    "ids_that_are_prefixes": (MatchesPatterns, set()),
-    "hostile_subpaths": (FollowsPaths, set()),
-    "many_sessions": (ListsOnePage, set()),
-    "a_cancelled_append": (WritesOneByOne, set()),
-    "stream_equals_load": (StreamsTheEndTwice, set()),
-    "positions": (CountsBatches, set()),
+FAULTS: dict[str, type[MemoryStore]] = {
+    "append_then_load": SortsABatch,
+    "unknown_keys": KnowsEverySession,
+    "order_of_appends": SortsAllBatches,
+    "empty_append": AnEmptyBatchEmpties,
+    "subpaths_apart": MixesParts,
+    "projects_apart": MixesProjects,
+    "list_sessions": TellsSeconds,
+    "list_sessions_without_parts": ListsParts,
+    "summaries": KeepsTheFirstSummary,
+    "delete": KeepsSummaries,
+    "delete_cascades": KeepsParts,
+    "delete_part": DeletesTheWholeSession,
+    "list_subkeys": ListsAllParts,
+    "list_subkeys_of_none": ListsItself,
+    "the_same_batch_twice": KeepsDoubles,
+    "entries_without_a_uuid": DropsEqualEntries,
+    "entries_are_copied": KeepsTheObjects,
+    "two_writers_at_once": ReadsThenWrites,
+    "the_same_batch_at_once": LooksThenWrites,
+    "a_5_mb_entry": HasAMegabyte,
+    "odd_texts": DropsNul,
+    "odd_values": HasJavaScriptNumbers,
+    "ids_that_are_prefixes": MatchesPatterns,
+    "hostile_subpaths": FollowsPaths,
+    "many_sessions": ListsOnePage,
+    "a_cancelled_append": WritesOneByOne,
+    "stream_equals_load": StreamsTheEndTwice,
+    "positions": CountsBatches,
 }
 
 
@@ -328,12 +330,14 @@ def test_there_is_a_broken_store_for_every_rule() -> None:
 
 @pytest.mark.parametrize("rule", FAULTS)
 async def test_a_store_that_breaks_a_rule_is_found_and_no_other_rule_is_blamed(rule: str) -> None:
-    fault, others = FAULTS[rule]
+    fault = FAULTS[rule]
 
-    report = await check(fault, sessions=SESSIONS)
+    skip = {BIG} - {rule}
 
-    assert {each.rule for each in report.failed} == {rule} | others, report
-    assert all(each.why and each.says for each in report.failed)
+    report = await check(fault, sessions=SESSIONS, skip=skip)
+
+    assert {each.rule for each in report.failed} == {rule}, report
+    assert all(each.why and each.requires for each in report.failed)
     assert not report.is_good
 
 
@@ -379,11 +383,12 @@ OPTIONAL = {
 
 @pytest.mark.parametrize("store", [OnlyTheRequired, Inherits])
 async def test_rules_for_methods_that_a_store_lacks_are_skipped_and_told(store: Any) -> None:
-    report = await check(store)
+    report = await check(store, skip=[BIG])
 
     assert report.is_good, report
     assert {each.rule: each.why for each in report.skipped} == {
-        rule: f"the store has no {method}" for rule, method in OPTIONAL.items()
+        BIG: "as asked for",
+        **{rule: f"the store has no {method}" for rule, method in OPTIONAL.items()},
     }
 
 
@@ -455,7 +460,7 @@ def test_a_report_is_text_and_data() -> None:
     ]
     assert json.loads(json.dumps(report.data()))["findings"][1] == {
         "rule": "two",
-        "says": "Two holds.",
+        "requires": "Two holds.",
         "outcome": "failed",
         "why": "it is\x1b[2J three",
         "seconds": 0.0,

@@ -57,11 +57,11 @@ async def check(
         if only and rule.name not in only:
             continue
         if rule.name in skip:
-            findings.append(Finding(rule.name, rule.says, "skipped", "as asked for"))
+            findings.append(Finding(rule.name, rule.requires, "skipped", "as asked for"))
             continue
         begun = time.monotonic()
         outcome, why = await _tried(rule, make_store, sessions, timeout)
-        findings.append(Finding(rule.name, rule.says, outcome, why, time.monotonic() - begun))
+        findings.append(Finding(rule.name, rule.requires, outcome, why, time.monotonic() - begun))
     return Report(tuple(findings))
 
 

@@ -269,18 +269,18 @@ async def a_cancelled_append(bench: Bench) -> None:
 
 
 async def stream_equals_load(bench: Bench) -> None:
-    """The pieces of `stream` are what `load` returns; none for a key that was never written."""
+    """The chunks of `stream` are what `load` returns; none for a key that was never written."""
     names = count()
     sizes: Iterator[int] = (size for _ in range(7) for size in (10, 300_000, 10, 2000))
     entries = [_entry(str(next(names)), text="x" * size) for size in sizes]
     entries += [_entry(str(next(names))) for _ in range(1500)]
     await bench.store.append(bench.key(), entries)
     found: list[SessionStoreEntry] = []
-    async for piece in bench.store.stream(bench.key()):
-        expect(isinstance(piece, list), f"a piece is a {type(piece).__name__}, not a list")  # pyright: ignore[reportUnnecessaryIsInstance] - code of others
-        found += piece
+    async for chunk in bench.store.stream(bench.key()):
+        expect(isinstance(chunk, list), f"a chunk is a {type(chunk).__name__}, not a list")  # pyright: ignore[reportUnnecessaryIsInstance] - code of others
+        found += chunk
     expect(same(found, entries), f"stream gave {len(found)} entries, {len(entries)} were stored")
-    nothing = [piece async for piece in bench.store.stream(bench.key("never"))]
+    nothing = [chunk async for chunk in bench.store.stream(bench.key("never"))]
     expect(nothing == [], f"stream of an unknown key gave {show(nothing)}")
 
 

@@ -117,7 +117,7 @@ async def summaries(bench: Bench) -> None:
 
 
 async def delete(bench: Bench) -> None:
-    """A session that was deleted is gone, also its summary; an unknown one may be deleted."""
+    """A deleted session is not loaded or listed any more; an unknown one may be deleted."""
     await bench.store.delete(bench.key("never"))
     await bench.store.append(bench.key(), [_entry("1")])
     await bench.store.delete(bench.key())

@@ -20,7 +20,7 @@ class Finding:
 
     rule: str
     """The name of the rule, for `skip=`."""
-    says: str
+    requires: str
     """What the rule asks for."""
     outcome: Outcome
     why: str = ""
@@ -56,7 +56,7 @@ class Report:
             "findings": [
                 {
                     "rule": each.rule,
-                    "says": each.says,
+                    "requires": each.requires,
                     "outcome": each.outcome,
                     "why": each.why,
                     "seconds": round(each.seconds, 3),
@@ -71,7 +71,7 @@ class Report:
         for each in self.findings:
             yield f"{each.outcome:7}  {each.rule:{widest}}  {each.seconds:6.2f} s"
             if each.outcome == "failed":
-                yield f"         rule: {each.says}"
+                yield f"         rule: {each.requires}"
             if each.why:
                 yield f"         {one_line(each.why)}"
         passed = len(self.findings) - len(self.failed) - len(self.skipped)

@@ -29,7 +29,7 @@ class Store(SessionStore, Protocol):
     """A store with all methods; those that it does not have are not called."""
 
     def stream(self, key: SessionKey) -> AsyncIterator[list[SessionStoreEntry]]:
-        """Return the entries in pieces."""
+        """Return the entries in chunks."""
         ...
 
     async def positions(self, key: SessionKey) -> int:
@@ -120,7 +120,7 @@ class Rule:
         return getattr(self.call, "__name__", "")
 
     @property
-    def says(self) -> str:
+    def requires(self) -> str:
         """What the rule asks for."""
         return (self.call.__doc__ or "").strip()
 
