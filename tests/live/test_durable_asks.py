@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,11 +16,13 @@ import pytest
 from examples import answer_later
 from steersman import Agent, Allow
 from steersman.inbox import StoredInbox
+from steersman.journal import Kind
+from steersman.options import Revival
 from steersman.permissions import Ask
 from steersman.stores import SqliteStore
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import Step, call, say
-from tests.live.staging import LIMIT, MakeScripted, until
+from tests.live.staging import LIMIT, MakeScripted, entry_where, until
 from tests.live.test_keys import config_of, is_stored
 
 pytestmark = pytest.mark.live
@@ -87,3 +91,29 @@ async def test_a_tool_that_was_allowed_after_its_host_was_killed_runs_once_in_th
     assert (paid.outcome, paid.text, left) == ("completed", "Paid.", [])
     assert (sandbox.project / "paid").read_text() == "x"
     assert list(model.asked[-1].tool_results)[-1:] == ["toolu_2"]
+
+
+async def test_an_ask_stays_the_same_when_its_cli_is_replaced(
+    scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path
+) -> None:
+    async with asyncio.timeout(2 * LIMIT), SqliteStore(tmp_path / "asks.db") as store:
+        inbox = store.inbox()
+        agent, _ = scripted(
+            write(sandbox, "toolu_1"), write(sandbox, "toolu_2"), say("Paid."), inbox=inbox
+        )
+        async with agent.session(revive=Revival(backoff=0.01)) as session:
+            turn = await session.send("pay")
+            ask = await next_ask(inbox)
+            await until(lambda: is_stored("toolu_1", config_of(agent.options.env)))
+            assert session.pid is not None
+            os.kill(session.pid, signal.SIGKILL)
+            asked = [
+                await entry_where(session, lambda each: each.kind is Kind.ASKED),
+                await entry_where(session, lambda each: "toolu_2" in str(each.details)),
+            ]
+            await inbox.answer(ask, Allow(), by="ann", seen=ask.digest)
+            paid = await turn
+
+    assert [each.details["id"] == ask.id for each in asked] == [True, False]
+    assert (paid.outcome, paid.text) == ("completed", "Paid.")
+    assert (sandbox.project / "paid").read_text() == "x"
