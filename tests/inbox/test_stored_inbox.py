@@ -339,6 +339,45 @@ async def test_while_the_file_is_away_asks_wait_and_one_fault_is_reported(tmp_pa
     await place.aclose()
 
 
+async def test_asks_are_stored_again_if_the_file_is_replaced(tmp_path: Path) -> None:
+    path, other = tmp_path / "asks.db", tmp_path / "other.db"
+    place = in_sqlite(path)
+    session = Session(place.inbox())
+    ask = session.open(an_ask())
+    await session.shown()
+    async with SqliteStore(other) as empty:
+        await empty.inbox().list()
+
+    put_in_place(other, path)
+    await session.shown()
+    await place.inbox().answer(ask.id, Allow(), by="ann")
+
+    assert await session.answers() == [(Allow(), "ann")]
+    await place.aclose()
+
+
+def put_in_place(other: Path, path: Path) -> None:
+    for name in ("-wal", "-shm"):
+        Path(f"{path}{name}").unlink(missing_ok=True)
+    other.replace(path)
+
+
+async def test_a_session_learns_that_the_store_was_closed_while_its_ask_waits(
+    tmp_path: Path,
+) -> None:
+    store = SqliteStore(tmp_path / "asks.db")
+    session = Session(store.inbox())
+    session.open(an_ask())
+    await session.shown()
+
+    await store.aclose()
+
+    assert [str(each).partition("\n")[0] for each in session.faults] == [
+        "the store of the inbox was closed while an ask waits"
+    ]
+    assert session.got == []
+
+
 async def test_the_thread_ends_when_nothing_waits(tmp_path: Path) -> None:
     store, before = SqliteStore(tmp_path / "asks.db"), set(threads())
 

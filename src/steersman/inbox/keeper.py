@@ -175,6 +175,7 @@ class _Run:
                 is_well = await self.asks.step()
                 self._watch_signals()
                 if self._is_stopping and not self._calls and self._ended(self):
+                    self.asks.abandon()
                     return
                 if not is_well:
                     await asyncio.sleep(retry)

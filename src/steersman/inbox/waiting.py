@@ -11,6 +11,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
@@ -153,10 +154,8 @@ class WaitingAsks:
         return True
 
     async def _step(self) -> None:
-        if self._seen is None or self._is_failing:
-            # After a failure the database may have been put back to an earlier state.
-            last = await self._rows.last_change()
-            self._seen = last if self._seen is None else min(self._seen, last)
+        if self._seen is None:
+            self._seen = await self._rows.last_change()
         while self._new:
             await self._store(self._new[0])
             self._new.popleft()
@@ -199,6 +198,8 @@ class WaitingAsks:
         assert self._seen is not None
         rows, expiry = await self._rows.changed(self._seen)
         self.next_expiry = NEVER if expiry is None else expiry
+        if not rows and self._waiting:
+            await self._check_rows()
         self._notify(rows)
         self._changed |= {row.number: row for row in rows if row.number in self._waiting}
         self._seen = max([self._seen, *(row.last for row in rows)])
@@ -208,6 +209,15 @@ class WaitingAsks:
             if waiting is not None:
                 await self._handle(waiting, self._changed[number])
             del self._changed[number]
+
+    async def _check_rows(self) -> None:
+        """Store the asks again if the database was replaced, or put back to an earlier state."""
+        assert self._seen is not None
+        last = await self._rows.last_change()
+        if last < self._seen:
+            self._seen = last
+            self._new += self._waiting.values()
+            self._waiting.clear()
 
     def _notify(self, rows: list[AskRow]) -> None:
         for watch, since in [*self._watches.items()]:
@@ -241,6 +251,16 @@ class WaitingAsks:
             number, mark = row.number, waiting.mark
             self._writes.append(lambda: self._rows.give_back(number, mark))
 
+    def abandon(self) -> None:
+        """Report to the sessions that wait that nothing will answer them in this process."""
+        closed = StoreError(
+            "the store of the inbox was closed while an ask waits",
+            hint="close sessions before their store; the ask stays open for the next process",
+        )
+        for report in {each.report for each in self._waiting.values() if not each.is_abandoned}:
+            with suppress(RuntimeError):
+                report(closed)
+
     def _report(self, error: BaseException) -> None:
         if not self._is_failing:
             log.warning("asks cannot be stored or answered; they wait: %s", error)
@@ -248,8 +268,6 @@ class WaitingAsks:
         for waiting in (*self._new, *self._waiting.values()):
             if waiting.report not in self._reported:
                 self._reported.add(waiting.report)
-                try:
+                # The event loop of the session may be closed.
+                with suppress(RuntimeError):
                     waiting.report(error)
-                except RuntimeError:
-                    # The event loop of the session is closed.
-                    continue
