@@ -31,8 +31,8 @@ FIRST_RETRY, LAST_RETRY = 0.05, 1.0
 """Seconds until a lost connection is made again."""
 LOOKS = 30.0
 """Seconds after which the table is looked at even if no notification came."""
-ATTEMPTS = 3
-"""How often a write is made whose confirmation is lost."""
+DOUBT = (0.1, 0.5)
+"""Seconds after which a write is made again whose confirmation was lost."""
 
 
 def postgres_asks(url: str, timeout: float) -> AskTable:
@@ -61,20 +61,25 @@ class _PostgresAsks:
         async def writing(connection: Connection) -> T:
             nonlocal is_in_doubt
             await self._prepare(connection)
-            is_in_doubt = False
             async with connection.transaction():
                 found = await work(_runner(connection))
+                # If the connection is lost from here on, only the server knows what became of it.
                 is_in_doubt = True
-            is_in_doubt = False
             return found
 
-        for _ in range(ATTEMPTS - 1):
+        for wait in (*DOUBT, None):
             try:
                 return await self._connections.run(writing)
             except StoreError:
                 if not is_in_doubt:
                     raise
-        return await self._connections.run(writing)
+            if wait is not None:
+                await asyncio.sleep(wait)
+        raise StoreError(
+            f"{self._connections.name} was lost during a commit, and it is not known whether"
+            " the ask was changed",
+            hint="look at it again when the server is back: inbox.get(), or `steersman asks show`",
+        )
 
     async def next_change(self, run: Run) -> int:
         ((change, _),) = await run(NEXT_CHANGE)
