@@ -136,6 +136,7 @@ def test_the_codes_are_a_promise() -> None:
         "SessionNotFound": "session_not_found",
         "AskError": "ask",
         "AlreadyAnswered": "already_answered",
+        "AskChanged": "ask_changed",
         "AskGone": "ask_gone",
         "AskNotFound": "ask_not_found",
         "StoreError": "store",

@@ -37,6 +37,7 @@ SteersmanError
 ├── SessionNotFound            no stored session has that id
 ├── AskError                   an ask cannot be answered
 │   ├── AlreadyAnswered
+│   ├── AskChanged
 │   ├── AskGone
 │   └── AskNotFound
 ├── StoreError                 a store of sessions cannot be read or written
@@ -57,6 +58,7 @@ from typing import ClassVar, Protocol
 __all__ = [
     "AlreadyAnswered",
     "ApiFailed",
+    "AskChanged",
     "AskError",
     "AskGone",
     "AskNotFound",
@@ -589,6 +591,21 @@ class AlreadyAnswered(AskError):
         super().__init__(ask_id, f"{by} has already answered it")
         self.by = by
         self.answer = answer
+
+
+class AskChanged(AskError):
+    """The answer is to another input than the ask has: `seen` is not the ask's digest."""
+
+    code = "ask_changed"
+
+    def __init__(self, ask_id: str, seen: str, digest: str) -> None:
+        super().__init__(
+            ask_id,
+            "it is not what was shown: its digest is another one than seen=",
+            hint="show the ask again, and pass seen=ask.digest of what was shown",
+        )
+        self.seen = seen
+        self.digest = digest
 
 
 class AskGone(AskError):

@@ -51,6 +51,7 @@ __all__ = [
     "Channel",
     "Clock",
     "DialogHandler",
+    "DurableAsks",
     "ElicitationHandler",
     "FileArgument",
     "Json",
@@ -328,6 +329,35 @@ class SessionAsks(Asks, Protocol):
 
     def close_ask(self, ask: Ask, reason: str) -> None:
         """Close `ask`, and no ask of another session."""
+        ...
+
+
+@runtime_checkable
+class DurableAsks(Asks, Protocol):
+    """An `Asks` that keeps asks when their process ends, and knows them again in the next one.
+
+    It may be answered by a process that has no session. Its asks have no secrets that the session
+    knows.
+    """
+
+    def keep(
+        self,
+        ask: Ask,
+        settle: Callable[[Any, str], None],
+        report: Callable[[BaseException], None],
+    ) -> None:
+        """As `open`. If the ask cannot be stored, it waits, and `report` is called once.
+
+        `report` is called from any thread.
+        """
+        ...
+
+    def close_ask(self, ask: Ask, reason: str, *, may_return: bool = False) -> None:
+        """Close `ask`, and no ask of another session.
+
+        With `may_return` only this process stops to wait: the CLI or the session ends, the ask
+        stays open, and the next process of the conversation may open it again.
+        """
         ...
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,8 @@ def test_the_binary_of_the_official_wheel_is_the_last_resort(
     bundled = make(package / "_bundled" / "claude")
     (package / "__init__.py").write_text("raise AssertionError('imported')\n")
     monkeypatch.syspath_prepend(tmp_path / "site")
+    # Other tests of this process may have imported the real one.
+    monkeypatch.delitem(sys.modules, "claude_agent_sdk", raising=False)
 
     found = locate(environ={"PATH": "", "HOME": str(home)})
 

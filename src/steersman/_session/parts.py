@@ -88,7 +88,13 @@ def build(setup: SessionSetup, session: Any) -> Parts:
     decisions = DecisionLog(journal.write)
     report = _fault_reporter(journal)
     permissions = build_permissions(
-        options, decisions, journal.note, lambda: prompts.current_uuid, setup.clock, report
+        options,
+        decisions,
+        journal.note,
+        lambda: prompts.current_uuid,
+        setup.clock,
+        report,
+        slot.redact,
     )
     if setup.policy_hook is not None:
         setup.policy_hook.connect(permissions, decisions)

@@ -18,6 +18,7 @@ __all__ = ["GROUP", "Commands", "installed", "register"]
 GROUP = "steersman.commands"
 
 BUILT_IN = (
+    EntryPoint("asks", "steersman.cli.asks:add_command", GROUP),
     EntryPoint("cassette", "steersman.cli.cassette:add_command", GROUP),
     EntryPoint("demo", "steersman.cli.demo:add_command", GROUP),
 )

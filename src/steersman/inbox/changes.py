@@ -21,6 +21,8 @@ from steersman.permissions import Ask
 
 __all__ = ["AskOutcome", "Change", "Watch"]
 
+EXPIRED = "Denied: no answer came in time."
+
 MOST_WAITING = 10_000
 """How many changes are kept for a slow watcher."""
 
@@ -67,6 +69,11 @@ class Watch(AsyncIterator[Change]):
         self._leave = leave
         self._lost = 0
         self._is_closed = False
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether the event loop of the reader is closed."""
+        return self._loop.is_closed()
 
     def notify(self, change: Change) -> None:
         """Add a change; may be called from any thread."""

@@ -13,11 +13,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
-from steersman._json import is_mapping
 from steersman.errors import AskError, AskNotFound, SteersmanError, UsageError
-from steersman.inbox.changes import AskOutcome, Change, Watch
+from steersman.inbox.changes import EXPIRED, AskOutcome, Change, Watch
+from steersman.inbox.checks import answer_each, check_answer, check_expires_after, check_name
 from steersman.permissions import Ask, AskKind
 from steersman.ports import Clock
 
@@ -28,9 +28,6 @@ REMEMBERED = 10_000
 
 Settle: TypeAlias = Callable[[Any, str], None]
 """Receives the answer to an ask, and the name of who gave it."""
-
-EXPIRED = "Denied: no answer came in time."
-
 
 _Key: TypeAlias = tuple[str, str]
 """The session and the id of an ask."""
@@ -53,9 +50,7 @@ class Inbox:
     """
 
     def __init__(self, *, expires_after: float | None = None, clock: Clock = time.time) -> None:
-        is_number = isinstance(expires_after, int | float) and not isinstance(expires_after, bool)
-        if not (expires_after is None or (is_number and expires_after > 0)):
-            raise UsageError("expires_after", expires_after, "seconds above 0, or None")
+        check_expires_after(expires_after)
         self._expires_after = expires_after
         self._clock = clock
         self._lock = threading.Lock()
@@ -78,12 +73,15 @@ class Inbox:
             self._sessions.setdefault(ask.id, {})[ask.session] = None
         self._notify(Change("opened", waiting.ask))
 
-    def close(self, ask_id: str, reason: str) -> None:
-        """Close an ask whose session no longer waits for the answer."""
+    def close(self, ask_id: str, reason: str, *, may_return: bool = False) -> None:  # noqa: ARG002
+        """Close an ask whose session no longer waits for the answer.
+
+        `may_return` makes no difference: an inbox in memory ends with its process.
+        """
         with suppress(AskError, UsageError):
             self._end(self._key(ask_id, None), AskOutcome(ask_id, "closed", reason))
 
-    def close_ask(self, ask: Ask, reason: str) -> None:
+    def close_ask(self, ask: Ask, reason: str, *, may_return: bool = False) -> None:  # noqa: ARG002
         """Close `ask`, and no ask of another session that has the same id."""
         with suppress(AskError):
             self._end(_key_of(ask), AskOutcome(ask.id, "closed", reason))
@@ -124,6 +122,7 @@ class Inbox:
         *,
         by: str = "somebody",
         session: str | None = None,
+        seen: str | None = None,
     ) -> AskOutcome:
         """Answer an ask, or the one with this id, with the type of answer that its kind needs.
 
@@ -131,10 +130,11 @@ class Inbox:
         or `skip()`, an elicitation `ElicitationAnswer`, a dialog `DialogAnswer`. Raises
         `AlreadyAnswered` with the name of who was first, `AskGone`, `AskNotFound`, or `UsageError`
         for another type, or if several sessions have an ask with this id: then pass `session`.
+        `seen` is the `digest` of the ask that was shown; if it is another, raises `AskChanged`.
         """
-        _check_name("by", by)
+        check_name("by", by)
         key = self._key(ask_id, session)
-        self.get(key[1], session=key[0]).response(answer)
+        check_answer(self.get(key[1], session=key[0]), answer, seen)
         return self._end(key, AskOutcome(key[1], "answered", by, answer))
 
     async def answer_many(
@@ -149,27 +149,22 @@ class Inbox:
 
         Returns the outcome or the error of each; an error does not stop the others.
         """
-        each: Mapping[str, object] = (
-            answers if is_mapping(answers) else dict.fromkeys(answers, answer)
-        )
-        found: dict[str, AskOutcome | SteersmanError] = {}
-        for ask_id, given in each.items():
-            try:
-                found[ask_id] = await self.answer(ask_id, given, by=by, session=session)
-            except (AskError, UsageError) as error:
-                found[ask_id] = error
-        return found
+
+        async def one(ask_id: str, given: object) -> AskOutcome:
+            return await self.answer(ask_id, given, by=by, session=session)
+
+        return await answer_each(one, answers, answer)
 
     async def expire(
         self, ask_id: Ask | str, *, by: str = "expiry", session: str | None = None
     ) -> AskOutcome:
         """End an ask without an answer: it is denied, declined or cancelled, as its kind needs."""
-        _check_name("by", by)
+        check_name("by", by)
         return self._expire(self._key(ask_id, session), by)
 
     async def delegate(self, ask_id: Ask | str, to: str, *, session: str | None = None) -> Ask:
         """Assign an ask to `to`; others can still answer it."""
-        _check_name("to", to)
+        check_name("to", to)
         key = self._key(ask_id, session)
         with self._lock:
             waiting = self._waiting(key)
@@ -270,8 +265,3 @@ class Inbox:
 
 def _key_of(ask: Ask) -> _Key:
     return ask.session, ask.id
-
-
-def _check_name(argument: Literal["by", "to"], given: object) -> None:
-    if not (isinstance(given, str) and given):
-        raise UsageError(argument, given, "a name that is not empty")

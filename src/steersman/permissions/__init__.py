@@ -12,6 +12,7 @@ from steersman._lazy import by_name
 if TYPE_CHECKING:
     from steersman.permissions.asks import *
     from steersman.permissions.decisions import *
+    from steersman.permissions.json_form import *
     from steersman.permissions.paths import Place as Place
     from steersman.permissions.policy import *
     from steersman.permissions.questions import *
@@ -25,6 +26,7 @@ else:
     _HOMES = {
         "asks": "Ask AskKind Payload",
         "decisions": "Allow Classification Decision Deny DialogAnswer ElicitationAnswer",
+        "json_form": "Answer answer_from_json answer_to_json ask_from_json ask_to_json",
         "paths": "Place",
         "policy": (
             "MAIN Explanation Policy PolicyRule Predicate RecordedCall RuleWords Verdict"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from steersman._json import JsonDict
@@ -41,6 +41,8 @@ class Ask:
     """When the ask is denied automatically, in seconds since the epoch; None for never."""
     assignee: str | None = None
     """Who shall answer the ask, if it was delegated."""
+    unknown: JsonDict = field(default_factory=dict[str, Any])
+    """The fields of the JSON it was read from that this release does not know."""
 
     @property
     def kind(self) -> AskKind:
@@ -77,6 +79,19 @@ class Ask:
         if self.kind != "question" or not isinstance(self.payload, CanUseTool):
             raise UsageError("questions", self.kind, "an ask of kind question")
         return question_ask(self.payload, self.id, self.session)
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of what is asked, in hex: the tool's input, else the whole payload.
+
+        The order of keys does not matter.
+        """
+        import hashlib  # noqa: PLC0415 - only asks that are stored or compared need it
+        import json  # noqa: PLC0415 - as above
+
+        asked = self.payload.input if isinstance(self.payload, CanUseTool) else self.payload.raw
+        text = json.dumps(asked, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode("ascii")).hexdigest()
 
     def always(self, scope: Scope = "session") -> Allow:
         """Return an answer that allows this call and similar calls in the future."""

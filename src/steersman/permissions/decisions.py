@@ -13,12 +13,31 @@ from steersman.permissions.updates import PermissionUpdate
 
 __all__ = ["Allow", "Classification", "Decision", "Deny", "DialogAnswer", "ElicitationAnswer"]
 
+UNKNOWN = "_unknown"
+"""The attribute of an answer for the fields that this release does not know."""
+
+
+class _Kept:
+    """A slot that is no field: it is neither compared nor sent."""
+
+    __slots__ = (UNKNOWN,)
+
+
+class Answered(_Kept, Struct, frozen=True):
+    """The base of answers that are an object in JSON."""
+
+    @property
+    def unknown(self) -> JsonObject:
+        """The fields of the JSON it was read from that this release does not know."""
+        found: JsonObject = getattr(self, UNKNOWN, {})
+        return found
+
 
 Classification = Literal["user_temporary", "user_permanent", "user_reject"]
 
 
 class Allow(
-    Struct,
+    Answered,
     frozen=True,
     tag_field="behavior",
     tag="allow",
@@ -49,7 +68,7 @@ class Allow(
 
 
 class Deny(
-    Struct, frozen=True, tag_field="behavior", tag="deny", rename="camel", omit_defaults=True
+    Answered, frozen=True, tag_field="behavior", tag="deny", rename="camel", omit_defaults=True
 ):
     """Deny the tool, give the model a reason, and optionally end the turn."""
 
@@ -76,7 +95,7 @@ def _check_classification(given: object) -> None:
         raise UsageError("decision_classification", given, allowed)
 
 
-class ElicitationAnswer(Struct, frozen=True, omit_defaults=True):
+class ElicitationAnswer(Answered, frozen=True, omit_defaults=True):
     """The user's answer to an MCP server: `accept` with content, `decline`, or `cancel`."""
 
     action: Literal["accept", "decline", "cancel"]
@@ -89,7 +108,7 @@ class ElicitationAnswer(Struct, frozen=True, omit_defaults=True):
             raise UsageError("content", self.content, "a mapping, or None")
 
 
-class DialogAnswer(Struct, frozen=True, omit_defaults=True):
+class DialogAnswer(Answered, frozen=True, omit_defaults=True):
     """The user's answer to a dialog of the CLI."""
 
     behavior: str

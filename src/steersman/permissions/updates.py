@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from steersman._json import JsonObject, is_array, is_sequence
+from steersman._json import Json, JsonObject, is_array, is_sequence
 from steersman._struct import CONVERT_ERRORS
 from steersman.errors import UsageError
 
@@ -137,15 +137,18 @@ def _rule_of(given: object) -> ToolRule:
 Known = AddRules | ReplaceRules | RemoveRules | SetMode | AddDirectories | RemoveDirectories
 
 
+def read_update(found: Json) -> Json:
+    """Return the update that `found` is; anything else, an unknown kind too, as it is."""
+    try:
+        return msgspec.convert(found, Known)
+    except CONVERT_ERRORS:
+        return found
+
+
 def read_updates(found: Iterable[object]) -> list[PermissionUpdate]:
     """Return the updates in `found` that this release knows."""
-    known: list[PermissionUpdate] = []
-    for each in found:
-        try:
-            known.append(msgspec.convert(each, Known))
-        except CONVERT_ERRORS:
-            continue
-    return known
+    read = map(read_update, found)
+    return [each for each in read if isinstance(each, PermissionUpdate)]
 
 
 def where_it_counts(

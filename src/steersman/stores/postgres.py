@@ -35,6 +35,9 @@ from steersman.transcripts.keys import (
 )
 
 if TYPE_CHECKING:
+    from steersman.inbox.keeper import AskKeeper
+    from steersman.inbox.stored import StoredInbox
+    from steersman.stores.ask_table import AskTable
     from steersman.stores.postgres_connections import Connection
 
 __all__ = ["PostgresStore"]
@@ -90,6 +93,8 @@ class PostgresStore:
             ) from None
         self._connections = Connections(url, timeout)
         self._is_migrated = False
+        self._make_asks = lambda: _asks(url, timeout)
+        self._asks: AskKeeper | None = None
 
     def __repr__(self) -> str:
         return f"<PostgresStore: {self._connections.name}>"
@@ -108,7 +113,21 @@ class PostgresStore:
 
     async def aclose(self) -> None:
         """Close the connections of this event loop. May be called again."""
+        if self._asks is not None:
+            await self._asks.aclose()
         await self._connections.close()
+
+    def inbox(self, *, expires_after: float | None = None) -> StoredInbox:
+        """Return an inbox whose asks are in this database: any machine that has it can answer them.
+
+        After `expires_after` seconds an ask that this inbox has opened is denied.
+        """
+        from steersman.inbox.keeper import AskKeeper  # noqa: PLC0415 - only an inbox needs it
+        from steersman.inbox.stored import StoredInbox  # noqa: PLC0415 - as above
+
+        if self._asks is None:
+            self._asks = AskKeeper(self._make_asks)
+        return StoredInbox(self._asks, expires_after=expires_after)
 
     async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
         place, lines = place_of(key), lines_of(entries)
@@ -228,6 +247,12 @@ class PostgresStore:
         if not self._is_migrated:
             await migrate(connection, self._connections.name)
             self._is_migrated = True
+
+
+def _asks(url: str, timeout: float) -> AskTable:
+    from steersman.stores.postgres_asks import postgres_asks  # noqa: PLC0415 - an extra
+
+    return postgres_asks(url, timeout)
 
 
 async def _append(connection: Connection, place: Place, lines: list[Line]) -> str:

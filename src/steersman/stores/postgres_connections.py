@@ -92,10 +92,13 @@ class Connections:
                 if not connection.closed:
                     raise
                 # The server was restarted since: the next one is new, or as old as this.
-        connection = await AsyncConnection.connect(
+        return await self._use(await self.connect(), work)
+
+    async def connect(self) -> Connection:
+        """Return a new connection, which the caller closes. Raises what the driver raises."""
+        return await AsyncConnection.connect(
             self._url, autocommit=True, connect_timeout=CONNECT_TIMEOUT
         )
-        return await self._use(connection, work)
 
     async def _use(self, connection: Connection, work: Work[T]) -> T:
         task = asyncio.Task(_run(work, connection))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from steersman.errors import StoreError, StoreTooNew
+from steersman.stores.ask_schema import ask_tables
 
 if TYPE_CHECKING:
     from steersman.stores.postgres_connections import Connection
@@ -38,6 +39,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """CREATE UNIQUE INDEX steersman_session_uuids
             ON steersman_session_entries (session, uuid) WHERE uuid IS NOT NULL""",
     ),
+    ask_tables(serial="BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", real="DOUBLE PRECISION"),
 )
 """The statements that lead from each version to the next. Add to the end; change nothing."""
 
@@ -67,7 +69,11 @@ async def migrate(connection: Connection, where: str) -> None:
 
 
 async def _version(connection: Connection, where: str) -> int:
-    asked = await connection.execute("SELECT to_regclass('steersman_schema') IS NOT NULL")
+    # Not `to_regclass`: it may still know that the table was missing before the lock was taken.
+    asked = await connection.execute(
+        "SELECT EXISTS (SELECT FROM pg_catalog.pg_tables"
+        " WHERE tablename = 'steersman_schema' AND schemaname = ANY (current_schemas(false)))"
+    )
     if not (await asked.fetchone() or (False,))[0]:
         return 0
     return await _found(connection, where)

@@ -6,9 +6,10 @@ import os
 import sqlite3
 import time
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from steersman import _json
 from steersman.errors import StoreError, UsageError
@@ -38,6 +39,10 @@ from steersman.transcripts.keys import (
     SessionSummaryEntry,
 )
 
+if TYPE_CHECKING:
+    from steersman.inbox.keeper import AskKeeper
+    from steersman.inbox.stored import StoredInbox
+
 __all__ = ["SqliteStore"]
 
 KNOWN = "SELECT uuid FROM steersman_session_entries WHERE session = ? AND uuid IN"
@@ -61,6 +66,8 @@ class SqliteStore:
         self._database = SqliteDatabase(self.path, timeout)
         self._worker = Worker("steersman-sqlite-store", self._database.close)
         self._is_closed = False
+        self._timeout = timeout
+        self._asks: AskKeeper | None = None
 
     def __repr__(self) -> str:
         return f"SqliteStore({str(self.path)!r})"
@@ -80,7 +87,22 @@ class SqliteStore:
     async def aclose(self) -> None:
         """Close the file, after the work that is waiting. May be called again."""
         self._is_closed = True
+        if self._asks is not None:
+            await self._asks.aclose()
         await self._worker.close()
+
+    def inbox(self, *, expires_after: float | None = None) -> StoredInbox:
+        """Return an inbox whose asks are in this file: any process that has it can answer them.
+
+        After `expires_after` seconds an ask that this inbox has opened is denied.
+        """
+        from steersman.inbox.keeper import AskKeeper  # noqa: PLC0415 - only an inbox needs it
+        from steersman.inbox.stored import StoredInbox  # noqa: PLC0415 - as above
+        from steersman.stores.sqlite_asks import sqlite_asks  # noqa: PLC0415 - as above
+
+        if self._asks is None:
+            self._asks = AskKeeper(partial(sqlite_asks, self.path, self._timeout))
+        return StoredInbox(self._asks, expires_after=expires_after)
 
     async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
         await self._ready().run(_append, self._database, place_of(key), entries)

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from steersman.errors import StoreError, StoreTooNew
+from steersman.stores.ask_schema import ask_tables
 
 __all__ = ["SqliteDatabase"]
 
@@ -44,6 +45,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """CREATE UNIQUE INDEX steersman_session_uuids
             ON steersman_session_entries (session, uuid) WHERE uuid IS NOT NULL""",
     ),
+    ask_tables(serial="INTEGER PRIMARY KEY AUTOINCREMENT", real="REAL"),
 )
 """The statements that lead from each version to the next. Add to the end; change nothing."""
 

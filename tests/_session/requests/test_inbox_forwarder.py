@@ -36,29 +36,55 @@ class OfSessions(Plain):
         self.closed.append((ask, reason))
 
 
+class Durable(Plain):
+    """An inbox that outlives its process."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reports: list[Callable[[BaseException], None]] = []
+
+    def keep(
+        self,
+        ask: Ask,
+        settle: Callable[[Any, str], None],
+        report: Callable[[BaseException], None],
+    ) -> None:
+        self.open(ask, settle)
+        self.reports.append(report)
+
+    def close_ask(self, ask: Ask, reason: str, *, may_return: bool = False) -> None:
+        self.closed.append((ask.id, f"{reason}, may return: {may_return}"))
+
+
 class Put:
     """A forwarder with one request in its inbox, and what became of it."""
 
     def __init__(self, inbox: Plain, payload: Any = TOOL, build: Any = None) -> None:
         self.inbox = inbox
-        self.faults: list[tuple[str, object]] = []
         self.notes: list[tuple[Kind, dict[str, Any]]] = []
         self.replies: list[tuple[str, object]] = []
+        self.asked: list[Ask] = []
+        self.faults: list[tuple[str, BaseException | str]] = []
         self.forwarder = InboxForwarder(
             inbox,
             lambda kind, **details: self.notes.append((kind, details)),
             lambda: "u1",
             lambda: 5.0,
             lambda where, error: self.faults.append((where, error)),
+            lambda line: line.replace(b"hunter2", b"[redacted]"),
         )
         found = self.forwarder.put(
             "q1",
             payload,
             "s1",
-            build or (lambda ask, answer, by: (ask.id, answer, by)),
+            build or self._respond,
             lambda request_id, answer: self.replies.append((request_id, answer)),
         )
         assert found is DEFERRED
+
+    def _respond(self, ask: Ask, answer: object, by: str) -> object:
+        self.asked.append(ask)
+        return ask.id, answer, by
 
 
 async def test_a_request_becomes_an_ask_and_a_note() -> None:
@@ -153,3 +179,43 @@ def test_an_answer_of_the_wrong_kind_refuses(
     ask = Ask(id="q1", session="s1", payload=payload, created=5.0)
 
     assert response_of(ask, answer) == response
+
+
+@pytest.mark.parametrize("may_return", [True, False])
+async def test_a_durable_inbox_learns_whether_the_ask_may_return(may_return: Any) -> None:
+    put = Put(Durable())
+
+    put.forwarder.withdraw("q1", "gone", may_return=may_return)
+
+    assert put.inbox.closed == [("q1", f"gone, may return: {may_return}")]
+
+
+@pytest.mark.parametrize("make", [Plain, OfSessions])
+async def test_another_inbox_is_not_asked_whether_the_ask_may_return(make: type[Plain]) -> None:
+    put = Put(make())
+
+    put.forwarder.withdraw("q1", "gone", may_return=True)
+
+    assert [reason for _, reason in put.inbox.closed] == ["gone"]
+
+
+async def test_a_durable_inbox_gets_no_secrets_and_the_cli_gets_the_input_it_sent() -> None:
+    secret = CanUseTool(tool_name="Bash", input={"command": "login hunter2"})
+    put = Put(Durable(), secret)
+    shown, settle = put.inbox.opened["q1"]
+
+    settle(Allow(), "ann")
+
+    assert shown.tool_input == {"command": "login [redacted]"}
+    assert put.replies == [("q1", ("q1", Allow(), "ann"))]
+    assert put.asked[0].tool_input == {"command": "login hunter2"}
+
+
+async def test_a_fault_of_a_durable_inbox_is_reported_in_the_loop_of_the_session() -> None:
+    inbox = Durable()
+    put, failed = Put(inbox), OSError("no space left")
+
+    await asyncio.to_thread(inbox.reports[0], failed)
+    await asyncio.sleep(0)
+
+    assert put.faults == [("inbox", failed)]

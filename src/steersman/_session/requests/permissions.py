@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from msgspec import MsgspecError
 
@@ -38,6 +38,7 @@ from steersman.permissions import (
     UserDialog,
     where_it_counts,
 )
+from steersman.permissions.json_form import ask_from_json, ask_to_json
 from steersman.permissions.questions import Scope, remembering_updates
 from steersman.permissions.user_questions import question_ask
 from steersman.ports import (
@@ -45,6 +46,7 @@ from steersman.ports import (
     Asks,
     Clock,
     DialogHandler,
+    DurableAsks,
     ElicitationHandler,
     QuestionHandler,
     SessionAsks,
@@ -61,6 +63,9 @@ __all__ = [
     "build_permissions",
     "ignore_answer",
 ]
+
+P = TypeVar("P")
+Q = TypeVar("Q")
 
 NO_APPROVER = (
     "Denied: this program has no permission callback. Its author can pass can_use_tool=..., or"
@@ -283,10 +288,10 @@ class PermissionResponder:
             self._decisions.record_answer(ask.id, ask.kind, by)
         return response_of(ask, answer)
 
-    def withdraw(self, request_id: str, reason: str) -> None:
+    def withdraw(self, request_id: str, reason: str, *, may_return: bool = False) -> None:
         """Remove a deferred request from the inbox; `reason` is reported to late answers."""
         if self._callbacks.inbox is not None:
-            self._callbacks.inbox.withdraw(request_id, reason)
+            self._callbacks.inbox.withdraw(request_id, reason, may_return=may_return)
 
 
 def build_permissions(
@@ -296,11 +301,12 @@ def build_permissions(
     turn: Callable[[], str | None],
     clock: Clock,
     report: Callable[[str, BaseException | str], None],
+    redact: Callable[[bytes], bytes] = bytes,
 ) -> PermissionResponder:
     """Build the `PermissionResponder` of one session from its options."""
     inbox = None
     if options.inbox is not None:
-        inbox = InboxForwarder(options.inbox, note, turn, clock, report)
+        inbox = InboxForwarder(options.inbox, note, turn, clock, report, redact)
     callbacks = UserCallbacks(
         options.can_use_tool,
         options.on_elicitation,
@@ -346,8 +352,10 @@ class InboxForwarder:
         turn: Callable[[], str | None],
         clock: Clock,
         report: Callable[[str, BaseException | str], None],
+        redact: Callable[[bytes], bytes] = bytes,
     ) -> None:
         self._report = report
+        self._redact = redact
         self._inbox = inbox
         self._note = note
         self._turn = turn
@@ -388,7 +396,7 @@ class InboxForwarder:
         self._note(Kind.ASKED, **_ask_details(ask))
         self._open[request_id] = ask
         try:
-            self._inbox.open(ask, lambda answer, by: self._settle_in_loop(settle, answer, by))
+            self._open_in_inbox(ask, lambda answer, by: self._in_loop(settle, answer, by))
         except BaseException as error:
             if is_shutdown(error):
                 raise
@@ -397,20 +405,35 @@ class InboxForwarder:
             settle(ask.refusal(f"Denied: the inbox raised {type(error).__name__}."), "inbox")
         return DEFERRED
 
-    def withdraw(self, request_id: str, reason: str) -> None:
-        """Remove a deferred request from the inbox; `reason` is reported to late answers."""
+    def _open_in_inbox(self, ask: Ask, settle: Callable[[Any, str], None]) -> None:
+        if not isinstance(self._inbox, DurableAsks):
+            self._inbox.open(ask, settle)
+            return
+        known = ask_to_json(ask)
+        clean = self._redact(known)
+        shown = ask if clean == known else ask_from_json(clean)
+        self._inbox.keep(shown, settle, self._report_failure)
+
+    def _report_failure(self, error: BaseException) -> None:
+        self._in_loop(self._report, "inbox", error)
+
+    def withdraw(self, request_id: str, reason: str, *, may_return: bool = False) -> None:
+        """Remove a deferred request from the inbox; `reason` is reported to late answers.
+
+        With `may_return` a durable inbox keeps the ask for the next CLI of the conversation.
+        """
         ask = self._open.pop(request_id, None)
         if ask is None:
             return
-        if isinstance(self._inbox, SessionAsks):
+        if isinstance(self._inbox, DurableAsks):
+            self._inbox.close_ask(ask, reason, may_return=may_return)
+        elif isinstance(self._inbox, SessionAsks):
             self._inbox.close_ask(ask, reason)
         else:
             self._inbox.close(request_id, reason)
 
-    def _settle_in_loop(
-        self, settle: Callable[[object, str], None], answer: object, by: str
-    ) -> None:
-        """Send the answer; at once if called in the session's own event loop.
+    def _in_loop(self, function: Callable[[P, Q], None], first: P, second: Q) -> None:
+        """Call the function; at once if called in the session's own event loop.
 
         A caller in that loop then knows that the answer has been sent when `answer` returns.
         """
@@ -419,9 +442,9 @@ class InboxForwarder:
         except RuntimeError:
             is_own_loop = False
         if is_own_loop:
-            settle(answer, by)
+            function(first, second)
         elif self._loop is not None:
-            self._loop.call_soon_threadsafe(settle, answer, by)
+            self._loop.call_soon_threadsafe(function, first, second)
 
 
 def response_of(ask: Ask, answer: object) -> Any:

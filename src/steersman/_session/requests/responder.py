@@ -97,6 +97,6 @@ class Responder:
     async def _serve(self, asked: ToolCalled) -> object:
         return {"mcp_response": await self.servers.answer(asked)}
 
-    def withdraw(self, request_id: str, reason: str) -> None:
-        """Withdraw a deferred request; its answer is no longer needed."""
-        self.permissions.withdraw(request_id, reason)
+    def withdraw(self, request_id: str, reason: str, *, may_return: bool = False) -> None:
+        """Withdraw a deferred request; its answer is no longer needed by this CLI."""
+        self.permissions.withdraw(request_id, reason, may_return=may_return)

@@ -131,14 +131,14 @@ class RequestTasks:
     def withdraw(self, request_id: str) -> None:
         """Cancel a request that the CLI has withdrawn."""
         if request_id in self._open:
-            self._cancel(self._open[request_id], "the CLI withdrew the request")
+            self._cancel(self._open[request_id], "the CLI withdrew the request", may_return=False)
 
     def cancel_all(self) -> None:
         """Cancel all requests, because the session ends."""
         for opened in list(self._open.values()):
-            self._cancel(opened, "its session has ended")
+            self._cancel(opened, "its session has ended", may_return=True)
 
-    def _cancel(self, opened: _OpenRequest, reason: str) -> None:
+    def _cancel(self, opened: _OpenRequest, reason: str, *, may_return: bool) -> None:
         task, request_id = opened.task, opened.asked.request_id
         if task is None and opened.has_begun and not opened.is_deferred:
             # The request is in its first step, and its own code has cancelled it.
@@ -151,7 +151,7 @@ class RequestTasks:
             return
         self._forget(opened)
         if opened.is_deferred:
-            self._responder.withdraw(request_id, reason)
+            self._responder.withdraw(request_id, reason, may_return=may_return)
         self._send(self._refuse(opened.asked, reason))
 
     async def wait(self, timeout: float) -> None:

@@ -1,0 +1,216 @@
+"""Keeps the asks of a process in a store: one thread with an event loop, while there is work.
+
+Sessions of any event loop hand their asks in; the thread writes them, notices answers that other
+processes have written, and gives them to the sessions. An open ask needs no task. Without asks,
+watchers and calls the thread ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections import deque
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import TypeVar
+
+from steersman.errors import StoreError
+from steersman.inbox.changes import Watch
+from steersman.inbox.rows import AskRows
+from steersman.inbox.waiting import Waiting, WaitingAsks
+
+__all__ = ["AskKeeper"]
+
+T = TypeVar("T")
+
+LINGER = 1.0
+"""Seconds without work after which the thread ends."""
+FIRST_RETRY, LAST_RETRY = 0.1, 1.0
+"""Seconds until a store that failed is tried again."""
+LONGEST_WAIT = 3600.0
+CLOSING = 5.0
+"""Seconds that asks have to be written when the inbox is closed."""
+
+_lost: list[_Run] = []
+"""What a parent process had: a forked process must not close its connections."""
+
+
+class AskKeeper:
+    """The asks and watchers of one store in this process. Methods may be called in any thread."""
+
+    def __init__(self, make_rows: Callable[[], AskRows]) -> None:
+        self._make_rows = make_rows
+        self._lock = threading.Lock()
+        self._run: _Run | None = None
+        self._pid = os.getpid()
+        self.is_closed = False
+
+    def keep(self, waiting: Waiting) -> None:
+        """Store an ask, and give it its answer when there is one."""
+        self._do(lambda run: run.asks.add(waiting))
+
+    def let_go(self, waiting: Waiting, reason: str) -> None:
+        """Stop waiting for an ask that was closed."""
+        self._do(lambda run: run.asks.let_go(waiting, reason), starts=False)
+
+    def watch(self, watch: Watch) -> None:
+        """Give `watch` the open asks and all changes from now on."""
+        self._do(lambda run: run.asks.add_watch(watch))
+
+    def leave(self, watch: Watch) -> None:
+        """Give `watch` no more changes."""
+        self._do(lambda run: run.asks.remove_watch(watch), starts=False)
+
+    async def call(self, work: Callable[[AskRows], Awaitable[T]]) -> T:
+        """Run `work` in the thread and return what it returns."""
+        if self.is_closed:
+            raise StoreError("the store of this inbox is closed")
+        done: Future[T] = Future()
+        self._do(lambda run: run.call(work, done))
+        return await asyncio.wrap_future(done)
+
+    async def aclose(self) -> None:
+        """Write what is waiting to be written, and end the thread. May be called again."""
+        self.is_closed = True
+        with self._lock:
+            run, is_ours = self._run, self._pid == os.getpid()
+        if run is not None and is_ours:
+            run.put(lambda run: run.stop())
+            await asyncio.wait({asyncio.wrap_future(run.done)}, timeout=CLOSING)
+
+    def _do(self, job: Callable[[_Run], None], *, starts: bool = True) -> None:
+        with self._lock:
+            if self._pid != os.getpid():
+                # A forked process has the object, but not the thread.
+                self._pid = os.getpid()
+                if self._run is not None:
+                    _lost.append(self._run)
+                    self._run = None
+            if self._run is None and starts:
+                self._run = _Run(self._make_rows(), self._ended)
+                self._run.start()
+            if self._run is not None:
+                self._run.put(job)
+
+    def _ended(self, run: _Run) -> bool:
+        """Whether the thread may end: nothing was put since. Called in the thread."""
+        with self._lock:
+            if run.jobs:
+                return False
+            if self._run is run:
+                self._run = None
+            return True
+
+
+class _Run:
+    """The thread, from its start to its end."""
+
+    def __init__(self, rows: AskRows, ended: Callable[[_Run], bool]) -> None:
+        self.rows = rows
+        self.asks = WaitingAsks(rows)
+        self.jobs: deque[Callable[[_Run], None]] = deque()
+        self.done: Future[None] = Future()
+        self._ended = ended
+        self._loop = asyncio.new_event_loop()
+        self._news = asyncio.Event()
+        self._calls: set[asyncio.Task[None]] = set()
+        self._signals: asyncio.Task[None] | None = None
+        self._is_stopping = False
+
+    def start(self) -> None:
+        """Start the thread. It does not keep the program from ending."""
+        threading.Thread(target=self._work, name="steersman-inbox", daemon=True).start()
+
+    def put(self, job: Callable[[_Run], None]) -> None:
+        """Have `job` done in the thread."""
+        self.jobs.append(job)
+        # The thread may have just ended, which only `aclose` can meet.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._do_jobs)
+
+    def _do_jobs(self) -> None:
+        while self.jobs:
+            self.jobs.popleft()(self)
+        self._news.set()
+
+    def call(self, work: Callable[[AskRows], Awaitable[T]], done: Future[T]) -> None:
+        """Run `work` in a task, for `AskKeeper.call`."""
+        task = asyncio.Task(self._call(work, done))
+        self._calls.add(task)
+        task.add_done_callback(self._call_ended)
+
+    async def _call(self, work: Callable[[AskRows], Awaitable[T]], done: Future[T]) -> None:
+        if not done.set_running_or_notify_cancel():
+            return
+        try:
+            result = await work(self.rows)
+        except BaseException as error:  # noqa: BLE001 - raised where the result is awaited
+            done.set_exception(error)
+        else:
+            done.set_result(result)
+
+    def _call_ended(self, task: asyncio.Task[None]) -> None:
+        self._calls.discard(task)
+        # What was written may be what an ask of this process waits for.
+        self._news.set()
+
+    def stop(self) -> None:
+        """End the thread when all is written, or the store has failed."""
+        self._is_stopping = True
+
+    def _work(self) -> None:
+        try:
+            self._loop.run_until_complete(self._main())
+        finally:
+            self._loop.close()
+            self.done.set_result(None)
+
+    async def _main(self) -> None:
+        retry = FIRST_RETRY
+        try:
+            while True:
+                self._news.clear()
+                is_well = await self.asks.step()
+                self._watch_signals()
+                if self._is_stopping and not self._calls and self._ended(self):
+                    self.asks.abandon()
+                    return
+                if not is_well:
+                    await asyncio.sleep(retry)
+                    retry = min(2 * retry, LAST_RETRY)
+                    continue
+                retry = FIRST_RETRY
+                if self._is_needed:
+                    await self._news_within(self.asks.next_expiry)
+                elif not await self._news_within(LINGER) and self._ended(self):
+                    return
+        finally:
+            await self._end()
+
+    @property
+    def _is_needed(self) -> bool:
+        return bool(self._calls) or self.asks.are_needed
+
+    async def _news_within(self, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(min(max(seconds, 0.0), LONGEST_WAIT)):
+                await self._news.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def _watch_signals(self) -> None:
+        is_needed = self.asks.are_needed
+        if is_needed and (self._signals is None or self._signals.done()):
+            self._signals = asyncio.Task(self.rows.signal(self._news.set))
+        elif not is_needed and self._signals is not None:
+            self._signals.cancel()
+            self._signals = None
+
+    async def _end(self) -> None:
+        if self._signals is not None:
+            self._signals.cancel()
+            await asyncio.wait({self._signals})
+        await self.rows.aclose()

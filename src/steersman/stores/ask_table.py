@@ -1,0 +1,272 @@
+"""The table of asks: what is read and written, for every database that knows SQL.
+
+A database gives transactions (`AskDatabase`); the statements are the same for all. One row with a
+counter numbers the changes. Each transaction that writes takes the next number first, which also
+makes the writers wait for each other: numbers are in the order of the commits.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import replace
+from typing import Any, Protocol, TypeVar
+
+from steersman.errors import UsageError
+from steersman.inbox.rows import AskRow, Ending
+from steersman.permissions import Ask, CanUseTool
+from steersman.permissions.json_form import ask_from_json, ask_to_json
+from steersman.stores.plain_text import from_plain, to_plain
+
+__all__ = ["AskDatabase", "AskTable", "Run"]
+
+T = TypeVar("T")
+
+VERSION = 1
+"""The version of the rows that this release writes; it leaves later ones alone."""
+
+SELECT = (
+    "SELECT number, ask_id, ask, state, expires, assignee, answered_by, answer, mark, used_mark,"
+    " opened_change, delegated_change, ended_change, last_change"
+    " FROM steersman_asks WHERE version <= 1 AND"
+)
+NEXT_EXPIRY = (
+    "SELECT min(expires) - :now FROM steersman_asks"
+    " WHERE version <= 1 AND state = 'open' AND expires IS NOT NULL"
+)
+EXPIRE = (
+    "UPDATE steersman_asks SET state = 'expired', answered_by = 'expiry', ended_at = :now,"
+    " ended_change = ?, last_change = ? WHERE version <= 1"
+    " AND state = 'open' AND expires IS NOT NULL AND expires <= :now"
+)
+UNUSED = "(state = 'open' OR (state IN ('answered', 'expired') AND used_mark IS NULL))"
+
+Run = Callable[..., Awaitable[list[tuple[Any, ...]]]]
+"""Runs a statement with its values, and returns the rows; `:now` is the time that counts."""
+
+
+_NO_ASK = Ask(id="", session="", payload=CanUseTool(tool_name="", input={}), created=0.0)
+
+
+class AskDatabase(Protocol):
+    """A database with the table of asks. Errors are `StoreError`."""
+
+    async def read(self, work: Callable[[Run], Awaitable[T]]) -> T:
+        """Run `work`, which only reads."""
+        ...
+
+    async def write(self, work: Callable[[Run], Awaitable[T]], *, is_vital: bool) -> T:
+        """Run `work` in a transaction. What is vital must also survive a loss of power."""
+        ...
+
+    async def next_change(self, run: Run) -> int:
+        """Return the number of the next change; other writers wait until this one has ended."""
+        ...
+
+    async def signal(self, changed: Callable[[], None]) -> None:
+        """Call `changed` whenever another connection may have written, until cancelled."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+        ...
+
+
+class AskTable:
+    """The port `AskRows` over a database."""
+
+    def __init__(self, database: AskDatabase) -> None:
+        self._database = database
+
+    async def open(self, ask: Ask, expires_after: float | None, awaited: Collection[int]) -> AskRow:
+        """Store `ask`, or find it again, and return its row."""
+
+        async def work(run: Run) -> AskRow:
+            change = await self._begin(run)
+            known = [row for row in await _known(run, ask) if row.number not in awaited]
+            return known[0] if known else await _insert(run, ask, expires_after, change)
+
+        return await self._database.write(work, is_vital=False)
+
+    async def end(self, number: int, how: Ending, by: str, answer: str, mark: str) -> AskRow:
+        """End an ask if it is open. Returns the row; it has the `mark` if this call ended it."""
+
+        async def work(run: Run) -> AskRow:
+            change = await self._begin(run)
+            await run(
+                "UPDATE steersman_asks SET state = ?, answered_by = ?, answer = ?, mark = ?,"
+                " ended_at = :now, ended_change = ?, last_change = ?"
+                " WHERE number = ? AND state = 'open' AND version <= 1",
+                *(how, to_plain(by), answer, mark, change, change, number),
+            )
+            return await _one(run, number)
+
+        return await self._database.write(work, is_vital=True)
+
+    async def use(self, number: int, mark: str) -> AskRow:
+        """Use the answer if it is unused. Returns the row, with the mark that has used it."""
+
+        async def work(run: Run) -> AskRow:
+            change = await self._begin(run)
+            await run(
+                "UPDATE steersman_asks SET used_mark = ?, used_at = :now, last_change = ?"
+                " WHERE number = ? AND used_mark IS NULL"
+                " AND state IN ('answered', 'expired') AND version <= 1",
+                *(mark, change, number),
+            )
+            return await _one(run, number)
+
+        return await self._database.write(work, is_vital=True)
+
+    async def give_back(self, number: int, mark: str) -> None:
+        """Make an answer unused again that was used with `mark`, and did not reach its session."""
+
+        async def work(run: Run) -> None:
+            change = await self._begin(run)
+            await run(
+                "UPDATE steersman_asks SET used_mark = NULL, used_at = NULL, last_change = ?"
+                " WHERE number = ? AND used_mark = ?",
+                *(change, number, mark),
+            )
+
+        await self._database.write(work, is_vital=False)
+
+    async def delegate(self, number: int, to: str) -> AskRow:
+        """Set the assignee, if the ask is open. Returns the row."""
+
+        async def work(run: Run) -> AskRow:
+            change = await self._begin(run)
+            await run(
+                "UPDATE steersman_asks SET assignee = ?, delegated_change = ?, last_change = ?"
+                " WHERE number = ? AND state = 'open' AND version <= 1",
+                *(to_plain(to), change, change, number),
+            )
+            return await _one(run, number)
+
+        return await self._database.write(work, is_vital=False)
+
+    async def find(self, ask_id: str, session: str | None) -> list[AskRow]:
+        """Return the rows with this id."""
+        of_session = "" if session is None else " AND session = ?"
+        values = (ask_id,) if session is None else (ask_id, session)
+        return await self._look(
+            f"{SELECT} ask_id = ?{of_session} ORDER BY number", *map(to_plain, values)
+        )
+
+    async def open_ones(self) -> list[AskRow]:
+        """Return the open asks, the oldest first."""
+        rows = await self._look(f"{SELECT} state = 'open' ORDER BY number")
+        return [row for row in rows if row.state == "open"]
+
+    async def changed(self, since: int) -> tuple[list[AskRow], float | None]:
+        """Return the rows with a change after number `since`, and when the next ask expires."""
+        return await self._looked(f"{SELECT} last_change > ? ORDER BY last_change, number", since)
+
+    async def last_change(self) -> int:
+        """Return the number of the last change of all."""
+
+        async def work(run: Run) -> int:
+            ((last,),) = await run("SELECT last FROM steersman_ask_changes")
+            return int(last)
+
+        return await self._database.read(work)
+
+    async def _look(self, statement: str, *values: object) -> list[AskRow]:
+        return (await self._looked(statement, *values))[0]
+
+    async def _looked(self, statement: str, *values: object) -> tuple[list[AskRow], float | None]:
+        """Read rows, after those whose time has come have expired."""
+
+        async def expire(run: Run) -> None:
+            await self._begin(run)
+
+        async def work(run: Run) -> tuple[list[AskRow], float | None] | None:
+            ((left,),) = await run(NEXT_EXPIRY)
+            if left is not None and left <= 0:
+                return None
+            return [_row(found) for found in await run(statement, *values)], left
+
+        while True:
+            found = await self._database.read(work)
+            if found is not None:
+                return found
+            await self._database.write(expire, is_vital=False)
+
+    async def signal(self, changed: Callable[[], None]) -> None:
+        """Call `changed` whenever another process may have changed a row, until cancelled."""
+        await self._database.signal(changed)
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+        await self._database.aclose()
+
+    async def _begin(self, run: Run) -> int:
+        """Return the number of this change, and let rows expire."""
+        change = await self._database.next_change(run)
+        await run(EXPIRE, change, change)
+        return change
+
+
+async def _known(run: Run, ask: Ask) -> list[AskRow]:
+    """Return the rows that may be `ask` again; those with its `tool_use_id` first."""
+    used_for = to_plain(_tool_use_id(ask))
+    found = await run(
+        f"{SELECT} session = ? AND digest = ? AND tool = ? AND {UNUSED}"
+        " AND ((tool_use_id IS NOT NULL AND tool_use_id = ?) OR turn = ?)"
+        " ORDER BY CASE WHEN tool_use_id = ? THEN 0 ELSE 1 END, number",
+        *(to_plain(ask.session), ask.digest, to_plain(_tool(ask)), used_for),
+        *(None if ask.turn is None else to_plain(ask.turn), used_for),
+    )
+    return [row for row in map(_row, found) if row.state == "open" or row.can_be_used]
+
+
+async def _insert(run: Run, ask: Ask, expires_after: float | None, change: int) -> AskRow:
+    """Add a row. Its id is that of the ask, with a number if the session had that id before."""
+    for count in itertools.count(1):
+        kept = ask if count == 1 else replace(ask, id=f"{ask.id}~{count}")
+        names = [kept.session, kept.id, _tool_use_id(kept) or None, kept.turn, _tool(kept)]
+        plain = [None if each is None else to_plain(each) for each in names]
+        await run(
+            "INSERT INTO steersman_asks (session, ask_id, tool_use_id, turn, tool, digest, ask,"
+            " opened_change, last_change, version, state, created, expires)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', :now, :now + ?)"
+            " ON CONFLICT DO NOTHING",
+            *(*plain, kept.digest, ask_to_json(kept).decode(), change, change, VERSION),
+            expires_after,
+        )
+        row = await _by_id(run, kept)
+        if row is not None and row.opened == change:
+            return row
+    raise AssertionError("unreachable")
+
+
+async def _by_id(run: Run, ask: Ask) -> AskRow | None:
+    found = await run(
+        f"{SELECT} session = ? AND ask_id = ?", to_plain(ask.session), to_plain(ask.id)
+    )
+    return _row(found[0]) if found else None
+
+
+async def _one(run: Run, number: int) -> AskRow:
+    found = await run(f"{SELECT} number = ?", number)
+    return _row(found[0]) if found else AskRow(number, _NO_ASK, "removed")
+
+
+def _row(found: tuple[Any, ...]) -> AskRow:
+    number, name, text, state, expires, assignee, by, answer, mark, used, *changes = found
+    try:
+        ask = ask_from_json(text)
+    except UsageError:
+        # Written by hand, or damaged: nothing can be allowed that cannot be shown.
+        ask, state = _NO_ASK, "unreadable"
+    assigned = None if assignee is None else from_plain(assignee)
+    ask = replace(ask, id=from_plain(name), expires=expires, assignee=assigned)
+    return AskRow(number, ask, state, from_plain(by), answer, mark, used, *changes)
+
+
+def _tool_use_id(ask: Ask) -> str:
+    return str(getattr(ask.payload, "tool_use_id", None) or "")
+
+
+def _tool(ask: Ask) -> str:
+    return f"{ask.kind} {ask.tool_name or ''}"

@@ -1,0 +1,128 @@
+"""The asks of a PostgreSQL database: `NOTIFY` with every write, `LISTEN` while asks wait.
+
+Times are those of the server. A write whose confirmation was lost is made again: marks in the rows
+make sure that it counts once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import psycopg
+
+from steersman.errors import StoreError
+from steersman.stores.ask_table import AskTable, Run
+from steersman.stores.postgres_connections import Connection, Connections
+from steersman.stores.postgres_tables import migrate
+
+__all__ = ["postgres_asks"]
+
+T = TypeVar("T")
+
+NOW = "extract(epoch FROM clock_timestamp())::double precision"
+# The notification is sent when the transaction is committed.
+NEXT_CHANGE = (
+    "WITH counted AS (UPDATE steersman_ask_changes SET last = last + 1 RETURNING last)"
+    " SELECT last, pg_notify('steersman_asks', '') FROM counted"
+)
+FIRST_RETRY, LAST_RETRY = 0.05, 1.0
+"""Seconds until a lost connection is made again."""
+LOOKS = 30.0
+"""Seconds after which the table is looked at even if no notification came."""
+DOUBT = (0.1, 0.5)
+"""Seconds after which a write is made again whose confirmation was lost."""
+
+
+def postgres_asks(url: str, timeout: float) -> AskTable:
+    """Return the asks in the database at `url`."""
+    return AskTable(_PostgresAsks(Connections(url, timeout)))
+
+
+class _PostgresAsks:
+    """An `AskDatabase` in PostgreSQL."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+        self._is_migrated = False
+
+    async def read(self, work: Callable[[Run], Awaitable[T]]) -> T:
+        async def reading(connection: Connection) -> T:
+            await self._prepare(connection)
+            return await work(_runner(connection))
+
+        return await self._connections.run(reading)
+
+    async def write(self, work: Callable[[Run], Awaitable[T]], *, is_vital: bool) -> T:
+        del is_vital  # every commit survives a loss of power, if the server is set up for it
+        is_in_doubt = False
+
+        async def writing(connection: Connection) -> T:
+            nonlocal is_in_doubt
+            await self._prepare(connection)
+            async with connection.transaction():
+                found = await work(_runner(connection))
+                # If the connection is lost from here on, only the server knows what became of it.
+                is_in_doubt = True
+            return found
+
+        for wait in (*DOUBT, None):
+            try:
+                return await self._connections.run(writing)
+            except StoreError:
+                if not is_in_doubt:
+                    raise
+            if wait is not None:
+                await asyncio.sleep(wait)
+        raise StoreError(
+            f"{self._connections.name} was lost during a commit, and it is not known whether"
+            " the ask was changed",
+            hint="look at it again when the server is back: inbox.get(), or `steersman asks show`",
+        )
+
+    async def next_change(self, run: Run) -> int:
+        ((change, _),) = await run(NEXT_CHANGE)
+        return int(change)
+
+    async def signal(self, changed: Callable[[], None]) -> None:
+        retry = FIRST_RETRY
+        while True:
+            try:
+                async with await self._connections.connect() as connection:
+                    await connection.execute("LISTEN steersman_asks")
+                    retry = FIRST_RETRY
+                    # What came before the connection was made, or while it was lost.
+                    changed()
+                    while True:
+                        await _notified(connection, changed)
+            except (psycopg.Error, StoreError, OSError):
+                changed()
+                await asyncio.sleep(retry)
+                retry = min(2 * retry, LAST_RETRY)
+
+    async def aclose(self) -> None:
+        await self._connections.close()
+
+    async def _prepare(self, connection: Connection) -> None:
+        if not self._is_migrated:
+            await migrate(connection, self._connections.name)
+            self._is_migrated = True
+
+
+async def _notified(connection: Connection, changed: Callable[[], None]) -> None:
+    async for _ in connection.notifies(timeout=LOOKS, stop_after=1):
+        changed()
+        return
+    # Silence: a connection can be dead without an error.
+    await connection.execute("SELECT 1")
+    changed()
+
+
+def _runner(connection: Connection) -> Run:
+    async def run(statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        ours = statement.replace("?", "%s").replace(":now", NOW)
+        cursor = await connection.execute(ours.encode(), values)
+        return [] if cursor.description is None else await cursor.fetchall()
+
+    return run

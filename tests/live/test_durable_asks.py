@@ -1,0 +1,119 @@
+"""Asks in a store, on the stock CLI: the host is killed, and the next one goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from examples import answer_later
+from steersman import Agent, Allow
+from steersman.inbox import StoredInbox
+from steersman.journal import Kind
+from steersman.options import Revival
+from steersman.permissions import Ask
+from steersman.stores import SqliteStore
+from steersman.testing.sandbox import CliSandbox
+from steersman.testing.script import Step, call, say
+from tests.live.staging import LIMIT, MakeScripted, entry_where, until
+from tests.live.test_keys import config_of, is_stored
+
+pytestmark = pytest.mark.live
+
+HOST = """\
+import asyncio, json, sys
+from examples import answer_later
+from steersman import Agent
+from steersman.stores import SqliteStore
+
+given = json.loads(sys.argv[1])
+inbox = SqliteStore(given.pop("store")).inbox()
+asyncio.run(answer_later.work(Agent(inherit_env=False, inbox=inbox, **given), "pay"))
+"""
+
+
+@asynccontextmanager
+async def another_host(agent: Agent, store: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A host process that does the work."""
+    options = agent.options
+    given = {
+        "cwd": str(options.cwd),
+        "cli_path": str(options.cli_path),
+        "env": dict(options.env),
+        "store": str(store),
+    }
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", HOST, json.dumps(given))
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+def write(box: CliSandbox, id_: str) -> Step:
+    return call("Write", file_path=str(box.project / "paid"), content="x", id_=id_)
+
+
+async def next_ask(inbox: StoredInbox) -> Ask:
+    watch = inbox.watch()
+    change = await anext(watch)
+    await watch.aclose()
+    return change.ask
+
+
+async def test_a_tool_that_was_allowed_after_its_host_was_killed_runs_once_in_the_next_host(
+    scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path
+) -> None:
+    path = tmp_path / "asks.db"
+    agent, model = scripted(write(sandbox, "toolu_1"), write(sandbox, "toolu_2"), say("Paid."))
+
+    async with asyncio.timeout(2 * LIMIT), SqliteStore(path) as store:
+        async with another_host(agent, path) as host:
+            ask = await next_ask(store.inbox())
+            await until(lambda: is_stored("toolu_1", config_of(agent.options.env)))
+            host.kill()
+            await host.wait()
+        answered = await answer_later.answer(store.inbox(), lambda _: Allow(), by="ann")
+        had_run = (sandbox.project / "paid").exists()
+        async with SqliteStore(path) as own:
+            paid = await answer_later.work(Agent(agent.options, inbox=own.inbox()), "pay")
+        left = await store.inbox().list()
+
+    assert (ask.tool_name, answered, had_run) == ("Write", 1, False)
+    assert (paid.outcome, paid.text, left) == ("completed", "Paid.", [])
+    assert (sandbox.project / "paid").read_text() == "x"
+    assert list(model.asked[-1].tool_results)[-1:] == ["toolu_2"]
+
+
+async def test_an_ask_stays_the_same_when_its_cli_is_replaced(
+    scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path
+) -> None:
+    async with asyncio.timeout(2 * LIMIT), SqliteStore(tmp_path / "asks.db") as store:
+        inbox = store.inbox()
+        agent, _ = scripted(
+            write(sandbox, "toolu_1"), write(sandbox, "toolu_2"), say("Paid."), inbox=inbox
+        )
+        async with agent.session(revive=Revival(backoff=0.01)) as session:
+            turn = await session.send("pay")
+            ask = await next_ask(inbox)
+            await until(lambda: is_stored("toolu_1", config_of(agent.options.env)))
+            assert session.pid is not None
+            os.kill(session.pid, signal.SIGKILL)
+            asked = [
+                await entry_where(session, lambda each: each.kind is Kind.ASKED),
+                await entry_where(session, lambda each: "toolu_2" in str(each.details)),
+            ]
+            await inbox.answer(ask, Allow(), by="ann", seen=ask.digest)
+            paid = await turn
+
+    assert [each.details["id"] == ask.id for each in asked] == [True, False]
+    assert (paid.outcome, paid.text) == ("completed", "Paid.")
+    assert (sandbox.project / "paid").read_text() == "x"
