@@ -63,10 +63,12 @@ class Process:
         self.got: list[str] = []
         """Who gave the answers that allowed something."""
         self.denied = 0
+        self.opened: list[AskRows] = []
         self.crash()
 
     def crash(self) -> None:
-        self.rows = Unreliable(sqlite_asks(self._path, 5.0, self._clock))
+        self.opened.append(sqlite_asks(self._path, 5.0, self._clock))
+        self.rows = Unreliable(self.opened[-1])
         self.asks = WaitingAsks(cast("Any", self.rows))
         self.waiting: list[Waiting] = []
 
@@ -143,11 +145,15 @@ def test_an_answer_is_used_at_most_once(
 
     async def live() -> tuple[Life, list[AskRow]]:
         life = Life(path)
-        for step, which in first + steps:
-            await life.play(step, which)
-        for process in life.processes * 3:
-            await process.asks.step()
-        return life, await life.rows.open_ones()
+        try:
+            for step, which in first + steps:
+                await life.play(step, which)
+            for process in life.processes * 3:
+                await process.asks.step()
+            return life, await life.rows.open_ones()
+        finally:
+            for rows in (life.rows, *(each for one in life.processes for each in one.opened)):
+                await rows.aclose()
 
     life, still_open = asyncio.run(live())
 

@@ -67,7 +67,7 @@ async def line_of(process: asyncio.subprocess.Process) -> str:
     return (await process.stdout.readline()).decode().strip()
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.process)])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return str(tmp_path / "asks.db")

@@ -39,7 +39,7 @@ QUESTIONS = CanUseTool(
 )
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
+@pytest.fixture(params=["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.process)])
 async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Place]:
     if request.param == "memory":
         made = in_memory()

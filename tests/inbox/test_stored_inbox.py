@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import threading
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from tests.inbox.places import (
 AGAIN = msgspec.structs.replace(TOOL, tool_use_id="t2")
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.process)])
 async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Place]:
     if request.param == "sqlite":
         made = in_sqlite(tmp_path / "asks.db")
@@ -264,7 +265,7 @@ async def test_who_answered_what_and_when_stays_in_the_row(tmp_path: Path) -> No
     await session.answers()
     await place.aclose()
 
-    with sqlite3.connect(path) as file:
+    with closing(sqlite3.connect(path)) as file, file:
         ((state, by, answer, digest, ended, used),) = file.execute(
             "SELECT state, answered_by, answer, digest, ended_at, used_at FROM steersman_asks"
         ).fetchall()
@@ -281,7 +282,7 @@ async def test_who_answered_what_and_when_stays_in_the_row(tmp_path: Path) -> No
 async def test_an_answer_that_cannot_be_read_denies(tmp_path: Path, answer: str) -> None:
     place = in_sqlite(tmp_path / "asks.db")
     await left_open(place)
-    with sqlite3.connect(tmp_path / "asks.db") as file:
+    with closing(sqlite3.connect(tmp_path / "asks.db")) as file, file:
         file.execute("UPDATE steersman_asks SET state = 'answered', answer = ?", (answer,))
 
     session = Session(place.inbox())
@@ -297,7 +298,7 @@ async def test_a_row_of_a_later_release_is_left_alone(tmp_path: Path, change: st
     path = tmp_path / "asks.db"
     place = in_sqlite(path)
     left = await left_open(place)
-    with sqlite3.connect(path) as file:
+    with closing(sqlite3.connect(path)) as file, file:
         file.execute(f"UPDATE steersman_asks SET expires = 1.0, {change}")
         before = file.execute("SELECT * FROM steersman_asks").fetchall()
 
@@ -309,7 +310,7 @@ async def test_a_row_of_a_later_release_is_left_alone(tmp_path: Path, change: st
 
     assert [each.id for each in shown] == [again.id]
     if "ask" not in change:
-        with sqlite3.connect(path) as file:
+        with closing(sqlite3.connect(path)) as file, file:
             rows = file.execute("SELECT * FROM steersman_asks ORDER BY number").fetchall()
         assert rows[:1] == before
     await place.aclose()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ async def test_known_secrets_are_not_stored_and_the_tool_gets_them(tmp_path: Pat
 
     assert (result.text, shell.inputs) == ("In.", [{"command": f"login {SECRET}"}])
     assert ask.tool_input == {"command": "login [redacted]"}
-    with sqlite3.connect(path) as file:
+    with closing(sqlite3.connect(path)) as file, file:
         assert SECRET not in str(file.execute("SELECT * FROM steersman_asks").fetchall())
 
 

@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -106,7 +107,7 @@ def test_the_index_grows_with_the_files(config: Path, tmp_path: Path) -> None:
 
     assert (first, torn) == ([(ID, number(0))], [])
     assert found("beta", index=True) == [(ID, number(1))]
-    with sqlite3.connect(index_of(tmp_path)) as connection:
+    with closing(sqlite3.connect(index_of(tmp_path))) as connection, connection:
         assert connection.execute("SELECT count(*) FROM lines").fetchone() == (2,)
     connection.close()
 
@@ -188,7 +189,7 @@ def test_a_deleted_session_leaves_no_text_in_the_index(config: Path, tmp_path: P
 
     sessions.delete(ID)
 
-    with sqlite3.connect(index_of(tmp_path)) as connection:
+    with closing(sqlite3.connect(index_of(tmp_path))) as connection, connection:
         for table in ("summaries", "files"):
             paths = connection.execute(f"SELECT path FROM {table}").fetchall()
             assert (str(secret).encode(),) not in paths
@@ -216,7 +217,7 @@ def test_processes_that_index_at_once_or_are_killed_add_each_line_once(
 
     assert found_by == [b"20\n"] * 3
     found("alpha", index=True)
-    with sqlite3.connect(index_of(tmp_path)) as connection:
+    with closing(sqlite3.connect(index_of(tmp_path))) as connection, connection:
         rows = connection.execute(
             "SELECT count(*), count(DISTINCT file || '/' || offset) FROM lines"
         )

@@ -10,6 +10,7 @@ import os
 import sqlite3
 import stat
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -48,7 +49,7 @@ async def test_a_file_that_others_can_read_is_narrowed(path: Path) -> None:
 async def test_tables_of_a_later_release_are_refused_and_left_alone(path: Path) -> None:
     async with SqliteStore(path) as store:
         await store.append(KEY, [{"type": "x"}])
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE steersman_schema SET version = 999")
     connection.close()
     before = path.read_bytes()
@@ -62,7 +63,7 @@ async def test_tables_of_a_later_release_are_refused_and_left_alone(path: Path) 
 
 
 async def test_tables_of_others_in_the_file_are_left_alone(path: Path) -> None:
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE mine (value)")
         connection.execute("INSERT INTO mine VALUES (7)")
     connection.close()
@@ -70,7 +71,7 @@ async def test_tables_of_others_in_the_file_are_left_alone(path: Path) -> None:
     async with SqliteStore(path) as store:
         await store.append(KEY, [{"type": "x"}])
 
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         assert connection.execute("SELECT value FROM mine").fetchall() == [(7,)]
     connection.close()
 
