@@ -52,8 +52,10 @@ LONGER = ("database", "process_files", "redis_store", "s3_store")
 def test_every_example_is_short_and_explains_how_to_run_it() -> None:
     examples = [path for path in (ROOT / "examples").glob("*.py") if path.stem != "__init__"]
 
+    # A store is no program: its text tells how to check it.
+    ways = {path: (f"python examples/{path.name}", f"examples.{path.stem}:") for path in examples}
     assert [
-        path.name for path in examples if f"python examples/{path.name}" not in path.read_text()
+        path.name for path in examples if not any(way in path.read_text() for way in ways[path])
     ] == []
     short = [path for path in examples if path.stem not in LONGER]
     assert [path.name for path in short if len(path.read_text().splitlines()) > LARGEST] == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ from tests.stages.scenarios import AGreeting, Scenario, at_rest, scenarios
 
 ALL = list(scenarios())
 FEWEST = 30
+AS_PROCESSES = ALL if os.environ.get("STEERSMAN_SOAK") else ALL[::3]
+"""It is the same scripted CLI, so every third scenario shows what the pipe adds."""
 
 
 def in_memory(scenario: type[Scenario], folder: Path) -> MemoryStage:
@@ -48,7 +51,8 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("scenario", ALL, ids=lambda each: each.__name__)
+@pytest.mark.soak
+@pytest.mark.parametrize("scenario", AS_PROCESSES, ids=lambda each: each.__name__)
 async def test_a_process_tells_what_memory_tells(
     scenario: type[Scenario], folders: tuple[Path, Path]
 ) -> None:
