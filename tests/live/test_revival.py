@@ -145,8 +145,18 @@ class SaysItAgain(Script):
         return stall(0.5) + say("Behind.") if is_next else super().answer(request)
 
 
-@pytest.mark.parametrize(("point", "steps", "text"), POINTS, ids=[p.__name__ for p, *_ in POINTS])
-@pytest.mark.parametrize("is_first", [True, False], ids=["first", "second"])
+SECOND = ("in_tool", "after_result")
+KILLS = [
+    pytest.param(is_first, *point, id=f"{'first' if is_first else 'second'}-{point[0].__name__}")
+    for is_first in (True, False)
+    for point in POINTS
+    if is_first or os.environ.get("STEERSMAN_SOAK") or point[0].__name__ in SECOND
+]
+"""In the second turn of a session the suite tries two of the points, `make soak` all."""
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("is_first", "point", "steps", "text"), KILLS)
 async def test_killed_at_any_point_of_a_turn_each_prompt_is_answered_once(
     scripted: MakeScripted,
     sandbox: CliSandbox,

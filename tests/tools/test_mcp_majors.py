@@ -19,12 +19,12 @@ RUNS: tuple[tuple[str, str], ...] = (
     (INSTANCE, ""),
     (CONTRACTS, "mcp_package"),
     # In parts, because they start many programs; each test is in exactly one.
-    (REMOTE, "http and not stdio"),
     (REMOTE, "not stdio and not http and not sse"),
 )
 if os.environ.get("STEERSMAN_SOAK"):
-    # The same tests over the other two connections.
-    RUNS += ((REMOTE, "stdio"), (REMOTE, "sse and not http and not stdio"))
+    # The same tests over each kind of connection.
+    RUNS += ((REMOTE, "stdio"), (REMOTE, "http and not stdio"))
+    RUNS += ((REMOTE, "sse and not http and not stdio"),)
 LONGEST_SHOWN = 3000
 PATIENCE = 250
 
