@@ -19,7 +19,8 @@ from steersman._session.setup import Restored
 from steersman.errors import ResumeNotFound, StartupError, StartupTimeout, SteersmanError
 from steersman.options.fields import Options
 from steersman.ports import SessionStore
-from steersman.stores.comparing import Held, chunks, entries_in, held, parts_of
+from steersman.stores.comparing import Held, entries_in, held, parts_of
+from steersman.stores.optional_methods import chunks
 from steersman.stores.private_copy import PrivateCopy, left_behind, place_of_copies
 from steersman.stores.transcript_files import config_of, transcripts_of
 from steersman.transcripts.keys import SessionKey, is_session_id, project_key

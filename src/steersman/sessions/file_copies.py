@@ -15,8 +15,9 @@ from steersman.sessions.in_use import held
 from steersman.sessions.pages import Pages
 from steersman.sessions.places import SUFFIX, Places
 from steersman.sessions.reading import FileSource, entries_of
-from steersman.sessions.subagents import META, METADATA, agents_in
+from steersman.sessions.subagents import META, agents_in
 from steersman.transcripts.entries import TranscriptEntry, entry_of
+from steersman.transcripts.identity import AGENT_METADATA
 
 __all__ = ["FileCopies"]
 
@@ -59,7 +60,7 @@ class FileCopies:
     ) -> None:
         """Add entries to a file, which is made if it is missing."""
         path = self._target(session_id, part, project)
-        notes = [each for each in entries if part and each.get("type") == METADATA]
+        notes = [each for each in entries if part and each.get("type") == AGENT_METADATA]
         lines = [_json.dumps(each) for each in entries if each not in notes]
         with held(self._places.config, session_id, force=False):
             if not os.path.exists(path):  # noqa: ASYNC240 - in a thread
@@ -86,4 +87,4 @@ def _read(source: FileSource, path: str, part: Part) -> Iterator[TranscriptEntry
         if entry.data:
             yield entry
     if part and (meta := read_note(path.removesuffix(SUFFIX) + META)):
-        yield entry_of({"type": METADATA, **meta})
+        yield entry_of({"type": AGENT_METADATA, **meta})

@@ -8,6 +8,7 @@ from typing import cast
 from steersman._json import JsonDict
 from steersman.errors import SessionNotFound, UsageError
 from steersman.ports import SessionStore, StreamsSessions
+from steersman.stores.optional_methods import chunks, subkeys
 from steersman.transcripts.keys import SessionKey, SessionStoreEntry
 
 __all__ = ["Row", "StoreCalls"]
@@ -65,13 +66,9 @@ class StoreCalls:
         count = await self.count(session_id, part)
         return bool(count) if count is not None else await self.load(session_id, part) is not None
 
-    async def pages(self, session_id: str, part: str) -> AsyncIterator[list[SessionStoreEntry]]:
+    def pages(self, session_id: str, part: str) -> AsyncIterator[list[SessionStoreEntry]]:
         """Yield the entries, in chunks if the store can give them so."""
-        if isinstance(self.store, StreamsSessions):
-            async for page in self.store.stream(self.key(session_id, part)):
-                yield page
-        else:
-            yield await self.load(session_id, part) or []
+        return chunks(self.store, self.key(session_id, part))
 
     async def rows(self) -> list[Row]:
         """Return the sessions of the project, newest first. Raises `UsageError`."""
@@ -117,14 +114,7 @@ class StoreCalls:
 
     async def subkeys(self, session_id: str) -> list[str]:
         """Return the subpaths of a session; none if the store cannot list them."""
-        if getattr(self.store, "list_subkeys", None) is None:
-            return []
-        try:
-            return await self.store.list_subkeys(
-                {"project_key": self.project, "session_id": session_id}
-            )
-        except NotImplementedError:
-            return []
+        return await subkeys(self.store, self.key(session_id))
 
     async def delete(self, session_id: str) -> None:
         """Remove a session. Raises `UsageError` if the store cannot."""

@@ -9,6 +9,7 @@ from steersman.sessions.backends import Part
 from steersman.sessions.pages import Stream
 from steersman.sessions.store_calls import StoreCalls
 from steersman.transcripts.entries import TranscriptEntry, entry_of
+from steersman.transcripts.identity import NOT_KEPT
 from steersman.transcripts.keys import is_safe_subpath
 
 __all__ = ["StoreCopies"]
@@ -17,7 +18,7 @@ __all__ = ["StoreCopies"]
 class StoreCopies:
     """The entries of sessions in a store, part by part."""
 
-    leaves_out = "api-request"
+    leaves_out = NOT_KEPT
     """The CLI's own mirror leaves these out too: they are large, and no resume needs them."""
 
     def __init__(self, calls: StoreCalls) -> None:

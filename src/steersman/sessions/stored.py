@@ -14,11 +14,12 @@ from steersman.sessions.changes import now
 from steersman.sessions.pages import Pages, Stream
 from steersman.sessions.store_calls import StoreCalls
 from steersman.sessions.store_copies import StoreCopies
-from steersman.sessions.subagents import METADATA, agent_info, agents_of
+from steersman.sessions.subagents import agent_info, agents_of
 from steersman.sessions.words import Hit, Query, ranked
 from steersman.transcripts.chain import lines_source, messages
 from steersman.transcripts.entries import TranscriptEntry, entry_of
 from steersman.transcripts.forking import fork
+from steersman.transcripts.identity import AGENT_METADATA
 from steersman.transcripts.stored import AgentInfo, SessionInfo, StoredMessage
 from steersman.transcripts.summary import Summary
 
@@ -91,7 +92,7 @@ class StoredSessions:
         """Return the messages of a conversation, or of a subagent."""
         about = None if agent is None else await self._agent(session_id, agent)
         entries = await self._calls.loaded(session_id, about.subpath if about else "")
-        kept = [each for each in entries if each.get("type") != METADATA]
+        kept = [each for each in entries if each.get("type") != AGENT_METADATA]
         found = messages(
             lines_source([entry_of(each).raw for each in kept]),
             session_id=session_id,
@@ -123,7 +124,7 @@ class StoredSessions:
 
     async def _about(self, session_id: str, subpath: str) -> AgentInfo:
         entries = await self._calls.load(session_id, subpath) or []
-        notes = [dict(each) for each in entries if each.get("type") == METADATA]
+        notes = [dict(each) for each in entries if each.get("type") == AGENT_METADATA]
         return agent_info(subpath, notes[-1] if notes else {})
 
     async def _agent(self, session_id: str, agent: str) -> AgentInfo:

@@ -9,14 +9,12 @@ from steersman.sessions.changes import read_note
 from steersman.transcripts.keys import is_safe_subpath
 from steersman.transcripts.stored import AgentInfo
 
-__all__ = ["META", "METADATA", "agent_info", "agents_in", "agents_of"]
+__all__ = ["META", "agent_info", "agents_in", "agents_of"]
 
 FOLDER = "subagents"
 PREFIX = "agent-"
 SUFFIX = ".jsonl"
 META = ".meta.json"
-METADATA = "agent_metadata"
-"""The type of the entry that has, in a store, what is in the `.meta.json` of a file."""
 
 
 def agents_in(folder: str) -> list[AgentInfo]:

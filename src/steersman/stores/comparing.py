@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +16,8 @@ from typing import Any, TypeAlias, cast
 
 from steersman import _json
 from steersman._json import JsonDict
-from steersman.ports import SessionStore, StreamsSessions
+from steersman.ports import SessionStore
+from steersman.stores.optional_methods import chunks
 from steersman.transcripts.identity import (
     AGENT_METADATA,
     Identity,
@@ -26,7 +27,7 @@ from steersman.transcripts.identity import (
 )
 from steersman.transcripts.keys import SessionKey, SessionStoreEntry
 
-__all__ = ["FileComparer", "Held", "catch_up", "chunks", "entries_in", "held", "meta_path"]
+__all__ = ["FileComparer", "Held", "catch_up", "entries_in", "held", "meta_path"]
 
 MOST_ENTRIES = 500
 MOST_BYTES = 1024 * 1024
@@ -40,18 +41,6 @@ APPENDING = 60.0
 
 SUBAGENTS = "subagents"
 FILE_END = ".jsonl"
-
-
-async def chunks(store: SessionStore, key: SessionKey) -> AsyncIterator[list[SessionStoreEntry]]:
-    """Yield what a store has under `key`, in chunks if it can. Nothing if it has nothing."""
-    if callable(getattr(store, "stream", None)):
-        with suppress(NotImplementedError):
-            async for chunk in cast("StreamsSessions", store).stream(key):
-                yield chunk
-            return
-    found = await store.load(key)
-    if found:
-        yield found
 
 
 @dataclass(slots=True)

@@ -22,7 +22,8 @@ from typing import BinaryIO, cast
 from steersman import _json
 from steersman._json import JsonDict
 from steersman.ports import SessionStore
-from steersman.stores.comparing import FILE_END, chunks, meta_path
+from steersman.stores.comparing import FILE_END, meta_path
+from steersman.stores.optional_methods import chunks, subkeys
 from steersman.transcripts.identity import AGENT_METADATA
 from steersman.transcripts.keys import SessionKey, SessionStoreEntry, is_safe_subpath
 
@@ -154,19 +155,6 @@ def _take_over(folder: Path, owner: tuple[int, ...]) -> PrivateCopy | None:
     main = mains[0]
     key: SessionKey = {"project_key": main.parent.name, "session_id": main.name[: -len(FILE_END)]}
     return PrivateCopy(folder, key, lock)
-
-
-async def subkeys(store: SessionStore, key: SessionKey) -> list[str]:
-    """Return the parts of a conversation; none if the store cannot list them."""
-    listing = getattr(store, "list_subkeys", None)
-    if not callable(listing):
-        return []
-    try:
-        return await store.list_subkeys(
-            {"project_key": key["project_key"], "session_id": key["session_id"]}
-        )
-    except NotImplementedError:
-        return []
 
 
 def _main_file(folder: Path, key: SessionKey) -> Path:
