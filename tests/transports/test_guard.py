@@ -95,7 +95,7 @@ class Guarded:
         raise AssertionError(self.text)
 
     def have_ended(self, *pids: int) -> bool:
-        return within(2, lambda: not any(map(is_alive, pids)))
+        return within(10, lambda: not any(map(is_alive, pids)))
 
 
 HOST = """
