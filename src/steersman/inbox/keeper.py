@@ -205,12 +205,14 @@ class _Run:
         is_needed = self.asks.are_needed
         if is_needed and (self._signals is None or self._signals.done()):
             self._signals = asyncio.Task(self.rows.signal(self._news.set))
-        elif not is_needed and self._signals is not None:
+            # It may be needed again by the time that it has ended.
+            self._signals.add_done_callback(lambda _: self._news.set())
+        elif not is_needed and self._signals is not None and not self._signals.cancelling():
+            # It is kept until it has closed its connection.
             self._signals.cancel()
-            self._signals = None
 
     async def _end(self) -> None:
         if self._signals is not None:
             self._signals.cancel()
-            await asyncio.wait({self._signals})
+            await asyncio.wait({self._signals}, timeout=CLOSING)
         await self.rows.aclose()
