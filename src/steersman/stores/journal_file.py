@@ -51,8 +51,8 @@ class JournalFile:
     each restart of the CLI. If a write fails, as on a full disk, or if the file was removed, it is
     reported once and no more entries are written. A forked copy of the process writes none.
 
-    Numbers continue from those of the file: see `ports.ContinuesNumbers`. Sessions that write to one
-    `JournalFile` at the same time use numbers twice, and then no entry can be read back.
+    Numbers continue from those of the file. Sessions that write to one `JournalFile` at the same
+    time use numbers twice, and then no entry can be read back.
     """
 
     def __init__(
