@@ -113,7 +113,7 @@ async def test_what_a_sink_does_not_hold_is_lost_and_nothing_else() -> None:
 
 async def test_more_that_is_lost_while_a_batch_is_read_is_read_too() -> None:
     """The batch from the sink held entries that were in memory when it came."""
-    sink = Kept(size=100)
+    sink = Kept(size=15)
     made = writer_to(sink, memory=10 * 212)
     note(made, 20)
     reader = reader_of(made)
