@@ -5,16 +5,21 @@ Each reader has its own cursor. A slow reader lags; it never delays the session 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 from steersman._session.journal_writer import JournalSignal
 from steersman.errors import ReaderLagged
-from steersman.journal import Entry, Journal, Kind
+from steersman.journal import Entry, Journal, Kind, Lagged
 
-__all__ = ["JournalReader", "TurnReader"]
+__all__ = ["JournalReader", "StoredReader", "TurnReader"]
+
+log = logging.getLogger("steersman.session")
 
 T = TypeVar("T")
+
+Batches = AsyncIterator[Sequence[Entry]]
 
 
 class JournalReader(AsyncIterator[T], Generic[T]):
@@ -28,7 +33,6 @@ class JournalReader(AsyncIterator[T], Generic[T]):
         *,
         after: int = 0,
         until: Callable[[Entry], bool] | None = None,
-        on_lag: Callable[[int], T] | None = None,
         conversation_only: bool = False,
     ) -> None:
         self._conversation_only = conversation_only
@@ -37,7 +41,6 @@ class JournalReader(AsyncIterator[T], Generic[T]):
         self._pick = pick
         self._seq = after
         self._until = until
-        self._on_lag = on_lag
         self._picked: Iterator[T | None] = iter(())
         """Applies `pick` to the entries of `_batch` one by one, as items are requested."""
         self._batch: list[Entry] = []
@@ -60,13 +63,14 @@ class JournalReader(AsyncIterator[T], Generic[T]):
         while not self._has_ended:
             if self._is_last:
                 self._has_ended = True
-            elif lost := self._journal.lost_after(self._seq):
-                return self._lagged(lost)
+                break
+            if self._journal.lost_after(self._seq):
+                await self._read_lost()
             else:
                 await self._refill()
-                for picked in self._picked:
-                    if picked is not None:
-                        return picked
+            for picked in self._picked:
+                if picked is not None:
+                    return picked
         raise StopAsyncIteration
 
     async def _refill(self) -> None:
@@ -95,12 +99,12 @@ class JournalReader(AsyncIterator[T], Generic[T]):
         self._is_last = self._until(entry)
         return self._pick(entry)
 
-    def _lagged(self, lost: int) -> T:
+    async def _read_lost(self) -> None:
+        """Set `_picked` in place of entries that are no longer in memory."""
+        lost = self._journal.lost_after(self._seq)
         self._seq += lost
-        if self._on_lag is None:
-            self._has_ended = True
-            raise ReaderLagged(lost)
-        return self._on_lag(lost)
+        self._has_ended = True
+        raise ReaderLagged(lost)
 
 
 class TurnReader(JournalReader[T]):
@@ -132,3 +136,90 @@ class TurnReader(JournalReader[T]):
                 self._is_last = True
                 return batch[: position + 1]
         return batch
+
+
+class StoredReader(JournalReader[Entry | Lagged]):
+    """Iterates over all entries, each once and in order.
+
+    Entries that have left the memory are read from the sink, a batch at a time. A `Lagged` takes
+    the place of those that are not there either. Entries in memory are as they came; those from a
+    sink have no known secrets, as on disk.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        growth: JournalSignal,
+        stored: Callable[[int], Batches | None],
+        *,
+        after: int,
+    ) -> None:
+        super().__init__(journal, growth, _itself, after=after)
+        self._stored = stored
+        self._batches: Batches | None = None
+        """Set while entries are read from the sink."""
+
+    async def _read_lost(self) -> None:
+        batch = await self._next_batch()
+        # More entries may have left the memory meanwhile.
+        end = self._seq + self._journal.lost_after(self._seq)
+        self._picked = self._of(batch, end)
+        if batch and batch[-1].seq > end:
+            await self._leave()
+
+    async def _refill(self) -> None:
+        if self._batches is not None:
+            await self._leave()
+        await super()._refill()
+
+    async def _next_batch(self) -> Sequence[Entry]:
+        """Return the next batch from the sink; an empty one if it does not hold the next entry."""
+        is_new = False
+        try:
+            while not is_new:
+                is_new = self._batches is None
+                if self._batches is None:
+                    self._batches = self._stored(self._seq) or _nothing()
+                async for batch in self._batches:
+                    if batch and batch[-1].seq > self._seq:
+                        return batch
+                # It may end with what was written when it began: then there may be more by now.
+                await self._leave()
+        except Exception as error:  # noqa: BLE001 - the caller's own sink; `Lagged` reports the loss
+            log.warning("a sink of the journal cannot be read: %r", error)
+            self._batches = None
+        return ()
+
+    def _of(self, batch: Sequence[Entry], end: int) -> Iterator[Entry | Lagged]:
+        """Yield the entries of `batch` up to `end`, and a `Lagged` for each gap between them."""
+        for entry in batch:
+            if self._seq < entry.seq <= end:
+                yield from self._gap_before(entry.seq)
+                self._seq = entry.seq
+                yield entry
+        if not batch or batch[-1].seq > end:
+            yield from self._gap_before(end + 1)
+
+    def _gap_before(self, seq: int) -> Iterator[Lagged]:
+        gap = seq - 1 - self._seq
+        if gap > 0:
+            self._seq += gap
+            yield Lagged(gap)
+
+    async def _leave(self) -> None:
+        """Stop reading from the sink: the next entry is in memory."""
+        batches, self._batches = self._batches, None
+        if isinstance(batches, AsyncGenerator):
+            try:
+                await batches.aclose()
+            except Exception as error:  # noqa: BLE001 - as above
+                log.warning("a sink of the journal cannot be closed: %r", error)
+
+
+async def _nothing() -> Batches:
+    return
+    yield ()
+
+
+def _itself(entry: Entry) -> Entry | Lagged | None:
+    return entry
