@@ -407,7 +407,7 @@ class StoredAsk:
     reason: str = ""
     """Of a denial."""
     updated_input: JsonObject | None = field(default=None, repr=False)
-    """The changed input, or the input with the answers to its questions; None if unchanged."""
+    """The changed input, or that of AskUserQuestion with the answers; None if unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,7 +439,7 @@ class DurableWork(Protocol):
         """Take the lease for `seconds`, and return the conversation as it was; None if it is new.
 
         Raises `SessionInUse`, with `owner` and `until`, while another token has the lease.
-        `owner` is a text that tells people who has it. `machine` counts from the first `begin` on.
+        `owner` is the name that `SessionInUse` gives. `machine` counts from the first `begin` on.
         """
         ...
 
