@@ -8,6 +8,7 @@ A session reaches the outside world only through these protocols.
     ToolServer  -> tools/          an MCP server in this process
     Approver    -> host program    decides whether a tool may run
     Asks        -> inbox/          keeps asks until the user answers
+    DurableWork -> inbox/, stores/ keeps leases and turns of conversations
     Sink        -> stores/         writes the journal to a store
     SessionStore -> stores/        keeps the entries of conversations
 """
@@ -50,13 +51,16 @@ __all__ = [
     "Caller",
     "Channel",
     "Clock",
+    "Conversation",
     "DialogHandler",
     "DurableAsks",
+    "DurableWork",
     "ElicitationHandler",
     "FileArgument",
     "Json",
     "JsonDict",
     "JsonObject",
+    "KeepsWork",
     "Launch",
     "QuestionHandler",
     "Receiver",
@@ -64,6 +68,8 @@ __all__ = [
     "SessionAsks",
     "SessionStore",
     "Sink",
+    "StoredAsk",
+    "StoredTurn",
     "StreamsSessions",
     "ToolServer",
     "Transport",
@@ -358,6 +364,125 @@ class DurableAsks(Asks, Protocol):
         With `may_return` only this process stops to wait: the CLI or the session ends, the ask
         stays open, and the next process of the conversation may open it again.
         """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTurn:
+    """A turn as it is stored: what is needed to send its prompt again."""
+
+    uuid: str
+    key: str | None
+    content: Json = field(repr=False)
+    """The content of the prompt, as it is sent. It is stored as it is, with its secrets."""
+    fields: JsonObject = field(default_factory=dict[str, Any], repr=False)
+    """Further fields of the user message."""
+    when: str = "later"
+    """`later`, `next` or `now`."""
+    state: str = "open"
+    """`open`, `parked` or `settled`."""
+    outcome: str = ""
+    """How a settled turn ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAsk:
+    """An ask of a turn that waits, or has an answer that no request of the CLI has used."""
+
+    id: str
+    kind: str
+    """`permission`, `question`, `elicitation` or `dialog`."""
+    state: str
+    """`open`, `answered` or `expired`."""
+    tool_name: str | None = None
+    tool_use_id: str | None = None
+    agent: str | None = None
+    """The id of the subagent that made the request; None for the main agent."""
+    input: JsonObject = field(default_factory=dict[str, Any], repr=False)
+    """The input of the tool, without known secrets; empty if the ask is not about a tool."""
+    by: str = ""
+    """Who answered or expired it."""
+    decision: str = ""
+    """`allow` or `deny`; empty if it is open."""
+    reason: str = ""
+    """Of a denial."""
+    updated_input: JsonObject | None = field(default=None, repr=False)
+    """The changed input, or the input with the answers to its questions; None if unchanged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A conversation as it is stored, with the turns that are not settled."""
+
+    key: str
+    """The key that it was opened with, else the session id."""
+    session: str
+    machine: str
+    """Where the CLI has the files of its turns; empty if it has begun none."""
+    turns: tuple[StoredTurn, ...] = ()
+    """The unsettled ones, in the order in which they were begun."""
+    begun: int = 0
+    """How many turns it has begun, with those that are settled."""
+
+
+class DurableWork(Protocol):
+    """The leases and turns of conversations, in a store that several processes share.
+
+    A lease belongs to its `token`. A write with the token of a lease that has expired, or that
+    another process has, changes nothing. The time is that of the database. Every method raises
+    `StoreError` if the store cannot be reached; a call that failed so can be made again.
+    """
+
+    async def take(
+        self, session: str, *, key: str, owner: str, token: str, machine: str, seconds: float
+    ) -> Conversation | None:
+        """Take the lease for `seconds`, and return the conversation as it was; None if it is new.
+
+        Raises `SessionInUse`, with `owner` and `until`, while another token has the lease.
+        `owner` is a text that tells people who has it. `machine` counts from the first `begin` on.
+        """
+        ...
+
+    async def renew(self, session: str, token: str, seconds: float) -> bool:
+        """Have the lease for `seconds` from now on. Returns False if it is lost, for good."""
+        ...
+
+    async def release(self, session: str, token: str) -> None:
+        """Give the lease up. Does nothing if it is lost."""
+        ...
+
+    async def begin(self, session: str, token: str, turn: StoredTurn) -> StoredTurn:
+        """Store a turn before its prompt is sent, and return it as it is stored now.
+
+        A turn with this `uuid` is stored once: if it is parked, it is open again; if it is settled,
+        it stays so. Raises `LeaseLost`.
+        """
+        ...
+
+    async def settle(self, session: str, token: str, uuid: str, state: str, outcome: str) -> bool:
+        """Write that a turn is `parked` or `settled`. A turn is settled once.
+
+        Returns False if the lease is lost, if the turn was settled before by another token or with
+        another outcome, or if there is no such turn.
+        """
+        ...
+
+    async def unsettled(self, session: str) -> list[StoredTurn]:
+        """Return the turns that are open or parked, in the order in which they were begun."""
+        ...
+
+    async def asks_of(self, session: str, turn: str) -> list[StoredAsk]:
+        """Return the asks of a turn that are open, or have an unused answer; the oldest first."""
+        ...
+
+
+@runtime_checkable
+class KeepsWork(Protocol):
+    """What an inbox has besides, if its store also keeps leases and turns."""
+
+    @property
+    def work(self) -> DurableWork:
+        """The leases and turns of the store."""
         ...
 
 

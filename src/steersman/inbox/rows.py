@@ -14,6 +14,7 @@ from steersman.errors import AskGone, SteersmanError, UsageError
 from steersman.inbox.changes import EXPIRED, AskOutcome, Change
 from steersman.permissions import Ask
 from steersman.permissions.json_form import Answer, answer_from_json
+from steersman.ports import DurableWork
 
 __all__ = ["AskRow", "AskRows", "Ending"]
 
@@ -103,6 +104,11 @@ class AskRows(Protocol):
     call can be repeated: marks make sure that it counts once. Rows of a later release are left
     alone. Every method that looks at a row lets it expire if its time has come.
     """
+
+    @property
+    def work(self) -> DurableWork:
+        """The leases and turns of the same database."""
+        ...
 
     async def open(self, ask: Ask, expires_after: float | None, awaited: Collection[int]) -> AskRow:
         """Store `ask`, or find it again, and return its row.

@@ -19,6 +19,7 @@ from steersman.inbox.checks import answer_each, check_answer, check_expires_afte
 from steersman.inbox.keeper import AskKeeper
 from steersman.inbox.rows import AskRow, AskRows, Ending
 from steersman.inbox.waiting import Waiting
+from steersman.inbox.work import StoredWork
 from steersman.permissions import Ask, AskKind, QuestionAnswer
 from steersman.permissions.json_form import Answer, answer_to_json
 
@@ -42,6 +43,12 @@ class StoredInbox:
         self._lock = threading.Lock()
         self._waiting: dict[tuple[str, str], Waiting] = {}
         """By session and id of the request of this process."""
+        self._work = StoredWork(keeper)
+
+    @property
+    def work(self) -> StoredWork:
+        """The leases and turns of the store: sessions with this inbox are durable."""
+        return self._work
 
     # For sessions: the port `DurableAsks`
 

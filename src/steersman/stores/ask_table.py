@@ -17,6 +17,7 @@ from steersman.inbox.rows import AskRow, Ending
 from steersman.permissions import Ask, CanUseTool
 from steersman.permissions.json_form import ask_from_json, ask_to_json
 from steersman.stores.plain_text import from_plain, to_plain
+from steersman.stores.work_table import WorkTable
 
 __all__ = ["AskDatabase", "AskTable", "Run"]
 
@@ -77,6 +78,7 @@ class AskTable:
 
     def __init__(self, database: AskDatabase) -> None:
         self._database = database
+        self.work = WorkTable()
 
     async def open(self, ask: Ask, expires_after: float | None, awaited: Collection[int]) -> AskRow:
         """Store `ask`, or find it again, and return its row."""
