@@ -138,3 +138,5 @@ class SessionSetup:
     """Compares session files with the store; None if the files are not on this machine."""
     policy_hook: PolicyHook | None = None
     """The hook of the policy, which is also among the plan's hooks; `build()` connects it."""
+    key: str | None = None
+    """The key that the conversation was opened with, for the store."""
