@@ -288,6 +288,11 @@ class PermissionResponder:
             self._decisions.record_answer(ask.id, ask.kind, by)
         return response_of(ask, answer)
 
+    @property
+    def inbox(self) -> InboxForwarder | None:
+        """Where requests wait that no callback answers."""
+        return self._callbacks.inbox
+
     def withdraw(self, request_id: str, reason: str, *, may_return: bool = False) -> None:
         """Remove a deferred request from the inbox; `reason` is reported to late answers."""
         if self._callbacks.inbox is not None:
@@ -431,6 +436,16 @@ class InboxForwarder:
             self._inbox.close_ask(ask, reason)
         else:
             self._inbox.close(request_id, reason)
+
+    @property
+    def asks(self) -> tuple[Ask, ...]:
+        """The asks that wait for an answer."""
+        return tuple(self._open.values())
+
+    def let_go(self) -> None:
+        """Use no more answers: the asks stay for the next process. The requests stay open too."""
+        for request_id in [*self._open]:
+            self.withdraw(request_id, "its session is parked", may_return=True)
 
     def _in_loop(self, function: Callable[[P, Q], None], first: P, second: Q) -> None:
         """Call the function; at once if called in the session's own event loop.
