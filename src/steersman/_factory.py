@@ -48,11 +48,12 @@ def build_session(
     transport: Transport | None,
     clock: Clock,
     fork: Callable[[str, OptionWords], Session],
+    key: str | None = None,
 ) -> Session:
     """Return a session with these options, not started.
 
     Without a transport the CLI runs as a subprocess on this machine. `fork` makes the session
-    that `session.fork()` returns.
+    that `session.fork()` returns. `key` is what the conversation is opened with, if it is.
     """
     options, policy_hook, holding = with_own_hook(options)
     servers = tool_servers(options)
@@ -101,6 +102,7 @@ def build_session(
         files=file_comparer(options, transport),
         policy_hook=policy_hook,
         holding=holding,
+        key=key,
     )
     return Session(setup)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from steersman import _json
 from steersman._launch.plan import hook_id
 from steersman._session.cli import CliSlot
+from steersman._session.durable import SessionWork, work_of
 from steersman._session.flight_recorder import FlightReporter
 from steersman._session.gate import Gate
 from steersman._session.journal_writer import JournalWriter
@@ -67,6 +68,8 @@ class Parts:
     flights: FlightReporter
     mirror: MirrorPart
     """Copies the conversation to the session store, if there is one."""
+    work: SessionWork | None
+    """The rows of the session, if its inbox is in a store that keeps them."""
     caller_for: Callable[[str], Caller]
     """Makes the `Caller` for an in-process MCP server, by its key."""
 
@@ -133,6 +136,7 @@ def build(setup: SessionSetup, session: Any) -> Parts:
         ownership=Ownership(setup.claim, options.wait),
         flights=FlightReporter(setup.save_flight, journal, slot, listeners),
         mirror=_mirror(setup, status, slot, journal, listeners),
+        work=work_of(options, setup.key),
         caller_for=caller_for,
     )
     if setup.holding is not None:

@@ -142,3 +142,5 @@ class SessionSetup:
     holding: HoldingHook | None = None
     """The hook that holds calls, if the inbox is durable: among the plan's hooks, for the policy's.
     """
+    key: str | None = None
+    """The key that the conversation was opened with, for the store."""

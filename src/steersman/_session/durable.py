@@ -1,0 +1,44 @@
+"""What a session with a store knows of itself there: its name, its lease, its conversation."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+from steersman.options import Options
+from steersman.ports import Conversation, DurableWork, KeepsWork
+
+__all__ = ["SessionWork", "work_of"]
+
+LEASE = 30.0
+"""Seconds after which another process may have the conversation of one that does not renew it."""
+
+
+@dataclass(slots=True)
+class SessionWork:
+    """The rows of one session in a store."""
+
+    work: DurableWork
+    key: str | None
+    """The key that the conversation was opened with, if it was."""
+    owner: str
+    """Tells people which process has the conversation."""
+    machine: str
+    """Where the CLI of this session has its files."""
+    token: str = field(default_factory=lambda: uuid4().hex, repr=False)
+    """What the lease of this session belongs to."""
+    seconds: float = LEASE
+    """How long the lease lasts, from each renewal on."""
+    before: Conversation | None = None
+    """The conversation as it was when the lease was taken; None if it is new, or not taken yet."""
+
+
+def work_of(options: Options, key: str | None) -> SessionWork | None:
+    """Return the rows of a session with these options; None if its inbox is in no store."""
+    if not isinstance(options.inbox, KeepsWork):
+        return None
+    import platform  # noqa: PLC0415 - few sessions have a store
+
+    machine = platform.node()
+    return SessionWork(options.inbox.work, key, f"process {os.getpid()} on {machine}", machine)
