@@ -6,10 +6,11 @@ import os
 from dataclasses import dataclass, field
 from uuid import uuid4
 
+from steersman.errors import UsageError
 from steersman.options import Options
 from steersman.ports import Conversation, DurableWork, KeepsWork
 
-__all__ = ["SessionWork", "work_of"]
+__all__ = ["SessionWork", "refuse_other_machine", "work_of"]
 
 LEASE = 30.0
 """Seconds after which another process may have the conversation of one that does not renew it."""
@@ -42,3 +43,22 @@ def work_of(options: Options, key: str | None) -> SessionWork | None:
 
     machine = platform.node()
     return SessionWork(options.inbox.work, key, f"process {os.getpid()} on {machine}", machine)
+
+
+def refuse_other_machine(work: SessionWork, place: str, *, is_here: bool | None) -> None:
+    """Raise `UsageError` if the CLI's file of the conversation is on another machine.
+
+    `is_here` says whether it is on this one. On the machine that began the conversation, a file
+    that is missing was never written: the CLI was killed before, and the prompts are sent again.
+    """
+    before = work.before
+    if before is None or not before.begun or is_here is not False:
+        return
+    if before.machine not in ("", work.machine):
+        raise UsageError(
+            "conversation",
+            before.key,
+            f"one whose files are on this machine, {work.machine}: those of {place} are on"
+            f" {before.machine}",
+            hint="open it there, or give all machines a session_store= that keeps conversations",
+        )

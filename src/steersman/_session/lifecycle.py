@@ -14,6 +14,7 @@ from steersman._launch.plan import LaunchPlan
 from steersman._session.await_flag import AwaitFlag
 from steersman._session.cli import RunningCli
 from steersman._session.dispatcher import Dispatcher
+from steersman._session.durable import refuse_other_machine
 from steersman._session.finding import find_conversation
 from steersman._session.gate import with_gate
 from steersman._session.link import CliLink
@@ -131,6 +132,7 @@ class Lifecycle:
         self._has_started.clear()
         try:
             await parts.ownership.take(parts.slot.session_id, lambda: self._ending is not None)
+            self._check_machine()
             plan = await find_conversation(parts, lambda: self._ending is not None)
             await parts.responder.servers.attach()
             cli = await self._launch_first(plan)
@@ -141,6 +143,12 @@ class Lifecycle:
             self._has_started.set()
         parts.status.move(Move.GREET)
         parts.prompts.attach(cli.link)
+
+    def _check_machine(self) -> None:
+        """Refuse a conversation whose files are on another machine."""
+        parts, place = self._parts, self._parts.slot.place
+        if parts.work is not None and place is not None and parts.options.session_store is None:
+            refuse_other_machine(parts.work, place, is_here=parts.setup.is_saved(place))
 
     async def _launch_first(self, plan: LaunchPlan) -> RunningCli:
         """Run the first CLI. One that continues a conversation of another owner is run again.
@@ -249,6 +257,10 @@ class Lifecycle:
             evidence=link.evidence(phase, status),
         )
         parts.watchdog.reset()
+        if parts.prompts.is_parking:
+            # What it was asked about is asked again by the next CLI, in another session.
+            self._finish(None)
+            return
         is_hard = isinstance(why, LimitReached) and parts.options.limits.is_hard
         if is_hard or not self._may_restart():
             self._finish(cause)
@@ -418,7 +430,8 @@ class Lifecycle:
             return
         is_first, self._ending = self._ending is None, self._ending or ending
         parts.ownership.ends()
-        parts.prompts.withdraw_queued(None, also_others=True)
+        if not parts.prompts.is_parking:
+            parts.prompts.withdraw_queued(None, also_others=True)
         if self._restarting is not None and is_first:
             # Once: a second cancellation would not wait for the end of the CLI that was starting.
             self._restarting.cancel()
@@ -449,6 +462,17 @@ class Lifecycle:
         """Seconds within which a CLI that is closed has exited."""
         return 3 * self._parts.options.close_grace + 10
 
+    def leave(self) -> None:
+        """End the session without interrupting the CLI: turns that are left are parked.
+
+        The CLI is killed while it works or waits, and closed in order otherwise.
+        """
+        prompts, cli = self._parts.prompts, self._parts.slot.running
+        prompts.is_parking = True
+        if cli is not None and (prompts.current is not None or cli.tasks.is_awaited):
+            cli.link.end()
+        self.close()
+
     async def wait_closed(self) -> None:
         """Return when the CLI has exited, and hooks, servers and listeners have been notified."""
         parts = self._parts
@@ -476,16 +500,17 @@ class Lifecycle:
         if parts.limits.is_on:
             parts.limits.stop()
         parts.prompts.settle_all(cause)
-        if parts.mirror.is_unused:
+        if parts.mirror.is_unused and parts.turns.are_written:
             self._end(cause)
         else:
             self._flushing = asyncio.Task(self._flush(cause))
 
     async def _flush(self, cause: SteersmanError | None) -> None:
-        """Let the store take what is left, and end the session: the lock is held until then."""
+        """Let the stores take what is left, and end the session: the lock is held until then."""
         is_complete = False
         try:
             is_complete = await self._parts.mirror.close()
+            await self._parts.turns.close()
         finally:
             self._end(cause, is_mirrored=is_complete)
 

@@ -11,6 +11,7 @@ from steersman import _json
 from steersman._launch.plan import hook_id
 from steersman._session.cli import CliSlot
 from steersman._session.durable import SessionWork, work_of
+from steersman._session.durable_turns import DurableTurns
 from steersman._session.flight_recorder import FlightReporter
 from steersman._session.gate import Gate
 from steersman._session.journal_writer import JournalWriter
@@ -70,6 +71,8 @@ class Parts:
     """Copies the conversation to the session store, if there is one."""
     work: SessionWork | None
     """The rows of the session, if its inbox is in a store that keeps them."""
+    turns: DurableTurns
+    """Writes the rows of turns, if there are any."""
     caller_for: Callable[[str], Caller]
     """Makes the `Caller` for an in-process MCP server, by its key."""
 
@@ -84,12 +87,16 @@ def build(setup: SessionSetup, session: Any) -> Parts:
     journal = JournalWriter(options.journal_memory, setup.clock)
     slot = CliSlot(setup.plan.session_id, options.request_timeout, setup.plan.path)
     listeners = EventListeners()
-    prompts = PromptQueue(journal, options.request_timeout, _transcript_reader(setup, slot))
+    report = _fault_reporter(journal)
+    work = work_of(options, setup.key)
+    turns = DurableTurns(work, lambda: slot.session_id, report)
+    prompts = PromptQueue(
+        journal, options.request_timeout, _transcript_reader(setup, slot), turns.settled
+    )
     status = Status(
         journal, prompts, slot, listeners, lambda status: _snapshot(status, slot, prompts)
     )
     decisions = DecisionLog(journal.write)
-    report = _fault_reporter(journal)
     permissions = build_permissions(
         options,
         decisions,
@@ -136,7 +143,8 @@ def build(setup: SessionSetup, session: Any) -> Parts:
         ownership=Ownership(setup.claim, options.wait),
         flights=FlightReporter(setup.save_flight, journal, slot, listeners),
         mirror=_mirror(setup, status, slot, journal, listeners),
-        work=work_of(options, setup.key),
+        work=work,
+        turns=turns,
         caller_for=caller_for,
     )
     if setup.holding is not None:

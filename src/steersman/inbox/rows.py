@@ -14,9 +14,9 @@ from steersman.errors import AskGone, SteersmanError, UsageError
 from steersman.inbox.changes import EXPIRED, AskOutcome, Change
 from steersman.permissions import Ask
 from steersman.permissions.json_form import Answer, answer_from_json
-from steersman.ports import DurableWork
+from steersman.ports import Conversation, StoredTurn
 
-__all__ = ["AskRow", "AskRows", "Ending"]
+__all__ = ["AskRow", "AskRows", "Ending", "Ready", "WorkRows"]
 
 Ending = Literal["answered", "expired", "closed"]
 
@@ -97,6 +97,52 @@ class AskRow:
             return None
 
 
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A conversation that can be continued."""
+
+    conversation: Conversation
+    state: tuple[object, ...]
+    """Is another one after each change of its turns and asks, and after a lease has expired."""
+
+
+class WorkRows(Protocol):
+    """The rows of conversations and turns in one database: what `DurableWork` says of them."""
+
+    async def take(
+        self, session: str, *, key: str, owner: str, token: str, machine: str, seconds: float
+    ) -> Conversation | None:
+        """Take the lease, and return the conversation as it was; None if it is new."""
+        ...
+
+    async def renew(self, session: str, token: str, seconds: float) -> bool:
+        """Have the lease for `seconds` from now on. Returns False if it is lost."""
+        ...
+
+    async def release(self, session: str, token: str) -> None:
+        """Give the lease up."""
+        ...
+
+    async def begin(self, session: str, token: str, turn: StoredTurn) -> StoredTurn:
+        """Store a turn, and return it as it is stored now. Raises `LeaseLost`."""
+        ...
+
+    async def settle(self, session: str, token: str, uuid: str, state: str, outcome: str) -> bool:
+        """Write that a turn is `parked` or `settled`."""
+        ...
+
+    async def unsettled(self, session: str) -> list[StoredTurn]:
+        """Return the turns that are open or parked, in the order in which they were begun."""
+        ...
+
+    async def ready(self) -> tuple[list[Ready], float | None]:
+        """Return the conversations that can be continued, those with the oldest change first.
+
+        Also returns in how many seconds the next lease of an unsettled one ends; None for never.
+        """
+        ...
+
+
 class AskRows(Protocol):
     """The rows of asks in one database. All methods are called in one event loop.
 
@@ -106,7 +152,7 @@ class AskRows(Protocol):
     """
 
     @property
-    def work(self) -> DurableWork:
+    def work(self) -> WorkRows:
         """The leases and turns of the same database."""
         ...
 
@@ -141,6 +187,10 @@ class AskRows(Protocol):
 
     async def open_ones(self) -> list[AskRow]:
         """Return the open asks, the oldest first."""
+        ...
+
+    async def of_turn(self, session: str, turn: str) -> list[AskRow]:
+        """Return the asks of a turn that are open, or have an unused answer; the oldest first."""
         ...
 
     async def changed(self, since: int) -> tuple[list[AskRow], float | None]:

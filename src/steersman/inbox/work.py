@@ -5,10 +5,15 @@ The work is done in the thread that keeps the asks of the store.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from steersman.ports import Conversation, DurableWork, StoredAsk, StoredTurn
+from steersman.errors import UsageError
+from steersman.inbox.rows import AskRow, WorkRows
+from steersman.permissions import Allow, Deny, DialogAnswer, ElicitationAnswer
+from steersman.ports import Conversation, StoredAsk, StoredTurn
 
 if TYPE_CHECKING:
     from steersman.inbox.keeper import AskKeeper
@@ -28,6 +33,7 @@ class StoredWork:
         self, session: str, *, key: str, owner: str, token: str, machine: str, seconds: float
     ) -> Conversation | None:
         """Take the lease, and return the conversation as it was; None if it is new."""
+        _check_seconds(seconds)
         return await self._call(
             lambda work: work.take(
                 session, key=key, owner=owner, token=token, machine=machine, seconds=seconds
@@ -36,6 +42,7 @@ class StoredWork:
 
     async def renew(self, session: str, token: str, seconds: float) -> bool:
         """Have the lease for `seconds` from now on. Returns False if it is lost."""
+        _check_seconds(seconds)
         return await self._call(lambda work: work.renew(session, token, seconds))
 
     async def release(self, session: str, token: str) -> None:
@@ -48,6 +55,8 @@ class StoredWork:
 
     async def settle(self, session: str, token: str, uuid: str, state: str, outcome: str) -> bool:
         """Write that a turn is `parked` or `settled`."""
+        if state not in {"parked", "settled"}:
+            raise UsageError("state", state, "parked or settled")
         return await self._call(lambda work: work.settle(session, token, uuid, state, outcome))
 
     async def unsettled(self, session: str) -> list[StoredTurn]:
@@ -55,8 +64,41 @@ class StoredWork:
         return await self._call(lambda work: work.unsettled(session))
 
     async def asks_of(self, session: str, turn: str) -> list[StoredAsk]:
-        """Return the asks of a turn that are open, or have an unused answer."""
-        return await self._call(lambda work: work.asks_of(session, turn))
+        """Return the asks of a turn that are open, or have an unused answer; the oldest first."""
+        rows = await self._keeper.call(lambda rows: rows.of_turn(session, turn))
+        return [_stored(row) for row in rows]
 
-    async def _call(self, call: Callable[[DurableWork], Awaitable[T]]) -> T:
+    async def _call(self, call: Callable[[WorkRows], Awaitable[T]]) -> T:
         return await self._keeper.call(lambda rows: call(rows.work))
+
+
+def _check_seconds(given: float) -> None:
+    if not 0 < given < math.inf:
+        raise UsageError("seconds", given, "a number above 0")
+
+
+def _stored(row: AskRow) -> StoredAsk:
+    ask = row.ask
+    found = StoredAsk(
+        ask.id,
+        ask.kind,
+        row.state,
+        ask.tool_name,
+        getattr(ask.payload, "tool_use_id", None),
+        ask.agent,
+        ask.tool_input,
+        row.by,
+    )
+    if row.state == "open":
+        return found
+    # What is sent for the answer; one that cannot be read denies.
+    match ask.response(row.reply()):
+        case Allow(updated_input=changed):
+            same = changed is None or changed == ask.tool_input
+            return replace(found, decision="allow", updated_input=None if same else changed)
+        case Deny(message=reason):
+            return replace(found, decision="deny", reason=reason)
+        case ElicitationAnswer(action="accept") | DialogAnswer(behavior="completed"):
+            return replace(found, decision="allow")
+        case _:
+            return replace(found, decision="deny")

@@ -8,20 +8,19 @@ makes the writers wait for each other: numbers are in the order of the commits.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from steersman.errors import UsageError
 from steersman.inbox.rows import AskRow, Ending
 from steersman.permissions import Ask, CanUseTool
 from steersman.permissions.json_form import ask_from_json, ask_to_json
+from steersman.stores.databases import AskDatabase, Run
 from steersman.stores.plain_text import from_plain, to_plain
 from steersman.stores.work_table import WorkTable
 
-__all__ = ["AskDatabase", "AskTable", "Run"]
-
-T = TypeVar("T")
+__all__ = ["AskTable"]
 
 VERSION = 1
 """The version of the rows that this release writes; it leaves later ones alone."""
@@ -42,35 +41,7 @@ EXPIRE = (
 )
 UNUSED = "(state = 'open' OR (state IN ('answered', 'expired') AND used_mark IS NULL))"
 
-Run = Callable[..., Awaitable[list[tuple[Any, ...]]]]
-"""Runs a statement with its values, and returns the rows; `:now` is the time that counts."""
-
-
 _NO_ASK = Ask(id="", session="", payload=CanUseTool(tool_name="", input={}), created=0.0)
-
-
-class AskDatabase(Protocol):
-    """A database with the table of asks. Errors are `StoreError`."""
-
-    async def read(self, work: Callable[[Run], Awaitable[T]]) -> T:
-        """Run `work`, which only reads."""
-        ...
-
-    async def write(self, work: Callable[[Run], Awaitable[T]], *, is_vital: bool) -> T:
-        """Run `work` in a transaction. What is vital must also survive a loss of power."""
-        ...
-
-    async def next_change(self, run: Run) -> int:
-        """Return the number of the next change; other writers wait until this one has ended."""
-        ...
-
-    async def signal(self, changed: Callable[[], None]) -> None:
-        """Call `changed` whenever another connection may have written, until cancelled."""
-        ...
-
-    async def aclose(self) -> None:
-        """Close the connection."""
-        ...
 
 
 class AskTable:
@@ -78,7 +49,7 @@ class AskTable:
 
     def __init__(self, database: AskDatabase) -> None:
         self._database = database
-        self.work = WorkTable()
+        self.work = WorkTable(database)
 
     async def open(self, ask: Ask, expires_after: float | None, awaited: Collection[int]) -> AskRow:
         """Store `ask`, or find it again, and return its row."""
@@ -159,6 +130,12 @@ class AskTable:
         """Return the open asks, the oldest first."""
         rows = await self._look(f"{SELECT} state = 'open' ORDER BY number")
         return [row for row in rows if row.state == "open"]
+
+    async def of_turn(self, session: str, turn: str) -> list[AskRow]:
+        """Return the asks of a turn that are open, or have an unused answer; the oldest first."""
+        statement = f"{SELECT} session = ? AND turn = ? AND {UNUSED} ORDER BY number"
+        rows = await self._look(statement, to_plain(session), to_plain(turn))
+        return [row for row in rows if row.state == "open" or row.can_be_used]
 
     async def changed(self, since: int) -> tuple[list[AskRow], float | None]:
         """Return the rows with a change after number `since`, and when the next ask expires."""

@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 import psycopg
 
 from steersman.errors import StoreError
-from steersman.stores.ask_table import AskTable, Run
+from steersman.stores.ask_table import AskTable
+from steersman.stores.databases import Run
 from steersman.stores.postgres_connections import Connection, Connections
 from steersman.stores.postgres_tables import migrate
 

@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 
 from steersman.errors import StoreError
 from steersman.ports import Clock
-from steersman.stores.ask_table import AskTable, Run
+from steersman.stores.ask_table import AskTable
+from steersman.stores.databases import Run
 from steersman.stores.sqlite_database import SqliteDatabase
 
 __all__ = ["sqlite_asks"]

@@ -440,6 +440,16 @@ class InboxForwarder:
         else:
             self._inbox.close(request_id, reason)
 
+    @property
+    def asks(self) -> tuple[Ask, ...]:
+        """The asks that wait for an answer."""
+        return tuple(self._open.values())
+
+    def let_go(self) -> None:
+        """Use no more answers: the asks stay for the next process. The requests stay open too."""
+        for request_id in [*self._open]:
+            self.withdraw(request_id, "its session is parked", may_return=True)
+
     def _in_loop(self, function: Callable[[P, Q], None], first: P, second: Q) -> None:
         """Call the function; at once if called in the session's own event loop.
 

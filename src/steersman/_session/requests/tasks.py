@@ -110,6 +110,14 @@ class RequestTasks:
             self._report_need()
         return end
 
+    def at_work(self, is_other: Callable[[CliRequest], bool]) -> list[asyncio.Task[None]]:
+        """Return the tasks of open requests for which `is_other` does not hold."""
+        return [
+            each.task
+            for each in self._open.values()
+            if each.task is not None and not each.is_withdrawn and not is_other(each.asked)
+        ]
+
     def start(self, asked: CliRequest, context: contextvars.Context) -> None:
         """Register a request, to be answered in the context of its turn when `begin` is called."""
         opened = _OpenRequest(asked, self._link.journal.clock(), _need_of(asked))

@@ -1,0 +1,242 @@
+"""Parking: a session ends its CLI while asks wait, and the next session continues its turns.
+
+The CLI is not interrupted. Where a held call can be deferred, the CLI ends the turn itself and
+exits in order; otherwise it is killed once the calls that wait stand in its own file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Collection
+
+from steersman._protocol.events import HookAsked
+from steersman._session.gate import GATE
+from steersman._session.lifecycle import Lifecycle
+from steersman._session.parts import Parts
+from steersman._session.requests.responder import CliRequest
+from steersman._session.turn import SentPrompt
+from steersman.errors import SteersmanError, UsageError
+from steersman.journal import Phase
+from steersman.permissions import Ask
+from steersman.ports import DurableAsks
+
+__all__ = ["PARKING", "Parking"]
+
+PARKING = 10.0
+"""Seconds that a session takes to park at most, before its CLI is killed."""
+
+POLL = 0.02
+"""Seconds between two looks at what reports no change: the CLI's file, and its tool calls."""
+
+READING = 2.0
+"""Seconds for reading in the store which asks a turn waits for; else those of this session count.
+"""
+
+UNSEEN = 0.5
+"""Seconds in which a CLI writes its file, if the file cannot be read from here."""
+
+
+class Parking:
+    """Parks one session, at the caller's request, when it is closed, or by itself."""
+
+    def __init__(self, parts: Parts, lifecycle: Lifecycle) -> None:
+        self._parts = parts
+        self._lifecycle = lifecycle
+        self._is_durable = isinstance(parts.options.inbox, DurableAsks)
+        self._task: asyncio.Task[None] | None = None
+        self._alarm: asyncio.TimerHandle | None = None
+        self._seen: tuple[object, float] | None = None
+        """What the session waited for at the last look, and since when."""
+        self.waits_for: tuple[str, ...] = ()
+        """The ids of the asks that wait, once the session was parked."""
+
+    # Beginning
+
+    def close(self) -> None:
+        """Begin to close the session. It is parked if durable asks wait."""
+        if self._task is None and self._is_durable and self._asks and not self._is_over:
+            self.begin(PARKING)
+        elif self._task is None:
+            self._lifecycle.close()
+
+    async def park(self, timeout: float) -> None:
+        """Park the session; returns when its CLI is being ended. A second call joins the first.
+
+        Raises `UsageError` if the asks of the session do not outlive it.
+        """
+        if not self._is_durable:
+            raise UsageError(
+                "inbox",
+                self._parts.options.inbox,
+                "an inbox in a store: other asks end with their session",
+                hint='pass inbox=SqliteStore("work.db").inbox(), or use aclose()',
+            )
+        if self._parts.status.phase is Phase.IDLE and self._parts.slot.running is None:
+            self._parts.slot.require()
+        if self._task is None and not self._is_over:
+            self.begin(timeout)
+        if self._task is not None:
+            # Waits without passing a cancellation on: half a parking would be a CLI left alive.
+            await asyncio.wait([self._task])
+
+    def begin(self, timeout: float) -> None:
+        """Begin to park. What is begun ends with the session, whatever its caller does."""
+        mine = asyncio.current_task()
+        self._task = asyncio.Task(self._park(timeout, mine))
+
+    @property
+    def _is_over(self) -> bool:
+        return self._parts.status.phase.is_over
+
+    # By itself
+
+    def watch(self) -> None:
+        """Park when nothing but asks was waited for during `Park.after` seconds."""
+        after = self._parts.options.park.after
+        if after is not None and not self._is_over and self._task is None:
+            loop = asyncio.get_running_loop()
+            self._alarm = loop.call_later(max(after / 10, POLL), self._look, after)
+
+    def _look(self, after: float) -> None:
+        if self._is_over or self._task is not None:
+            return
+        now = asyncio.get_running_loop().time()
+        waits = self._waits_only_for()
+        if waits is None or self._seen is None or self._seen[0] != waits:
+            self._seen = None if waits is None else (waits, now)
+        elif now - self._seen[1] >= after:
+            self.begin(PARKING)
+        self.watch()
+
+    def _waits_only_for(self) -> object:
+        """Return what the session waits for, if that is asks alone; else None."""
+        parts, asks = self._parts, self._asks
+        if not asks or parts.status.phase is not Phase.RUNNING or parts.slot.running is None:
+            return None
+        totals = parts.prompts.totals
+        is_background = any(each.is_background for each in totals.running_tasks)
+        if is_background or self._own_tasks(None) or self._calls_at_work(asks):
+            return None
+        calls = frozenset(each.tool_use_id for each in totals.calls.running)
+        return frozenset(ask.id for ask in asks), calls
+
+    # What waits and what runs
+
+    @property
+    def _asks(self) -> list[Ask]:
+        """The asks of this session that wait for an answer."""
+        inbox = self._parts.responder.permissions.inbox
+        return [] if inbox is None else [*inbox.asks]
+
+    def _own_tasks(self, mine: asyncio.Task[object] | None) -> list[asyncio.Task[None]]:
+        """Return the tasks of hooks, tools and callbacks of ours that run, but for the caller's."""
+        cli = self._parts.slot.running
+        return [] if cli is None else [each for each in cli.tasks.at_work(_is_gate) if each != mine]
+
+    def _calls_at_work(self, asks: Collection[Ask]) -> bool:
+        """Whether a tool call runs that neither waits itself, nor for a subagent that waits."""
+        running = self._parts.prompts.totals.calls.running
+        parents = {each.tool_use_id: each.parent_tool_use_id for each in running}
+        waiting: set[str | None] = set()
+        for ask in asks:
+            each: str | None = getattr(ask.payload, "tool_use_id", None)
+            while each is not None and each not in waiting:
+                waiting.add(each)
+                each = parents.get(each)
+        return not waiting.issuperset(parents)
+
+    # The steps
+
+    async def _park(self, timeout: float, mine: asyncio.Task[object] | None) -> None:
+        """Bring the session to an end from which the next one can continue; then end it.
+
+        The end comes in any case: at the deadline, after a fault, and if this task is cancelled.
+        """
+        parts = self._parts
+        parts.prompts.is_parking = parts.prompts.is_held = True
+        parts.watchdog.stop()
+        asks = self._asks
+        try:
+            async with asyncio.timeout(timeout):
+                await self._prepare(asks, mine)
+        except TimeoutError:
+            pass
+        except Exception as error:  # noqa: BLE001 - a fault of ours must not leave a CLI alive
+            parts.journal.fault("park", error)
+        finally:
+            self._lifecycle.leave()
+
+    async def _prepare(self, asks: list[Ask], mine: asyncio.Task[object] | None) -> None:
+        parts = self._parts
+        inbox = parts.responder.permissions.inbox
+        if parts.status.phase is Phase.STARTING or parts.slot.running is None:
+            return
+        if inbox is not None:
+            # First: an answer that was used, and then lost with the CLI, would be lost for good.
+            inbox.let_go()
+        # An answer that is on its way reaches the CLI.
+        await asyncio.sleep(0)
+        await self._finish_work(asks, mine)
+        await self._note_asks(asks)
+        await self._wait_for_file()
+        if inbox is not None:
+            inbox.let_go()
+
+    async def _finish_work(self, asks: list[Ask], mine: asyncio.Task[object] | None) -> None:
+        """Let hooks and tools that run finish, within `Park.grace` seconds."""
+        if self._parts.gate.has_stopped_tree:
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._parts.options.park.grace):
+                while True:
+                    if tasks := self._own_tasks(mine):
+                        await asyncio.wait(tasks)
+                    elif asks and self._calls_at_work(asks):
+                        await asyncio.sleep(POLL)
+                    else:
+                        return
+
+    async def _note_asks(self, asks: list[Ask]) -> None:
+        """Note for each turn which asks it waits for, by their ids in the store."""
+        prompts = self._parts.prompts
+        left = [*prompts.unsettled, *filter(None, map(prompts.find, prompts.queued))]
+        for prompt in left:
+            prompt.waits_for = tuple(ask.id for ask in asks if ask.turn == prompt.uuid)
+        self.waits_for = tuple(ask.id for ask in asks)
+        with contextlib.suppress(TimeoutError, SteersmanError):
+            async with asyncio.timeout(READING):
+                await self._read_asks(prompts.unsettled)
+
+    async def _read_asks(self, prompts: list[SentPrompt]) -> None:
+        """Read the ids in the store: an ask that was known again has that of its first request."""
+        if not self._parts.turns.are_kept:
+            return
+        found: list[str] = []
+        for prompt in prompts:
+            asks = await self._parts.turns.asks_of(prompt.uuid)
+            prompt.waits_for = tuple(each.id for each in asks if each.state == "open")
+            found += prompt.waits_for
+        self.waits_for = tuple(found)
+
+    async def _wait_for_file(self) -> None:
+        """Return once the running calls of the main agent stand in the CLI's own file."""
+        parts = self._parts
+        running = parts.prompts.totals.calls.running
+        wanted = [each.tool_use_id.encode() for each in running if not each.parent_tool_use_id]
+        place, cli = parts.slot.place, parts.slot.running
+        if not wanted or place is None or parts.gate.has_stopped_tree:
+            return
+        if parts.setup.is_saved(place) is None and not parts.setup.transcript(place):
+            await asyncio.sleep(UNSEEN)
+            return
+        while cli is not None and cli.link.is_open:
+            lines = await asyncio.to_thread(parts.setup.transcript, place)
+            text = b"\n".join(lines or ())
+            if all(each in text for each in wanted):
+                return
+            await asyncio.sleep(POLL)
+
+
+def _is_gate(asked: CliRequest) -> bool:
+    return isinstance(asked, HookAsked) and asked.callback_id == GATE
