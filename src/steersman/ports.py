@@ -57,6 +57,7 @@ __all__ = [
     "DurableAsks",
     "DurableWork",
     "ElicitationHandler",
+    "EndsAlone",
     "FileArgument",
     "Json",
     "JsonDict",
@@ -177,6 +178,18 @@ class ReportsSuspension(Protocol):
 
     async def suspended(self) -> None:
         """Return once every process of the tree is suspended as last requested, or has exited."""
+        ...
+
+
+@runtime_checkable
+class EndsAlone(Protocol):
+    """What a `Channel` also has if its process tree can be ended without this process."""
+
+    def end_after(self, seconds: float) -> None:
+        """Kill the tree in `seconds`, also if this process is stopped then.
+
+        A second call replaces the first.
+        """
         ...
 
 

@@ -9,19 +9,15 @@ next chunk that it reads, or line that it writes.
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import os
-import re
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from uuid import uuid4
 
-from steersman._process import boot_name, identity_of
 from steersman._session.durable import SessionWork
-from steersman.errors import ChannelClosed, LeaseLost, SessionInUse, StartupError, StoreError
+from steersman._session.lease_owner import token_if_ended
+from steersman.errors import ChannelClosed, LeaseLost, SessionInUse, StoreError
 
-__all__ = ["Leases", "new_lease"]
+__all__ = ["Leases"]
 
 POLL = 0.1
 """Seconds between two attempts to take a lease."""
@@ -34,19 +30,6 @@ RESERVE = 0.1
 RELEASING = 5.0
 """Seconds that a release may take; without it, the lease ends by itself."""
 
-OWNER = re.compile(r"process (\d+) on .*, lease ([0-9a-f]+)-([0-9a-f]+)-([0-9a-f]+)", re.DOTALL)
-
-
-def new_lease(machine: str) -> tuple[str, str]:
-    """Return the owner and the token of a new lease of this process.
-
-    The owner has the token: if its process has ended, another one of the same machine releases the
-    lease, and need not wait for its end.
-    """
-    pid = os.getpid()
-    token = f"{_short(boot_name())}-{_short(identity_of(pid))}-{uuid4().hex}"
-    return f"process {pid} on {machine}, lease {token}", token
-
 
 class Leases:
     """The leases of one session: one, or several after `/clear`, which begins another one."""
@@ -54,17 +37,13 @@ class Leases:
     def __init__(
         self,
         work: SessionWork,
-        wait: float,
         lost: Callable[[LeaseLost], None],
         *,
-        may_move: bool,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        """Call `lost` if a lease is over. `may_move`: the files of the CLI can be brought here."""
+        """Call `lost` if a lease is over."""
         self._work = work
-        self._wait = wait
         self._lost = lost
-        self._may_move = may_move
         self._clock = clock or _boot_time
         self._until: dict[str, float] = {}
         """When each lease is over, by this process's clock."""
@@ -90,19 +69,20 @@ class Leases:
         self._fail("it was not renewed in time: this process was stopped, or the store is away")
         return False
 
-    async def take(self, session_id: str | None, is_ending: Callable[[], bool]) -> None:
+    async def take(
+        self, session_id: str | None, is_ending: Callable[[], bool] = bool, *, wait: float = 0.0
+    ) -> None:
         """Take the lease, if the conversation is known and not ours already.
 
-        Raises `SessionInUse` after `wait` seconds, and `StartupError` if the conversation is on
-        another machine.
+        Raises `SessionInUse` after `wait` seconds.
         """
         if session_id is None or session_id in self._until:
             return
         async with self._lock:
             if session_id not in self._until:
-                await self._take(session_id, is_ending)
+                await self._take(session_id, is_ending, wait)
 
-    async def _take(self, session_id: str, is_ending: Callable[[], bool]) -> None:
+    async def _take(self, session_id: str, is_ending: Callable[[], bool], wait: float) -> None:
         work, loop = self._work, asyncio.get_running_loop()
         began = loop.time()
         self._tried[session_id] = None
@@ -121,13 +101,11 @@ class Leases:
             except SessionInUse as error:
                 if await self._release_dead(session_id, error):
                     continue
-                if loop.time() - began >= self._wait:
+                if loop.time() - began >= wait:
                     raise
             await asyncio.sleep(POLL)
             if is_ending():
                 raise ChannelClosed("this session was closed while it was starting")
-        if before is not None and before.begun and not self._may_move:
-            self._check_machine(session_id, before.machine)
         if not self._until:
             work.before = before
         self._until[session_id] = asked + work.seconds
@@ -135,23 +113,12 @@ class Leases:
         if self._renewing is None:
             self._renewing = asyncio.Task(self._renew_all())
 
-    def _check_machine(self, session_id: str, machine: str) -> None:
-        if machine not in ("", self._work.machine):
-            raise StartupError(
-                f"the conversation {session_id} is on the machine {machine!r}, and this is"
-                f" {self._work.machine!r}",
-                hint="open it there, or give both machines session_store=, which keeps what the"
-                " CLI needs to resume",
-            )
-
     async def _release_dead(self, session_id: str, error: SessionInUse) -> bool:
         """Release the lease of a process of this machine that has ended; returns whether it has."""
-        found = OWNER.fullmatch(error.owner)
-        if found is None or found[2] != _short(boot_name()):
+        token = token_if_ended(error.owner)
+        if token is None:
             return False
-        if found[3] == _short(identity_of(int(found[1]))):
-            return False
-        await self._work.work.release(session_id, "-".join(found.group(2, 3, 4)))
+        await self._work.work.release(session_id, token)
         return True
 
     async def _renew_all(self) -> None:
@@ -201,12 +168,6 @@ def _boot_time() -> float:
     """Return seconds that also count while the machine sleeps, where that is known."""
     clock = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if clock is None else time.clock_gettime(clock)
-
-
-def _short(name: str | None) -> str:
-    # What is not known is the same as nothing else.
-    known = uuid4().hex if name is None else name
-    return hashlib.sha256(known.encode()).hexdigest()[:12]
 
 
 def _nothing() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from steersman import _json
@@ -39,6 +39,7 @@ from steersman.permissions import Ask, Elicitation
 from steersman.ports import AwaitsAnswers, Caller
 
 if TYPE_CHECKING:
+    from steersman._session.leases import Leases
     from steersman._session.requests.holding import HoldingHook
     from steersman.transcripts.keys import SessionKey
 
@@ -125,6 +126,13 @@ def build(setup: SessionSetup, session: Any) -> Parts:
         on_stop=prompts.stopped_by_hook,
     )
     servers = ToolServers(setup.servers, {key: caller_for(key) for key in setup.servers}, report)
+    leases = None if work is None else _leases(work, slot)
+    if leases is not None:
+        from steersman._session.leased_transport import (  # noqa: PLC0415 - few sessions have it
+            LeasedTransport,
+        )
+
+        setup = replace(setup, transport=LeasedTransport(setup.transport, leases))
     parts = Parts(
         setup=setup,
         options=options,
@@ -140,7 +148,7 @@ def build(setup: SessionSetup, session: Any) -> Parts:
         responder=Responder(permissions, runner, servers, gate, setup.holding),
         decisions=decisions,
         budget=RestartBudget(options.revive if isinstance(options.revive, Revival) else Revival()),
-        ownership=Ownership(setup.claim, options.wait),
+        ownership=Ownership(setup.claim, options.wait, leases),
         flights=FlightReporter(setup.save_flight, journal, slot, listeners),
         mirror=_mirror(setup, status, slot, journal, listeners),
         work=work,
@@ -150,6 +158,12 @@ def build(setup: SessionSetup, session: Any) -> Parts:
     if setup.holding is not None:
         _connect(setup.holding, parts, report)
     return parts
+
+
+def _leases(work: SessionWork, slot: CliSlot) -> Leases:
+    from steersman._session.leases import Leases  # noqa: PLC0415 - few sessions have a store
+
+    return Leases(work, slot.fail)
 
 
 def _transcript_reader(setup: SessionSetup, slot: CliSlot) -> Callable[[], Sequence[bytes]]:
