@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass, field
-from uuid import uuid4
+from dataclasses import dataclass
 
+from steersman._session.lease_owner import new_lease
 from steersman.errors import UsageError
 from steersman.options import Options
 from steersman.ports import Conversation, DurableWork, KeepsWork
@@ -27,7 +26,7 @@ class SessionWork:
     """Tells people which process has the conversation."""
     machine: str
     """Where the CLI of this session has its files."""
-    token: str = field(default_factory=lambda: uuid4().hex, repr=False)
+    token: str
     """What the lease of this session belongs to."""
     seconds: float = LEASE
     """How long the lease lasts, from each renewal on."""
@@ -42,7 +41,8 @@ def work_of(options: Options, key: str | None) -> SessionWork | None:
     import platform  # noqa: PLC0415 - few sessions have a store
 
     machine = platform.node()
-    return SessionWork(options.inbox.work, key, f"process {os.getpid()} on {machine}", machine)
+    owner, token = new_lease(machine)
+    return SessionWork(options.inbox.work, key, owner, machine, token)
 
 
 def refuse_other_machine(work: SessionWork, place: str, *, is_here: bool | None) -> None:

@@ -171,7 +171,7 @@ class Lifecycle:
         parts = self._parts
         if parts.slot.session_id is None and link.pid is not None:
             parts.slot.know(await find_session(parts.setup.running_session, link.pid))
-            parts.ownership.follow(parts.slot.session_id)
+            await parts.ownership.own(parts.slot.session_id)
         parts.ownership.runs(link.pid)
 
     async def _launch(self, plan: LaunchPlan, handover: Handover | None = None) -> RunningCli:
@@ -298,7 +298,7 @@ class Lifecycle:
         """Replace the lost CLI. Returns `cause` if that fails."""
         parts, budget = self._parts, self._parts.budget
         budget.lost(asyncio.get_running_loop().time())
-        while not budget.is_spent:
+        while not budget.is_spent and parts.slot.cause is None:
             pause = budget.next_pause()
             at_work = tuple(turn.uuid for turn in parts.prompts.unsettled)
             parts.journal.note(Kind.RESTARTED, at_work, cause=cause.code, attempt=budget.attempts)
@@ -318,7 +318,7 @@ class Lifecycle:
                 break
             else:
                 return None
-        return cause
+        return parts.slot.cause or cause
 
     async def _continue(self, cause: SteersmanError) -> None:
         """Resume the conversation, or start it again if the lost CLI had saved none of it."""
@@ -500,7 +500,7 @@ class Lifecycle:
         if parts.limits.is_on:
             parts.limits.stop()
         parts.prompts.settle_all(cause)
-        if parts.mirror.is_unused and parts.turns.are_written:
+        if parts.mirror.is_unused and parts.turns.are_written and parts.ownership.leases is None:
             self._end(cause)
         else:
             self._flushing = asyncio.Task(self._flush(cause))
@@ -511,6 +511,8 @@ class Lifecycle:
         try:
             is_complete = await self._parts.mirror.close()
             await self._parts.turns.close()
+            if self._parts.ownership.leases is not None:
+                await self._parts.ownership.leases.release()
         finally:
             self._end(cause, is_mirrored=is_complete)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from steersman import _json
@@ -32,14 +32,15 @@ from steersman._session.usage_limits import UsageLimiter
 from steersman._session.uuids import new_uuid
 from steersman._session.watchdog import SilenceWatchdog
 from steersman.errors import SteersmanError
-from steersman.hooks.deferral import ask_rules
 from steersman.journal import Kind
 from steersman.journal.snapshot import SessionSnapshot
 from steersman.options import Options, Revival
-from steersman.permissions import Elicitation
-from steersman.ports import Caller
+from steersman.permissions import Ask, Elicitation
+from steersman.ports import AwaitsAnswers, Caller
 
 if TYPE_CHECKING:
+    from steersman._session.leases import Leases
+    from steersman._session.requests.holding import HoldingHook
     from steersman.transcripts.keys import SessionKey
 
 __all__ = ["Parts", "build"]
@@ -113,19 +114,26 @@ def build(setup: SessionSetup, session: Any) -> Parts:
         return _caller(key, session, slot, prompts, journal, options, permissions.elicit)
 
     gate = Gate()
-    rules = ask_rules(options.settings, options.managed_settings)
-    hooks = {hook_id(n): hook for n, hook in enumerate(options.hooks)}
+    watched = options.hooks if setup.holding is None else setup.holding.watched(options.hooks)
+    hooks = {hook_id(n): hook for n, hook in enumerate(watched)}
     recheck = None if setup.policy_hook is None else setup.policy_hook.recheck
     runner = HookRunner(
         hooks,
         report,
-        ask_rules=rules,
         recheck=recheck,
         waits_on_resume=lambda: slot.is_modern,
+        own_servers=lambda: servers.keys,
         on_stop=prompts.stopped_by_hook,
     )
     servers = ToolServers(setup.servers, {key: caller_for(key) for key in setup.servers}, report)
-    return Parts(
+    leases = None if work is None else _leases(work, slot)
+    if leases is not None:
+        from steersman._session.leased_transport import (  # noqa: PLC0415 - few sessions have it
+            LeasedTransport,
+        )
+
+        setup = replace(setup, transport=LeasedTransport(setup.transport, leases))
+    parts = Parts(
         setup=setup,
         options=options,
         journal=journal,
@@ -137,16 +145,25 @@ def build(setup: SessionSetup, session: Any) -> Parts:
         mcp_status=McpStatusLog(journal),
         watchdog=SilenceWatchdog(options.watchdog, slot, prompts, journal),
         limits=UsageLimiter(options.limits, options.budget, slot, prompts, journal),
-        responder=Responder(permissions, runner, servers, gate),
+        responder=Responder(permissions, runner, servers, gate, setup.holding),
         decisions=decisions,
         budget=RestartBudget(options.revive if isinstance(options.revive, Revival) else Revival()),
-        ownership=Ownership(setup.claim, options.wait),
+        ownership=Ownership(setup.claim, options.wait, leases),
         flights=FlightReporter(setup.save_flight, journal, slot, listeners),
         mirror=_mirror(setup, status, slot, journal, listeners),
         work=work,
         turns=turns,
         caller_for=caller_for,
     )
+    if setup.holding is not None:
+        _connect(setup.holding, parts, report)
+    return parts
+
+
+def _leases(work: SessionWork, slot: CliSlot) -> Leases:
+    from steersman._session.leases import Leases  # noqa: PLC0415 - few sessions have a store
+
+    return Leases(work, slot.fail)
 
 
 def _transcript_reader(setup: SessionSetup, slot: CliSlot) -> Callable[[], Sequence[bytes]]:
@@ -190,6 +207,41 @@ def _mirror(
         is_quiet=lambda: status.is_quiet,
         report=report,
     )
+
+
+def _connect(
+    holding: HoldingHook, parts: Parts, report: Callable[[str, BaseException | str], None]
+) -> None:
+    """Let the hook that holds calls open asks in the inbox, and know when they are requested."""
+    from steersman._session.requests.held_asks import HeldInInbox  # noqa: PLC0415 - rarely needed
+
+    slot, journal, listeners = parts.slot, parts.journal, parts.listeners
+    inbox, forwarder = parts.options.inbox, parts.responder.permissions.inbox
+    assert isinstance(inbox, AwaitsAnswers) and forwarder is not None  # noqa: PT018 - as the factory
+
+    def may_hold() -> bool:
+        return slot.is_modern and not parts.responder.hooks.decides_permissions
+
+    def count() -> Callable[[], None]:
+        assert slot.running is not None
+        return slot.running.tasks.hold()
+
+    def show(ask: Ask) -> None:
+        if listeners.has("ask"):
+            listeners.emit("ask", ask)
+
+    held = HeldInInbox(
+        inbox=inbox,
+        note=journal.note,
+        session_id=lambda: slot.session_id or "",
+        turn=lambda: parts.prompts.current_uuid,
+        clock=journal.clock,
+        redact=slot.redact,
+        report=report,
+        shown=show,
+    )
+    forwarder.was_shown = holding.requested
+    holding.connect(held, may_hold, count)
 
 
 def _fault_reporter(journal: JournalWriter) -> Callable[[str, BaseException | str], None]:

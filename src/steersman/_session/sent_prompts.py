@@ -100,6 +100,8 @@ class PromptSender:
         )
         if prompt.may_be_processed:
             prompt.told = told(await turns.asks_of(stored.uuid))
+        # `/clear` begins another conversation.
+        await self._parts.ownership.own(self._parts.slot.session_id)
         await turns.begin(stored.uuid, stored.key, stored.content, stored.fields, stored.when)
         try:
             self.require_open()

@@ -78,6 +78,29 @@ class StoredInbox:
             self._waiting[key] = waiting
         self._keeper.keep(waiting)
 
+    def await_answer(
+        self,
+        ask: Ask,
+        answered: Callable[[], None],
+        report: Callable[[BaseException], None],
+    ) -> None:
+        """As `keep`, but `answered` is called once there is an answer, which stays unused."""
+        if self._keeper.is_closed:
+            # The request that follows is refused.
+            answered()
+            return
+        waiting = Waiting(
+            ask,
+            lambda _answer, _by: answered(),
+            report,
+            self._expires_after,
+            _running_loop(),
+            only_looks=True,
+        )
+        with self._lock:
+            self._waiting[ask.session, ask.id] = waiting
+        self._keeper.keep(waiting)
+
     def close(self, ask_id: str, reason: str, *, may_return: bool = False) -> None:
         """Close the asks of this process with this id."""
         with self._lock:

@@ -43,6 +43,8 @@ class Waiting:
     report: Report
     expires_after: float | None
     loop: asyncio.AbstractEventLoop | None
+    only_looks: bool = False
+    """Whether the answer is reported, and left for another request to use."""
     mark: str = field(default_factory=_mark)
     """What this request uses an answer with."""
     number: int | None = None
@@ -72,7 +74,8 @@ class Waiting:
         with self.lock:
             if self.is_abandoned:
                 return False
-            self.is_settled = True
+            # A request that only looks can still be closed, which then ends the ask.
+            self.is_settled = not self.only_looks
             self.settle(row.reply(), row.by)
             return True
 
@@ -113,10 +116,12 @@ class WaitingAsks:
     def let_go(self, waiting: Waiting, reason: str) -> None:
         """Stop waiting. The row is closed, unless the ask may return."""
         number = waiting.number
-        if number is None or self._waiting.get(number) is not waiting:
+        is_waiting = number is not None and self._waiting.get(number) is waiting
+        if number is None or not (is_waiting or waiting.only_looks):
             # Not stored yet: `_store` knows what to do.
             return
-        del self._waiting[number]
+        if is_waiting:
+            del self._waiting[number]
         if not waiting.may_return:
             self._close_later(number, reason, waiting.mark)
 
@@ -239,6 +244,10 @@ class WaitingAsks:
             self._waiting.pop(row.number, None)
             if waiting.is_closed and not waiting.may_return:
                 self._close_later(row.number, "the CLI withdrew the request", waiting.mark)
+            return
+        if waiting.only_looks and row.can_be_used:
+            del self._waiting[row.number]
+            waiting.give(row)
             return
         if row.can_be_used or row.used_mark == waiting.mark:
             row = await self._rows.use(row.number, waiting.mark)

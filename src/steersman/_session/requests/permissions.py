@@ -367,6 +367,8 @@ class InboxForwarder:
         self._clock = clock
         self._loop: asyncio.AbstractEventLoop | None = None
         self._open: dict[str, Ask] = {}
+        self.was_shown: Callable[[Payload], bool] = lambda _: False
+        """Called with each request; returns True if its ask was opened before the request."""
 
     def put(
         self,
@@ -398,7 +400,8 @@ class InboxForwarder:
             reply(request_id, response)
 
         self._loop = asyncio.get_running_loop()
-        self._note(Kind.ASKED, **_ask_details(ask))
+        if not self.was_shown(payload):
+            self._note(Kind.ASKED, **ask_details(ask))
         self._open[request_id] = ask
         try:
             self._open_in_inbox(ask, lambda answer, by: self._in_loop(settle, answer, by))
@@ -470,7 +473,7 @@ def response_of(ask: Ask, answer: object) -> Any:
         return ask.refusal("Denied: the answer is not valid for this request.")
 
 
-def _ask_details(ask: Ask) -> JsonDict:
+def ask_details(ask: Ask) -> JsonDict:
     """Return the journal details of an ask. The CLI's own line already holds its payload."""
     tool_use_id = getattr(ask.payload, "tool_use_id", None)
     details = {

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from steersman._protocol.events import PermissionAsked, ToolCalled
+from steersman._protocol.events import HookAsked, PermissionAsked, ToolCalled
 from steersman._session.link import CliLink
 from steersman._session.requests.permissions import DEFERRED, RequestRejected
 from steersman._session.requests.responder import CliRequest, Responder
@@ -29,6 +29,7 @@ __all__ = ["EagerStarter", "Need", "RequestTasks"]
 Need = Literal["waiting_permission", "waiting_tool_call"]
 USER: Final[Need] = "waiting_permission"
 TOOL: Final[Need] = "waiting_tool_call"
+WITHDRAWN = "the CLI withdrew the request"
 
 
 class _OpenRequest(Struct, eq=False):
@@ -96,6 +97,19 @@ class RequestTasks:
             for each in self._open.values()
         )
 
+    def hold(self) -> Callable[[], None]:
+        """Count a call that our own hook holds for an answer; returns what ends that."""
+        self._needs[USER] += 1
+
+        def end() -> None:
+            self._needs[USER] -= 1
+            if not self._is_beginning:
+                self._report_need()
+
+        if not self._is_beginning:
+            self._report_need()
+        return end
+
     def at_work(self, is_other: Callable[[CliRequest], bool]) -> list[asyncio.Task[None]]:
         """Return the tasks of open requests for which `is_other` does not hold."""
         return [
@@ -138,8 +152,11 @@ class RequestTasks:
 
     def withdraw(self, request_id: str) -> None:
         """Cancel a request that the CLI has withdrawn."""
-        if request_id in self._open:
-            self._cancel(self._open[request_id], "the CLI withdrew the request", may_return=False)
+        opened = self._open.get(request_id)
+        if opened is not None:
+            if type(opened.asked) is HookAsked:
+                self._responder.withdrawn(opened.asked, WITHDRAWN)
+            self._cancel(opened, WITHDRAWN, may_return=False)
 
     def cancel_all(self) -> None:
         """Cancel all requests, because the session ends."""
