@@ -114,9 +114,12 @@ async def test_a_host_that_gets_a_sigterm_is_continued_whether_it_closes_or_dies
 async def test_a_call_of_a_subagent_is_taken_up(
     scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path
 ) -> None:
-    script = Script(call("Agent", TASK), call("Agent", TASK), say("Paid."), strict=True).branch(
-        "pay for me", append(sandbox, "toolu_1"), append(sandbox, "toolu_2"), say("Done.")
-    )
+    script = Script(
+        call("Agent", TASK, run_in_background=False),
+        call("Agent", TASK, run_in_background=False),
+        say("Paid."),
+        strict=True,
+    ).branch("pay for me", append(sandbox, "toolu_1"), append(sandbox, "toolu_2"), say("Done."))
 
     async with asyncio.timeout(LIMIT), SqliteStore(tmp_path / "work.db") as store:
         agent, model = scripted(script, inbox=store.inbox())
