@@ -18,7 +18,7 @@ from steersman._session.requests.responder import CliRequest
 from steersman._session.turn import SentPrompt
 from steersman.errors import SteersmanError, UsageError
 from steersman.journal import Phase
-from steersman.permissions import Ask
+from steersman.permissions import Ask, Elicitation
 from steersman.ports import DurableAsks
 
 __all__ = ["PARKING", "Parking"]
@@ -138,9 +138,13 @@ class Parking:
         """Whether a tool call runs that neither waits itself, nor for a subagent that waits."""
         running = self._parts.prompts.totals.calls.running
         parents = {each.tool_use_id: each.parent_tool_use_id for each in running}
+        payloads = [ask.payload for ask in asks]
+        servers = {each.mcp_server_name for each in payloads if isinstance(each, Elicitation)}
+        # Which call an MCP server has asked for is not known: any of its own.
+        begin = [each.tool_use_id for each in running if each.server in servers]
         waiting: set[str | None] = set()
-        for ask in asks:
-            each: str | None = getattr(ask.payload, "tool_use_id", None)
+        for first in (*begin, *(getattr(each, "tool_use_id", None) for each in payloads)):
+            each: str | None = first
             while each is not None and each not in waiting:
                 waiting.add(each)
                 each = parents.get(each)
