@@ -43,7 +43,7 @@ def _decision(ask: StoredAsk) -> str:
         return "nobody has decided yet."
     if ask.state == "expired":
         return "denied, because no answer came in time."
-    is_allowed = ask.decision == "allow" and ask.kind != "question"
+    is_allowed = ask.decision == "allow" and ask.kind == "permission"
     how = "denied" if ask.decision == "deny" else "allowed" if is_allowed else "answered"
     why = ""
     if ask.decision == "deny" and ask.reason:
@@ -56,6 +56,8 @@ def _decision(ask: StoredAsk) -> str:
 def _next(ask: StoredAsk) -> str:
     if ask.state == "expired" or ask.decision == "deny":
         return "Do not make this call again."
+    if ask.tool_name is None:
+        return "Make the call that led to it again, with exactly the same input."
     how = "Make the same call again, with exactly the same input"
     if ask.agent is not None:
         how = "Start the subagent again with the same task, so that it makes the same call again"

@@ -12,11 +12,11 @@ from typing import Literal, Protocol
 
 from steersman.errors import AskGone, SteersmanError, UsageError
 from steersman.inbox.changes import EXPIRED, AskOutcome, Change
+from steersman.inbox.work_rows import JournalRows, WorkRows
 from steersman.permissions import Ask
 from steersman.permissions.json_form import Answer, answer_from_json
-from steersman.ports import Conversation, StoredTurn
 
-__all__ = ["AskRow", "AskRows", "Ending", "Ready", "WorkRows"]
+__all__ = ["AskRow", "AskRows", "Ending"]
 
 Ending = Literal["answered", "expired", "closed"]
 
@@ -97,52 +97,6 @@ class AskRow:
             return None
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
-    """A conversation that can be continued."""
-
-    conversation: Conversation
-    state: tuple[object, ...]
-    """Is another one after each change of its turns and asks, and after a lease has expired."""
-
-
-class WorkRows(Protocol):
-    """The rows of conversations and turns in one database: what `DurableWork` says of them."""
-
-    async def take(
-        self, session: str, *, key: str, owner: str, token: str, machine: str, seconds: float
-    ) -> Conversation | None:
-        """Take the lease, and return the conversation as it was; None if it is new."""
-        ...
-
-    async def renew(self, session: str, token: str, seconds: float) -> bool:
-        """Have the lease for `seconds` from now on. Returns False if it is lost."""
-        ...
-
-    async def release(self, session: str, token: str) -> None:
-        """Give the lease up."""
-        ...
-
-    async def begin(self, session: str, token: str, turn: StoredTurn) -> StoredTurn:
-        """Store a turn, and return it as it is stored now. Raises `LeaseLost`."""
-        ...
-
-    async def settle(self, session: str, token: str, uuid: str, state: str, outcome: str) -> bool:
-        """Write that a turn is `parked` or `settled`."""
-        ...
-
-    async def unsettled(self, session: str) -> list[StoredTurn]:
-        """Return the turns that are open or parked, in the order in which they were begun."""
-        ...
-
-    async def ready(self) -> tuple[list[Ready], float | None]:
-        """Return the conversations that can be continued, those with the oldest change first.
-
-        Also returns in how many seconds the next lease of an unsettled one ends; None for never.
-        """
-        ...
-
-
 class AskRows(Protocol):
     """The rows of asks in one database. All methods are called in one event loop.
 
@@ -154,6 +108,11 @@ class AskRows(Protocol):
     @property
     def work(self) -> WorkRows:
         """The leases and turns of the same database."""
+        ...
+
+    @property
+    def journal(self) -> JournalRows:
+        """The journals of the same database."""
         ...
 
     async def open(self, ask: Ask, expires_after: float | None, awaited: Collection[int]) -> AskRow:

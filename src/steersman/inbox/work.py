@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from steersman.errors import UsageError
-from steersman.inbox.rows import AskRow, WorkRows
+from steersman.inbox.rows import AskRow
+from steersman.inbox.work_rows import WorkRows
 from steersman.permissions import Allow, Deny, DialogAnswer, ElicitationAnswer
 from steersman.ports import Conversation, StoredAsk, StoredTurn
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from steersman import _json
 from steersman.errors import LeaseLost, SessionInUse, StoreError
-from steersman.inbox.rows import Ready
+from steersman.inbox.work_rows import Ready
 from steersman.ports import Conversation, StoredTurn
 from steersman.stores.databases import AskDatabase, Run
 from steersman.stores.plain_text import from_plain, to_plain
