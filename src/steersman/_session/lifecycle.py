@@ -462,14 +462,15 @@ class Lifecycle:
         """Seconds within which a CLI that is closed has exited."""
         return 3 * self._parts.options.close_grace + 10
 
-    def leave(self) -> None:
+    def leave(self, *, kills: bool = False) -> None:
         """End the session without interrupting the CLI: turns that are left are parked.
 
-        The CLI is killed while it works or waits, and closed in order otherwise.
+        The CLI is killed if `kills`, and while it works or waits; otherwise it is closed in order.
         """
         prompts, cli = self._parts.prompts, self._parts.slot.running
         prompts.is_parking = True
-        if cli is not None and (prompts.current is not None or cli.tasks.is_awaited):
+        is_at_work = cli is not None and (prompts.current is not None or cli.tasks.is_awaited)
+        if cli is not None and (kills or is_at_work):
             cli.link.end()
         self.close()
 

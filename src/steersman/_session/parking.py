@@ -20,6 +20,7 @@ from steersman.errors import SteersmanError, UsageError
 from steersman.journal import Phase
 from steersman.permissions import Ask, Elicitation
 from steersman.ports import DurableAsks
+from steersman.transcripts.lookup import deferred_tool
 
 __all__ = ["PARKING", "Parking"]
 
@@ -55,7 +56,7 @@ class Parking:
 
     def close(self) -> None:
         """Begin to close the session. It is parked if durable asks wait."""
-        if self._task is None and self._is_durable and self._asks and not self._is_over:
+        if self._task is None and self._is_durable and self._is_waiting and not self._is_over:
             self.begin(PARKING)
         elif self._task is None:
             self._lifecycle.close()
@@ -124,15 +125,41 @@ class Parking:
     # What waits and what runs
 
     @property
+    def _is_waiting(self) -> bool:
+        """Whether asks wait, or a call that was deferred and not taken up."""
+        holding = self._parts.responder.holding
+        is_held = holding is not None and bool(holding.calls)
+        return bool(self._asks) or is_held or self._is_resuming
+
+    @property
+    def _is_resuming(self) -> bool:
+        """Whether the CLI asks, or is about to ask, about a call that nobody has taken up."""
+        parts, holding = self._parts, self._parts.responder.holding
+        if holding is None or holding.is_taken_up or parts.slot.place is None:
+            return False
+        return deferred_tool(parts.setup.transcript(parts.slot.place) or ()) is not None
+
+    @property
     def _asks(self) -> list[Ask]:
         """The asks of this session that wait for an answer."""
-        inbox = self._parts.responder.permissions.inbox
-        return [] if inbox is None else [*inbox.asks]
+        responder = self._parts.responder
+        inbox, holding = responder.permissions.inbox, responder.holding
+        held = () if holding is None else holding.held
+        return [*held] if inbox is None else [*inbox.asks, *held]
 
     def _own_tasks(self, mine: asyncio.Task[object] | None) -> list[asyncio.Task[None]]:
         """Return the tasks of hooks, tools and callbacks of ours that run, but for the caller's."""
-        cli = self._parts.slot.running
-        return [] if cli is None else [each for each in cli.tasks.at_work(_is_gate) if each != mine]
+        cli, holding = self._parts.slot.running, self._parts.responder.holding
+        held = () if holding is None else holding.calls
+
+        def only_waits(asked: CliRequest) -> bool:
+            return isinstance(asked, HookAsked) and (
+                asked.callback_id == GATE or asked.tool_use_id in held
+            )
+
+        return (
+            [] if cli is None else [each for each in cli.tasks.at_work(only_waits) if each != mine]
+        )
 
     def _calls_at_work(self, asks: Collection[Ask]) -> bool:
         """Whether a tool call runs that neither waits itself, nor for a subagent that waits."""
@@ -169,7 +196,7 @@ class Parking:
         except Exception as error:  # noqa: BLE001 - a fault of ours must not leave a CLI alive
             parts.journal.fault("park", error)
         finally:
-            self._lifecycle.leave()
+            self._lifecycle.leave(kills=self._is_resuming)
 
     async def _prepare(self, asks: list[Ask], mine: asyncio.Task[object] | None) -> None:
         parts = self._parts
@@ -179,13 +206,34 @@ class Parking:
         if inbox is not None:
             # First: an answer that was used, and then lost with the CLI, would be lost for good.
             inbox.let_go()
+        if parts.responder.holding is not None:
+            parts.responder.holding.let_go()
         # An answer that is on its way reaches the CLI.
         await asyncio.sleep(0)
         await self._finish_work(asks, mine)
         await self._note_asks(asks)
+        if await self._defer():
+            return
         await self._wait_for_file()
         if inbox is not None:
             inbox.let_go()
+
+    async def _defer(self) -> bool:
+        """Defer the call that is held, if it is all that the CLI waits for; the turn then ends.
+
+        Returns whether that was so. The CLI loses a call that is deferred beside another one.
+        """
+        parts, holding = self._parts, self._parts.responder.holding
+        if holding is None or parts.slot.running is None or parts.gate.is_closed:
+            return False
+        totals, waiting = parts.prompts.totals, parts.slot.running.tasks.open
+        others = {each.tool_use_id for each in totals.calls.running} - {*holding.calls}
+        if len(waiting) != 1 or others or totals.running_tasks or not holding.defer_one():
+            return False
+        link = parts.slot.running.link
+        while link.is_open and (parts.prompts.is_busy or not parts.status.is_cli_idle):
+            await parts.journal.signal.wait()
+        return True
 
     async def _finish_work(self, asks: list[Ask], mine: asyncio.Task[object] | None) -> None:
         """Let hooks and tools that run finish, within `Park.grace` seconds."""
@@ -210,15 +258,18 @@ class Parking:
         self.waits_for = tuple(ask.id for ask in asks)
         with contextlib.suppress(TimeoutError, SteersmanError):
             async with asyncio.timeout(READING):
-                await self._read_asks(prompts.unsettled)
+                await self._read_asks(prompts.unsettled, asks)
 
-    async def _read_asks(self, prompts: list[SentPrompt]) -> None:
+    async def _read_asks(self, prompts: list[SentPrompt], known: list[Ask]) -> None:
         """Read the ids in the store: an ask that was known again has that of its first request."""
         if not self._parts.turns.are_kept:
             return
         found: list[str] = []
         for prompt in prompts:
-            asks = await self._parts.turns.asks_of(prompt.uuid)
+            # An ask that was just opened is being written.
+            wanted = sum(ask.turn == prompt.uuid for ask in known)
+            while len(asks := await self._parts.turns.asks_of(prompt.uuid)) < wanted:  # noqa: ASYNC110
+                await asyncio.sleep(POLL)
             prompt.waits_for = tuple(each.id for each in asks if each.state == "open")
             found += prompt.waits_for
         self.waits_for = tuple(found)
@@ -240,7 +291,3 @@ class Parking:
             if all(each in text for each in wanted):
                 return
             await asyncio.sleep(POLL)
-
-
-def _is_gate(asked: CliRequest) -> bool:
-    return isinstance(asked, HookAsked) and asked.callback_id == GATE

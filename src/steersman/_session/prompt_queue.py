@@ -158,15 +158,25 @@ class PromptQueue:
     def _write(self, prompt: SentPrompt) -> None:
         assert self._link is not None
         prompt.steers = bool(self._sent) and prompt.when != "later"
+        self._open(prompt)
+        self._send(prompt, self._link)
+
+    def _open(self, prompt: SentPrompt) -> None:
         self._sent[prompt.uuid] = prompt
         prompt.begins_after = self._journal.journal.last_seq
         self.totals.open(prompt.uuid, self._journal.clock())
-        self._send(prompt, self._link)
 
     def _send(self, prompt: SentPrompt, link: CliLink) -> None:
         fields = {**prompt.fields, "priority": prompt.when} if prompt.steers else prompt.fields
         line = link.connection.prompt(prompt.uuid, prompt.content, **fields)
         link.write(line, (prompt.uuid,))
+
+    def adopt(self, prompt: SentPrompt) -> None:
+        """Count the turn that the CLI has begun by itself as that of this prompt; write nothing."""
+        assert self._link is not None
+        self._open(prompt)
+        self._link.connection.adopt(prompt.uuid)
+        prompt.started()
 
     def withdraw(self, uuid: str) -> bool:
         """Cancel a prompt that was not sent yet; returns whether it was one."""

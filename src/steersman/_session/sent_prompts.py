@@ -15,10 +15,14 @@ from steersman._session.uuids import new_uuid, uuid_of
 from steersman.errors import ChannelClosed, KeyTaken, UsageError
 from steersman.journal import Move
 from steersman.ports import StoredTurn
+from steersman.transcripts.lookup import deferred_tool
 
 __all__ = ["Checkpoint", "KnownTurns", "PromptCount", "PromptSender"]
 
 MOST_SETTLED = 200
+
+RESUMING = 5.0
+"""Seconds in which a CLI asks about a call that was deferred; it does so at its start."""
 
 
 class PromptSender:
@@ -79,12 +83,17 @@ class PromptSender:
         self._parts.ownership.follow(self._parts.slot.session_id)
         self._parts.limits.refuse_more()
 
-    def _submit(self, prompt: SentPrompt, key: str | None) -> Turn:
+    def _submit(self, prompt: SentPrompt, key: str | None, *, is_resumed: bool = False) -> Turn:
         if key is not None:
             self._keyed[key] = prompt
         self.count.sent(prompt.uuid)
         self.known.add(prompt.turn)
-        self._parts.prompts.submit(prompt)
+        if is_resumed:
+            self._parts.prompts.adopt(prompt)
+        else:
+            self._parts.prompts.submit(prompt)
+        if self._parts.responder.holding is not None:
+            self._parts.responder.holding.take_up()
         self._parts.status.move(Move.BEGIN)
         return prompt.turn
 
@@ -105,10 +114,23 @@ class PromptSender:
         await turns.begin(stored.uuid, stored.key, stored.content, stored.fields, stored.when)
         try:
             self.require_open()
+            is_resumed = prompt.may_be_processed and await self._is_resumed(stored.uuid)
+            self.require_open()
         except BaseException:
             turns.settled(stored.uuid, "parked" if is_again else "cancelled")
             raise
-        return self._submit(prompt, stored.key)
+        return self._submit(prompt, stored.key, is_resumed=is_resumed)
+
+    async def _is_resumed(self, uuid: str) -> bool:
+        """Whether the CLI continues the turn by itself: it asks about a call that was deferred."""
+        parts, holding = self._parts, self._parts.responder.holding
+        place = parts.slot.place
+        if holding is None or place is None or parts.prompts.is_busy or self.count.is_any:
+            return False
+        tool = deferred_tool(parts.setup.transcript(place) or (), uuid)
+        if tool is None or not holding.applies_to(tool):
+            return False
+        return await holding.has_resumed(RESUMING) and not parts.prompts.is_busy
 
     async def take_up(self) -> list[Turn]:
         """Send the unsettled turns of the conversation again, in their order."""
@@ -203,6 +225,11 @@ class PromptCount:
         self._count = 0
         self._after: dict[int, str | None] = {}
         """The first prompt after each checkpoint, by the count at the checkpoint."""
+
+    @property
+    def is_any(self) -> bool:
+        """Whether a prompt was sent."""
+        return self._count > 0
 
     def sent(self, uuid: str) -> None:
         """Count a prompt."""

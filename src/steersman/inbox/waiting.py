@@ -175,7 +175,7 @@ class WaitingAsks:
             await self._step()
 
     async def _store(self, waiting: Waiting) -> None:
-        if waiting.is_closed and not waiting.was_tried:
+        if waiting.is_closed and not waiting.was_tried and not waiting.may_return:
             return
         waiting.was_tried = True
         row = await self._rows.open(waiting.ask, waiting.expires_after, self._waiting.keys())

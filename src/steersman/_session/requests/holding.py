@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
+from contextlib import suppress
 from typing import Any, Literal, Protocol
 
 from steersman._json import JsonObject, is_mapping
@@ -38,7 +39,7 @@ DEFER: JsonObject = {
     }
 }
 
-Release = Literal["answered", "deferred", "let go"]
+Release = Literal["answered", "deferred", "let go", "taken up"]
 
 
 class HeldAsks(Protocol):
@@ -70,6 +71,9 @@ class HoldingHook:
         self._may_hold: Callable[[], bool] = bool
         self._count: Callable[[], Callable[[], None]] = lambda: _nothing
         self._held: dict[str, _Held] = {}
+        self.is_taken_up = not options.goes_on
+        """Whether a prompt was sent. Before, only a call that was deferred can come."""
+        self._news = asyncio.Event()
         self._answered: dict[str, _Held] = {}
         """Calls that were let go with an answer, and whose permission was not requested yet."""
 
@@ -94,7 +98,18 @@ class HoldingHook:
     @property
     def held(self) -> tuple[Ask, ...]:
         """The asks of the calls that are held now."""
-        return tuple(each.ask for each in self._held.values())
+        return tuple(each.ask for each in self._held.values() if each.ask is not None)
+
+    @property
+    def calls(self) -> tuple[str, ...]:
+        """The ids of the calls that are held now, also of one that waits to be taken up."""
+        return tuple(self._held)
+
+    def let_go(self) -> None:
+        """Use no more answers: the asks stay for the next process. The calls stay held."""
+        for each in self._held.values():
+            each.is_left = True
+            self._leave(each)
 
     def defer_one(self) -> bool:
         """Defer the held call, if exactly one is held: the CLI then ends its turn.
@@ -107,12 +122,39 @@ class HoldingHook:
         (held,) = self._held.values()
         return held.release("deferred")
 
+    # A call that was deferred, and that the CLI of the next session asks about at its start
+
+    def applies_to(self, tool_name: str) -> bool:
+        """Whether the CLI calls the hook for this tool."""
+        return self._policy is not None or tool_name in (ASK_USER_QUESTION, EXIT_PLAN_MODE)
+
+    async def has_resumed(self, timeout: float) -> bool:
+        """Wait for a call that was deferred; returns whether the CLI has asked about one."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                while not self._held and not self.is_taken_up:
+                    self._news.clear()
+                    await self._news.wait()
+        return bool(self._held) and not self.is_taken_up
+
+    def take_up(self) -> None:
+        """Let a call that was deferred go on: a prompt is sent, or its turn is continued."""
+        if not self.is_taken_up:
+            self.is_taken_up = True
+            for each in self._held.values():
+                each.release("taken up")
+
     # The hook
 
     def __call__(self, event: PreToolUse) -> JsonObject | Coroutine[Any, Any, JsonObject]:
         """Return the policy's decision, at once or, if the call will be asked about, later."""
-        reply = NO_OPINION if self._policy is None else self._policy(event)
+        if not self.is_taken_up:
+            return self._hold_resumed(event)
+        reply = self._reply(event)
         return self._hold(event, reply) if self._will_be_asked(event, reply) else reply
+
+    def _reply(self, event: PreToolUse) -> JsonObject:
+        return NO_OPINION if self._policy is None else self._policy(event)
 
     def _will_be_asked(self, event: PreToolUse, reply: JsonObject) -> bool:
         if event.agent_id is not None or event.tool_name.startswith("mcp__"):
@@ -132,7 +174,7 @@ class HoldingHook:
         if await self._watch.is_decided(event.tool_name, event.tool_use_id):
             return reply
         held = _Held(_request(event, reply))
-        held.ask = ask = self._inbox.open(held.request, held.answer)
+        held.ask = self._inbox.open(held.request, held.answer)
         self._held[event.tool_use_id] = held
         uncount = self._count()
         how: Release = "let go"
@@ -147,10 +189,27 @@ class HoldingHook:
             if how == "answered":
                 self._answered[event.tool_use_id] = held
             elif held.why_withdrawn:
-                self._inbox.close(ask, held.why_withdrawn)
+                self._inbox.close(held.ask, held.why_withdrawn)
             else:
-                self._inbox.leave(ask)
+                self._leave(held)
         return DEFER if how == "deferred" else reply
+
+    async def _hold_resumed(self, event: PreToolUse) -> JsonObject:
+        """Hold a call that was deferred until it is taken up; then do what is done with any."""
+        held = self._held[event.tool_use_id] = _Held(_request(event, NO_OPINION))
+        self._news.set()
+        try:
+            how = await held.released
+        finally:
+            del self._held[event.tool_use_id]
+        if how == "deferred":
+            return DEFER
+        reply = self._reply(event)
+        return await self._hold(event, reply) if self._will_be_asked(event, reply) else reply
+
+    def _leave(self, held: _Held) -> None:
+        if self._inbox is not None and held.ask is not None:
+            self._inbox.leave(held.ask)
 
     # What becomes of the asks
 
@@ -163,7 +222,7 @@ class HoldingHook:
         if self._inbox is None or not isinstance(payload, CanUseTool):
             return False
         held = self._answered.pop(payload.tool_use_id, None)
-        if held is None:
+        if held is None or held.ask is None:
             return False
         is_same = held.request.input == payload.input
         if is_same:
@@ -182,7 +241,7 @@ class HoldingHook:
         """Close asks whose answer was not requested: the CLI has denied the call by itself."""
         answered, self._answered = self._answered, {}
         for held in answered.values():
-            if self._inbox is not None:
+            if self._inbox is not None and held.ask is not None:
                 self._inbox.close(held.ask, "the CLI did not request the permission")
 
 
@@ -195,13 +254,16 @@ class _Held:
 
     def __init__(self, request: CanUseTool) -> None:
         self.request = request
-        self.ask: Ask
-        """As it is stored, without known secrets."""
+        self.ask: Ask | None = None
+        """As it is stored, without known secrets; None for a call that is not taken up yet."""
+        self.is_left = False
+        """Whether an answer is left to the next process."""
         self.released: asyncio.Future[Release] = asyncio.get_running_loop().create_future()
         self.why_withdrawn = ""
 
     def answer(self) -> None:
-        self.release("answered")
+        if not self.is_left:
+            self.release("answered")
 
     def release(self, how: Release) -> bool:
         if self.released.done():

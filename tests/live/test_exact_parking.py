@@ -1,0 +1,174 @@
+"""Calls that are held and deferred, on the stock CLI: the next session asks about the same call."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steersman import Agent, Allow, Deny
+from steersman.hooks import Hooks, PreToolUse, deny
+from steersman.inbox import StoredInbox
+from steersman.journal import TurnResult
+from steersman.options import Park
+from steersman.permissions import Ask
+from steersman.permissions.policy import Policy, ask
+from steersman.stores import SqliteStore
+from steersman.testing.sandbox import CliSandbox
+from steersman.testing.script import Step, call, calls, say
+from tests.live.staging import LIMIT, MakeScripted
+
+pytestmark = pytest.mark.live
+
+QUESTIONS: list[dict[str, Any]] = [
+    {
+        "question": "Which?",
+        "header": "Colour",
+        "multiSelect": False,
+        "options": [{"label": "Red", "description": "r"}, {"label": "Blue", "description": "b"}],
+    }
+]
+ASKING = Policy(ask("Write"))
+
+
+def write(box: CliSandbox, name: str = "paid") -> Step:
+    return call("Write", file_path=str(box.project / name), content="x", id_=f"toolu_{name}")
+
+
+@asynccontextmanager
+async def inbox_in(folder: Path, **given: Any) -> AsyncIterator[StoredInbox]:
+    """The inbox of a store, for a test."""
+    async with asyncio.timeout(LIMIT), SqliteStore(folder / "work.db") as store:
+        yield store.inbox(**given)
+
+
+async def park(agent: Agent, inbox: StoredInbox) -> tuple[Ask, TurnResult]:
+    """Send a prompt, and park the session when it waits for an ask."""
+    async with agent.open("customer 7") as session:
+        turn = await session.send("pay", key="invoice 7")
+        watch = inbox.watch()
+        change = await anext(watch)
+        await watch.aclose()
+        waits_for = await session.park()
+    result = await turn
+    assert result.waits_for == waits_for == (change.ask.id,)
+    return change.ask, result
+
+
+async def take_up(agent: Agent, **changed: Any) -> TurnResult:
+    async with agent.open("customer 7", **changed) as session:
+        (turn,) = await session.take_up()
+        return await turn
+
+
+async def test_a_question_is_parked_exactly_and_its_answer_reaches_the_same_call(
+    scripted: MakeScripted, tmp_path: Path
+) -> None:
+    async with inbox_in(tmp_path) as inbox:
+        agent, model = scripted(
+            call("AskUserQuestion", questions=QUESTIONS, id_="toolu_q"), say("Blue."), inbox=inbox
+        )
+        asked, parked = await park(agent, inbox)
+        await inbox.answer(asked, asked.questions.questions[0].answer("Blue"), by="ann")
+        done = await take_up(agent)
+
+    assert (parked.outcome, parked.terminal_reason) == ("parked", "tool_deferred")
+    assert (done.outcome, done.text, len(model.asked)) == ("completed", "Blue.", 2)
+    assert '"Which?"="Blue"' in model.asked[-1].tool_results["toolu_q"]
+
+
+async def test_a_plan_is_parked_exactly(scripted: MakeScripted, tmp_path: Path) -> None:
+    async with inbox_in(tmp_path) as inbox:
+        agent, model = scripted(
+            call("ExitPlanMode", plan="1. Pay.", id_="toolu_p"),
+            say("Paid."),
+            inbox=inbox,
+            permission_mode="plan",
+        )
+        asked, parked = await park(agent, inbox)
+        await inbox.answer(asked, Allow(), by="ann")
+        done = await take_up(agent)
+
+    assert (parked.terminal_reason, done.outcome, len(model.asked)) == (
+        *("tool_deferred", "completed"),
+        2,
+    )
+    assert "approved" in model.asked[-1].tool_results["toolu_p"]
+
+
+@pytest.mark.parametrize("how", ["allowed", "denied", "edited", "expired"])
+async def test_a_permission_is_parked_exactly(
+    scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path, how: str
+) -> None:
+    elsewhere = {"file_path": str(sandbox.project / "elsewhere"), "content": "x"}
+    async with inbox_in(tmp_path) as inbox:
+        agent, model = scripted(write(sandbox), say("Done."), inbox=inbox, policy=ASKING)
+        asked, parked = await park(agent, inbox)
+        if how == "expired":
+            await inbox.expire(asked)
+        else:
+            answers = {"allowed": Allow(), "denied": Deny("not today"), "edited": Allow(elsewhere)}
+            await inbox.answer(asked, answers[how], by="ann", seen=asked.digest)
+        done = await take_up(agent)
+        left = await inbox.list()
+
+    told = model.asked[-1].tool_results["toolu_paid"]
+    files = {each.name for each in sandbox.project.iterdir()}
+    assert (parked.terminal_reason, done.outcome, left) == ("tool_deferred", "completed", [])
+    assert len(model.asked) == 2
+    assert {
+        "allowed": files == {"paid"},
+        "denied": files == set() and "not today" in told,
+        "edited": files == {"elsewhere"},
+        "expired": files == set() and "no answer came in time" in told,
+    }[how]
+
+
+async def test_a_call_that_is_parked_beside_another_one_is_told(
+    scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path
+) -> None:
+    async with inbox_in(tmp_path) as inbox:
+        agent, _ = scripted(
+            calls(write(sandbox, "one"), write(sandbox, "two")),
+            inbox=inbox,
+            policy=ASKING,
+            park=Park(grace=0.1),
+        )
+        _, parked = await park(agent, inbox)
+
+    assert (parked.outcome, parked.terminal_reason) == ("parked", None)
+
+
+async def test_a_call_that_is_not_taken_up_is_still_parked_when_the_session_is_closed(
+    scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path
+) -> None:
+    async with inbox_in(tmp_path) as inbox:
+        agent, model = scripted(write(sandbox), say("Done."), inbox=inbox, policy=ASKING)
+        asked, _ = await park(agent, inbox)
+        async with agent.open("customer 7"):
+            pass
+        await inbox.answer(asked, Allow(), by="ann")
+        done = await take_up(agent)
+
+    assert (done.outcome, done.text, len(model.asked)) == ("completed", "Done.", 2)
+    assert (sandbox.project / "paid").read_text() == "x"
+
+
+async def test_an_approval_does_not_pass_a_hook_that_now_denies(
+    scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path
+) -> None:
+    hooks = Hooks()
+    hooks.on(PreToolUse, "Write")(lambda _: deny("nothing is written here"))
+    async with inbox_in(tmp_path) as inbox:
+        agent, model = scripted(write(sandbox), say("A pity."), inbox=inbox, policy=ASKING)
+        asked, _ = await park(agent, inbox)
+        await inbox.answer(asked, Allow(), by="ann")
+        done = await take_up(agent, hooks=hooks)
+
+    assert (done.outcome, done.text) == ("completed", "A pity.")
+    assert "nothing is written here" in model.asked[-1].tool_results["toolu_paid"]
+    assert list(sandbox.project.iterdir()) == []
