@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,15 @@ from steersman.inbox import Inbox, StoredInbox
 from steersman.journal import Entry, Kind
 from steersman.options import Park
 from steersman.permissions import Ask
-from steersman.ports import Conversation, StoredTurn
+from steersman.ports import (
+    Channel,
+    Conversation,
+    DurableWork,
+    Launch,
+    Receiver,
+    StoredAsk,
+    StoredTurn,
+)
 from steersman.stores import SqliteStore
 from steersman.testing.script import Script, call, say, stall
 from steersman.testing.scripted.cli import ScriptedCLI
@@ -32,11 +40,27 @@ def cli(*steps: Any) -> ScriptedCLI:
     return ScriptedCLI(Script(*steps))
 
 
+class Killable:
+    """A place whose CLIs can be killed from outside."""
+
+    def __init__(self, *steps: Any) -> None:
+        self._inner = cli(*steps)
+        self._channel: Channel | None = None
+
+    async def open(self, launch: Launch, receiver: Receiver) -> Channel:
+        self._channel = await self._inner.open(launch, receiver)
+        return self._channel
+
+    def kill(self) -> None:
+        assert self._channel is not None
+        self._channel.kill()
+
+
 @asynccontextmanager
-async def asking(path: Path, *steps: Any, **options: Any) -> AsyncIterator[tuple[Session, Ask]]:
+async def asking(path: Path, place: Killable | None = None) -> AsyncGenerator[tuple[Session, Ask]]:
     """A session whose turn waits for an ask in a store."""
     async with asyncio.timeout(LIMIT), SqliteStore(path) as store:
-        agent = Agent(transport=cli(*(steps or (WRITE, say("Paid.")))), **options)
+        agent = Agent(transport=place or cli(WRITE, say("Paid.")))
         async with agent.open("customer 7", inbox=store.inbox()) as session:
             await session.send("pay", key="invoice 7")
             yield session, await next_ask(store.inbox())
@@ -154,9 +178,9 @@ async def test_a_paused_session_is_parked(tmp_path: Path) -> None:
 
 
 async def test_a_session_whose_cli_restarts_is_parked(tmp_path: Path) -> None:
-    async with asking(tmp_path / "work.db") as (session, _):
-        assert session._parts.slot.running is not None
-        session._parts.slot.running.link.kill()
+    place = Killable(WRITE, say("Paid."))
+    async with asking(tmp_path / "work.db", place) as (session, _):
+        place.kill()
         async for entry in session.journal():
             if isinstance(entry, Entry) and entry.kind is Kind.RESTARTED:
                 break
@@ -168,11 +192,11 @@ async def test_a_session_whose_cli_restarts_is_parked(tmp_path: Path) -> None:
 
 
 async def test_a_cli_that_is_lost_while_it_is_parked_is_not_restarted(tmp_path: Path) -> None:
-    async with asking(tmp_path / "work.db") as (session, _):
+    place = Killable(WRITE, say("Paid."))
+    async with asking(tmp_path / "work.db", place) as (session, _):
         parking = asyncio.create_task(session.park())
         await asyncio.sleep(0)
-        assert session._parts.slot.running is not None
-        session._parts.slot.running.link.kill()
+        place.kill()
         await parking
         (result,) = [await turn for turn in session.turns]
 
@@ -271,48 +295,54 @@ def test_a_program_that_ends_without_closing_leaves_its_turn_for_the_next(tmp_pa
 # --- With a store that is away -----------------------------------------------------------
 
 
-class Away:
-    """An inbox whose turns cannot be written while the store is away."""
+class AwayWork:
+    """The work of a store, which can be away."""
 
-    def __init__(self, inbox: StoredInbox) -> None:
-        self._inbox = inbox
+    def __init__(self, work: DurableWork) -> None:
+        self._work = work
         self.is_away = False
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inbox, name)
+    async def take(
+        self, session: str, *, key: str, owner: str, token: str, machine: str, seconds: float
+    ) -> Conversation | None:
+        return await self._work.take(
+            session, key=key, owner=owner, token=token, machine=machine, seconds=seconds
+        )
 
-    @property
-    def work(self) -> Any:
-        return self
+    async def renew(self, session: str, token: str, seconds: float) -> bool:
+        return await self._work.renew(session, token, seconds)
+
+    async def release(self, session: str, token: str) -> None:
+        await self._work.release(session, token)
 
     async def begin(self, session: str, token: str, turn: StoredTurn) -> StoredTurn:
         self._check()
-        return await self._inbox.work.begin(session, token, turn)
+        return await self._work.begin(session, token, turn)
 
-    async def settle(self, *given: Any) -> bool:
+    async def settle(self, session: str, token: str, uuid: str, state: str, outcome: str) -> bool:
         self._check()
-        return await self._inbox.work.settle(*given)
-
-    async def asks_of(self, *given: Any) -> Any:
-        self._check()
-        return await self._inbox.work.asks_of(*given)
+        return await self._work.settle(session, token, uuid, state, outcome)
 
     async def unsettled(self, session: str) -> list[StoredTurn]:
         self._check()
-        return await self._inbox.work.unsettled(session)
+        return await self._work.unsettled(session)
 
-    async def take(self, session: str, **given: Any) -> Conversation | None:
-        return await self._inbox.work.take(session, **given)
-
-    async def renew(self, *given: Any) -> bool:
-        return await self._inbox.work.renew(*given)
-
-    async def release(self, *given: Any) -> None:
-        await self._inbox.work.release(*given)
+    async def asks_of(self, session: str, turn: str) -> list[StoredAsk]:
+        self._check()
+        return await self._work.asks_of(session, turn)
 
     def _check(self) -> None:
         if self.is_away:
             raise StoreError("the store is away")
+
+
+class Away:
+    """An inbox whose turns cannot be written while the store is away."""
+
+    def __init__(self, inbox: StoredInbox) -> None:
+        self.work = AwayWork(inbox.work)
+        self.open, self.keep = inbox.open, inbox.keep
+        self.close, self.close_ask = inbox.close, inbox.close_ask
 
 
 async def test_a_session_is_parked_although_its_store_is_away(tmp_path: Path) -> None:
@@ -323,7 +353,7 @@ async def test_a_session_is_parked_although_its_store_is_away(tmp_path: Path) ->
         async with agent.open("customer 7") as session:
             turn = await session.send("pay")
             ask = await next_ask(store.inbox())
-            inbox.is_away = True
+            inbox.work.is_away = True
             await session.park()
             result = await turn
         faults = await faults_of(session)
@@ -339,13 +369,13 @@ async def test_a_prompt_that_cannot_be_stored_is_not_sent(tmp_path: Path) -> Non
         script = Script(say("Hello."))
         agent = Agent(transport=ScriptedCLI(script), inbox=inbox)
         async with agent.open("customer 7") as session:
-            inbox.is_away = True
+            inbox.work.is_away = True
             with pytest.raises(StoreError):
                 await session.send("pay", key="invoice 7")
             with pytest.raises(StoreError):
                 await session.take_up()
             turns = session.turns
-            inbox.is_away = False
+            inbox.work.is_away = False
             result = await session.run("hello", key="invoice 7")
 
     assert (turns, result.text) == ((), "Hello.")
@@ -385,7 +415,7 @@ def test_a_conversation_whose_file_is_on_another_machine_is_refused(
     machine: str, begun: int, *, is_here: bool | None, is_refused: bool
 ) -> None:
     before = Conversation("customer 7", "id", machine, begun=begun)
-    work = SessionWork(Away.__new__(Away), None, "me", "here", "token", 30.0, before)
+    work = SessionWork(AwayWork.__new__(AwayWork), None, "me", "here", "token", 30.0, before)
 
     if is_refused:
         with pytest.raises(UsageError, match="those of id are on there"):

@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -52,7 +52,7 @@ asyncio.run(answer_later.work(Agent(inherit_env=False, inbox=inbox, **given), "p
 
 
 @asynccontextmanager
-async def another_host(agent: Agent, store: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+async def another_host(agent: Agent, store: Path) -> AsyncGenerator[asyncio.subprocess.Process]:
     """A host process that does the work."""
     options = agent.options
     given = {

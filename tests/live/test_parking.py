@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from examples import leave_and_go_on
 from steersman import Agent, Allow, Deny
 from steersman.inbox import StoredInbox
 from steersman.options import Park
@@ -72,7 +74,7 @@ async def test_a_parked_turn_is_taken_up_and_its_call_runs_once(
     )
 
 
-async def test_a_session_that_waits_only_for_asks_parks_by_itself(
+async def test_a_session_that_waits_only_for_asks_parks_by_itself_and_a_worker_goes_on(
     scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path
 ) -> None:
     async with asyncio.timeout(LIMIT), SqliteStore(tmp_path / "work.db") as store:
@@ -83,13 +85,13 @@ async def test_a_session_that_waits_only_for_asks_parks_by_itself(
             inbox=store.inbox(),
             park=Park(after=0.2),
         )
-        async with agent.open(CUSTOMER) as session:
-            result = await (await session.send("pay"))
+        result = await leave_and_go_on.begin(agent, "pay")
         await allow_all(store.inbox())
-        (done,) = await goes_on(agent)
+        async with aclosing(store.ready()) as ready:
+            (done,) = await leave_and_go_on.go_on(agent, await anext(ready))
 
     assert (result.outcome, len(result.waits_for)) == ("parked", 1)
-    assert (done.text, paid(sandbox)) == ("Paid.", "x\n")
+    assert (done.outcome, done.text, paid(sandbox)) == ("completed", "Paid.", "x\n")
 
 
 @pytest.mark.parametrize("closes", [True, False], ids=["closes", "dies"])

@@ -48,7 +48,6 @@ class DurableTurns:
         """The conversation of each turn that has a row and has not settled."""
         self._endings: deque[_Ending] = deque()
         self._writing: asyncio.Task[None] | None = None
-        self._is_closing = False
         self._has_failed = False
 
     @property
@@ -112,7 +111,6 @@ class DurableTurns:
 
     async def close(self) -> None:
         """Write what is left, for a few seconds at most."""
-        self._is_closing = True
         if self._endings:
             self._write()
         if self._writing is not None:
@@ -120,6 +118,8 @@ class DurableTurns:
                 async with asyncio.timeout(CLOSING):
                     await asyncio.shield(self._writing)
             self._writing.cancel()
+        if self._endings:
+            self._failed(StoreError("the store has not confirmed how the last turns ended"))
 
     def _write(self) -> None:
         if self._writing is None or self._writing.done():
