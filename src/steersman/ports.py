@@ -402,6 +402,13 @@ class AwaitsAnswers(DurableAsks, Protocol):
         """
         ...
 
+    def own(self, session: str, is_owner: Callable[[], bool] | None) -> None:
+        """Use answers for the asks of a session only while `is_owner` returns True; None ends that.
+
+        `is_owner` is called from any thread.
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class StoredTurn:
@@ -519,6 +526,11 @@ class KeepsWork(Protocol):
     @property
     def work(self) -> DurableWork:
         """The leases and turns of the store."""
+        ...
+
+    @property
+    def lease(self) -> float:
+        """Seconds that a lease lasts, from each renewal on."""
         ...
 
 

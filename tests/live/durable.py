@@ -48,9 +48,12 @@ async def main(given):
         loop, mine = asyncio.get_running_loop(), asyncio.current_task()
         loop.add_signal_handler(signal.SIGTERM, mine.cancel)
     async with SqliteStore(given.pop("store")) as store:
-        agent = Agent(inherit_env=False, inbox=store.inbox(), **given)
+        inbox = store.inbox(lease=given.pop("lease", 30.0))
+        agent = Agent(inherit_env=False, inbox=inbox, **given)
         async with agent.open("customer 7") as session:
-            await (await session.send("pay", key="invoice 7"))
+            result = await (await session.send("pay", key="invoice 7"))
+    if result.cause is not None:
+        sys.exit(f"{result.outcome}: {result.cause.code}")
 
 with suppress(asyncio.CancelledError):
     asyncio.run(main(json.loads(sys.argv[1])))
@@ -59,7 +62,7 @@ with suppress(asyncio.CancelledError):
 
 @asynccontextmanager
 async def another_host(
-    agent: Agent, store: Path, *, closes: bool = False, **more: Any
+    agent: Agent, store: Path, *, closes: bool = False, errors: int | None = None, **more: Any
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     """A process that sends the prompt and waits; with `closes`, SIGTERM makes it close."""
     options = agent.options
@@ -71,7 +74,9 @@ async def another_host(
         "closes": closes,
         **more,
     }
-    process = await asyncio.create_subprocess_exec(sys.executable, "-c", HOST, json.dumps(given))
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", HOST, json.dumps(given)), stderr=errors
+    )
     try:
         yield process
     finally:

@@ -11,9 +11,6 @@ from steersman.ports import Conversation, DurableWork, KeepsWork
 
 __all__ = ["SessionWork", "refuse_other_machine", "work_of"]
 
-LEASE = 30.0
-"""Seconds after which another process may have the conversation of one that does not renew it."""
-
 
 @dataclass(slots=True)
 class SessionWork:
@@ -28,7 +25,7 @@ class SessionWork:
     """Where the CLI of this session has its files."""
     token: str
     """What the lease of this session belongs to."""
-    seconds: float = LEASE
+    seconds: float
     """How long the lease lasts, from each renewal on."""
     before: Conversation | None = None
     """The conversation as it was when the lease was taken; None if it is new, or not taken yet."""
@@ -42,7 +39,8 @@ def work_of(options: Options, key: str | None) -> SessionWork | None:
 
     machine = platform.node()
     owner, token = new_lease(machine)
-    return SessionWork(options.inbox.work, key, owner, machine, token)
+    inbox = options.inbox
+    return SessionWork(inbox.work, key, owner, machine, token, inbox.lease)
 
 
 def refuse_other_machine(work: SessionWork, place: str, *, is_here: bool | None) -> None:
