@@ -47,6 +47,28 @@ async def test_of_two_openers_one_learns_who_has_the_conversation_and_until_when
     assert (still.text, again.id) == ("Hello.", session.id)
 
 
+async def test_a_conversation_that_the_cli_has_chosen_is_owned_too(
+    scripted: MakeScripted, tmp_path: Path
+) -> None:
+    async with asyncio.timeout(LIMIT), SqliteStore(tmp_path / "work.db") as store:
+        agent, _ = scripted(say("one"), say("two"), inbox=store.inbox())
+        async with agent.session() as session:
+            await session.run("first")
+            before = session.id
+            await (await session.command("/clear"))
+            await session.run("second")
+            cleared = session.id
+            for each in (before, cleared):
+                with pytest.raises(SessionInUse):
+                    await agent.start(resume=each)
+        async with agent.session(continue_conversation=True) as continued:
+            with pytest.raises(SessionInUse):
+                await agent.start(resume=cleared)
+
+    assert before != cleared
+    assert continued.id == cleared
+
+
 async def test_a_stopped_owner_loses_its_cli_and_does_nothing_when_it_wakes_up(
     scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path
 ) -> None:
