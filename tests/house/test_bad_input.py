@@ -132,6 +132,7 @@ STARTERS: list[Case] = [
     Case("revive.backoff", lambda _: Revival(backoff=-1)),
     Case("park.after", lambda _: Park(after=0)),
     Case("park.grace", lambda _: Park(grace=-1)),
+    Case("park.lease", lambda _: Park(lease=0)),
     Case("event", lambda _: Hooks().on("PreToolUse")),  # type: ignore[arg-type]
     Case("matcher", lambda _: Hooks().on(PreToolUse, 1)),  # type: ignore[arg-type]
     Case("timeout", lambda _: Hooks().on(PreToolUse, timeout=-1)),

@@ -27,6 +27,7 @@ __all__ = [
     "append",
     "asked",
     "goes_on",
+    "goes_on_when_ready",
     "next_ask",
     "paid",
     "parked_turn",
@@ -41,6 +42,7 @@ HOST = """\
 import asyncio, json, signal, sys
 from contextlib import suppress
 from steersman import Agent
+from steersman.options import Park
 from steersman.stores import SqliteStore
 
 async def main(given):
@@ -48,8 +50,8 @@ async def main(given):
         loop, mine = asyncio.get_running_loop(), asyncio.current_task()
         loop.add_signal_handler(signal.SIGTERM, mine.cancel)
     async with SqliteStore(given.pop("store")) as store:
-        inbox = store.inbox(lease=given.pop("lease", 30.0))
-        agent = Agent(inherit_env=False, inbox=inbox, **given)
+        park = Park(lease=given.pop("lease"))
+        agent = Agent(inherit_env=False, inbox=store.inbox(), park=park, **given)
         async with agent.open("customer 7") as session:
             result = await (await session.send("pay", key="invoice 7"))
     if result.cause is not None:
@@ -62,7 +64,12 @@ with suppress(asyncio.CancelledError):
 
 @asynccontextmanager
 async def another_host(
-    agent: Agent, store: Path, *, closes: bool = False, errors: int | None = None, **more: Any
+    agent: Agent,
+    store: Path,
+    *,
+    closes: bool = False,
+    lease: float = 30.0,
+    errors: int | None = None,
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     """A process that sends the prompt and waits; with `closes`, SIGTERM makes it close."""
     options = agent.options
@@ -72,7 +79,7 @@ async def another_host(
         "env": dict(options.env),
         "store": str(store),
         "closes": closes,
-        **more,
+        "lease": lease,
     }
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", HOST, json.dumps(given)), stderr=errors
@@ -133,6 +140,14 @@ async def parked_turn(agent: Agent, store: SqliteStore) -> tuple[Session, TurnRe
 async def goes_on(agent: Agent) -> list[TurnResult]:
     """Open the conversation again, and take up its turns."""
     async with agent.open(CUSTOMER) as session:
+        return [await turn for turn in await session.take_up()]
+
+
+async def goes_on_when_ready(agent: Agent, store: SqliteStore) -> list[TurnResult]:
+    """Wait until a conversation can go on, open it by its key, and take up its turns."""
+    async with aclosing(store.ready()) as ready:
+        conversation = await anext(ready)
+    async with agent.open(conversation.key) as session:
         return [await turn for turn in await session.take_up()]
 
 

@@ -334,11 +334,3 @@ async def test_a_question_of_an_mcp_server_is_taken_up(
     assert "a request of the kind elicitation: answered by ann" in model.asked[1].last_text
     assert json.loads(model.asked[-1].tool_results["toolu_2"])["content"] == {"name": "Ann"}
     assert done.text == "done"
-
-
-async def test_a_conversation_of_another_machine_is_refused_in_words(
-    scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path
-) -> None:
-    async with asyncio.timeout(LIMIT), SqliteStore(tmp_path / "work.db") as store:
-        agent, _ = scripted(write(sandbox, "toolu_1"), inbox=store.inbox())
-        await parked_turn(agent, store)

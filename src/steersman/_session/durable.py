@@ -39,8 +39,7 @@ def work_of(options: Options, key: str | None) -> SessionWork | None:
 
     machine = platform.node()
     owner, token = new_lease(machine)
-    inbox = options.inbox
-    return SessionWork(inbox.work, key, owner, machine, token, inbox.lease)
+    return SessionWork(options.inbox.work, key, owner, machine, token, options.park.lease)
 
 
 def refuse_other_machine(work: SessionWork, place: str, *, is_here: bool | None) -> None:

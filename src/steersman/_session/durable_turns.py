@@ -21,7 +21,7 @@ __all__ = ["DurableTurns"]
 
 FIRST_RETRY, LAST_RETRY = 0.1, 1.0
 """Seconds until a write that failed is made again."""
-CLOSING = 3.0
+CLOSING = 2.0
 """Seconds that the last writes may take when the session ends."""
 
 Report = Callable[[str, BaseException | str], None]

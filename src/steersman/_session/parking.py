@@ -18,7 +18,7 @@ from steersman._session.requests.responder import CliRequest
 from steersman._session.turn import SentPrompt
 from steersman.errors import SteersmanError, UsageError
 from steersman.journal import Phase
-from steersman.permissions import Ask
+from steersman.permissions import Ask, Elicitation
 from steersman.ports import DurableAsks
 from steersman.transcripts.lookup import deferred_tool
 
@@ -165,12 +165,16 @@ class Parking:
         """Whether a tool call runs that neither waits itself, nor for a subagent that waits."""
         running = self._parts.prompts.totals.calls.running
         parents = {each.tool_use_id: each.parent_tool_use_id for each in running}
-        waiting: set[str | None] = set()
-        for ask in asks:
-            each: str | None = getattr(ask.payload, "tool_use_id", None)
-            while each is not None and each not in waiting:
-                waiting.add(each)
-                each = parents.get(each)
+        payloads = [ask.payload for ask in asks]
+        servers = {each.mcp_server_name for each in payloads if isinstance(each, Elicitation)}
+        # Which call an MCP server has asked for is not known: any of its own.
+        begin = [each.tool_use_id for each in running if each.server in servers]
+        waiting: set[str] = set()
+        for first in (*begin, *map(_tool_use_id, asks)):
+            call: str | None = first
+            while call is not None and call not in waiting:
+                waiting.add(call)
+                call = parents.get(call)
         return not waiting.issuperset(parents)
 
     # The steps
@@ -183,10 +187,9 @@ class Parking:
         parts = self._parts
         parts.prompts.is_parking = parts.prompts.is_held = True
         parts.watchdog.stop()
-        asks = self._asks
         try:
             async with asyncio.timeout(timeout):
-                await self._prepare(asks, mine)
+                await self._prepare(mine)
         except TimeoutError:
             pass
         except Exception as error:  # noqa: BLE001 - a fault of ours must not leave a CLI alive
@@ -194,25 +197,54 @@ class Parking:
         finally:
             self._lifecycle.leave(kills=self._is_resuming)
 
-    async def _prepare(self, asks: list[Ask], mine: asyncio.Task[object] | None) -> None:
-        parts = self._parts
-        inbox = parts.responder.permissions.inbox
-        if parts.status.phase is Phase.STARTING or parts.slot.running is None:
+    async def _prepare(self, mine: asyncio.Task[object] | None) -> None:
+        if self._parts.status.phase is Phase.STARTING or self._parts.slot.running is None:
             return
-        if inbox is not None:
-            # First: an answer that was used, and then lost with the CLI, would be lost for good.
-            inbox.let_go()
-        if parts.responder.holding is not None:
-            parts.responder.holding.let_go()
-        # An answer that is on its way reaches the CLI.
-        await asyncio.sleep(0)
-        await self._finish_work(asks, mine)
+        await self._wait_for_store()
+        asks = await self._come_to_rest(mine)
         await self._note_asks(asks)
-        if await self._defer():
+        if not await self._defer():
+            await self._wait_for_file()
+
+    async def _wait_for_store(self) -> None:
+        """Return once the asks that wait are rows, or the store does not answer."""
+        parts = self._parts
+        if not parts.turns.are_kept:
             return
-        await self._wait_for_file()
-        if inbox is not None:
-            inbox.let_go()
+        with contextlib.suppress(TimeoutError, SteersmanError):
+            async with asyncio.timeout(READING):
+                for prompt in parts.prompts.unsettled:
+                    while True:
+                        rows = await parts.turns.asks_of(prompt.uuid)
+                        if len(rows) >= sum(ask.turn == prompt.uuid for ask in self._asks):
+                            break
+                        await asyncio.sleep(POLL)
+
+    async def _come_to_rest(self, mine: asyncio.Task[object] | None) -> list[Ask]:
+        """Use no more answers, and let finish what runs. Returns the asks that wait."""
+        responder = self._parts.responder
+        asks: dict[str, Ask] = {}
+        while True:
+            asks |= {ask.id: ask for ask in self._asks}
+            # An answer that was used, and then lost with the CLI, would be lost for good.
+            if responder.permissions.inbox is not None:
+                responder.permissions.inbox.let_go()
+            if responder.holding is not None:
+                responder.holding.let_go()
+            # An answer that is on its way reaches the CLI; its call runs then.
+            await asyncio.sleep(0)
+            waiting = [ask for ask in asks.values() if self._is_open(ask)]
+            await self._finish_work(waiting, mine)
+            if all(ask.id in asks for ask in self._asks):
+                return waiting
+
+    def _is_open(self, ask: Ask) -> bool:
+        """Whether the CLI still waits for the answer to an ask that was let go."""
+        cli, holding = self._parts.slot.running, self._parts.responder.holding
+        is_held = holding is not None and _tool_use_id(ask) in holding.calls
+        return is_held or (
+            cli is not None and any(ask.id == r.request_id for r, _ in cli.tasks.open)
+        )
 
     async def _defer(self) -> bool:
         """Defer the call that is held, if it is all that the CLI waits for; the turn then ends.
@@ -254,18 +286,15 @@ class Parking:
         self.waits_for = tuple(ask.id for ask in asks)
         with contextlib.suppress(TimeoutError, SteersmanError):
             async with asyncio.timeout(READING):
-                await self._read_asks(prompts.unsettled, asks)
+                await self._read_asks(prompts.unsettled)
 
-    async def _read_asks(self, prompts: list[SentPrompt], known: list[Ask]) -> None:
+    async def _read_asks(self, prompts: list[SentPrompt]) -> None:
         """Read the ids in the store: an ask that was known again has that of its first request."""
         if not self._parts.turns.are_kept:
             return
         found: list[str] = []
         for prompt in prompts:
-            # An ask that was just opened is being written.
-            wanted = sum(ask.turn == prompt.uuid for ask in known)
-            while len(asks := await self._parts.turns.asks_of(prompt.uuid)) < wanted:  # noqa: ASYNC110
-                await asyncio.sleep(POLL)
+            asks = await self._parts.turns.asks_of(prompt.uuid)
             prompt.waits_for = tuple(each.id for each in asks if each.state == "open")
             found += prompt.waits_for
         self.waits_for = tuple(found)
@@ -287,3 +316,7 @@ class Parking:
             if all(each in text for each in wanted):
                 return
             await asyncio.sleep(POLL)
+
+
+def _tool_use_id(ask: Ask) -> str:
+    return str(getattr(ask.payload, "tool_use_id", None) or "")

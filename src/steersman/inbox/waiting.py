@@ -188,6 +188,7 @@ class WaitingAsks:
         row = await self._rows.open(waiting.ask, waiting.expires_after, self._waiting.keys())
         waiting.number = row.number
         self._waiting[row.number] = waiting
+        self._look_at(row)
         if waiting.is_closed:
             self.let_go(waiting, "the CLI withdrew the request")
         elif row.can_be_used:
@@ -221,6 +222,13 @@ class WaitingAsks:
             if waiting is not None:
                 await self._handle(waiting, self._changed[number])
             del self._changed[number]
+
+    def _look_at(self, row: AskRow) -> None:
+        """Notify watchers of a change that was made here, if no other came before it."""
+        assert self._seen is not None
+        if row.last == self._seen + 1:
+            self._notify([row])
+            self._seen = row.last
 
     async def _check_rows(self) -> None:
         """Store the asks again if the database was replaced, or put back to an earlier state."""
@@ -258,6 +266,7 @@ class WaitingAsks:
             return
         if row.can_be_used or row.used_mark == waiting.mark:
             row = await self._rows.use(row.number, waiting.mark)
+            self._look_at(row)
         del self._waiting[row.number]
         if row.used_mark != waiting.mark:
             # Closed, or used by another session. This request still waits: it gets another row.

@@ -168,10 +168,16 @@ class Park:
     """Seconds of waiting for asks alone after which the session parks by itself; `None`: never."""
     grace: float = 5.0
     """How many seconds hooks and tools that run may take to finish; then they are lost."""
+    lease: float = 30.0
+    """Seconds after which others may continue the conversation of a process that was killed.
+
+    The session renews its lease three times in that time, and ends if it cannot.
+    """
 
     def __post_init__(self) -> None:
         checks.optional(checks.positive)("park.after", self.after)
         checks.not_negative("park.grace", self.grace)
+        checks.positive("park.lease", self.lease)
 
 
 def _check_each(option: str, limits: object, check: checks.Check) -> None:

@@ -24,8 +24,16 @@ class AskDatabase(Protocol):
         """Run `work` in a transaction. What is vital must also survive a loss of power."""
         ...
 
-    async def next_change(self, run: Run) -> int:
-        """Return the number of the next change; other writers wait until this one has ended."""
+    async def next_change(self, run: Run, *also: str) -> int:
+        """Return the number of the next change; other writers wait until this one has ended.
+
+        `also` are statements without values that are run before: a server is asked once for all.
+        """
+        ...
+
+    @property
+    def returns_rows(self) -> bool:
+        """Whether a statement that inserts can end in RETURNING."""
         ...
 
     async def signal(self, changed: Callable[[], None]) -> None:
