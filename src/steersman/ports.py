@@ -528,11 +528,6 @@ class KeepsWork(Protocol):
         """The leases and turns of the store."""
         ...
 
-    @property
-    def lease(self) -> float:
-        """Seconds that a lease lasts, from each renewal on."""
-        ...
-
 
 class Approver(Protocol):
     """Decides whether a tool may run. An exception, or a value that is no decision, denies.

@@ -76,7 +76,7 @@ async def test_a_stopped_owner_loses_its_cli_and_does_nothing_when_it_wakes_up(
     agent, model = scripted(append(sandbox, "toolu_1"), append(sandbox, "toolu_2"), say("Paid."))
 
     async with asyncio.timeout(2 * LIMIT), SqliteStore(path) as store:
-        inbox = store.inbox(lease=LEASE)
+        inbox = store.inbox()
         async with another_host(agent, path, lease=LEASE, errors=PIPE) as host:
             ask = await next_ask(inbox)
             (cli,) = [pid for pid, words in inhabitants(sandbox.root).items() if is_cli(words)]

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Literal, cast
+from typing import Literal
 
 from steersman._json import is_mapping
 from steersman.errors import AskChanged, AskError, SteersmanError, UsageError
 from steersman.inbox.changes import AskOutcome
 from steersman.permissions import Ask
 
-__all__ = ["answer_each", "check_answer", "check_expires_after", "check_lease", "check_name"]
-
-LONGEST_LEASE = 24 * 3600
+__all__ = ["answer_each", "check_answer", "check_expires_after", "check_name"]
 
 
 def check_name(argument: Literal["by", "to"], given: object) -> None:
@@ -26,13 +24,6 @@ def check_expires_after(given: object) -> None:
     is_number = isinstance(given, int | float) and not isinstance(given, bool) and given > 0
     if not (given is None or is_number):
         raise UsageError("expires_after", given, "seconds above 0, or None")
-
-
-def check_lease(given: object) -> None:
-    """Raise `UsageError` if `given` is not a time that a lease can last."""
-    is_number = isinstance(given, int | float) and not isinstance(given, bool)
-    if not (is_number and 1 <= cast("float", given) <= LONGEST_LEASE):
-        raise UsageError("lease", given, f"seconds from 1 to {LONGEST_LEASE}")
 
 
 def check_answer(ask: Ask, answer: object, seen: object) -> None:

@@ -19,7 +19,6 @@ from steersman.inbox.checks import (
     answer_each,
     check_answer,
     check_expires_after,
-    check_lease,
     check_name,
 )
 from steersman.inbox.keeper import AskKeeper
@@ -30,8 +29,6 @@ from steersman.permissions import Ask, AskKind, QuestionAnswer
 from steersman.permissions.json_form import Answer, answer_to_json
 
 __all__ = ["StoredInbox"]
-
-LEASE = 30.0
 
 CLOSED = "Denied: the store of the inbox is closed."
 
@@ -44,13 +41,8 @@ class StoredInbox:
     cannot be reached.
     """
 
-    def __init__(
-        self, keeper: AskKeeper, *, expires_after: float | None = None, lease: float = LEASE
-    ) -> None:
+    def __init__(self, keeper: AskKeeper, *, expires_after: float | None = None) -> None:
         check_expires_after(expires_after)
-        check_lease(lease)
-        self.lease = lease
-        """Seconds after which a conversation is free whose session does not renew its lease."""
         self._owners: dict[str, Callable[[], bool]] = {}
         """What tells whether a session of this process still has its conversation."""
         self._keeper = keeper

@@ -120,15 +120,14 @@ class PostgresStore:
             await self._asks.aclose()
         await self._connections.close()
 
-    def inbox(self, *, expires_after: float | None = None, lease: float = 30.0) -> StoredInbox:
+    def inbox(self, *, expires_after: float | None = None) -> StoredInbox:
         """Return an inbox whose asks are in this database: any machine that has it can answer them.
 
-        After `expires_after` seconds an ask that this inbox has opened is denied. A conversation
-        whose session has not renewed its lease for `lease` seconds is free for others.
+        After `expires_after` seconds an ask that this inbox has opened is denied.
         """
         from steersman.inbox.stored import StoredInbox  # noqa: PLC0415 - only an inbox needs it
 
-        return StoredInbox(self._keeper(), expires_after=expires_after, lease=lease)
+        return StoredInbox(self._keeper(), expires_after=expires_after)
 
     def ready(self) -> AsyncGenerator[Conversation]:
         """Yield the conversations that can be continued, now and later, without an end.
