@@ -402,6 +402,13 @@ class AwaitsAnswers(DurableAsks, Protocol):
         """
         ...
 
+    def own(self, session: str, is_owner: Callable[[], bool] | None) -> None:
+        """Use answers for the asks of a session only while `is_owner` returns True; None ends that.
+
+        `is_owner` is called from any thread.
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class StoredTurn:

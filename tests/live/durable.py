@@ -53,7 +53,9 @@ async def main(given):
         park = Park(lease=given.pop("lease"))
         agent = Agent(inherit_env=False, inbox=store.inbox(), park=park, **given)
         async with agent.open("customer 7") as session:
-            await (await session.send("pay", key="invoice 7"))
+            result = await (await session.send("pay", key="invoice 7"))
+    if result.cause is not None:
+        sys.exit(f"{result.outcome}: {result.cause.code}")
 
 with suppress(asyncio.CancelledError):
     asyncio.run(main(json.loads(sys.argv[1])))
@@ -62,7 +64,12 @@ with suppress(asyncio.CancelledError):
 
 @asynccontextmanager
 async def another_host(
-    agent: Agent, store: Path, *, closes: bool = False, lease: float = 30.0
+    agent: Agent,
+    store: Path,
+    *,
+    closes: bool = False,
+    lease: float = 30.0,
+    errors: int | None = None,
 ) -> AsyncGenerator[asyncio.subprocess.Process]:
     """A process that sends the prompt and waits; with `closes`, SIGTERM makes it close."""
     options = agent.options
@@ -74,7 +81,9 @@ async def another_host(
         "closes": closes,
         "lease": lease,
     }
-    process = await asyncio.create_subprocess_exec(sys.executable, "-c", HOST, json.dumps(given))
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", HOST, json.dumps(given)), stderr=errors
+    )
     try:
         yield process
     finally:

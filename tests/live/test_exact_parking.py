@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Generator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +21,14 @@ from steersman.options import Park
 from steersman.permissions import Ask
 from steersman.permissions.policy import Policy, ask
 from steersman.stores import SqliteStore
+from steersman.testing.request import ModelRequest
 from steersman.testing.sandbox import CliSandbox
-from steersman.testing.script import Step, call, calls, say
+from steersman.testing.script import Script, Step, call, calls, say
 from tests.live.staging import LIMIT, MakeScripted
 
 pytestmark = pytest.mark.live
+
+RESUMES = 50 if os.environ.get("STEERSMAN_SOAK") else 1
 
 QUESTIONS: list[dict[str, Any]] = [
     {
@@ -46,9 +52,9 @@ async def inbox_in(folder: Path, **given: Any) -> AsyncIterator[StoredInbox]:
         yield store.inbox(**given)
 
 
-async def park(agent: Agent, inbox: StoredInbox) -> tuple[Ask, TurnResult]:
+async def park(agent: Agent, inbox: StoredInbox, key: str = "customer 7") -> tuple[Ask, TurnResult]:
     """Send a prompt, and park the session when it waits for an ask."""
-    async with agent.open("customer 7") as session:
+    async with agent.open(key) as session:
         turn = await session.send("pay", key="invoice 7")
         watch = inbox.watch()
         change = await anext(watch)
@@ -59,8 +65,8 @@ async def park(agent: Agent, inbox: StoredInbox) -> tuple[Ask, TurnResult]:
     return change.ask, result
 
 
-async def take_up(agent: Agent, **changed: Any) -> TurnResult:
-    async with agent.open("customer 7", **changed) as session:
+async def take_up(agent: Agent, key: str = "customer 7", **changed: Any) -> TurnResult:
+    async with agent.open(key, **changed) as session:
         (turn,) = await session.take_up()
         return await turn
 
@@ -158,17 +164,39 @@ async def test_a_call_that_is_not_taken_up_is_still_parked_when_the_session_is_c
     assert (sandbox.project / "paid").read_text() == "x"
 
 
+@contextmanager
+def loaded(count: int) -> Generator[None, None, None]:
+    """Keep the machine busy with `count` programs."""
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for each in busy:
+            each.kill()
+            each.wait()
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(RESUMES * LIMIT)
 async def test_an_approval_does_not_pass_a_hook_that_now_denies(
     scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path
 ) -> None:
-    hooks = Hooks()
-    hooks.on(PreToolUse, "Write")(lambda _: deny("nothing is written here"))
-    async with inbox_in(tmp_path) as inbox:
-        agent, model = scripted(write(sandbox), say("A pity."), inbox=inbox, policy=ASKING)
-        asked, _ = await park(agent, inbox)
-        await inbox.answer(asked, Allow(), by="ann")
-        done = await take_up(agent, hooks=hooks)
+    def step(request: ModelRequest) -> Step:
+        return say("A pity.") if request.tool_results else write(sandbox)
 
-    assert (done.outcome, done.text) == ("completed", "A pity.")
-    assert "nothing is written here" in model.asked[-1].tool_results["toolu_paid"]
+    hooks, told = Hooks(), list[str]()
+    hooks.on(PreToolUse, "Write")(lambda _: deny("nothing is written here"))
+    with loaded(0 if RESUMES == 1 else 4):
+        for number in range(RESUMES):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            async with inbox_in(folder) as inbox:
+                agent, model = scripted(Script(step, step), inbox=inbox, policy=ASKING)
+                asked, _ = await park(agent, inbox, f"customer {number}")
+                await inbox.answer(asked, Allow(), by="ann")
+                done = await take_up(agent, f"customer {number}", hooks=hooks)
+                told.append(f"{done.text} {model.asked[-1].tool_results['toolu_paid']}")
+
+    assert len(told) == RESUMES
+    assert all("A pity." in each and "nothing is written here" in each for each in told)
     assert list(sandbox.project.iterdir()) == []

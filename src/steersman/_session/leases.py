@@ -38,12 +38,14 @@ class Leases:
         self,
         work: SessionWork,
         lost: Callable[[LeaseLost], None],
+        own: Callable[[str, Callable[[], bool] | None], None],
         *,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        """Call `lost` if a lease is over."""
+        """Call `lost` if a lease is over; `own` tells the inbox what is owned, and until when."""
         self._work = work
         self._lost = lost
+        self._own = own
         self._clock = clock or _boot_time
         self._until: dict[str, float] = {}
         """When each lease is over, by this process's clock."""
@@ -109,6 +111,7 @@ class Leases:
         if not self._until:
             work.before = before
         self._until[session_id] = asked + work.seconds
+        self._own(session_id, lambda: self.left > 0)
         self.on_renewed()
         if self._renewing is None:
             self._renewing = asyncio.Task(self._renew_all())
@@ -161,6 +164,7 @@ class Leases:
         with suppress(StoreError, TimeoutError):
             async with asyncio.timeout(RELEASING):
                 for session_id in tried:
+                    self._own(session_id, None)
                     await self._work.work.release(session_id, self._work.token)
 
 

@@ -126,7 +126,7 @@ def build(setup: SessionSetup, session: Any) -> Parts:
         on_stop=prompts.stopped_by_hook,
     )
     servers = ToolServers(setup.servers, {key: caller_for(key) for key in setup.servers}, report)
-    leases = None if work is None else _leases(work, slot)
+    leases = None if work is None else _leases(work, slot, options.inbox)
     if leases is not None:
         from steersman._session.leased_transport import (  # noqa: PLC0415 - few sessions have it
             LeasedTransport,
@@ -160,10 +160,15 @@ def build(setup: SessionSetup, session: Any) -> Parts:
     return parts
 
 
-def _leases(work: SessionWork, slot: CliSlot) -> Leases:
+def _leases(work: SessionWork, slot: CliSlot, inbox: object) -> Leases:
     from steersman._session.leases import Leases  # noqa: PLC0415 - few sessions have a store
 
-    return Leases(work, slot.fail)
+    own = inbox.own if isinstance(inbox, AwaitsAnswers) else _own_nothing
+    return Leases(work, slot.fail, own)
+
+
+def _own_nothing(_session: str, _is_owner: Callable[[], bool] | None) -> None:
+    """Tell an inbox nothing that does not want to know."""
 
 
 def _transcript_reader(setup: SessionSetup, slot: CliSlot) -> Callable[[], Sequence[bytes]]:

@@ -34,6 +34,10 @@ def _mark() -> str:
     return uuid4().hex
 
 
+def _always() -> bool:
+    return True
+
+
 @dataclass(slots=True, eq=False)
 class Waiting:
     """A request of a session that waits for the answer to an ask."""
@@ -43,6 +47,8 @@ class Waiting:
     report: Report
     expires_after: float | None
     loop: asyncio.AbstractEventLoop | None
+    is_owner: Callable[[], bool] = _always
+    """Whether the session still has its conversation; if not, it must not use answers."""
     only_looks: bool = False
     """Whether the answer is reported, and left for another request to use."""
     mark: str = field(default_factory=_mark)
@@ -66,8 +72,9 @@ class Waiting:
 
     @property
     def is_abandoned(self) -> bool:
-        """Whether the session waits no longer, or its event loop is closed."""
-        return self.is_closed or (self.loop is not None and self.loop.is_closed())
+        """Whether the session waits no longer, or has lost its conversation or its event loop."""
+        has_no_loop = self.loop is not None and self.loop.is_closed()
+        return self.is_closed or has_no_loop or not self.is_owner()
 
     def give(self, row: AskRow) -> bool:
         """Give the answer to the session. Returns False if the session waits no longer."""

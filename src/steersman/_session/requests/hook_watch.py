@@ -15,7 +15,7 @@ from typing import Any
 from steersman._json import JsonDict, is_mapping
 from steersman.hooks.events import PreToolUse
 from steersman.hooks.matchers import matches
-from steersman.hooks.outputs import ToolVerdict
+from steersman.hooks.outputs import Context, ToolVerdict
 from steersman.hooks.registry import Registered
 from steersman.hooks.replies import Reply
 
@@ -155,7 +155,7 @@ def decides(found: object) -> bool:
 
 
 def _only_asks(specific: object) -> bool:
-    if specific is None:
+    if specific is None or isinstance(specific, Context):
         return True
     if isinstance(specific, ToolVerdict):
         decision, changed = specific.permission_decision, specific.updated_input

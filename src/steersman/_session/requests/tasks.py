@@ -23,6 +23,7 @@ from steersman._session.link import CliLink
 from steersman._session.requests.permissions import DEFERRED, RequestRejected
 from steersman._session.requests.responder import CliRequest, Responder
 from steersman.errors import ChannelClosed
+from steersman.permissions import Ask
 
 __all__ = ["EagerStarter", "Need", "RequestTasks"]
 
@@ -87,6 +88,12 @@ class RequestTasks:
     def open(self) -> list[tuple[CliRequest, float]]:
         """Each open request, and the time it arrived."""
         return [(each.asked, each.since) for each in self._open.values() if not each.is_withdrawn]
+
+    @property
+    def held(self) -> tuple[Ask, ...]:
+        """The asks of calls that our own hook holds, before the CLI requests the permission."""
+        holding = self._responder.holding
+        return () if holding is None else holding.held
 
     @property
     def is_answering(self) -> bool:
