@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from steersman._json import Json, JsonDict
+from steersman.errors import Evidence, StartupTimeout
 from steersman.journal import Entry, Journal, Kind
-from steersman.ports import Clock, Sink
+from steersman.ports import Clock, ContinuesNumbers, OpensFirst, ReadsEntries, Sink
 
 __all__ = ["JournalSignal", "JournalWriter"]
 
@@ -28,13 +29,31 @@ class JournalWriter:
         """Appends an entry; readers see it after the next `wake`."""
         self.append_partials = self.journal.append_partials
         self._sink: Sink | None = None
+        self._stored: ReadsEntries | None = None
+        """The sink, if it can be read; also after the end."""
         self._unwritten: list[Entry] = []
         self._announced = 0
         self._holds_wakeups = False
 
+    async def open(self, sink: Sink, timeout: float) -> None:
+        """Open `sink`, continue its numbers, and pass every entry to it from now on.
+
+        A sink that cannot be opened is closed.
+        """
+        try:
+            if isinstance(sink, OpensFirst):
+                await _opened(sink, timeout)
+            if isinstance(sink, ContinuesNumbers):
+                self.journal.begin_after(sink.last_seq)
+        except BaseException:
+            sink.close()
+            raise
+        self.write_to(sink)
+
     def write_to(self, sink: Sink) -> None:
         """Pass every entry to `sink` from now on."""
         self._sink = sink
+        self._stored = sink if isinstance(sink, ReadsEntries) else None
         self.append = self._append_for_sink
         self.append_partials = self._append_partials_for_sink
 
@@ -93,11 +112,34 @@ class JournalWriter:
             self.append_partials = self.journal.append_partials
         self.signal.end()
 
+    def stored(self, after: int) -> AsyncIterator[Sequence[Entry]] | None:
+        """Return the entries after number `after` that the sink holds; None if it cannot be read.
+
+        They have no known secrets; those in memory have.
+        """
+        self.flush()
+        return None if self._stored is None else self._stored.read(after)
+
     def flush(self) -> None:
         """Pass the entries since the last flush to the sink."""
         if self._unwritten and self._sink is not None:
             entries, self._unwritten = self._unwritten, []
             self._sink.write(entries)
+
+
+async def _opened(sink: OpensFirst, timeout: float) -> None:
+    limit = asyncio.timeout(timeout)
+    try:
+        async with limit:
+            await sink.open()
+    except TimeoutError as error:
+        if not limit.expired():
+            raise
+        raise StartupTimeout(
+            f"a sink of the journal was not open after {timeout:g} s",
+            hint="if it is only slow, raise startup=StartupLimits(spawn=...)",
+            evidence=Evidence("journal"),
+        ) from error
 
 
 class JournalSignal:

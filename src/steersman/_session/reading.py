@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from steersman._session.parts import Parts
 from steersman._session.readers import JournalReader, TurnReader
+from steersman._session.stored_reader import StoredReader
 from steersman._session.turn import LINES, TurnSession
 from steersman.errors import ChannelClosed, Described, UsageError
 from steersman.journal import Entry, Kind, Lagged
@@ -43,7 +44,7 @@ class SessionReaders:
     def messages(self, after: int) -> AsyncIterator[Message]:
         """Iterate over the messages after entry number `after`."""
         shown = self.shown
-        self._check(after)
+        after = self._from_this_session(after)
         return JournalReader(
             self.journal,
             self._signal,
@@ -54,7 +55,7 @@ class SessionReaders:
 
     def lines(self, after: int) -> AsyncIterator[bytes]:
         """Iterate over the lines of the conversation as received."""
-        self._check(after)
+        after = self._from_this_session(after)
         return JournalReader(
             self.journal,
             self._signal,
@@ -63,14 +64,19 @@ class SessionReaders:
             conversation_only=True,
         )
 
-    def entries(self, after: int) -> AsyncIterator[Entry | Lagged]:
-        """Iterate over all entries, with a `Lagged` for those no longer in memory."""
+    def entries(self, after: int | None) -> AsyncIterator[Entry | Lagged]:
+        """Iterate over all entries, with a `Lagged` for those no longer in memory or in a sink.
 
-        def pick(entry: Entry) -> Entry | Lagged | None:
-            return entry
+        `None`: all entries of this session; 0: also those of earlier sessions.
+        """
+        after = self._from_this_session(0) if after is None else self._checked(after)
+        return StoredReader(self.journal, self._signal, self._parts.journal.stored, after=after)
 
-        self._check(after)
-        return JournalReader(self.journal, self._signal, pick, after=after, on_lag=Lagged)
+    def redacted(self, line: bytes) -> bytes:
+        """Return `line` without the secrets that the CLI was given; unchanged if it has none."""
+        if not isinstance(line, bytes):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError("line", Described.kind_of(line), "bytes: one line of JSON")
+        return self._parts.slot.redact(line)
 
     def of_turn(
         self, uuid: str, kinds: frozenset[Kind], pick: Callable[[Entry], T | None], after: int
@@ -91,11 +97,16 @@ class SessionReaders:
                 hint="return first; the program that sent the prompt can wait for its turn",
             )
 
-    def _check(self, after: int) -> None:
+    def _checked(self, after: int) -> int:
         _check_after("after", after)
         if not self.journal.last_seq:
             raise ChannelClosed("this session has not started", hint="use `async with`")
         self._check_loop()
+        return after
+
+    def _from_this_session(self, after: int) -> int:
+        """Return `after`, or the number before this session if that is greater."""
+        return max(self._checked(after), self.journal.began_after)
 
     def _check_loop(self) -> None:
         """Refuse a reader that would wait in another event loop."""

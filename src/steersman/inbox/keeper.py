@@ -63,13 +63,13 @@ class AskKeeper:
         """Give `watch` no more changes."""
         self._do(lambda run: run.asks.remove_watch(watch), starts=False)
 
-    def listen(self, changed: Callable[[], None]) -> None:
+    def observe(self, changed: Callable[[], None]) -> None:
         """Call `changed` in the thread after each change in the store, also of other processes."""
-        self._do(lambda run: run.listeners.add(changed))
+        self._do(lambda run: run.observers.add(changed))
 
-    def unlisten(self, changed: Callable[[], None]) -> None:
+    def stop_observing(self, changed: Callable[[], None]) -> None:
         """Call `changed` no more."""
-        self._do(lambda run: run.listeners.discard(changed), starts=False)
+        self._do(lambda run: run.observers.discard(changed), starts=False)
 
     async def call(self, work: Callable[[AskRows], Awaitable[T]]) -> T:
         """Run `work` in the thread and return what it returns."""
@@ -123,9 +123,9 @@ class _Run:
         self.rows = rows
         self.asks = WaitingAsks(rows)
         self.jobs: deque[Callable[[_Run], None]] = deque()
-        self.listeners: set[Callable[[], None]] = set()
-        self._told: int | None = None
-        """The number of the change that the listeners were called for last."""
+        self.observers: set[Callable[[], None]] = set()
+        self._notified: int | None = None
+        """The number of the change that the observers were called for last."""
         self.done: Future[None] = Future()
         self._ended = ended
         self._loop = asyncio.new_event_loop()
@@ -191,7 +191,7 @@ class _Run:
                 self._watch_signals()
                 if self._is_stopping and not self._calls and self._ended(self):
                     self.asks.abandon()
-                    self._call_listeners()
+                    self._call_observers()
                     return
                 if not is_well:
                     await asyncio.sleep(retry)
@@ -206,32 +206,32 @@ class _Run:
             await self._end()
 
     async def _notify(self) -> bool:
-        """Call the listeners if something has changed. Returns False if the store has failed."""
-        if not self.listeners:
-            self._told = None
+        """Call the observers if something has changed. Returns False if the store has failed."""
+        if not self.observers:
+            self._notified = None
             return True
         try:
             last = await self.rows.last_change()
         except StoreError:
-            # Who listens looks by itself, and finds out.
+            # An observer looks by itself, and finds out.
             return False
-        if last != self._told:
-            self._told = last
-            self._call_listeners()
+        if last != self._notified:
+            self._notified = last
+            self._call_observers()
         return True
 
-    def _call_listeners(self) -> None:
-        for changed in [*self.listeners]:
+    def _call_observers(self) -> None:
+        for changed in [*self.observers]:
             try:
                 changed()
             except RuntimeError:
-                # The event loop of the listener is closed.
-                self.listeners.discard(changed)
+                # The event loop of the observer is closed.
+                self.observers.discard(changed)
 
     @property
     def _waits(self) -> bool:
         """Whether the changes of other processes matter."""
-        return bool(self.listeners) or self.asks.are_needed
+        return bool(self.observers) or self.asks.are_needed
 
     @property
     def _is_needed(self) -> bool:

@@ -39,7 +39,7 @@ async def ready_conversations(keeper: AskKeeper) -> AsyncGenerator[Conversation]
 
     seen: OrderedDict[str, object] = OrderedDict()
     is_failing = False
-    keeper.listen(changed)
+    keeper.observe(changed)
     try:
         while not keeper.is_closed:
             news.clear()
@@ -65,7 +65,7 @@ async def ready_conversations(keeper: AskKeeper) -> AsyncGenerator[Conversation]
                     async with asyncio.timeout(wait):
                         await news.wait()
     finally:
-        keeper.unlisten(changed)
+        keeper.stop_observing(changed)
 
 
 async def _look(rows: AskRows) -> tuple[list[Ready], float]:

@@ -25,7 +25,7 @@ class Ready:
 
 
 class WorkRows(Protocol):
-    """The rows of conversations and turns in one database: what `DurableWork` says of them."""
+    """The rows of conversations and turns in one database: see `DurableWork`."""
 
     async def take(
         self, session: str, *, key: str, owner: str, token: str, machine: str, seconds: float

@@ -68,6 +68,8 @@ class TurnResult:
     """The CLI's result message for this turn, if there was one; the last one of several."""
     waits_for: tuple[str, ...] = ()
     """The ids of the asks that a `parked` turn waits for, in the inbox of its store."""
+    unknown: JsonDict = field(default_factory=dict[str, Json], repr=False)
+    """The fields of the JSON it was read from that this release does not know."""
 
     def __post_init__(self) -> None:
         if self.text is UNREAD:

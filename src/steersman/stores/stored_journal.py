@@ -45,8 +45,8 @@ class StoredJournal:
     """Writes the journal of one conversation to a store: `store.sink(conversation)`.
 
     Entries are written some 50 ms after they came, in order. `write` never raises. While the store
-    cannot be reached, up to `memory` bytes wait, and the log says so once; what comes after that is
-    lost, and is counted. Other processes read with `store.entries()` and `store.follow()`.
+    cannot be reached, up to `memory` bytes wait, and one warning is logged; what comes after that
+    is lost, and is counted. Other processes read with `store.entries()` and `store.follow()`.
     """
 
     def __init__(self, keeper: AskKeeper, conversation: str, memory: int) -> None:
@@ -132,7 +132,7 @@ class StoredJournal:
             self._worked(batch)
 
     def _next_batch(self) -> list[Entry]:
-        """Return the entries to write next; without any, tell those who wait for the last."""
+        """Return the entries to write next; without any, notify those who wait for the last."""
         batch: list[Entry] = []
         with self._lock:
             size = 0
@@ -143,10 +143,10 @@ class StoredJournal:
                 size += len(entry.line)
             self._is_flushing = bool(batch)
         if not batch:
-            self._tell_flushed(None)
+            self._notify_flushed(None)
         return batch
 
-    def _tell_flushed(self, error: Exception | None) -> None:
+    def _notify_flushed(self, error: Exception | None) -> None:
         with self._lock:
             flushed, self._flushed = self._flushed, []
         for done in flushed:
@@ -173,7 +173,7 @@ class StoredJournal:
         if not self.failure:
             log.warning("the journal of %r cannot be written: %s", self.conversation, error)
         self.failure = str(error)
-        self._tell_flushed(error)
+        self._notify_flushed(error)
 
     def _give_up(self, more: int = 0) -> None:
         self._is_closed = True
