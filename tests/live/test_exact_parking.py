@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Generator
@@ -16,15 +18,16 @@ import pytest
 from steersman import Agent, Allow, Deny
 from steersman.hooks import Hooks, PreToolUse, deny
 from steersman.inbox import StoredInbox
-from steersman.journal import TurnResult
-from steersman.options import Park
+from steersman.journal import Kind, TurnResult
+from steersman.options import Park, Revival
 from steersman.permissions import Ask
 from steersman.permissions.policy import Policy, ask
 from steersman.stores import SqliteStore
 from steersman.testing.request import ModelRequest
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import Script, Step, call, calls, say
-from tests.live.staging import LIMIT, MakeScripted
+from tests.live.durable import CUSTOMER, INVOICE, another_host, next_ask, stands_in_file
+from tests.live.staging import LIMIT, MakeScripted, entry_where, until
 
 pytestmark = pytest.mark.live
 
@@ -41,31 +44,30 @@ QUESTIONS: list[dict[str, Any]] = [
 ASKING = Policy(ask("Write"))
 
 
-def write(box: CliSandbox, name: str = "paid") -> Step:
-    return call("Write", file_path=str(box.project / name), content="x", id_=f"toolu_{name}")
+def write(box: CliSandbox, name: str = "paid", id_: str = "") -> Step:
+    path = str(box.project / name)
+    return call("Write", file_path=path, content="x", id_=id_ or f"toolu_{name}")
 
 
 @asynccontextmanager
 async def inbox_in(folder: Path, **given: Any) -> AsyncIterator[StoredInbox]:
     """The inbox of a store, for a test."""
-    async with asyncio.timeout(LIMIT), SqliteStore(folder / "work.db") as store:
+    async with asyncio.timeout(2 * LIMIT), SqliteStore(folder / "work.db") as store:
         yield store.inbox(**given)
 
 
-async def park(agent: Agent, inbox: StoredInbox, key: str = "customer 7") -> tuple[Ask, TurnResult]:
+async def park(agent: Agent, inbox: StoredInbox, key: str = CUSTOMER) -> tuple[Ask, TurnResult]:
     """Send a prompt, and park the session when it waits for an ask."""
     async with agent.open(key) as session:
-        turn = await session.send("pay", key="invoice 7")
-        watch = inbox.watch()
-        change = await anext(watch)
-        await watch.aclose()
+        turn = await session.send("pay", key=INVOICE)
+        asked = await next_ask(inbox)
         waits_for = await session.park()
     result = await turn
-    assert result.waits_for == waits_for == (change.ask.id,)
-    return change.ask, result
+    assert result.waits_for == waits_for == (asked.id,)
+    return asked, result
 
 
-async def take_up(agent: Agent, key: str = "customer 7", **changed: Any) -> TurnResult:
+async def take_up(agent: Agent, key: str = CUSTOMER, **changed: Any) -> TurnResult:
     async with agent.open(key, **changed) as session:
         (turn,) = await session.take_up()
         return await turn
@@ -155,7 +157,7 @@ async def test_a_call_that_is_not_taken_up_is_still_parked_when_the_session_is_c
     async with inbox_in(tmp_path) as inbox:
         agent, model = scripted(write(sandbox), say("Done."), inbox=inbox, policy=ASKING)
         asked, _ = await park(agent, inbox)
-        async with agent.open("customer 7"):
+        async with agent.open(CUSTOMER):
             pass
         await inbox.answer(asked, Allow(), by="ann")
         done = await take_up(agent)
@@ -200,3 +202,55 @@ async def test_an_approval_does_not_pass_a_hook_that_now_denies(
     assert len(told) == RESUMES
     assert all("A pity." in each and "nothing is written here" in each for each in told)
     assert list(sandbox.project.iterdir()) == []
+
+
+@pytest.mark.parametrize("was_parked", [False, True], ids=["first session", "taken up"])
+async def test_a_held_call_outlives_its_cli(
+    scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path, *, was_parked: bool
+) -> None:
+    numbers = itertools.count(1)
+
+    def step(request: ModelRequest) -> Step:
+        is_done = any("File created" in each for each in request.tool_results.values())
+        return say("Done.") if is_done else write(sandbox, id_=f"toolu_{next(numbers)}")
+
+    async with inbox_in(tmp_path) as inbox:
+        agent, _ = scripted(Script(step, step, step), inbox=inbox, policy=ASKING)
+        if was_parked:
+            await park(agent, inbox)
+        async with agent.open(CUSTOMER, revive=Revival(backoff=0.01)) as session:
+            (turn,) = (
+                await session.take_up() if was_parked else [await session.send("pay", key=INVOICE)]
+            )
+            asked = await next_ask(inbox)
+            await until(lambda: bool(session.snapshot().pending_permissions))
+            await stands_in_file(agent, asked.id)
+            assert session.pid is not None
+            os.kill(session.pid, signal.SIGKILL)
+            await entry_where(session, lambda each: each.kind is Kind.RESTARTED)
+            await inbox.answer(asked, Allow(), by="ann")
+            done = await turn
+
+    assert (done.outcome, done.text) == ("completed", "Done.")
+    assert (sandbox.project / "paid").read_text() == "x"
+
+
+async def test_a_held_question_of_a_host_that_was_killed_is_asked_once(
+    scripted: MakeScripted, tmp_path: Path
+) -> None:
+    def question(id_: str) -> Step:
+        return call("AskUserQuestion", questions=QUESTIONS, id_=id_)
+
+    async with inbox_in(tmp_path) as inbox:
+        agent, model = scripted(question("toolu_1"), question("toolu_2"), say("Blue."))
+        async with another_host(agent, tmp_path / "work.db") as host:
+            asked = await next_ask(inbox)
+            await stands_in_file(agent, "toolu_1")
+            host.kill()
+            await host.wait()
+        await inbox.answer(asked, asked.questions.questions[0].answer("Blue"), by="ann")
+        done = await take_up(Agent(agent.options, inbox=inbox))
+        left = await inbox.list()
+
+    assert (asked.id, done.outcome, done.text, left) == ("toolu_1", "completed", "Blue.", [])
+    assert '"Which?"="Blue"' in model.asked[-1].tool_results["toolu_2"]
