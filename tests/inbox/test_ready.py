@@ -37,13 +37,17 @@ class Host:
         self.session = session
         self._asks = Session(self.inbox)
 
-    async def take(self, token: str, seconds: float = LONG) -> Conversation | None:
+    async def take(self, token: str) -> Conversation | None:
         return await self.work.take(
-            self.session, key="c", owner=token, token=token, machine="m", seconds=seconds
+            self.session, key="c", owner=token, token=token, machine="m", seconds=LONG
         )
 
     async def begin(self, token: str, turn: StoredTurn = TURN) -> None:
         await self.work.begin(self.session, token, turn)
+
+    async def die(self, token: str) -> None:
+        """End as `kill -9` does: the lease ends soon."""
+        await self.work.renew(self.session, token, SHORT)
 
     async def asked(self, ask: Ask | None = None, shown: int = 1) -> Ask:
         """An ask that waits in the store."""
@@ -119,10 +123,12 @@ async def test_a_conversation_whose_owner_was_killed_is_ready_when_its_lease_end
     place: Place, watcher: Watcher
 ) -> None:
     host = Host(place)
-    await host.take("a", SHORT)
+    await host.take("a")
     await host.begin("a")
+    await host.die("a")
     first = await watcher.next()
-    await host.take("b", SHORT)
+    await host.take("b")
+    await host.die("b")
 
     # The second owner was killed, too: nothing of the turns has changed.
     assert await watcher.next() == first
@@ -132,10 +138,11 @@ async def test_a_killed_owner_with_an_open_ask_waits_for_the_answer(
     place: Place, watcher: Watcher
 ) -> None:
     host = Host(place)
-    await host.take("a", SHORT)
+    await host.take("a")
     await host.begin("a")
     ask = await host.asked()
     host.inbox.close_ask(ask, "killed", may_return=True)
+    await host.die("a")
 
     found = await watcher.nothing_before(lambda: place.inbox().answer(ask, Allow(), by="ann"))
 

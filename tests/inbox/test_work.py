@@ -105,7 +105,7 @@ async def test_a_renewed_lease_lasts_longer_and_an_expired_one_is_lost(place: Pl
     await ended(work, "a")
 
     assert not await work.renew("s1", "a", LONG)
-    await taken(work, "b", 1.0)
+    await taken(work, "b", LIMIT)
     assert await work.renew("s1", "b", LONG)
     with pytest.raises(SessionInUse):
         await taken(work, "c")

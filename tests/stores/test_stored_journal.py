@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from steersman.agent import Agent
 from steersman.errors import StoreError, UsageError
 from steersman.journal import Entry, Kind
 from steersman.ports import Conversation
@@ -22,6 +23,8 @@ from steersman.testing.contracts.sinks import (
     SinkContract,
     SinkUnderTest,
 )
+from steersman.testing.script import Script, say
+from steersman.testing.scripted.cli import ScriptedCLI
 
 LIMIT = 10.0
 Store = SqliteStore | PostgresStore
@@ -105,6 +108,28 @@ async def test_numbers_go_on_in_the_next_process(stores: Iterator[Store]) -> Non
     assert (first.last_seq, second.last_seq) == (2, 2)
     second.write([message(3)])
     assert [[each.seq for each in chunk] async for chunk in second.read(1)] == [[2, 3]]
+
+
+async def test_two_sessions_write_one_journal_without_secrets_and_read_what_was_before(
+    stores: Iterator[Store],
+) -> None:
+    reader, found = next(stores), list[Entry]()
+    for _ in range(2):
+        sink = next(stores).sink("c")
+        transport = ScriptedCLI(Script(say("Hi, hunter2secret.")))
+        agent = Agent(transport=transport, journal=sink, env={"API_KEY": "hunter2secret"})
+        async with asyncio.timeout(LIMIT), agent.session() as session:
+            await (await session.send("hello"))
+            # What was before is read from the store.
+            first = await anext(session.journal(after=0))
+            assert isinstance(first, Entry)
+            assert first.seq == 1
+        await sink.flush()
+        found = [entry async for entry in reader.entries("c")]
+
+    assert [entry.seq for entry in found] == [*range(1, len(found) + 1)]
+    assert sum(entry.kind is Kind.SETTLED for entry in found) == 2
+    assert not any(b"hunter2secret" in entry.line for entry in found)
 
 
 async def test_a_number_is_stored_once(stores: Iterator[Store]) -> None:

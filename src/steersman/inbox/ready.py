@@ -32,6 +32,8 @@ async def ready_conversations(keeper: AskKeeper) -> AsyncGenerator[Conversation]
 
     While the store cannot be reached, it waits. Ends when the store is closed.
     """
+    if keeper.is_closed:
+        return
     loop, news = asyncio.get_running_loop(), asyncio.Event()
 
     def changed() -> None:
