@@ -67,6 +67,7 @@ def build_session(
     first = _plan(options, servers, program, read_settings)
     if first.path is not None and _runs_here(transport):
         check_file(first.path)
+    env = first.launch.env
     resumed = [options]
     """The options, with what was found to resume."""
 
@@ -88,16 +89,14 @@ def build_session(
         plan_next,
         as_tool_server=as_tool_server,
         open_journal=journal_opener(options),
-        transcript=transcript_reader(first.launch.env),
+        transcript=transcript_reader(env),
         reports_version=_runs_programs(transport),
-        is_saved=saved_finder(
-            first.launch.env, transport, has_store=options.session_store is not None
-        ),
-        running_session=session_finder(first.launch.env, transport),
-        claim=conversation_locker(options, first.launch.env, transport),
+        is_saved=saved_finder(env, transport, has_store=options.session_store is not None),
+        running_session=session_finder(env, transport),
+        claim=conversation_locker(options, env, transport),
         save_flight=flight_recorder(options),
         fork=fork,
-        stored=stored_conversation(options, first.launch.env, transport),
+        stored=stored_conversation(options, env, transport),
         plan_from=plan_from,
         files=file_comparer(options, transport),
         policy_hook=policy_hook,

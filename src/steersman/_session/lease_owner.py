@@ -1,7 +1,7 @@
-"""Who has a lease: a text for people, from which a process of the same machine knows more.
+"""Who has a lease: a text for users, from which a process of the same machine knows more.
 
 The text has the token of the lease. If its process has ended, another process of the same machine
-releases the lease, and need not wait until it is over.
+releases the lease, and need not wait until it ends.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A transport for sessions with leases: nothing is read from or written to a CLI without one.
 
 asyncio handles readable pipes before timers that are due. So a process that was stopped, and wakes
-up when its lease is over, finds that out here, before it answers the CLI.
+up after the end of its lease, finds that out here, before it answers the CLI.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class LeasedTransport:
     async def open(self, launch: Launch, receiver: Receiver) -> Channel:
         """Start the CLI, if the leases are valid."""
         if not self.leases.check():
-            raise ChannelClosed("the lease of the conversation is over")
+            raise ChannelClosed("the lease of the conversation has ended")
         channel = await self.inner.open(launch, _LeasedReceiver(receiver, self.leases))
         leased = _LeasedChannel(channel, self.leases)
         self.leases.on_renewed = leased.renew
@@ -85,7 +85,7 @@ class _LeasedChannel:
         self.inner.kill()
 
     def renew(self) -> None:
-        """Let the CLI run until shortly before the leases are over, whatever this process does."""
+        """Let the CLI run until shortly before the leases end, whatever this process does."""
         left = self.leases.left
         if isinstance(self.inner, EndsAlone) and left < float("inf"):
             self.inner.end_after(max(left, 0.0))

@@ -9,6 +9,7 @@ next chunk that it reads, or line that it writes.
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -26,7 +27,7 @@ RETRY = 0.5
 RENEWALS = 3
 """How often a lease is renewed in the time that it lasts."""
 RESERVE = 0.1
-"""The part of that time in which the CLI is killed, before the lease is over."""
+"""The part of that time in which the CLI is killed, before the lease ends."""
 RELEASING = 5.0
 """Seconds that a release may take; without it, the lease ends by itself."""
 
@@ -42,13 +43,13 @@ class Leases:
         *,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        """Call `lost` if a lease is over; `own` tells the inbox what is owned, and until when."""
+        """Call `lost` when a lease has ended; `own` informs the inbox what is owned."""
         self._work = work
         self._lost = lost
         self._own = own
         self._clock = clock or _boot_time
         self._until: dict[str, float] = {}
-        """When each lease is over, by this process's clock."""
+        """When each lease ends, by this process's clock."""
         self._tried: dict[str, None] = {}
         self._renewing: asyncio.Task[None] | None = None
         self._error: LeaseLost | None = None
@@ -170,8 +171,9 @@ class Leases:
 
 def _boot_time() -> float:
     """Return seconds that also count while the machine sleeps, where that is known."""
-    clock = getattr(time, "CLOCK_BOOTTIME", None)
-    return time.monotonic() if clock is None else time.clock_gettime(clock)
+    if sys.platform == "linux":
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()
 
 
 def _nothing() -> None:

@@ -126,16 +126,16 @@ class Parking:
 
     @property
     def _is_waiting(self) -> bool:
-        """Whether asks wait, or a call that was deferred and not taken up."""
+        """Whether asks wait, or a call that was deferred before."""
         holding = self._parts.responder.holding
         is_held = holding is not None and bool(holding.calls)
         return bool(self._asks) or is_held or self._is_resuming
 
     @property
     def _is_resuming(self) -> bool:
-        """Whether the CLI asks, or is about to ask, about a call that nobody has taken up."""
+        """Whether the CLI asks, or is about to ask, about a call of an earlier session."""
         parts, holding = self._parts, self._parts.responder.holding
-        if holding is None or holding.is_taken_up or parts.slot.place is None:
+        if holding is None or holding.has_prompt or parts.slot.place is None:
             return False
         return deferred_tool(parts.setup.transcript(parts.slot.place) or ()) is not None
 

@@ -114,25 +114,9 @@ def build(setup: SessionSetup, session: Any) -> Parts:
         return _caller(key, session, slot, prompts, journal, options, permissions.elicit)
 
     gate = Gate()
-    watched = options.hooks if setup.holding is None else setup.holding.watched(options.hooks)
-    hooks = {hook_id(n): hook for n, hook in enumerate(watched)}
-    recheck = None if setup.policy_hook is None else setup.policy_hook.recheck
-    runner = HookRunner(
-        hooks,
-        report,
-        recheck=recheck,
-        waits_on_resume=lambda: slot.is_modern,
-        own_servers=lambda: servers.keys,
-        on_stop=prompts.stopped_by_hook,
-    )
+    runner = _hook_runner(setup, slot, prompts, report, lambda: servers.keys)
     servers = ToolServers(setup.servers, {key: caller_for(key) for key in setup.servers}, report)
-    leases = None if work is None else _leases(work, slot, options.inbox)
-    if leases is not None:
-        from steersman._session.leased_transport import (  # noqa: PLC0415 - few sessions have it
-            LeasedTransport,
-        )
-
-        setup = replace(setup, transport=LeasedTransport(setup.transport, leases))
+    setup, leases = _with_leases(setup, work, slot)
     parts = Parts(
         setup=setup,
         options=options,
@@ -160,15 +144,43 @@ def build(setup: SessionSetup, session: Any) -> Parts:
     return parts
 
 
-def _leases(work: SessionWork, slot: CliSlot, inbox: object) -> Leases:
-    from steersman._session.leases import Leases  # noqa: PLC0415 - few sessions have a store
+def _with_leases(
+    setup: SessionSetup, work: SessionWork | None, slot: CliSlot
+) -> tuple[SessionSetup, Leases | None]:
+    """Return the setup with a transport that needs leases, and these; without a store, neither."""
+    if work is None:
+        return setup, None
+    # Few sessions have a store.
+    from steersman._session.leased_transport import LeasedTransport  # noqa: PLC0415
+    from steersman._session.leases import Leases  # noqa: PLC0415
 
+    inbox = setup.options.inbox
     own = inbox.own if isinstance(inbox, AwaitsAnswers) else _own_nothing
-    return Leases(work, slot.fail, own)
+    leases = Leases(work, slot.fail, own)
+    return replace(setup, transport=LeasedTransport(setup.transport, leases)), leases
 
 
 def _own_nothing(_session: str, _is_owner: Callable[[], bool] | None) -> None:
-    """Tell an inbox nothing that does not want to know."""
+    """Inform no one: the inbox does not use what is owned."""
+
+
+def _hook_runner(
+    setup: SessionSetup,
+    slot: CliSlot,
+    prompts: PromptQueue,
+    report: Callable[[str, BaseException | str], None],
+    own_servers: Callable[[], tuple[str, ...]],
+) -> HookRunner:
+    hooks = setup.options.hooks
+    watched = hooks if setup.holding is None else setup.holding.watched(hooks)
+    return HookRunner(
+        {hook_id(n): hook for n, hook in enumerate(watched)},
+        report,
+        recheck=None if setup.policy_hook is None else setup.policy_hook.recheck,
+        waits_on_resume=lambda: slot.is_modern,
+        own_servers=own_servers,
+        on_stop=prompts.stopped_by_hook,
+    )
 
 
 def _transcript_reader(setup: SessionSetup, slot: CliSlot) -> Callable[[], Sequence[bytes]]:

@@ -93,7 +93,7 @@ class PromptSender:
         else:
             self._parts.prompts.submit(prompt)
         if self._parts.responder.holding is not None:
-            self._parts.responder.holding.take_up()
+            self._parts.responder.holding.prompt_sent()
         self._parts.status.move(Move.BEGIN)
         return prompt.turn
 

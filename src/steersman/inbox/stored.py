@@ -44,7 +44,7 @@ class StoredInbox:
     def __init__(self, keeper: AskKeeper, *, expires_after: float | None = None) -> None:
         check_expires_after(expires_after)
         self._owners: dict[str, Callable[[], bool]] = {}
-        """What tells whether a session of this process still has its conversation."""
+        """Whether a session of this process still has its conversation, by session."""
         self._keeper = keeper
         self._expires_after = expires_after
         self._lock = threading.Lock()

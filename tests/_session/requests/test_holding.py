@@ -80,7 +80,7 @@ async def test_nobody_is_asked_about_a_call_that_another_hook_decides(
 
     @hooks.on(PreToolUse)
     async def decide(_event: PreToolUse) -> Reply:
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0)
         replied.set()
         return reply
 

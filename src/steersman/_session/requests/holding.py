@@ -39,7 +39,7 @@ DEFER: JsonObject = {
     }
 }
 
-Release = Literal["answered", "deferred", "let go", "taken up"]
+Release = Literal["answered", "deferred", "let go", "prompted"]
 
 
 class HeldAsks(Protocol):
@@ -71,7 +71,7 @@ class HoldingHook:
         self._may_hold: Callable[[], bool] = bool
         self._count: Callable[[], Callable[[], None]] = lambda: _nothing
         self._held: dict[str, _Held] = {}
-        self.is_taken_up = not options.goes_on
+        self.has_prompt = not options.goes_on
         """Whether a prompt was sent. Before, only a call that was deferred can come."""
         self._news = asyncio.Event()
         self._answered: dict[str, _Held] = {}
@@ -102,7 +102,7 @@ class HoldingHook:
 
     @property
     def calls(self) -> tuple[str, ...]:
-        """The ids of the calls that are held now, also of one that waits to be taken up."""
+        """The ids of the calls that are held now, also of one that waits for a prompt."""
         return tuple(self._held)
 
     def let_go(self) -> None:
@@ -114,7 +114,7 @@ class HoldingHook:
     def defer_one(self) -> bool:
         """Defer the held call, if exactly one is held: the CLI then ends its turn.
 
-        Returns whether the hook has been told to. The caller makes sure that the CLI waits for
+        Returns whether the hook will reply so. The caller makes sure that the CLI waits for
         nothing else, and that the call is the only one of its message that has no result.
         """
         if len(self._held) != 1:
@@ -132,23 +132,23 @@ class HoldingHook:
         """Wait for a call that was deferred; returns whether the CLI has asked about one."""
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout):
-                while not self._held and not self.is_taken_up:
+                while not self._held and not self.has_prompt:
                     self._news.clear()
                     await self._news.wait()
-        return bool(self._held) and not self.is_taken_up
+        return bool(self._held) and not self.has_prompt
 
-    def take_up(self) -> None:
-        """Let a call that was deferred go on: a prompt is sent, or its turn is continued."""
-        if not self.is_taken_up:
-            self.is_taken_up = True
+    def prompt_sent(self) -> None:
+        """Release a call that was deferred: a prompt is sent, or its turn is continued."""
+        if not self.has_prompt:
+            self.has_prompt = True
             for each in self._held.values():
-                each.release("taken up")
+                each.release("prompted")
 
     # The hook
 
     def __call__(self, event: PreToolUse) -> JsonObject | Coroutine[Any, Any, JsonObject]:
         """Return the policy's decision, at once or, if the call will be asked about, later."""
-        if not self.is_taken_up:
+        if not self.has_prompt:
             return self._hold_resumed(event)
         reply = self._reply(event)
         return self._hold(event, reply) if self._will_be_asked(event, reply) else reply
@@ -195,7 +195,7 @@ class HoldingHook:
         return DEFER if how == "deferred" else reply
 
     async def _hold_resumed(self, event: PreToolUse) -> JsonObject:
-        """Hold a call that was deferred until it is taken up; then do what is done with any."""
+        """Hold a call that was deferred until a prompt is sent; then treat it as any other."""
         held = self._held[event.tool_use_id] = _Held(_request(event, NO_OPINION))
         self._news.set()
         try:
@@ -255,7 +255,7 @@ class _Held:
     def __init__(self, request: CanUseTool) -> None:
         self.request = request
         self.ask: Ask | None = None
-        """As it is stored, without known secrets; None for a call that is not taken up yet."""
+        """As it is stored, without known secrets; None for a call that waits for a prompt."""
         self.is_left = False
         """Whether an answer is left to the next process."""
         self.released: asyncio.Future[Release] = asyncio.get_running_loop().create_future()

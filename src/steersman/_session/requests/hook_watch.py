@@ -1,6 +1,6 @@
 """What the caller's `PreToolUse` hooks reply about a tool call, for the hook that holds calls.
 
-The CLI calls all hooks at once. If one of them decides, nobody needs to be asked.
+The CLI calls all hooks at once. If one of them decides, no user needs to be asked.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class HookWatch:
         if not is_watched:
             return hook
         self._hooks.append(hook)
-        callback = _Watched(hook.callback, self._call, is_official=hook.is_official)
+        callback = _Watched(hook.callback, self._call)
         return replace(hook, callback=callback)
 
     def _call(self, tool_use_id: str) -> _WatchedCall:
@@ -106,16 +106,14 @@ class _Watched:
         self,
         callback: Callable[..., object],
         find: Callable[[str], _WatchedCall],
-        *,
-        is_official: bool,
     ) -> None:
         self.func = callback
         """As `functools.partial` has it: the log shows the name of this function."""
         self._find = find
-        self._is_official = is_official
 
     def __call__(self, *given: object) -> Any:
-        about = given[1] if self._is_official else getattr(given[0], "tool_use_id", "")
+        event = given[0]
+        about = event.tool_use_id if isinstance(event, PreToolUse) else given[1]
         call = self._find(str(about))
         call.begin()
         try:
@@ -132,7 +130,7 @@ class _Watched:
         try:
             found = await given
         except BaseException:
-            # Its failure stops the tool, or the hook is overruled: nobody needs to be asked yet.
+            # Its failure stops the tool, or it was cancelled: no user is asked yet.
             call.end(decides=True)
             raise
         call.end(decides=decides(found))
