@@ -32,18 +32,22 @@ class Cli:
         self.seen: list[object] = []
         self.receiver: Receiver | None = None
 
-    async def open(self, _launch: Launch, receiver: Receiver) -> Channel:
+    async def open(self, launch: Launch, receiver: Receiver) -> Channel:
+        assert launch.argv == ("claude",)
         self.receiver = receiver
         return cast("Channel", self)
 
     def __getattr__(self, name: str) -> Any:
-        return lambda *given: self.seen.append((name, *given))
+        def note(*given: object) -> None:
+            self.seen.append((name, *given))
+
+        return note
 
 
 async def test_after_the_end_of_the_lease_nothing_is_read_or_written() -> None:
     now, lost = [100.0], list[LeaseLost]()
     work = SessionWork(cast("Any", Work()), None, "me", "here", "token", 10.0)
-    leases = Leases(work, lost.append, lambda *_: None, clock=lambda: now[0])
+    leases = Leases(work, lost.append, dict[str, Any]().__setitem__, clock=lambda: now[0])
     await leases.take("s")
     cli, reader = Cli(), Cli()
 

@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ def write(box: CliSandbox, name: str = "paid", id_: str = "") -> Step:
 
 
 @asynccontextmanager
-async def inbox_in(folder: Path, **given: Any) -> AsyncIterator[StoredInbox]:
+async def inbox_in(folder: Path, **given: Any) -> AsyncGenerator[StoredInbox, None]:
     """The inbox of a store, for a test."""
     async with asyncio.timeout(2 * LIMIT), SqliteStore(folder / "work.db") as store:
         yield store.inbox(**given)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from steersman.permissions import ask as asked_about
 from steersman.stores import SqliteStore
 from steersman.testing.script import Script, Step, call, say
 from steersman.testing.scripted.cli import ScriptedCLI
+from tests.live.staging import entries_of
 
 WRITE = call("Write", file_path="/tmp/paid", content="x", id_="toolu_1")
 ASKING: dict[str, Any] = {"policy": Policy(asked_about("Write"))}
@@ -28,7 +29,7 @@ ASKING: dict[str, Any] = {"policy": Policy(asked_about("Write"))}
 @asynccontextmanager
 async def session_of(
     folder: Path, *steps: Step, **options: Any
-) -> AsyncIterator[tuple[Session, StoredInbox]]:
+) -> AsyncGenerator[tuple[Session, StoredInbox], None]:
     """A session whose inbox is in a store, and that inbox."""
     async with asyncio.timeout(20), SqliteStore(folder / "work.db") as store:
         inbox = store.inbox()
@@ -44,9 +45,8 @@ async def next_ask(inbox: StoredInbox) -> Ask:
     return change.ask
 
 
-def sent(session: Session, kind: Kind) -> list[Entry]:
-    journal = session._parts.journal.journal
-    return [each for each in journal.after(0, most=10_000) if each.kind is kind]
+async def asked_in(session: Session) -> list[Entry]:
+    return [each for each in await entries_of(session) if each.kind is Kind.ASKED]
 
 
 async def test_a_held_call_waits_for_the_user_and_is_shown_once(tmp_path: Path) -> None:
@@ -55,15 +55,13 @@ async def test_a_held_call_waits_for_the_user_and_is_shown_once(tmp_path: Path) 
         session.on("ask", shown.append)
         turn = await session.send("pay")
         ask = await next_ask(inbox)
-        holding = session._parts.responder.holding
-        held = () if holding is None else holding.held
         state, pending = session.state, session.snapshot().pending_permissions
         await inbox.answer(ask, Allow(), by="ann")
         result = await turn
-        notes = sent(session, Kind.ASKED)
+        notes = await asked_in(session)
         left = await inbox.list()
 
-    assert [each.id for each in held] == ["toolu_1"] == [ask.id]
+    assert [each.request_id for each in pending] == ["toolu_1"] == [ask.id]
     assert (state, [each.tool_use_id for each in pending]) == ("waiting_permission", ["toolu_1"])
     assert (result.text, len(notes), len(shown), left) == ("Done.", 1, 1, [])
 
@@ -95,7 +93,7 @@ async def test_nobody_is_asked_about_a_call_that_another_hook_decides(
             assert found.id == "toolu_1"
             await inbox.answer(found, Deny("no"), by="ann")
         await turn
-        asked = sent(session, Kind.ASKED)
+        asked = await asked_in(session)
 
     assert len(asked) == is_asked
 
@@ -149,8 +147,6 @@ async def test_a_call_that_may_not_be_asked_about_is_not_held(
         if "can_use_tool" not in options:
             ask = await next_ask(inbox)
             assert ask.id != "toolu_1"
-            assert session._parts.responder.holding is not None
-            assert session._parts.responder.holding.held == ()
             await inbox.answer(ask, Deny("no"), by="ann")
         result = await turn
 
