@@ -57,12 +57,7 @@ def build_session(
     """
     options, policy_hook, holding = with_own_hook(options)
     servers = tool_servers(options)
-    if transport is None:
-        check_plugins(options)
-    program = cli_program(options, transport)
-    if transport is None or isinstance(transport, SubprocessTransport):
-        check_directory(options.cwd)
-
+    program = checked_program(options, transport)
     read_settings = settings_reader(options, transport)
     first = _plan(options, servers, program, read_settings)
     if first.path is not None and _runs_here(transport):
@@ -182,6 +177,16 @@ def _next_options(options: Options, how: Resumption) -> Options:
         resume_session_at=how.at,
         resume_drops_turn=None,
     )
+
+
+def checked_program(options: Options, transport: Transport | None) -> str:
+    """Return the program to run, after checking the directories that it needs on this machine."""
+    if transport is None:
+        check_plugins(options)
+    program = cli_program(options, transport)
+    if transport is None or isinstance(transport, SubprocessTransport):
+        check_directory(options.cwd)
+    return program
 
 
 def cli_program(options: Options, transport: Transport | None) -> str:

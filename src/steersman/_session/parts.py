@@ -70,8 +70,6 @@ class Parts:
     flights: FlightReporter
     mirror: MirrorPart
     """Copies the conversation to the session store, if there is one."""
-    work: SessionWork | None
-    """The rows of the session, if its inbox is in a store that keeps them."""
     turns: DurableTurns
     """Writes the rows of turns, if there are any."""
     caller_for: Callable[[str], Caller]
@@ -89,8 +87,7 @@ def build(setup: SessionSetup, session: Any) -> Parts:
     slot = CliSlot(setup.plan.session_id, options.request_timeout, setup.plan.path)
     listeners = EventListeners()
     report = _fault_reporter(journal)
-    work = work_of(options, setup.key)
-    turns = DurableTurns(work, lambda: slot.session_id, report)
+    turns = DurableTurns(work_of(options, setup.key), lambda: slot.session_id, report)
     prompts = PromptQueue(
         journal, options.request_timeout, _transcript_reader(setup, slot), turns.settled
     )
@@ -126,13 +123,8 @@ def build(setup: SessionSetup, session: Any) -> Parts:
         on_stop=prompts.stopped_by_hook,
     )
     servers = ToolServers(setup.servers, {key: caller_for(key) for key in setup.servers}, report)
-    leases = None if work is None else _leases(work, slot, options.inbox)
-    if leases is not None:
-        from steersman._session.leased_transport import (  # noqa: PLC0415 - few sessions have it
-            LeasedTransport,
-        )
-
-        setup = replace(setup, transport=LeasedTransport(setup.transport, leases))
+    leases = None if turns.work is None else _leases(turns.work, slot, options.inbox)
+    setup = setup if leases is None else _leased(setup, leases)
     parts = Parts(
         setup=setup,
         options=options,
@@ -151,13 +143,20 @@ def build(setup: SessionSetup, session: Any) -> Parts:
         ownership=Ownership(setup.claim, options.wait, leases),
         flights=FlightReporter(setup.save_flight, journal, slot, listeners),
         mirror=_mirror(setup, status, slot, journal, listeners),
-        work=work,
         turns=turns,
         caller_for=caller_for,
     )
     if setup.holding is not None:
         _connect(setup.holding, parts, report)
     return parts
+
+
+def _leased(setup: SessionSetup, leases: Leases) -> SessionSetup:
+    """Return the setup with a transport that uses a CLI only as long as the leases last."""
+    from steersman._session import leased_transport  # noqa: PLC0415 - few sessions have a store
+
+    transport = leased_transport.LeasedTransport(setup.transport, leases)
+    return replace(setup, transport=transport)
 
 
 def _leases(work: SessionWork, slot: CliSlot, inbox: object) -> Leases:
