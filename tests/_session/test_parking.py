@@ -268,10 +268,10 @@ class Kept:
     def __init__(self) -> None:
         self.asks: list[Ask] = []
 
-    def open(self, ask: Ask, settle: object) -> None:  # noqa: ARG002
+    def open(self, ask: Ask, settle: object) -> None:
         self.asks.append(ask)
 
-    def keep(self, ask: Ask, settle: object, report: object) -> None:  # noqa: ARG002
+    def keep(self, ask: Ask, settle: object, report: object) -> None:
         self.asks.append(ask)
 
     def close(self, ask_id: str, reason: str) -> None:
