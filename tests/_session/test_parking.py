@@ -29,6 +29,7 @@ from steersman.ports import (
     StoredTurn,
 )
 from steersman.stores import SqliteStore
+from steersman.testing.faults import VirtualClockLoop
 from steersman.testing.script import Script, call, say, stall
 from steersman.testing.scripted.cli import ScriptedCLI
 
@@ -203,45 +204,45 @@ async def test_a_cli_that_is_lost_while_it_is_parked_is_not_restarted(tmp_path: 
     assert (result.outcome, session.restarts) == ("parked", 0)
 
 
+@pytest.mark.parametrize(("grace", "fate"), [(5.0, "finished"), (0.05, "lost")])
 async def test_an_own_hook_that_runs_is_finished_first_and_lost_after_the_grace(
-    tmp_path: Path,
+    tmp_path: Path, grace: float, fate: str
 ) -> None:
     fates: list[str] = []
-    hooks = Hooks()
-    begun = asyncio.Event()
+    hooks, begun, may_end = Hooks(), asyncio.Event(), asyncio.Event()
 
     @hooks.on(PreToolUse)
     async def slow(_: PreToolUse) -> None:
         begun.set()
         try:
-            await asyncio.sleep(0.1 if not fates else LIMIT)
+            await may_end.wait()
         except asyncio.CancelledError:
             fates.append("lost")
             raise
         fates.append("finished")
 
-    for grace in (5.0, 0.05):
-        begun.clear()
-        path = tmp_path / f"{grace}.db"
-        async with asyncio.timeout(LIMIT), SqliteStore(path) as store:
-            agent = Agent(
-                transport=cli(WRITE, say("Paid.")),
-                inbox=store.inbox(),
-                hooks=hooks,
-                park=Park(grace=grace),
-            )
-            async with agent.open("customer 7") as session:
-                turn = await session.send("pay")
-                await begun.wait()
-                await session.park()
-                result = await turn
-        assert result.outcome == "parked"
+    async with asyncio.timeout(LIMIT), SqliteStore(tmp_path / "work.db") as store:
+        agent = Agent(
+            transport=cli(WRITE, say("Paid.")),
+            inbox=store.inbox(),
+            hooks=hooks,
+            park=Park(grace=grace),
+        )
+        async with agent.open("customer 7") as session:
+            turn = await session.send("pay")
+            await begun.wait()
+            parking = asyncio.create_task(session.park())
+            await asyncio.sleep(0)
+            if fate == "finished":
+                may_end.set()
+            await parking
+            result = await turn
 
-    assert fates == ["finished", "lost"]
+    assert (result.outcome, fates) == ("parked", [fate])
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("steps", range(0, 120, 2 if os.environ.get("STEERSMAN_SOAK") else 50))
+@pytest.mark.parametrize("steps", range(0, 6000, 50 if os.environ.get("STEERSMAN_SOAK") else 3000))
 async def test_an_answer_is_not_lost_to_a_parking_that_comes_with_it(
     tmp_path: Path, steps: int
 ) -> None:
@@ -250,7 +251,7 @@ async def test_an_answer_is_not_lost_to_a_parking_that_comes_with_it(
         async with SqliteStore(tmp_path / "work.db") as other:
             answering = asyncio.create_task(other.inbox().answer(ask, Allow(), by="ann"))
             for _ in range(steps):
-                await asyncio.sleep(0.0005)
+                await asyncio.sleep(0)
             await session.park()
             await answering
             unused = await other.inbox().work.asks_of(session.id or "", turn.uuid)
@@ -261,19 +262,42 @@ async def test_an_answer_is_not_lost_to_a_parking_that_comes_with_it(
     assert len(unused) + len(ran) == 1
 
 
-async def test_a_session_with_a_tool_of_its_own_that_runs_does_not_park_by_itself(
-    tmp_path: Path,
-) -> None:
-    async with asyncio.timeout(LIMIT), SqliteStore(tmp_path / "work.db") as store:
-        agent = Agent(
-            transport=cli(say("half") + stall()), inbox=store.inbox(), park=Park(after=0.05)
-        )
-        async with agent.open("customer 7") as session:
-            turn = await session.send("tell")
-            await turn.begun()
-            await asyncio.wait({asyncio.ensure_future(turn.result())}, timeout=0.3)
+class Kept:
+    """A durable inbox that answers nothing."""
 
-            assert not turn.is_settled
+    def __init__(self) -> None:
+        self.asks: list[Ask] = []
+
+    def open(self, ask: Ask, settle: object) -> None:
+        self.asks.append(ask)
+
+    def keep(self, ask: Ask, settle: object, report: object) -> None:
+        self.asks.append(ask)
+
+    def close(self, ask_id: str, reason: str) -> None:
+        raise AssertionError((ask_id, reason))
+
+    def close_ask(self, ask: Ask, reason: str, *, may_return: bool = False) -> None:
+        assert (ask in self.asks, may_return) == (True, True), reason
+
+
+@pytest.mark.parametrize(
+    ("steps", "is_parked"),
+    [((WRITE,), True), ((say("half") + stall(),), False)],
+    ids=["asks", "writes"],
+)
+def test_only_a_session_that_waits_for_asks_parks_by_itself(
+    steps: tuple[Any, ...], *, is_parked: bool
+) -> None:
+    async def work() -> bool:
+        agent = Agent(transport=cli(*steps), inbox=Kept(), park=Park(after=60.0), watchdog=None)
+        async with agent.session() as session:
+            turn = await session.send("pay")
+            await asyncio.sleep(3600)
+            return turn.is_settled and (await turn).outcome == "parked"
+
+    with asyncio.Runner(loop_factory=VirtualClockLoop) as runner:
+        assert runner.run(work()) is is_parked
 
 
 def test_a_program_that_ends_without_closing_leaves_its_turn_for_the_next(tmp_path: Path) -> None:

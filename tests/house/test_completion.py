@@ -38,10 +38,11 @@ KEPT: dict[type, set[str]] = {
         *("abandon", "aclose", "agents", "call", "cancel", "capabilities", "checkpoint"),
         *("command", "context_usage", "control", "cost_usd", "describe", "fork", "id", "idle"),
         *("initialized", "interrupt", "is_saved", "journal", "last_seq", "mcp", "mcp_reconnect"),
-        *("mcp_set_servers", "mcp_status", "mcp_toggle", "messages", "on", "options", "pause"),
+        *("mcp_set_servers", "mcp_status", "mcp_toggle", "messages", "on", "options", "park"),
+        "pause",
         *("phase", "pid", "raw", "restarts", "resume", "rewind", "rewind_files", "run", "send"),
         *("set_model", "set_permission_mode", "snapshot", "start", "state", "stop_task"),
-        *("tasks", "turn", "turns", "wait", "withdraw"),
+        *("take_up", "tasks", "turn", "turns", "wait", "withdraw"),
     },
     Turn: {
         *("begun", "blocks", "delivery", "has_begun", "interrupt", "is_settled", "messages"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
@@ -38,11 +39,15 @@ from tests.live.test_options import CURIOUS
 
 pytestmark = pytest.mark.live
 
+ROUNDS = range(20 if os.environ.get("STEERSMAN_SOAK") else 1)
+
 TASK = {"description": "pay", "prompt": "pay for me", "subagent_type": "general-purpose"}
 
 
+@pytest.mark.soak
+@pytest.mark.parametrize("_round", ROUNDS)
 async def test_a_parked_turn_is_taken_up_and_its_call_runs_once(
-    scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path
+    scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path, _round: int
 ) -> None:
     async with asyncio.timeout(LIMIT), SqliteStore(tmp_path / "work.db") as store:
         agent, model = scripted(
@@ -94,9 +99,11 @@ async def test_a_session_that_waits_only_for_asks_parks_by_itself_and_a_worker_g
     assert (done.outcome, done.text, paid(sandbox)) == ("completed", "Paid.", "x\n")
 
 
+@pytest.mark.soak
+@pytest.mark.parametrize("_round", ROUNDS)
 @pytest.mark.parametrize("closes", [True, False], ids=["closes", "dies"])
 async def test_a_host_that_gets_a_sigterm_is_continued_whether_it_closes_or_dies(
-    scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path, *, closes: bool
+    scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path, _round: int, *, closes: bool
 ) -> None:
     path = tmp_path / "work.db"
     agent, _ = scripted(append(sandbox, "toolu_1"), append(sandbox, "toolu_2"), say("Paid."))

@@ -20,7 +20,7 @@ class SessionWork:
     key: str | None
     """The key that the conversation was opened with, if it was."""
     owner: str
-    """Tells people which process has the conversation."""
+    """Which process has the conversation, in words."""
     machine: str
     """Where the CLI of this session has its files."""
     token: str
@@ -45,7 +45,7 @@ def work_of(options: Options, key: str | None) -> SessionWork | None:
 def refuse_other_machine(work: SessionWork, place: str, *, is_here: bool | None) -> None:
     """Raise `UsageError` if the CLI's file of the conversation is on another machine.
 
-    `is_here` says whether it is on this one. On the machine that began the conversation, a file
+    `is_here` is whether it is on this one. On the machine that began the conversation, a file
     that is missing was never written: the CLI was killed before, and the prompts are sent again.
     """
     before = work.before

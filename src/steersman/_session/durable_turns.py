@@ -41,7 +41,8 @@ class DurableTurns:
     def __init__(
         self, work: SessionWork | None, session_id: Callable[[], str | None], report: Report
     ) -> None:
-        self._work = work
+        self.work = work
+        """The rows of the session; None if its inbox is in no store that keeps them."""
         self._session_id = session_id
         self._report = report
         self._begun: dict[str, str] = {}
@@ -53,7 +54,7 @@ class DurableTurns:
     @property
     def are_kept(self) -> bool:
         """Whether the turns have rows."""
-        return self._work is not None
+        return self.work is not None
 
     @property
     def are_written(self) -> bool:
@@ -67,13 +68,13 @@ class DurableTurns:
 
         A row that may have been written although this failed is settled as cancelled.
         """
-        if self._work is None:
+        if self.work is None:
             return
         session = self._session_id() or ""
         turn = StoredTurn(uuid, key, content, dict(fields), when)
         is_new = uuid not in self._known
         try:
-            await self._work.work.begin(session, self._work.token, turn)
+            await self.work.work.begin(session, self.work.token, turn)
         except BaseException as error:
             if is_new and not isinstance(error, LeaseLost):
                 self._endings.append(_Ending(session, uuid, "settled", "cancelled"))
@@ -84,7 +85,7 @@ class DurableTurns:
     @property
     def _known(self) -> set[str]:
         """The turns that were not settled when the session began."""
-        before = None if self._work is None else self._work.before
+        before = None if self.work is None else self.work.before
         return set() if before is None else {each.uuid for each in before.turns}
 
     def settled(self, uuid: str, outcome: str) -> None:
@@ -98,16 +99,16 @@ class DurableTurns:
     async def unsettled(self) -> list[StoredTurn]:
         """Return the turns of the conversation that are not settled. Raises `StoreError`."""
         session = self._session_id()
-        if self._work is None or session is None:
+        if self.work is None or session is None:
             return []
-        return await self._work.work.unsettled(session)
+        return await self.work.work.unsettled(session)
 
     async def asks_of(self, uuid: str) -> list[StoredAsk]:
         """Return the asks of a turn that wait, or whose answer is unused. Raises `StoreError`."""
         session = self._session_id()
-        if self._work is None or session is None:
+        if self.work is None or session is None:
             return []
-        return await self._work.work.asks_of(session, uuid)
+        return await self.work.work.asks_of(session, uuid)
 
     async def close(self) -> None:
         """Write what is left, for a few seconds at most."""
@@ -126,13 +127,13 @@ class DurableTurns:
             self._writing = asyncio.Task(self._write_all())
 
     async def _write_all(self) -> None:
-        assert self._work is not None
+        assert self.work is not None
         retry = FIRST_RETRY
         while self._endings:
             each = self._endings[0]
             try:
-                await self._work.work.settle(
-                    each.session, self._work.token, each.uuid, each.state, each.outcome
+                await self.work.work.settle(
+                    each.session, self.work.token, each.uuid, each.state, each.outcome
                 )
             except StoreError as error:
                 self._failed(error)

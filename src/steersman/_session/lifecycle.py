@@ -147,8 +147,9 @@ class Lifecycle:
     def _check_machine(self) -> None:
         """Refuse a conversation whose files are on another machine."""
         parts, place = self._parts, self._parts.slot.place
-        if parts.work is not None and place is not None and parts.options.session_store is None:
-            refuse_other_machine(parts.work, place, is_here=parts.setup.is_saved(place))
+        work = parts.turns.work
+        if work is not None and place is not None and parts.options.session_store is None:
+            refuse_other_machine(work, place, is_here=parts.setup.is_saved(place))
 
     async def _open_journal(self) -> None:
         """Open the sinks of the journal. The session may be closed meanwhile."""

@@ -1,7 +1,7 @@
 """Parking: a session ends its CLI while asks wait, and the next session continues its turns.
 
 The CLI is not interrupted. Where a held call can be deferred, the CLI ends the turn itself and
-exits in order; otherwise it is killed once the calls that wait stand in its own file.
+exits in order; otherwise it is killed once the calls that wait are in its own file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from steersman._session.requests.responder import CliRequest
 from steersman._session.turn import SentPrompt
 from steersman.errors import SteersmanError, UsageError
 from steersman.journal import Phase
-from steersman.permissions import Ask, Elicitation
+from steersman.permissions import Ask, CanUseTool, Elicitation
 from steersman.ports import DurableAsks
 from steersman.transcripts.lookup import deferred_tool
 
@@ -56,7 +56,7 @@ class Parking:
 
     def close(self) -> None:
         """Begin to close the session. It is parked if durable asks wait."""
-        if self._task is None and self._is_durable and self._is_waiting and not self._is_over:
+        if self._task is None and self._is_durable and self._is_waiting and not self._has_ended:
             self.begin(PARKING)
         elif self._task is None:
             self._lifecycle.close()
@@ -75,7 +75,7 @@ class Parking:
             )
         if self._parts.status.phase is Phase.IDLE and self._parts.slot.running is None:
             self._parts.slot.require()
-        if self._task is None and not self._is_over:
+        if self._task is None and not self._has_ended:
             self.begin(timeout)
         if self._task is not None:
             # Waits without passing a cancellation on: half a parking would be a CLI left alive.
@@ -87,7 +87,7 @@ class Parking:
         self._task = asyncio.Task(self._park(timeout, mine))
 
     @property
-    def _is_over(self) -> bool:
+    def _has_ended(self) -> bool:
         return self._parts.status.phase.is_over
 
     # By itself
@@ -95,12 +95,12 @@ class Parking:
     def watch(self) -> None:
         """Park when nothing but asks was waited for during `Park.after` seconds."""
         after = self._parts.options.park.after
-        if after is not None and not self._is_over and self._task is None:
+        if after is not None and not self._has_ended and self._task is None:
             loop = asyncio.get_running_loop()
             self._alarm = loop.call_later(max(after / 10, POLL), self._look, after)
 
     def _look(self, after: float) -> None:
-        if self._is_over or self._task is not None:
+        if self._has_ended or self._task is not None:
             return
         now = asyncio.get_running_loop().time()
         waits = self._waits_only_for()
@@ -117,7 +117,7 @@ class Parking:
             return None
         totals = parts.prompts.totals
         is_background = any(each.is_background for each in totals.running_tasks)
-        if is_background or self._own_tasks(None) or self._calls_at_work(asks):
+        if is_background or self._own_tasks(None) or self._has_other_calls(asks):
             return None
         calls = frozenset(each.tool_use_id for each in totals.calls.running)
         return frozenset(ask.id for ask in asks), calls
@@ -158,10 +158,12 @@ class Parking:
             )
 
         return (
-            [] if cli is None else [each for each in cli.tasks.at_work(only_waits) if each != mine]
+            []
+            if cli is None
+            else [each for each in cli.tasks.in_progress(only_waits) if each != mine]
         )
 
-    def _calls_at_work(self, asks: Collection[Ask]) -> bool:
+    def _has_other_calls(self, asks: Collection[Ask]) -> bool:
         """Whether a tool call runs that neither waits itself, nor for a subagent that waits."""
         running = self._parts.prompts.totals.calls.running
         parents = {each.tool_use_id: each.parent_tool_use_id for each in running}
@@ -272,7 +274,7 @@ class Parking:
                 while True:
                     if tasks := self._own_tasks(mine):
                         await asyncio.wait(tasks)
-                    elif asks and self._calls_at_work(asks):
+                    elif asks and self._has_other_calls(asks):
                         await asyncio.sleep(POLL)
                     else:
                         return
@@ -300,7 +302,7 @@ class Parking:
         self.waits_for = tuple(found)
 
     async def _wait_for_file(self) -> None:
-        """Return once the running calls of the main agent stand in the CLI's own file."""
+        """Return once the running calls of the main agent are in the CLI's own file."""
         parts = self._parts
         running = parts.prompts.totals.calls.running
         wanted = [each.tool_use_id.encode() for each in running if not each.parent_tool_use_id]
@@ -319,4 +321,4 @@ class Parking:
 
 
 def _tool_use_id(ask: Ask) -> str:
-    return str(getattr(ask.payload, "tool_use_id", None) or "")
+    return ask.payload.tool_use_id or "" if isinstance(ask.payload, CanUseTool) else ""

@@ -70,8 +70,6 @@ class Parts:
     flights: FlightReporter
     mirror: MirrorPart
     """Copies the conversation to the session store, if there is one."""
-    work: SessionWork | None
-    """The rows of the session, if its inbox is in a store that keeps them."""
     turns: DurableTurns
     """Writes the rows of turns, if there are any."""
     caller_for: Callable[[str], Caller]
@@ -89,8 +87,7 @@ def build(setup: SessionSetup, session: Any) -> Parts:
     slot = CliSlot(setup.plan.session_id, options.request_timeout, setup.plan.path)
     listeners = EventListeners()
     report = _fault_reporter(journal)
-    work = work_of(options, setup.key)
-    turns = DurableTurns(work, lambda: slot.session_id, report)
+    turns = DurableTurns(work_of(options, setup.key), lambda: slot.session_id, report)
     prompts = PromptQueue(
         journal, options.request_timeout, _transcript_reader(setup, slot), turns.settled
     )
@@ -116,7 +113,7 @@ def build(setup: SessionSetup, session: Any) -> Parts:
     gate = Gate()
     runner = _hook_runner(setup, slot, prompts, report, lambda: servers.keys)
     servers = ToolServers(setup.servers, {key: caller_for(key) for key in setup.servers}, report)
-    setup, leases = _with_leases(setup, work, slot)
+    setup, leases = _with_leases(setup, turns.work, slot)
     parts = Parts(
         setup=setup,
         options=options,
@@ -135,7 +132,6 @@ def build(setup: SessionSetup, session: Any) -> Parts:
         ownership=Ownership(setup.claim, options.wait, leases),
         flights=FlightReporter(setup.save_flight, journal, slot, listeners),
         mirror=_mirror(setup, status, slot, journal, listeners),
-        work=work,
         turns=turns,
         caller_for=caller_for,
     )

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from steersman._json import JsonDict
 from steersman._protocol.events import TurnSettled
+from steersman._session.continuation import CONTINUE
 from steersman._session.journal_writer import JournalWriter
 from steersman._session.link import CliLink
 from steersman._session.recovery import Handover
-from steersman._session.told import CONTINUE
 from steersman._session.turn import Delivery, SentPrompt
 from steersman._session.uuids import uuid_of
 from steersman.control.session import Interrupt
@@ -347,8 +347,8 @@ class PromptQueue:
         prompt.aliases.append(alias)
         self._sent[prompt.uuid] = prompt
         self._link.connection.continue_as(prompt.uuid, alias)
-        # Told once: later, the calls may have run.
-        words, prompt.told = prompt.told or CONTINUE, ""
+        # Used once: later, the calls may have run.
+        words, prompt.continuation = prompt.continuation or CONTINUE, ""
         line = self._link.connection.prompt(alias, words, **prompt.fields)
         self._link.write(line, (prompt.uuid,))
         return True

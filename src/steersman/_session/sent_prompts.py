@@ -6,10 +6,10 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from steersman._session.continuation import continuation
 from steersman._session.lifecycle import Lifecycle
 from steersman._session.parts import Parts
 from steersman._session.reading import SessionReaders
-from steersman._session.told import told
 from steersman._session.turn import SentPrompt, Turn, When
 from steersman._session.uuids import new_uuid, uuid_of
 from steersman.errors import ChannelClosed, KeyTaken, UsageError
@@ -108,7 +108,7 @@ class PromptSender:
             stored.key is not None and self._parts.options.goes_on
         )
         if prompt.may_be_processed:
-            prompt.told = told(await turns.asks_of(stored.uuid))
+            prompt.continuation = continuation(await turns.asks_of(stored.uuid))
         # `/clear` begins another conversation.
         await self._parts.ownership.own(self._parts.slot.session_id)
         await turns.begin(stored.uuid, stored.key, stored.content, stored.fields, stored.when)

@@ -403,7 +403,7 @@ class Session:
     async def take_up(self) -> list[Turn]:
         """Continue the turns of the conversation that no session has settled, and return them.
 
-        Needs an inbox in a store. Each prompt is sent again, in order; the model is told what was
+        Needs an inbox in a store. Each prompt is sent again, in order; the model learns what was
         decided meanwhile. Raises `StoreError` if the store cannot be reached.
         """
         return await self._sender.take_up()

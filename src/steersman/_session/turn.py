@@ -216,7 +216,7 @@ class SentPrompt:
         """Why we ended the turn ourselves, if we did."""
         self.stop_reason = ""
         """The `stop_reason` of the last hook that ended the turn."""
-        self.told = ""
+        self.continuation = ""
         """What continues the turn, if calls of it waited when an earlier session was left."""
         self.waits_for: tuple[str, ...] = ()
         """The asks that the turn waits for, once the session is being parked."""

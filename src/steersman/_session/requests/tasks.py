@@ -117,7 +117,7 @@ class RequestTasks:
             self._report_need()
         return end
 
-    def at_work(self, is_other: Callable[[CliRequest], bool]) -> list[asyncio.Task[None]]:
+    def in_progress(self, is_other: Callable[[CliRequest], bool]) -> list[asyncio.Task[None]]:
         """Return the tasks of open requests for which `is_other` does not hold."""
         return [
             each.task

@@ -1,4 +1,4 @@
-"""What the model is told about calls that waited when its turn was left. Pure."""
+"""The prompt that continues a turn: what became of calls that waited when it was left. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from steersman import _json
 from steersman.ports import JsonObject, StoredAsk
 
-__all__ = ["CONTINUE", "told"]
+__all__ = ["CONTINUE", "continuation"]
 
 CONTINUE = "Continue from where you left off."
 """The prompt that the CLI itself gives to the model when it continues an interrupted turn."""
@@ -21,7 +21,7 @@ LONGEST = 300
 """Characters of an input that are shown; the model has the whole call in its conversation."""
 
 
-def told(asks: Sequence[StoredAsk]) -> str:
+def continuation(asks: Sequence[StoredAsk]) -> str:
     """Return the prompt that continues a turn with these asks."""
     lines = [_line(each) for each in asks]
     return "\n".join([CONTINUE, "", HEAD, *lines]) if lines else CONTINUE

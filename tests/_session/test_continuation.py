@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steersman._session.told import CONTINUE, told
+from steersman._session.continuation import CONTINUE, continuation
 from steersman.ports import StoredAsk
 
 INPUT = {"command": "pay 7"}
@@ -20,7 +20,7 @@ def ask(state: str = "answered", **fields: object) -> StoredAsk:
 
 
 def test_a_turn_without_asks_is_only_continued() -> None:
-    assert told([]) == CONTINUE
+    assert continuation([]) == CONTINUE
 
 
 @pytest.mark.parametrize(
@@ -58,14 +58,14 @@ def test_a_turn_without_asks_is_only_continued() -> None:
     ids=lambda given: "" if isinstance(given, str) else f"{given.state} {given.decision}",
 )
 def test_each_ask_is_a_line(given: StoredAsk, line: str) -> None:
-    words = told([given]).splitlines()
+    words = continuation([given]).splitlines()
 
     assert words[0] == CONTINUE
     assert words[-1] == f"- {line}"
 
 
 def test_a_long_input_is_cut() -> None:
-    words = told([ask(decision="allow", input={"content": "x" * 5000})])
+    words = continuation([ask(decision="allow", input={"content": "x" * 5000})])
 
     assert "... (5014 characters): allowed by ann." in words
     assert len(words) < 1000
