@@ -48,6 +48,7 @@ __all__ = [
     "TOOL_USE_ID_META",
     "Approver",
     "Asks",
+    "AwaitsAnswers",
     "Caller",
     "Channel",
     "Clock",
@@ -57,6 +58,7 @@ __all__ = [
     "DurableAsks",
     "DurableWork",
     "ElicitationHandler",
+    "EndsAlone",
     "FileArgument",
     "Json",
     "JsonDict",
@@ -179,6 +181,18 @@ class ReportsSuspension(Protocol):
 
     async def suspended(self) -> None:
         """Return once every process of the tree is suspended as last requested, or has exited."""
+        ...
+
+
+@runtime_checkable
+class EndsAlone(Protocol):
+    """What a `Channel` also has if its process tree can be ended without this process."""
+
+    def end_after(self, seconds: float) -> None:
+        """Kill the tree in `seconds`, also if this process is stopped then.
+
+        A second call replaces the first.
+        """
         ...
 
 
@@ -413,6 +427,35 @@ class DurableAsks(Asks, Protocol):
 
         With `may_return` only this process stops to wait: the CLI or the session ends, the ask
         stays open, and the next process of the conversation may open it again.
+        """
+        ...
+
+
+@runtime_checkable
+class AwaitsAnswers(DurableAsks, Protocol):
+    """A `DurableAsks` that can also report an answer without using it.
+
+    With it, calls that will be asked about are held before the CLI requests the permission, so that
+    they can be deferred when the session is parked.
+    """
+
+    def await_answer(
+        self,
+        ask: Ask,
+        answered: Callable[[], None],
+        report: Callable[[BaseException], None],
+    ) -> None:
+        """As `keep`, but `answered` is called once `ask` has an answer or has expired.
+
+        The answer stays unused, and the ask is one that `keep` knows again. `close_ask` ends the
+        wait, also after `answered`; without `may_return` no later request can use the answer.
+        """
+        ...
+
+    def own(self, session: str, is_owner: Callable[[], bool] | None) -> None:
+        """Use answers for the asks of a session only while `is_owner` returns True; None ends that.
+
+        `is_owner` is called from any thread.
         """
         ...
 

@@ -216,6 +216,10 @@ class SentPrompt:
         """Why we ended the turn ourselves, if we did."""
         self.stop_reason = ""
         """The `stop_reason` of the last hook that ended the turn."""
+        self.continuation = ""
+        """What continues the turn, if calls of it waited when an earlier session was left."""
+        self.waits_for: tuple[str, ...] = ()
+        """The asks that the turn waits for, once the session is being parked."""
         self._begun = asyncio.Event()
         self._settled: asyncio.Future[TurnResult] = asyncio.get_running_loop().create_future()
         self.turn = Turn(readers, self)
