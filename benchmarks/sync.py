@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 
 from steersman import Agent as AsyncAgent
-from steersman._portal import shared_portal
+from steersman._portal.portal import shared_portal
 from steersman.sync import Agent
 from steersman.testing.script import Script, say
 from steersman.testing.scripted.cli import ScriptedCLI

@@ -17,7 +17,7 @@ LIMIT = 10.0
 POLL = 0.001
 
 
-def interrupt_main(within: str = "_wait") -> None:
+def interrupt_main(within: str = "_send") -> None:
     """Send SIGINT to the main thread, once it is in a function that waits; called in another one.
 
     A thread tells nobody what it does, so its frames are looked at.
@@ -25,7 +25,7 @@ def interrupt_main(within: str = "_wait") -> None:
     main = threading.main_thread().ident
     assert main is not None
     deadline = time.monotonic() + LIMIT
-    while not {"_wait", within} <= set(_functions(main)):
+    while not {"_send", within} <= set(_functions(main)):
         assert time.monotonic() < deadline, f"the main thread is not in {within}"
         threading.Event().wait(POLL)
     signal.pthread_kill(main, signal.SIGINT)

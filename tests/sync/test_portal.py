@@ -14,7 +14,8 @@ from importlib import import_module
 
 import pytest
 
-from steersman._portal import LoopThread, Portal
+from steersman._portal.loop_thread import LoopThread, Trip
+from steersman._portal.portal import Portal
 from steersman.errors import ChannelClosed, RequestTimeout, UsageError
 from tests.sync.interrupting import interrupt_main, interrupted
 
@@ -153,6 +154,16 @@ def test_ctrl_c_cancels_the_coroutine_waits_for_its_clean_up_and_is_raised(porta
 
     assert seen == ["cleaned up"]
     assert portal.call(double, 1) == 2
+
+
+def test_a_call_that_has_ended_may_be_waited_for_again() -> None:
+    """Ctrl-c may come between the end of the wait and the return of the lock."""
+    trip = Trip(wait_for_ever)
+    assert not trip.wait(0)
+
+    trip.end(None)
+
+    assert [trip.wait(), trip.wait(0)] == [True, True]
 
 
 def test_ctrl_c_is_raised_after_the_grace_if_the_loop_is_blocked(portal: Portal) -> None:

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from steersman._portal import shared_portal
+from steersman._portal.portal import shared_portal
 from steersman.errors import UsageError
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steersman._portal import shared_portal
+from steersman._portal.portal import shared_portal
 from steersman.transports.at_exit import AT_EXIT
 
 __all__ = ["close_sessions"]

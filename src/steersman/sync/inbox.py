@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping
 from typing import Any
 
-from steersman._portal import shared_portal
+from steersman._portal.portal import shared_portal
 from steersman.errors import SteersmanError
 from steersman.inbox import AskOutcome, Change, Settle, StoredInbox, Watch
 from steersman.inbox import Inbox as AsyncInbox

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from steersman._portal import Portal
+from steersman._portal.portal import Portal
 
 __all__ = ["Items"]
 

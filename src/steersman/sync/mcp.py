@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from steersman._portal import Portal
+from steersman._portal.portal import Portal
 from steersman.agent import McpControls as AsyncMcpControls
 from steersman.control.mcp import McpServers, McpServersSet
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from typing import Self
 
-from steersman._portal import shared_portal
+from steersman._portal.portal import shared_portal
 from steersman.agent import Prompt
 from steersman.agent import Session as AsyncSession
 from steersman.messages import Message

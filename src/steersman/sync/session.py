@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 from weakref import WeakValueDictionary
 
-from steersman._portal import shared_portal
+from steersman._portal.portal import shared_portal
 from steersman._session.session import completed
 from steersman.agent import Checkpoint, Decorator, EventName, Prompt, Remove, When
 from steersman.agent import Session as AsyncSession
@@ -20,7 +20,7 @@ from steersman.control.models import ModelSet
 from steersman.control.permissions import PermissionModeSet
 from steersman.control.session import InterruptReceipt
 from steersman.control.verbs import Verb
-from steersman.errors import SteersmanError, UsageError
+from steersman.errors import RequestTimeout, SteersmanError, UsageError
 from steersman.journal import Entry, Lagged, Phase, TurnResult
 from steersman.journal.agents import AgentNode
 from steersman.journal.calls import ToolCallRecord
@@ -70,8 +70,8 @@ class Session:
 
     def __del__(self) -> None:
         # Nothing waits for it here: this may run wherever the garbage collector does.
-        if getattr(self, "_closes", False) and not self._portal.thread.is_lost:
-            self._session.abandon()
+        if getattr(self, "_closes", False) and not self._session.phase.is_over:
+            self.abandon()
 
     # Start and end
 
@@ -107,10 +107,12 @@ class Session:
         """End the session, and wait until the CLI's process tree has exited.
 
         The end begins at the call, so that interrupting the wait does not keep the CLI alive. May
-        be called any number of times. `abandon()` does not wait.
+        be called any number of times. `abandon()` does not wait. Raises `RequestTimeout` if the
+        event loop is blocked by an async tool or hook; the session is closed when it is free.
         """
         if not self._portal.thread.is_closed:
-            self._portal.call(self._session.aclose)
+            late = RequestTimeout("close", "an async tool or hook blocks the event loop")
+            self._portal.call_while_free(late, self._session.aclose)
 
     def abandon(self) -> None:
         """Begin to close the session, without waiting for it. May be called in any thread."""
@@ -318,7 +320,7 @@ class Session:
 
     def withdraw(self, turn: Turn) -> bool:
         """Cancel a prompt that the model has not seen; returns whether that worked."""
-        return self._portal.call(self._session.withdraw, self._own("turn", turn))
+        return self._own(turn).withdraw()
 
     def interrupt(self, *, turn: Turn | None = None, also_queued: bool = False) -> InterruptReceipt:
         """Stop the current turn, or `turn`, and wait until it has settled.
@@ -326,8 +328,9 @@ class Session:
         The receipt lists the prompts that still wait; `also_queued=True` cancels those too.
         Raises `RequestTimeout` if the CLI does not answer.
         """
-        meant = None if turn is None else self._own("turn", turn)
-        return self._portal.call(self._session.interrupt, turn=meant, also_queued=also_queued)
+        if turn is not None:
+            return self._own(turn).interrupt(also_queued=also_queued)
+        return self._portal.call(self._session.interrupt, also_queued=also_queued)
 
     # Pausing
 
@@ -430,10 +433,10 @@ class Session:
             turn.uuid, Turn(self, turn, self._portal)
         )
 
-    def _own(self, name: str, turn: object) -> AsyncTurn:
+    def _own(self, turn: object) -> Turn:
         if not isinstance(turn, Turn) or turn.session is not self:
-            raise UsageError(name, turn, "a Turn of this session")
-        return self._portal.do(self._session.turn, turn.uuid)
+            raise UsageError("turn", turn, "a Turn of this session")
+        return turn
 
     def _until(self, wait: Callable[[], T]) -> T:
         try:

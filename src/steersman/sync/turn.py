@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
-from steersman._portal import Portal
+from steersman._portal.portal import Portal
 from steersman.agent import Delivery
 from steersman.agent import Turn as AsyncTurn
 from steersman.control.session import InterruptReceipt

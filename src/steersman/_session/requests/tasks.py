@@ -18,7 +18,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from steersman._portal import WAITING_TASK
+from steersman._portal.waiting import WAITING_TASK
 from steersman._protocol.events import PermissionAsked, ToolCalled
 from steersman._session.link import CliLink
 from steersman._session.requests.permissions import DEFERRED, RequestRejected

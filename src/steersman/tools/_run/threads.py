@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, TypeAlias, TypeVar
 
-from steersman._portal import WAITING_TASK
+from steersman._portal.waiting import WAITING_TASK
 
 __all__ = [
     "Function",

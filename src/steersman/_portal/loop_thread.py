@@ -1,127 +1,35 @@
-"""Portal: an event loop in a daemon thread, for code that cannot await.
-
-Takes functions and coroutine functions from any thread, runs them in its loop, and returns their
-results. Knows no session. The thread is started by the first call. A forked child has no such
-thread: there the shared portal is a new one, and the inherited one only raises.
-"""
+"""LoopThread: a daemon thread that runs an event loop, and the calls that are sent to it."""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
-import functools
 import logging
-import os
 import threading
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, replace
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, TypeVar
 
 from steersman.errors import ChannelClosed, Described, UsageError
 
-__all__ = ["WAITING_TASK", "Portal", "shared_portal"]
+__all__ = ["Call", "LoopThread", "Trip"]
 
-P = ParamSpec("P")
 T = TypeVar("T")
-
-NO_LIMIT = -1.0
-"""The timeout of a lock that is waited for without limit: the coroutine itself has limits."""
-GRACE = 5.0
-"""Seconds that a call which was interrupted has to clean up; the default of `close_grace`."""
 
 logger = logging.getLogger("steersman.sync")
 
-WAITING_TASK: contextvars.ContextVar[asyncio.Task[Any] | None] = contextvars.ContextVar(
-    "steersman_waiting_task", default=None
-)
-"""In a worker thread: the task that waits for the function that runs there.
-
-A call through a portal carries it into the event loop, where a session can refuse what would make
-that task wait for itself.
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Portal:
-    """Runs coroutine functions in the loop of a thread, and waits for their results."""
-
-    thread: LoopThread
-    grace: float = GRACE
-    """Seconds that a call has to end after its caller was interrupted, such as by ctrl-c."""
-
-    def with_grace(self, seconds: float) -> Portal:
-        """Return a portal to the same event loop with another `grace`."""
-        return replace(self, grace=seconds)
-
-    def call(
-        self, function: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        """Call a coroutine function in the loop, with the caller's contextvars; wait for it.
-
-        An exception is raised here as it was raised there. If the wait is interrupted, such as by
-        `KeyboardInterrupt`, the coroutine is cancelled, gets `grace` seconds to end, and the
-        interruption is raised. Raises `UsageError` in the thread of the loop, which would wait for
-        itself, and `ChannelClosed` in a forked child and after the end.
-        """
-        return self._wait(functools.partial(function, *args, **kwargs))
-
-    def call_within(self, timeout: float, late: Exception, function: Call[T]) -> T:
-        """As `call`, but cancel the coroutine and raise `late` after `timeout` seconds.
-
-        Also if the loop is blocked, so that the coroutine cannot be cancelled yet.
-        """
-        return self._wait(function, timeout, late)
-
-    def do(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a function that waits for nothing in the loop, and return its result.
-
-        In the thread of the loop it is called at once.
-        """
-        if self.thread.is_here:
-            return function(*args, **kwargs)
-
-        async def once() -> T:
-            return function(*args, **kwargs)
-
-        return self._wait(once)
-
-    def do_soon(self, function: Callable[[], object]) -> None:
-        """Call a function in the loop, and do not wait for it; not in a loop that has ended."""
-        self.thread.post(function)
-
-    def _wait(
-        self, function: Call[T], timeout: float = NO_LIMIT, late: Exception | None = None
-    ) -> T:
-        trip = Trip(function)
-        self.thread.enter()
-        try:
-            self.thread.send(trip)
-            is_done = trip.done.acquire(timeout=timeout)
-        except BaseException:
-            # Interrupted, such as by ctrl-c: what it has begun gets time to clean up.
-            self.thread.post(trip.cancel)
-            trip.done.acquire(timeout=self.grace)
-            raise
-        finally:
-            self.thread.trips.discard(trip)
-        if not is_done:
-            self.thread.post(trip.cancel)
-            raise late or TimeoutError
-        return trip.outcome()
-
-
 Call = Callable[[], Coroutine[Any, Any, T]]
+"""Makes the coroutine that is run in the loop."""
 
 
 class Trip(Generic[T]):
     """One call: from the thread of the caller to the loop, and back."""
 
-    __slots__ = ("_context", "_error", "_function", "_has_ended", "_result", "_task", "done")
+    __slots__ = ("_context", "_done", "_error", "_function", "_has_ended", "_result", "_task")
 
     def __init__(self, function: Call[T]) -> None:
-        self.done = threading.Lock()
+        self._done = threading.Lock()
         """Locked until the call has ended."""
-        self.done.acquire()
+        self._done.acquire()
         self._function = function
         self._context = contextvars.copy_context()
         self._task: asyncio.Task[None] | None = None
@@ -143,6 +51,14 @@ class Trip(Generic[T]):
         else:
             self.end(None)
 
+    def wait(self, timeout: float = -1) -> bool:
+        """Wait until the call has ended, at most `timeout` seconds; return whether it has.
+
+        May be called again. Ctrl-c may come when the lock was just acquired: then it stays
+        acquired.
+        """
+        return self._has_ended or self._done.acquire(timeout=timeout)
+
     def cancel(self) -> None:
         """Cancel the coroutine; called in the loop."""
         if self._task is None:
@@ -155,9 +71,10 @@ class Trip(Generic[T]):
     def end(self, error: BaseException | None) -> None:
         """Record how the call has ended, and wake the caller. Later calls are ignored."""
         if not self._has_ended:
-            self._has_ended = True
+            # In this order: a caller that sees the end reads the error.
             self._error = error
-            self.done.release()
+            self._has_ended = True
+            self._done.release()
 
     def outcome(self) -> T:
         """Return the result, or raise the error."""
@@ -247,6 +164,12 @@ class LoopThread:
             # The loop is closed.
             trip.end(_ended())
 
+    def answers(self, within: float) -> bool:
+        """Return whether the loop is free to call a function within some seconds."""
+        answered = threading.Event()
+        self.post(answered.set)
+        return answered.wait(within)
+
     def post(self, function: Callable[[], object]) -> None:
         """Call `function` in the loop, soon; not in a loop that has ended or was never begun."""
         loop = self._loop
@@ -328,26 +251,3 @@ def _ended() -> ChannelClosed:
         "the event loop of steersman.sync has ended",
         hint="use sessions before the program exits",
     )
-
-
-_shared = LoopThread()
-_shared_portal = Portal(_shared)
-
-
-def shared_portal() -> Portal:
-    """Return the portal of this process; a forked child has another one than its parent."""
-    return _shared_portal
-
-
-def _renew() -> None:
-    global _shared, _shared_portal  # noqa: PLW0603
-    inherited = _shared
-    inherited.forget()
-    if inherited.is_lost:
-        # The old one stays referenced by what was opened with it, and by its own thread's frame.
-        _shared = LoopThread()
-        _shared_portal = Portal(_shared)
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew)
