@@ -8,6 +8,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast, get_args, overload
 
+from steersman._session.cli import HOW_TO_START, NOT_STARTED
 from steersman._session.dispatcher import Dispatcher
 from steersman._session.interrupts import Interrupts
 from steersman._session.lifecycle import Lifecycle
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
 
     from steersman.options.keywords import OptionWords
 
-__all__ = ["Session", "State"]
+__all__ = ["Session", "State", "completed"]
 
 AnswerT = TypeVar("AnswerT")
 T = TypeVar("T")
@@ -231,7 +232,7 @@ class Session:
     def initialized(self) -> Initialized:
         """What the CLI reported in the handshake: version, models, and more."""
         if self._parts.slot.initialized is None:
-            raise ChannelClosed("this session has not started", hint="use `async with`")
+            raise ChannelClosed(NOT_STARTED, hint=HOW_TO_START)
         return self._parts.slot.initialized
 
     @property
@@ -412,16 +413,7 @@ class Session:
         self, prompt: Prompt, *, when: When = "later", key: str | None = None
     ) -> TurnResult:
         """Send `prompt`, wait for its turn, and return the result. Raises `TurnFailed`."""
-        result = await (await self.send(prompt, when=when, key=key))
-        if result.outcome != "completed":
-            raise TurnFailed(
-                result.outcome,
-                result.reason,
-                text=result.text,
-                cost_usd=result.cost_usd,
-                usage=result.usage,
-            ) from result.cause
-        return result
+        return completed(await (await self.send(prompt, when=when, key=key)))
 
     def _check_not_run(self, text: str) -> None:
         """Refuse a slash command that an older CLI would run although we marked it as text."""
@@ -600,6 +592,19 @@ class Session:
     async def stop_task(self, task_id: str) -> None:
         """Stop a background task; the CLI ignores an unknown id."""
         await self.call(StopTask(task_id=task_id))
+
+
+def completed(result: TurnResult) -> TurnResult:
+    """Return the result of a turn. Raises `TurnFailed` if the turn did not complete."""
+    if result.outcome != "completed":
+        raise TurnFailed(
+            result.outcome,
+            result.reason,
+            text=result.text,
+            cost_usd=result.cost_usd,
+            usage=result.usage,
+        ) from result.cause
+    return result
 
 
 def _check_no_hooks(verb: object) -> None:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from steersman._json import Json
+from steersman._session.readers import FlatReader
 from steersman.control.session import InterruptReceipt
 from steersman.errors import SteersmanError
 from steersman.journal import Entry, Journal, Kind, TurnResult
@@ -139,14 +140,12 @@ class Turn:
         stream = TextStream()
         return self._read(lambda entry: stream.feed(entry) or None)
 
-    async def blocks(self) -> AsyncIterator[BlockUpdate]:
+    def blocks(self) -> AsyncIterator[BlockUpdate]:
         """Iterate over the main agent's blocks as they grow, with tool inputs parsed so far."""
         from steersman.journal.blocks import BlockStream  # noqa: PLC0415 - few programs use it
 
         stream = BlockStream()
-        async for updates in self._read(stream.feed):
-            for update in updates:
-                yield update
+        return FlatReader(self._read(lambda entry: stream.feed(entry) or None))
 
     async def interrupt(self, *, also_queued: bool = False) -> InterruptReceipt:
         """Stop this turn and wait until it has settled; the receipt lists what still waits.

@@ -18,6 +18,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
+from steersman._portal.waiting import WAITING_TASK
 from steersman._protocol.events import HookAsked, PermissionAsked, ToolCalled
 from steersman._session.link import CliLink
 from steersman._session.requests.permissions import DEFERRED, RequestRejected
@@ -97,10 +98,13 @@ class RequestTasks:
 
     @property
     def is_answering(self) -> bool:
-        """Whether the code that runs now answers a request: a tool, a hook or an approver."""
-        mine = asyncio.current_task()
+        """Whether the code that runs now answers a request: a tool, a hook or an approver.
+
+        Also if it was called by a function that does so in a worker thread.
+        """
+        mine = (asyncio.current_task(), WAITING_TASK.get())
         return any(
-            each.task is mine or (each.task is None and each.has_begun and not each.is_deferred)
+            each.task in mine if each.task is not None else each.has_begun and not each.is_deferred
             for each in self._open.values()
         )
 
