@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import pytest
 
+import steersman
 from steersman.cli.commands import BUILT_IN, GROUP, SUMMARIES, Commands, installed
 from steersman.cli.main import main
 from steersman.cli.overview import summary_of
+
+SOURCE = str(Path(steersman.__file__).parents[1])
 
 
 def add_count(commands: Commands) -> None:
@@ -111,6 +116,66 @@ def test_an_error_is_one_text_and_a_traceback_only_with_debug(
 
     assert plain == "steersman: RuntimeError: x\\x1b[2J\n`steersman --debug ...` shows where\n"
     assert "Traceback" in traced
+
+
+@pytest.mark.process
+def test_a_bare_install_names_what_to_install_and_runs_the_rest() -> None:
+    program = (
+        "import sys; sys.modules.update(dict.fromkeys(('click', 'rich', 'prompt_toolkit')));"
+        "from steersman.cli.main import main; sys.exit(main())"
+    )
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", program, *words],
+            env={"PYTHONPATH": SOURCE, "HOME": "/nowhere"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    refused, listed, helped = run("run", "x"), run("--help"), run("doctor", "--help")
+
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "pip install 'steersman[terminal]'" in refused.stderr
+    assert (listed.returncode, helped.returncode) == (0, 0)
+    assert "  doctor " in listed.stdout
+
+
+@pytest.mark.process
+def test_closed_descriptors_are_no_reason_to_fail() -> None:
+    line = f"{sys.executable} -m steersman.cli --version"
+    for closed, status in ((">&-", 0), (">&- 2>&- <&-", 0), ("2>&-", 0)):
+        run = subprocess.run(
+            ["/bin/sh", "-c", f"{line} {closed}"],
+            env={"PYTHONPATH": SOURCE},
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        assert (run.returncode, run.stderr) == (status, b"")
+
+
+@pytest.mark.process
+def test_a_shell_completes_commands_and_options() -> None:
+    def completed(words: str, at: int) -> str:
+        return subprocess.run(
+            [sys.executable, "-m", "steersman.cli"],
+            env={
+                "PYTHONPATH": SOURCE,
+                "_STEERSMAN_COMPLETE": "bash_complete",
+                "COMP_WORDS": words,
+                "COMP_CWORD": str(at),
+            },
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        ).stdout
+
+    assert "plain,doctor" in completed("steersman d", 1)
+    assert "plain,--max-usd" in completed("steersman run --m", 2)
 
 
 def test_our_own_commands_are_found_without_being_installed() -> None:

@@ -23,6 +23,7 @@ BUILT_IN = (
     EntryPoint("cassette", "steersman.cli.cassette:add_command", GROUP),
     EntryPoint("demo", "steersman.cli.demo:add_command", GROUP),
     EntryPoint("doctor", "steersman.cli.doctor:add_command", GROUP),
+    EntryPoint("run", "steersman.cli.run:command", GROUP),
 )
 
 SUMMARIES = {
@@ -31,6 +32,7 @@ SUMMARIES = {
     "conform": "check a CLI against the protocol, offline",
     "demo": "a conversation in the terminal, offline and at no cost",
     "doctor": "can this machine run a session, and if not, why",
+    "run": "one prompt: streams the answer, asks you about tools",
 }
 """What the list of commands shows; a command that is not here is imported to learn it."""
 

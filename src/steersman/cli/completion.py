@@ -20,16 +20,23 @@ class _Commands(click.Group):
     def __init__(self, found: Iterable[EntryPoint]) -> None:
         super().__init__("steersman")
         self._found = {command.name: command for command in found}
+        self._wanted: set[str] = set()
+        """The commands whose own words are completed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's own signature
         return list(self._found)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        self._wanted.update(args[:1])
+        return super().resolve_command(ctx, args)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - as above
         command = self._found.get(cmd_name)
         if command is None:
             return None
-        words = ctx.args or ()
-        loaded: object = command.load() if words or ctx.invoked_subcommand else None
+        loaded: object = command.load() if cmd_name in self._wanted else None
         if isinstance(loaded, click.Command):
             return loaded
         # Commands of argparse complete file names only.
