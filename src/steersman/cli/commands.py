@@ -23,7 +23,10 @@ BUILT_IN = (
     EntryPoint("cassette", "steersman.cli.cassette:add_command", GROUP),
     EntryPoint("demo", "steersman.cli.demo:add_command", GROUP),
     EntryPoint("doctor", "steersman.cli.doctor:add_command", GROUP),
+    EntryPoint("journal", "steersman.cli.journal:command", GROUP),
+    EntryPoint("report", "steersman.cli.report:command", GROUP),
     EntryPoint("run", "steersman.cli.run:command", GROUP),
+    EntryPoint("sessions", "steersman.cli.sessions:command", GROUP),
 )
 
 SUMMARIES = {
@@ -32,7 +35,10 @@ SUMMARIES = {
     "conform": "check a CLI against the protocol, offline",
     "demo": "a conversation in the terminal, offline and at no cost",
     "doctor": "can this machine run a session, and if not, why",
+    "journal": "what a journal holds, and a policy tried on it",
+    "report": "explain a flight record",
     "run": "one prompt: streams the answer, asks you about tools",
+    "sessions": "stored conversations: list, show, search, tail, fork, export, and more",
 }
 """What the list of commands shows; a command that is not here is imported to learn it."""
 
