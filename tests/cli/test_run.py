@@ -80,6 +80,12 @@ def test_each_end_has_its_status(
     assert "Traceback" not in shown.err
 
 
+def test_a_chat_needs_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["chat"]) == 2
+
+    assert "in a pipe, use `steersman run`" in capsys.readouterr().err
+
+
 def test_a_schema_that_is_not_one_is_refused_before_anything_starts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -33,6 +33,7 @@ class Terminal:
     ) -> None:
         self._screen = pyte.HistoryScreen(columns, lines, history=10_000)
         self._stream = pyte.ByteStream(self._screen)
+        self._words: str | None = None
         self.written = b""
         """Every byte that the program has written."""
         self._child: Any = pexpect.spawn(
@@ -70,7 +71,9 @@ class Terminal:
     @property
     def words(self) -> str:
         """The same, with every run of spaces and ends of lines as one space."""
-        return " ".join(self.shown.split())
+        if self._words is None:
+            self._words = " ".join(self.shown.split())
+        return self._words
 
     def type(self, text: str) -> None:
         """Type keys."""
@@ -85,7 +88,10 @@ class Terminal:
         """Read until something is so, or until a text is shown."""
         wanted = is_so if callable(is_so) else lambda terminal: is_so in terminal.words
         deadline = time.monotonic() + LIMIT
-        while not wanted(self):
+        seen = -1
+        # A screen takes long to read, so a text is looked for only if something was written.
+        while (seen == len(self.written) and not callable(is_so)) or not wanted(self):
+            seen = len(self.written)
             assert time.monotonic() < deadline, f"not shown: {is_so}\n{self.shown}"
             assert self._read(), f"ended without: {is_so}\n{self.shown}"
 
@@ -109,6 +115,7 @@ class Terminal:
         except pexpect.EOF:
             return False
         self.written += data
+        self._words = None
         self._stream.feed(data)
         # Programs ask a terminal where its cursor is.
         if b"\x1b[6n" in data:

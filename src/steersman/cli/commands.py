@@ -21,6 +21,7 @@ GROUP = "steersman.commands"
 BUILT_IN = (
     EntryPoint("asks", "steersman.cli.asks:add_command", GROUP),
     EntryPoint("cassette", "steersman.cli.cassette:add_command", GROUP),
+    EntryPoint("chat", "steersman.cli.chat:command", GROUP),
     EntryPoint("demo", "steersman.cli.demo:add_command", GROUP),
     EntryPoint("doctor", "steersman.cli.doctor:add_command", GROUP),
     EntryPoint("journal", "steersman.cli.journal:command", GROUP),
@@ -32,6 +33,7 @@ BUILT_IN = (
 SUMMARIES = {
     "asks": "list and answer the asks of a store",
     "cassette": "check recorded conversations",
+    "chat": "a conversation that you steer while it works",
     "conform": "check a CLI against the protocol, offline",
     "demo": "a conversation in the terminal, offline and at no cost",
     "doctor": "can this machine run a session, and if not, why",

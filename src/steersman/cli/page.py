@@ -66,9 +66,14 @@ class Page:
         body = [Text(line.text, KINDS[line.kind]) for line in lines]
         self._rows("ask", [Text(seen.title, "bold"), *body])
 
+    @property
+    def room(self) -> int:
+        """The width of the column of text."""
+        return max(LEAST, self._console.width - GUTTER - GAP)
+
     def _rows(self, label: str, texts: Iterable[Text]) -> None:
         self._before()
-        room = max(LEAST, self._console.width - GUTTER - GAP)
+        room = self.room
         head = Text(label.rjust(GUTTER), COLOURS.get(label, "dim"))
         for text in texts:
             for line in text.wrap(self._console, room, overflow="fold", tab_size=4):
