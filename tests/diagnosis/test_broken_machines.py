@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from steersman.cli.doctor import as_lines
-from steersman.diagnosis import Check, Diagnosis, Machine, examine
+from steersman.diagnosis import CHECKS, Check, Diagnosis, Machine, examine
 from steersman.diagnosis.checks.cli import CLI
 from steersman.diagnosis.checks.clock import CLOCK
 from steersman.diagnosis.checks.config import CONFIG
@@ -261,6 +261,26 @@ async def test_a_program_that_is_no_cli_is_described(
     assert found.status == "fail"
     assert text in found.text
     assert found.cure
+
+
+@pytest.mark.process
+async def test_a_working_directory_that_was_removed_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, gone = tmp_path / "home", tmp_path / "gone"
+    home.mkdir()
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    machine = Machine(Options(cli_path="/bin/true"), {"HOME": str(home), "PATH": "/bin"})
+    named = Machine(Options(cli_path="/bin/true", cwd=gone), {"HOME": str(home), "PATH": "/bin"})
+
+    for each in (machine, named):
+        diagnosis = await examine(each, CHECKS)
+        found = {finding.name: finding for finding in diagnosis.failures}
+        assert "cannot be entered" in found["protocol"].text
+        assert "create the directory" in found["protocol"].cure
+        assert not [each for each in found.values() if "this check failed" in each.text]
 
 
 async def test_a_proxy_that_runs_is_accepted(tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def test_a_dumb_terminal_gets_plain_text(begin: Begin, sandbox: CliSandbox) -> N
     terminal.type("hi\r")
     terminal.wait(KEYS)
     terminal.type("n\r")
-    terminal.wait("no, because")
+    terminal.wait(f"no, because {PROMPT}")
     terminal.type("not now\r")
     terminal.wait("claude Plain.")
     terminal.type(CTRL_C)

@@ -17,6 +17,15 @@ from tests.live.commands import PROGRAM, command_env, run_command
 from tests.live.terminal import Terminal
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x1b[1;1H\x9b31m"
+CHOICE = {
+    "question": "Which?",
+    "header": "Colour",
+    "multiSelect": False,
+    "options": [
+        {"label": "red", "description": "warm"},
+        {"label": "blue", "description": "cold"},
+    ],
+}
 MakeEnv = Callable[..., dict[str, str]]
 
 
@@ -55,7 +64,8 @@ def test_a_terminal_is_asked_with_each_key_and_hostile_text_is_shown(
         call("Bash", command="touch kept"),
         call("Bash", command="touch kept"),
         call("Bash", command="rm kept"),
-        say("All done."),
+        call("AskUserQuestion", questions=[CHOICE]),
+        lambda request: say(f"All done: {request.tool_results}"),
     ]
     env = environment(
         call("Read", file_path=str(project / "cart.py")), *steps, EDITOR=editor(sandbox)
@@ -73,13 +83,15 @@ def test_a_terminal_is_asked_with_each_key_and_hostile_text_is_shown(
         terminal.type("a\r")
         terminal.wait("ask Bash rm kept")
         terminal.type("n leave it there\r")
+        terminal.wait("ask Which? 1 red warm 2 blue cold")
+        terminal.type("2\r")
         status = terminal.end()
 
     assert status == 3
     assert "I look\\x1b]0;owned\\x07\\x1b[2J\\x1b[1;1H\\x9b31m first." in terminal.words
     assert terminal.words.count("ask Bash touch kept") == 1, terminal.shown
     assert "denied Bash rm kept" in terminal.words
-    assert "All done." in terminal.words
+    assert '"Which?"="blue"' in terminal.words
     assert terminal.title == ""
     assert (project / "cart.py").read_text() == "total = sum(1 for i in items)\n"
     assert (project / "edited").read_text().startswith("second")

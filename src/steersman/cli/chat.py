@@ -167,11 +167,10 @@ class Chat:
         self._begin(self._interrupted())
 
     async def _interrupted(self) -> None:
-        if self._session.state not in BUSY:
-            self._lines.line("note", "ctrl-c again leaves")
-            return
-        with suppress(SteersmanError):
-            await self._session.interrupt()
+        if self._session.state in BUSY:
+            with suppress(SteersmanError):
+                await self._session.interrupt()
+        self._lines.line("note", "ctrl-c again leaves")
 
     def _label(self) -> str:
         label = self._asks.label

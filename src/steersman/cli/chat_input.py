@@ -86,12 +86,15 @@ class PlainInput:
                 self._keys.sends("next")
                 return text
             self._keys.answers(text.strip())
+            # What the next line is for is known after the key was handled.
+            await asyncio.sleep(0)
 
     async def _typed(self) -> str:
         loop, number = asyncio.get_running_loop(), sys.stdin.fileno()
         sys.stdout.write(self._label())
         sys.stdout.flush()
-        read = self._read = loop.create_future()
+        read: asyncio.Future[str] = loop.create_future()
+        self._read = read
 
         def ready() -> None:
             data = os.read(number, LONGEST_LINE)

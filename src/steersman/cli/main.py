@@ -38,6 +38,7 @@ def main(
     """Run the command and return its exit status; `found` are the commands that there are."""
     if arguments is None:
         fill_descriptors()
+        stdin = sys.stdin
         make_encodable(sys.stdout, sys.stderr)
         if COMPLETION in os.environ:
             return _complete()

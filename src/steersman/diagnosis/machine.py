@@ -79,7 +79,12 @@ class Machine:
     @cached_property
     def cwd(self) -> Path:
         """The working directory of the CLI."""
-        return Path(self.options.cwd or ".").absolute()
+        given = Path(self.options.cwd or ".")
+        try:
+            return given.absolute()
+        except OSError:
+            # The directory of this process was removed. The check of the protocol reports it.
+            return given
 
     @cached_property
     def cli(self) -> str:
