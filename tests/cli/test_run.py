@@ -116,6 +116,9 @@ def test_json_is_one_object_and_stream_json_a_line_per_message(
 def test_the_prompt_may_come_from_stdin(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(" \n"))
+    assert main(["run", "-", "--agent", AGENT]) == 2
+    assert "PROMPT is empty" in capsys.readouterr().err
     STEPS[:] = [lambda request: say(f"got {request.last_text}")]  # type: ignore[list-item] # a step may be a function
     monkeypatch.setattr("sys.stdin", io.StringIO("typed\n"))
 

@@ -21,6 +21,12 @@ CTRL_C, CTRL_D, CTRL_L, CTRL_O = "\x03", "\x04", "\x0c", "\x0f"
 PROMPT = "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}"
 KEYS = "[y] yes [a] always here [n] no, because... [e] edit [?] why asked"
 
+CHOICE = {
+    "question": "Which?",
+    "header": "Colour",
+    "multiSelect": False,
+    "options": [{"label": "red", "description": ""}, {"label": "blue", "description": ""}],
+}
 SGR = re.compile(rb"\x1b\[([0-9;]*)m")
 
 Begin = Callable[..., Terminal]
@@ -136,6 +142,7 @@ def test_now_later_resize_and_ctrl_c_once_and_twice(begin: Begin, sandbox: CliSa
     terminal.wait("claude And the later one.")
 
     terminal.resize(40, 40)
+    terminal.wait("interrupt, twice: leave")
     terminal.type("be narrow\r")
     terminal.wait("wrapped and not cut off at all.")
     terminal.type("wait\r")
@@ -156,14 +163,20 @@ def test_now_later_resize_and_ctrl_c_once_and_twice(begin: Begin, sandbox: CliSa
 def test_a_dumb_terminal_gets_plain_text(begin: Begin, sandbox: CliSandbox) -> None:
     written = sandbox.project / "written"
     terminal = begin(
-        call("Write", file_path=str(written), content="x\n"), say("Plain."), TERM="dumb"
+        call("Write", file_path=str(written), content="x\n"),
+        call("AskUserQuestion", questions=[CHOICE]),
+        say("Plain."),
+        TERM="dumb",
     )
     terminal.type("hi\r")
     terminal.wait(KEYS)
     terminal.type("n\r")
     terminal.wait(f"no, because {PROMPT}")
     terminal.type("not now\r")
+    terminal.wait("ask Which? 1 red 2 blue")
+    terminal.type("2\r")
     terminal.wait("claude Plain.")
+    assert "you blue" in terminal.words
     terminal.type(CTRL_C)
     terminal.wait("ctrl-c again leaves")
     terminal.type("/exit\r")

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Coroutine, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,7 +26,7 @@ from steersman.cli.chat_lines import ChatLines
 from steersman.cli.commands import SUMMARIES
 from steersman.cli.exits import COMPLETED, FAILED, INTERRUPTED, MISUSE
 from steersman.cli.output import complain
-from steersman.cli.page import Page, console_for
+from steersman.cli.page import LEAST, Page, console_for
 from steersman.errors import SteersmanError
 from steersman.permissions import Decision, PermissionContext, QuestionAnswer, QuestionAsk
 
@@ -181,4 +182,6 @@ class Chat:
         model = session.options.model or "default model"
         place = Path(session.options.cwd or ".").absolute().name
         shown = f"{model} · {place} · ${session.cost_usd:.4f} · {session.describe()}"
-        return f" {one_line(shown)}\n {HELP}"
+        room = max(LEAST, self._console.width - 1)
+        lines = [*wrap(one_line(shown), room), *wrap(HELP, room)]
+        return "\n".join(f" {line}" for line in lines)

@@ -12,7 +12,7 @@ from steersman._terminal import printable
 from steersman.cli.call_text import CallView, Line
 from steersman.cli.output import has_colour
 
-__all__ = ["Page", "console_for"]
+__all__ = ["LEAST", "Page", "console_for"]
 
 GUTTER, GAP = 7, 2
 LEAST = 20

@@ -67,6 +67,8 @@ def command(
     if is_json and is_stream:
         raise click.UsageError("--json and --stream-json exclude each other")
     text = sys.stdin.read() if prompt == "-" else prompt
+    if not text.strip():
+        raise click.UsageError("PROMPT is empty")
     own = RunWords(prompt=text, schema=schema, is_json=is_json, is_stream=is_stream)
     agent, given = AgentWords(**words).make()
     try:
