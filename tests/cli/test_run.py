@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 
@@ -24,14 +23,9 @@ def agent() -> Agent:
     )
 
 
-@pytest.fixture(autouse=True)
-def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("steersman.cli.terminal_asks.TERMINAL", "/nowhere/tty")
-
-
 def run(*words: str, steps: list[Step] | None = None) -> int:
     STEPS[:] = [say("fine")] if steps is None else steps
-    return main(["run", "a prompt", "--agent", AGENT, *words])
+    return main(["run", "a prompt", "--no-asks", "--agent", AGENT, *words])
 
 
 def test_a_completed_turn_writes_the_answer_only(capsys: pytest.CaptureFixture[str]) -> None:
@@ -80,6 +74,12 @@ def test_each_end_has_its_status(
     assert "Traceback" not in shown.err
 
 
+def test_an_empty_prompt_is_misuse(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", " ", "--agent", AGENT]) == 2
+
+    assert "PROMPT is empty" in capsys.readouterr().err
+
+
 def test_a_chat_needs_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["chat"]) == 2
 
@@ -111,17 +111,3 @@ def test_json_is_one_object_and_stream_json_a_line_per_message(
     assert [json.loads(each)["type"] for each in lines][-2:] == ["assistant", "result"]
     assert all(each.isascii() and each.isprintable() for each in (line, *lines))
     assert journal.stat().st_size > 0
-
-
-def test_the_prompt_may_come_from_stdin(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO(" \n"))
-    assert main(["run", "-", "--agent", AGENT]) == 2
-    assert "PROMPT is empty" in capsys.readouterr().err
-    STEPS[:] = [lambda request: say(f"got {request.last_text}")]  # type: ignore[list-item] # a step may be a function
-    monkeypatch.setattr("sys.stdin", io.StringIO("typed\n"))
-
-    assert main(["run", "-", "--agent", AGENT]) == 0
-
-    assert capsys.readouterr().out.strip() == "got typed"

@@ -24,9 +24,9 @@ from steersman.cli.chat_input import BottomPrompt, Input, PlainInput
 from steersman.cli.chat_keys import Keys
 from steersman.cli.chat_lines import ChatLines
 from steersman.cli.commands import SUMMARIES
-from steersman.cli.exits import COMPLETED, FAILED, INTERRUPTED, MISUSE
 from steersman.cli.output import complain
 from steersman.cli.page import LEAST, Page, console_for
+from steersman.cli.statuses import COMPLETED, FAILED, INTERRUPTED, MISUSE
 from steersman.errors import SteersmanError
 from steersman.permissions import Decision, PermissionContext, QuestionAnswer, QuestionAsk
 

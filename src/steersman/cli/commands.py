@@ -8,11 +8,13 @@ not installed. Only the command that is run is imported.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterable
 from importlib.metadata import EntryPoint, entry_points
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import argparse
 
 __all__ = ["BUILT_IN", "GROUP", "SUMMARIES", "Commands", "add_missing", "installed", "missing"]
 
@@ -51,6 +53,8 @@ STORE_FORM = ("conform", "store")
 """What of such a command is in this distribution."""
 
 NOT_INSTALLED = 2
+SUPPRESSED = "==SUPPRESS=="
+"""What argparse has as the help of an argument that it does not show."""
 
 
 class Commands(Protocol):
@@ -90,5 +94,5 @@ def add_missing(commands: Commands, name: str, distribution: str) -> None:
         return NOT_INSTALLED
 
     parser = commands.add_parser(name, help=f"not installed: pip install {distribution}")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    parser.add_argument("arguments", nargs="...", help=SUPPRESSED)
     parser.set_defaults(run=run, ignores_arguments=True)

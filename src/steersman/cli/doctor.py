@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 from steersman._terminal import one_line
 from steersman.cli.commands import SUMMARIES, Commands
-from steersman.cli.exits import CANNOT_START, COMPLETED
 from steersman.cli.output import has_colour
+from steersman.cli.statuses import CANNOT_START, COMPLETED
 from steersman.diagnosis import Diagnosis, Finding, doctor
 from steersman.options import Options
 

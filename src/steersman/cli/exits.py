@@ -1,7 +1,8 @@
-"""The exit statuses of `steersman`, and which error leads to which."""
+"""Which error leads to which exit status."""
 
 from __future__ import annotations
 
+from steersman.cli.statuses import CANNOT_START, FAILED, INTERRUPTED, LIMIT, MISUSE
 from steersman.errors import (
     LaunchError,
     LimitReached,
@@ -11,20 +12,7 @@ from steersman.errors import (
     UsageError,
 )
 
-__all__ = [
-    "CANNOT_START",
-    "COMPLETED",
-    "DENIED",
-    "FAILED",
-    "INTERRUPTED",
-    "LIMIT",
-    "MISUSE",
-    "status_of",
-]
-
-COMPLETED, FAILED, MISUSE, DENIED, LIMIT, CANNOT_START = range(6)
-INTERRUPTED = 130
-"""What a shell reports for a program that Ctrl-C ended."""
+__all__ = ["status_of"]
 
 AT_LIMIT = frozenset({"max_turns", "budget_exhausted"})
 """The CLI's words for a turn that reached a limit."""

@@ -6,18 +6,15 @@ others use `argparse`, and also run on a bare install.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
-import traceback
 from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from steersman.cli.commands import BUILT_IN, add_missing, installed, missing
-from steersman.cli.exits import COMPLETED, FAILED, INTERRUPTED, MISUSE, status_of
 from steersman.cli.output import complain, fill_descriptors, make_encodable, stop_writing
-from steersman.errors import SteersmanError
+from steersman.cli.statuses import COMPLETED, FAILED, INTERRUPTED, MISUSE
 
 if TYPE_CHECKING:
     import click
@@ -94,6 +91,8 @@ def _run_command(command: EntryPoint, words: list[str], stdin: TextIO) -> int:
 
 
 def _run_parser(add: Callable[[Any], None], words: list[str], stdin: TextIO) -> int:
+    import argparse  # noqa: PLC0415 - the list of commands does not need it
+
     parser = argparse.ArgumentParser(prog="steersman")
     add(parser.add_subparsers(required=True, metavar="command"))
     chosen, rest = parser.parse_known_args(
@@ -129,14 +128,23 @@ def _guarded(run: Callable[[], int], *, is_debug: bool) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001 - no traceback without --debug
-        if is_debug:
-            traceback.print_exc()
-        elif isinstance(error, SteersmanError):
-            complain(error)
-        else:
-            complain(f"{type(error).__name__}: {error}\n`steersman --debug ...` shows where")
-        return status_of(error)
+        return _failed(error, is_debug=is_debug)
     return status
+
+
+def _failed(error: Exception, *, is_debug: bool) -> int:
+    from steersman.cli.exits import status_of  # noqa: PLC0415 - only after an error
+    from steersman.errors import SteersmanError  # noqa: PLC0415 - as above
+
+    if is_debug:
+        import traceback  # noqa: PLC0415 - as above
+
+        traceback.print_exception(error)
+    elif isinstance(error, SteersmanError):
+        complain(error)
+    else:
+        complain(f"{type(error).__name__}: {error}\n`steersman --debug ...` shows where")
+    return status_of(error)
 
 
 def _complete() -> int:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import textwrap
 from collections.abc import Iterable
 from importlib.metadata import EntryPoint, PackageNotFoundError
 from importlib.metadata import version as version_of
+from typing import TYPE_CHECKING
 
 from steersman.cli.commands import SUMMARIES, missing
 from steersman.cli.output import complain
+
+if TYPE_CHECKING:
+    import argparse
 
 __all__ = ["overview", "summary_of", "version"]
 
@@ -75,6 +78,8 @@ class _Summaries:
     help = ""
 
     def add_parser(self, name: str, *, help: str) -> argparse.ArgumentParser:  # noqa: A002 - argparse's own name
+        import argparse  # noqa: PLC0415 - only for commands that are not ours
+
         self.help = help
         return argparse.ArgumentParser(name)
 

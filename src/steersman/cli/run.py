@@ -18,11 +18,12 @@ from steersman.agent import Agent, Session, Turn
 from steersman.cli.agent_options import AgentWords, agent_options, read_file
 from steersman.cli.call_text import brief
 from steersman.cli.commands import SUMMARIES
-from steersman.cli.exits import COMPLETED, DENIED, FAILED, INTERRUPTED, status_of
+from steersman.cli.exits import status_of
 from steersman.cli.output import complain, stop_writing
 from steersman.cli.page import Page, console_for
 from steersman.cli.run_json import as_object, error_object, line_of, message_line
-from steersman.cli.terminal_asks import TerminalAsks
+from steersman.cli.statuses import COMPLETED, DENIED, FAILED, INTERRUPTED
+from steersman.cli.terminal_asks import TERMINAL, TerminalAsks
 from steersman.errors import SteersmanError, UsageError
 from steersman.journal import Kind, TurnResult
 from steersman.journal.calls import ToolCallRecord
@@ -44,16 +45,24 @@ class RunWords:
     schema: str | None
     is_json: bool
     is_stream: bool
+    no_asks: bool
 
 
 @click.command("run", short_help=SUMMARIES["run"])
 @click.argument("prompt")
 @agent_options
 @click.option("--schema", metavar="FILE", type=click.Path(), help="A JSON schema for the answer.")
+@click.option("--no-asks", is_flag=True, help="Deny what needs a permission; do not ask.")
 @click.option("--json", "is_json", is_flag=True, help="Write one JSON object: answer, cost, calls.")
 @click.option("--stream-json", "is_stream", is_flag=True, help="Write one JSON line per message.")
 def command(
-    prompt: str, schema: str | None, *, is_json: bool, is_stream: bool, **words: Any
+    prompt: str,
+    schema: str | None,
+    *,
+    no_asks: bool,
+    is_json: bool,
+    is_stream: bool,
+    **words: Any,
 ) -> int:
     """Send one PROMPT (- reads it from stdin), and write the answer to stdout.
 
@@ -69,7 +78,9 @@ def command(
     text = sys.stdin.read() if prompt == "-" else prompt
     if not text.strip():
         raise click.UsageError("PROMPT is empty")
-    own = RunWords(prompt=text, schema=schema, is_json=is_json, is_stream=is_stream)
+    own = RunWords(
+        prompt=text, schema=schema, is_json=is_json, is_stream=is_stream, no_asks=no_asks
+    )
     agent, given = AgentWords(**words).make()
     try:
         return asyncio.run(_run(agent, given, own))
@@ -88,7 +99,7 @@ def command(
 async def _run(agent: Agent, words: OptionWords, own: RunWords) -> int:
     streamed = Streamed()
     page = Page(console_for(sys.stderr), streamed.end_line)
-    asks = TerminalAsks(page)
+    asks = TerminalAsks(page, None if own.no_asks else TERMINAL)
     if agent.options.can_use_tool is None and agent.options.inbox is None:
         words = {**words, "can_use_tool": asks.decide, "on_question": asks.answer}
     if own.schema is not None:

@@ -14,7 +14,6 @@ import click
 from steersman._terminal import one_line
 from steersman.cli.asks import open_store
 from steersman.cli.commands import SUMMARIES
-from steersman.cli.exits import COMPLETED, INTERRUPTED, MISUSE
 from steersman.cli.output import complain
 from steersman.cli.page import Page, console_for
 from steersman.cli.session_text import (
@@ -24,6 +23,7 @@ from steersman.cli.session_text import (
     show_message,
     value_json,
 )
+from steersman.cli.statuses import COMPLETED, INTERRUPTED, MISUSE
 from steersman.errors import UsageError
 from steersman.sessions import Sessions, StoredMessage
 from steersman.sessions.driving import run_in_private_loop

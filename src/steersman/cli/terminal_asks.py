@@ -22,7 +22,7 @@ from steersman.permissions import (
     QuestionAsk,
 )
 
-__all__ = ["KEYS", "TerminalAsks", "reason_of"]
+__all__ = ["DENIED", "KEYS", "TERMINAL", "TerminalAsks", "reason_of"]
 
 TERMINAL = "/dev/tty"
 KEYS = "[y] yes  [a] always here  [n] no, because...  [e] edit  [?] why asked"
@@ -34,14 +34,14 @@ LONGEST_LINE = 65536
 class TerminalAsks:
     """The approver of `steersman run`: asks on the terminal; without one, denies."""
 
-    def __init__(self, page: Page) -> None:
+    def __init__(self, page: Page, terminal: str | None = TERMINAL) -> None:
         self._page = page
         self._lock = asyncio.Lock()
         """One ask at a time: the CLI may send several."""
-        try:
-            self._terminal = os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
-        except OSError:
-            self._terminal = -1
+        self._terminal = -1
+        if terminal is not None:
+            with suppress(OSError):
+                self._terminal = os.open(terminal, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
 
     def close(self) -> None:
         """Close the terminal."""
