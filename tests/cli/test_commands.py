@@ -144,6 +144,24 @@ def test_a_bare_install_names_what_to_install_and_runs_the_rest() -> None:
 
 
 @pytest.mark.process
+def test_the_list_of_commands_imports_no_command() -> None:
+    program = (
+        "from steersman.cli.main import main; main(['--help']); import sys; print(*sys.modules)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PYTHONPATH": SOURCE},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+
+    loaded = set(run.stdout.splitlines()[-1].split())
+    assert loaded & {"asyncio", "click", "msgspec", "prompt_toolkit", "rich", "argparse"} == set()
+
+
+@pytest.mark.process
 def test_closed_descriptors_are_no_reason_to_fail() -> None:
     line = f"{sys.executable} -m steersman.cli --version"
     for closed, status in ((">&-", 0), (">&- 2>&- <&-", 0), ("2>&-", 0)):
