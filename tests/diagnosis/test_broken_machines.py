@@ -28,6 +28,7 @@ from steersman.diagnosis.checks.nesting import NESTING
 from steersman.diagnosis.checks.network import NETWORK
 from steersman.diagnosis.checks.protocol import PROTOCOL
 from steersman.diagnosis.checks.settings import SETTINGS
+from steersman.hooks import Hooks, SessionStart
 from steersman.options import Options
 from steersman.transports.leftovers import PREFIX, new_private_path
 from tests.transports.test_leftovers import left_behind
@@ -307,6 +308,24 @@ async def test_a_check_that_fails_or_hangs_is_itself_a_failure(tmp_path: Path) -
     assert odd.text == "this check failed: RuntimeError: no idea about [redacted]"
     assert clock.status == "ok"
     assert diagnosis.summary == "1 ok, 1 failure"
+
+
+def test_the_session_of_the_handshake_sends_and_continues_nothing(tmp_path: Path) -> None:
+    hooks = Hooks()
+    hooks.on(SessionStart)(lambda _: None)
+    given = Options(
+        hooks=hooks,
+        continue_conversation=True,
+        journal=tmp_path / "journal",
+        cli_path="/bin/true",
+        model="opus",
+    )
+
+    used = Machine(given, {"HOME": str(tmp_path)}).session_options()
+
+    assert len(used.hooks) == 0
+    assert not used.goes_on
+    assert (used.journal, used.persist_session, used.model) == (None, False, "opus")
 
 
 def test_a_name_of_a_directory_is_not_counted_as_left(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from tests.live.commands import PROGRAM, command_env, run_command
 from tests.live.terminal import Terminal
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x1b[1;1H\x9b31m"
+SHOWN = "\\x1b]0;owned\\x07\\x1b[2J\\x1b[1;1H\\x9b31m"
 CHOICE = {
     "question": "Which?",
     "header": "Colour",
@@ -57,6 +58,7 @@ def test_a_terminal_is_asked_with_each_key_and_hostile_text_is_shown(
 ) -> None:
     project = sandbox.project
     (project / "cart.py").write_text("total = sum(i.price for i in items)\n")
+    (project / "noise").write_text(f"noise {HOSTILE}")
     steps = [
         say(f"I look{HOSTILE} first.")
         + call("Edit", file_path=str(project / "cart.py"), old_string="i.price", new_string="1"),
@@ -64,6 +66,7 @@ def test_a_terminal_is_asked_with_each_key_and_hostile_text_is_shown(
         call("Bash", command="touch kept"),
         call("Bash", command="touch kept"),
         call("Bash", command="rm kept"),
+        call("Bash", command="cat noise"),
         call("AskUserQuestion", questions=[CHOICE]),
         lambda request: say(f"All done: {request.tool_results}"),
     ]
@@ -88,11 +91,14 @@ def test_a_terminal_is_asked_with_each_key_and_hostile_text_is_shown(
         status = terminal.end()
 
     assert status == 3
-    assert "I look\\x1b]0;owned\\x07\\x1b[2J\\x1b[1;1H\\x9b31m first." in terminal.words
+    assert f"I look{SHOWN} first." in terminal.words
     assert terminal.words.count("ask Bash touch kept") == 1, terminal.shown
     assert "denied Bash rm kept" in terminal.words
     assert '"Which?"="blue"' in terminal.words
     assert terminal.title == ""
+    stored = run_command(env, project, "sessions", "show", terminal.words.split()[-1], "--whole")
+    assert f"noise {SHOWN}" in " ".join(stored.stdout.split())
+    assert not {"\x1b", "\x07", "\x9b"} & set(stored.stdout)
     assert (project / "cart.py").read_text() == "total = sum(1 for i in items)\n"
     assert (project / "edited").read_text().startswith("second")
     assert (project / "kept").exists()

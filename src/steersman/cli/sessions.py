@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 
 import click
 
-from steersman._terminal import one_line
+from steersman._terminal import one_line, printable
 from steersman.cli.asks import open_store
 from steersman.cli.commands import SUMMARIES
 from steersman.cli.output import complain
@@ -235,8 +235,9 @@ def export(
     found = find_session(sessions, session)
     chunks = FORMS[form](sessions.messages(found), sessions.info(found))
     if output is None:
+        is_terminal = sys.stdout.isatty()
         for chunk in chunks:
-            sys.stdout.write(chunk)
+            sys.stdout.write(printable(chunk) if is_terminal else chunk)
         return
     try:
         file = Path(output).open("x", encoding="utf-8")  # noqa: SIM115 - closed below

@@ -17,6 +17,7 @@ from steersman.agent import Agent
 from steersman.control.handshake import Initialized
 from steersman.control.mcp import McpServers, McpServerStatus
 from steersman.errors import SteersmanError, UsageError
+from steersman.hooks import Hooks
 from steersman.options import Options, StartupLimits
 from steersman.transports import leftovers
 from steersman.transports.locate import locate
@@ -124,30 +125,36 @@ class Machine:
 
     async def _start(self) -> Handshake:
         begun = time.monotonic()
-        limits = StartupLimits(spawn=PATIENCE, first_byte=PATIENCE, initialize=PATIENCE)
+        options = self.session_options()
+        async with Agent(options).session() as session:
+            seconds = time.monotonic() - begun
+            found = await _settled(session.mcp_status) if options.mcp_servers else ()
+            return Handshake(session.initialized, seconds, found)
+
+    def session_options(self) -> Options:
+        """Return the options of the session that is started: it continues and sends nothing."""
         try:
             servers = self.servers
         except UsageError:
             # The check of the servers reports it.
             servers = {}
-        options = self.options.replace(
+        return self.options.replace(
             cli_path=self.cli,
             env=self.env,
             inherit_env=False,
             mcp_servers=servers,
             require=(),
-            startup=limits,
+            startup=StartupLimits(spawn=PATIENCE, first_byte=PATIENCE, initialize=PATIENCE),
             persist_session=False,
             revive=False,
-            **_NO_CONVERSATION,
+            **_NOTHING,
         )
-        async with Agent(options).session() as session:
-            seconds = time.monotonic() - begun
-            found = await _settled(session.mcp_status) if servers else ()
-            return Handshake(session.initialized, seconds, found)
 
 
-_NO_CONVERSATION: JsonDict = {
+_NOTHING: JsonDict = {
+    # A hook of SessionStart may send a prompt.
+    "hooks": Hooks(),
+    "prompt_suggestions": False,
     "resume": None,
     "continue_conversation": False,
     "fork_session": False,
