@@ -37,6 +37,7 @@ SUMMARIES = {
     "cassette": "check recorded conversations",
     "chat": "a conversation that you steer while it works",
     "conform": "check a CLI against the protocol, offline",
+    "console": "a page for your sessions, on this machine only",
     "demo": "a conversation in the terminal, offline and at no cost",
     "doctor": "can this machine run a session, and if not, why",
     "journal": "what a journal holds, and a policy tried on it",
