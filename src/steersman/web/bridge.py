@@ -25,6 +25,7 @@ from steersman.inbox import Inbox, StoredInbox
 from steersman.web.asks import AnyInbox, OpenAsks
 from steersman.web.conversations import Conversations, check_agents
 from steersman.web.failures import Refusal, error_response, refusal_of
+from steersman.web.fields import Fields
 from steersman.web.limits import Connections, WebLimits, Writes
 from steersman.web.live import LiveConnection
 from steersman.web.routes import PAGES, Routes
@@ -97,6 +98,19 @@ class Bridge:
         if self._login is None:
             raise UsageError("link", url, "a bridge without authenticate=")
         return f"{url.rstrip('/')}/#token={self._login.link()}"
+
+    async def begin(
+        self, text: str, *, by: str, agent: str | None = None, key: str | None = None
+    ) -> str:
+        """Begin a session with its first prompt, and return its id.
+
+        The same key is the same session and the same turn.
+        """
+        fields = {"text": text, "agent": agent, "key": key}
+        self._start()
+        answer, _ = await self._verbs.begin(Viewer(by), Fields(fields))
+        session: str = answer["session"]["id"]
+        return session
 
     def began(self, session: str) -> str:
         """Return the name of the viewer who began a session; empty if it is not known."""
