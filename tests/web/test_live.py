@@ -258,14 +258,14 @@ async def test_a_viewer_that_never_reads_holds_nothing_back(tmp_path: Path) -> N
             await say(ws, type="do", id=f"s{number}", verb="send", session=session, text="go")
             seen += numbers_of(await records_until_settled(ws, session))
         behind = min(bridge._live, key=lambda each: each._cursors[session])
-        held = behind._answers, behind._asks, behind._cursors
+        held = [len(behind._answers), len(behind._asks), len(behind._cursors)]
         cursor = behind._cursors[session]
         deaf.close()
 
     assert seen == [*range(1, len(seen) + 1)]
     assert cursor < seen[-1]
     # One cursor, and no frame: what it did not read is only in the journal.
-    assert [len(each) for each in held] == [0, 0, 1]
+    assert held == [0, 0, 1]
 
 
 async def deaf_viewer(port: int, token: str, session: str) -> socket.socket:
