@@ -56,8 +56,8 @@ async def serve(order: dict[str, Any]) -> None:
         found = [
             bridge._conversations.begin(None, "b", str(i), "")[0] for i in range(order["sessions"])
         ]
-        _print(port=listener.getsockname()[1], sessions=[each.id for each in found])
         unwatched = await _cpu_of_unwatched(order, Path(folder))
+        _print(port=listener.getsockname()[1], sessions=[each.id for each in found])
         before = _memory()
         await _line()
         viewers = order["sessions"] * order["viewers"]
@@ -114,9 +114,9 @@ async def _write(found: list[Any], order: dict[str, Any], folder: Path) -> None:
             files[place].write([entry])
             found[place].feed.write([entry])
             count += 1
-        await asyncio.sleep(1 / order["rate"] if order["rate"] < 1000 else 0.001)
-    for file in files:
-        file.close()
+        await asyncio.sleep(max(0.001, 1 / order["rate"]))
+    for each in files:
+        each.close()
 
 
 def _memory() -> int:

@@ -278,7 +278,7 @@ async def test_a_viewer_that_stops_reading_is_disconnected_in_the_end(tmp_path: 
         for _ in range(8):
             await http.post(f"/sessions/{session}/send", json={"text": "go"})
         while bridge._live:
-            await asyncio.sleep(0)
+            await http.get("/me")
         deaf.close()
 
     assert bridge._connections.count == 0
