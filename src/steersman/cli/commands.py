@@ -24,6 +24,7 @@ BUILT_IN = (
     EntryPoint("asks", "steersman.cli.asks:add_command", GROUP),
     EntryPoint("cassette", "steersman.cli.cassette:add_command", GROUP),
     EntryPoint("chat", "steersman.cli.chat:command", GROUP),
+    EntryPoint("console", "steersman.cli.console:add_command", GROUP),
     EntryPoint("demo", "steersman.cli.demo:add_command", GROUP),
     EntryPoint("doctor", "steersman.cli.doctor:add_command", GROUP),
     EntryPoint("journal", "steersman.cli.journal:command", GROUP),
