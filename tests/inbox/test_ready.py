@@ -247,3 +247,17 @@ async def test_it_ends_when_the_store_is_closed(place: Place) -> None:
 
     with pytest.raises(StopAsyncIteration):
         await waiting
+
+
+async def test_many_are_yielded_each_once(place: Place, watcher: Watcher) -> None:
+    hosts = place.inbox().work
+    for number in range(45):
+        session = f"s{number}"
+        await hosts.take(session, key="c", owner="a", token="a", machine="m", seconds=LONG)
+        await hosts.begin(session, "a", TURN)
+        await hosts.release(session, "a")
+
+    found = [await watcher.next() for _ in range(45)]
+
+    assert sorted(each.session for each in found) == sorted(f"s{n}" for n in range(45))
+    assert all(each.turns == (TURN,) for each in found)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 
 from steersman.errors import StoreError, StoreTooNew
 from steersman.inbox.keeper import AskKeeper
@@ -24,6 +26,8 @@ FRESH = 1.0
 """Seconds after which what was read is read again before it is yielded."""
 RETRY = 1.0
 """Seconds until a store that failed is looked at again."""
+AT_ONCE = 20
+"""Of how many conversations the turns are read at once."""
 SHORTEST_WAIT, LONGEST_WAIT = 0.01, 3600.0
 
 
@@ -46,7 +50,7 @@ async def ready_conversations(keeper: AskKeeper) -> AsyncGenerator[Conversation]
         while not keeper.is_closed:
             news.clear()
             try:
-                found, wait = await keeper.call(_look)
+                found, wait = await keeper.call(partial(_look, seen))
                 is_failing = False
             except StoreTooNew:
                 raise
@@ -56,8 +60,7 @@ async def ready_conversations(keeper: AskKeeper) -> AsyncGenerator[Conversation]
                 found, wait, is_failing = [], RETRY, True
             looked = loop.time()
             for each in found:
-                if not _is_new(seen, each):
-                    continue
+                _remember(seen, each)
                 yield each.conversation
                 if news.is_set() or loop.time() > looked + FRESH:
                     # Another process may have taken the others meanwhile.
@@ -70,21 +73,27 @@ async def ready_conversations(keeper: AskKeeper) -> AsyncGenerator[Conversation]
         keeper.stop_observing(changed)
 
 
-async def _look(rows: AskRows) -> tuple[list[Ready], float]:
-    """Return what is ready, and how many seconds to wait for an expiry."""
+async def _look(seen: Mapping[str, object], rows: AskRows) -> tuple[list[Ready], float]:
+    """Return what is ready and was not yielded yet, and how many seconds to wait for an expiry."""
     # This lets asks expire whose time has come.
     _, expiry = await rows.changed(await rows.last_change())
     found, free = await rows.work.ready()
+    new = [each for each in found if seen.get(each.conversation.session) != each.state]
     waits = [each for each in (expiry, free) if each is not None]
-    return found, min(max(min(waits, default=LONGEST_WAIT), SHORTEST_WAIT), LONGEST_WAIT)
+    wait = min(max(min(waits, default=LONGEST_WAIT), SHORTEST_WAIT), LONGEST_WAIT)
+    if len(new) > AT_ONCE:
+        wait = SHORTEST_WAIT
+    return [await _with_turns(rows, each) for each in new[:AT_ONCE]], wait
 
 
-def _is_new(seen: OrderedDict[str, object], ready: Ready) -> bool:
+async def _with_turns(rows: AskRows, ready: Ready) -> Ready:
+    turns = await rows.work.unsettled(ready.conversation.session)
+    return replace(ready, conversation=replace(ready.conversation, turns=tuple(turns)))
+
+
+def _remember(seen: OrderedDict[str, object], ready: Ready) -> None:
     session = ready.conversation.session
-    if seen.get(session) == ready.state:
-        return False
     seen[session] = ready.state
     seen.move_to_end(session)
     while len(seen) > REMEMBERED:
         seen.popitem(last=False)
-    return True

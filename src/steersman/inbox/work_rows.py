@@ -20,6 +20,7 @@ class Ready:
     """A conversation that can be continued."""
 
     conversation: Conversation
+    """Without turns, which are read later."""
     state: tuple[object, ...]
     """Is another one after each change of its turns and asks, and after a lease has expired."""
 

@@ -209,21 +209,15 @@ class WorkTable:
 
         async def work(run: Run) -> tuple[list[Ready], float | None]:
             ((free,),) = await run(NEXT_FREE)
-            found: list[Ready] = []
-            for session, name, machine, begun, token, turns, asks in await run(READY):
-                plain = from_plain(session)
-                found.append(
-                    Ready(
-                        Conversation(
-                            from_plain(name),
-                            plain,
-                            from_plain(machine),
-                            tuple(await _unsettled(run, plain)),
-                            begun,
-                        ),
-                        (token, turns, asks),
-                    )
+            found = [
+                Ready(
+                    Conversation(
+                        from_plain(name), from_plain(session), from_plain(machine), (), begun
+                    ),
+                    (token, turns, asks),
                 )
+                for session, name, machine, begun, token, turns, asks in await run(READY)
+            ]
             return found, free
 
         return await self._database.read(work)
