@@ -85,7 +85,7 @@ async def test_without_a_store_nothing_is_written() -> None:
     turns.settled("u", "completed")
     await turns.close()
 
-    assert (turns.are_kept, turns.are_written) == (False, True)
+    assert (turns.work, [*turns.endings]) == (None, [])
     assert (await turns.unsettled(), await turns.asks_of("u")) == ([], [])
 
 
@@ -102,7 +102,7 @@ async def test_turns_settle_in_their_order_and_a_parked_one_stays_unsettled() ->
         ("s", "token", "u1", "settled", "completed"),
         ("s", "token", "u2", "parked", "parked"),
     ]
-    assert (stage.turns.are_written, stage.faults) == (True, [])
+    assert ([*stage.turns.endings], stage.faults) == ([], [])
 
 
 def test_a_store_that_fails_is_tried_again_and_one_fault_is_reported() -> None:
@@ -132,7 +132,7 @@ def test_a_store_that_does_not_answer_does_not_keep_a_session_from_ending() -> N
 
     run(work())
 
-    assert not stage.turns.are_written
+    assert stage.turns.endings
     assert stage.faults == ["store"]
 
 

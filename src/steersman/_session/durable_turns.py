@@ -47,19 +47,10 @@ class DurableTurns:
         self._report = report
         self._begun: dict[str, str] = {}
         """The conversation of each turn that has a row and has not settled."""
-        self._endings: deque[_Ending] = deque()
+        self.endings: deque[_Ending] = deque()
+        """What is left to write about turns that have settled."""
         self._writing: asyncio.Task[None] | None = None
         self._has_failed = False
-
-    @property
-    def are_kept(self) -> bool:
-        """Whether the turns have rows."""
-        return self.work is not None
-
-    @property
-    def are_written(self) -> bool:
-        """Whether nothing is left to write."""
-        return not self._endings
 
     async def begin(
         self, uuid: str, key: str | None, content: Json, fields: Mapping[str, Json], when: str
@@ -77,7 +68,7 @@ class DurableTurns:
             await self.work.work.begin(session, self.work.token, turn)
         except BaseException as error:
             if is_new and not isinstance(error, LeaseLost):
-                self._endings.append(_Ending(session, uuid, "settled", "cancelled"))
+                self.endings.append(_Ending(session, uuid, "settled", "cancelled"))
                 self._write()
             raise
         self._begun[uuid] = session
@@ -93,7 +84,7 @@ class DurableTurns:
         session = self._begun.pop(uuid, None)
         if session is not None:
             state = "parked" if outcome == "parked" else "settled"
-            self._endings.append(_Ending(session, uuid, state, outcome))
+            self.endings.append(_Ending(session, uuid, state, outcome))
             self._write()
 
     async def unsettled(self) -> list[StoredTurn]:
@@ -112,14 +103,14 @@ class DurableTurns:
 
     async def close(self) -> None:
         """Write what is left, for a few seconds at most."""
-        if self._endings:
+        if self.endings:
             self._write()
         if self._writing is not None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(CLOSING):
                     await asyncio.shield(self._writing)
             self._writing.cancel()
-        if self._endings:
+        if self.endings:
             self._failed(StoreError("the store has not confirmed how the last turns ended"))
 
     def _write(self) -> None:
@@ -129,8 +120,8 @@ class DurableTurns:
     async def _write_all(self) -> None:
         assert self.work is not None
         retry = FIRST_RETRY
-        while self._endings:
-            each = self._endings[0]
+        while self.endings:
+            each = self.endings[0]
             try:
                 await self.work.work.settle(
                     each.session, self.work.token, each.uuid, each.state, each.outcome
@@ -142,7 +133,7 @@ class DurableTurns:
                 continue
             except LeaseLost as error:
                 self._failed(error)
-            self._endings.popleft()
+            self.endings.popleft()
 
     def _failed(self, error: BaseException) -> None:
         if not self._has_failed:

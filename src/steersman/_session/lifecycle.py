@@ -515,7 +515,7 @@ class Lifecycle:
         if parts.limits.is_on:
             parts.limits.stop()
         parts.prompts.settle_all(cause)
-        if parts.mirror.is_unused and parts.turns.are_written and parts.ownership.leases is None:
+        if parts.mirror.is_unused and not parts.turns.endings and parts.ownership.leases is None:
             self._end(cause)
         else:
             self._flushing = asyncio.Task(self._flush(cause))

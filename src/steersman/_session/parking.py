@@ -44,7 +44,8 @@ class Parking:
     def __init__(self, parts: Parts, lifecycle: Lifecycle) -> None:
         self._parts = parts
         self._lifecycle = lifecycle
-        self._is_durable = isinstance(parts.options.inbox, DurableAsks)
+        self.is_durable = isinstance(parts.options.inbox, DurableAsks)
+        """Whether the asks of the session outlive it."""
         self._task: asyncio.Task[None] | None = None
         self._alarm: asyncio.TimerHandle | None = None
         self._seen: tuple[object, float] | None = None
@@ -56,7 +57,7 @@ class Parking:
 
     def close(self) -> None:
         """Begin to close the session. It is parked if durable asks wait."""
-        if self._task is None and self._is_durable and self._is_waiting and not self._has_ended:
+        if self._task is None and self.is_durable and self._is_waiting and not self._has_ended:
             self.begin(PARKING)
         elif self._task is None:
             self._lifecycle.close()
@@ -66,7 +67,7 @@ class Parking:
 
         Raises `UsageError` if the asks of the session do not outlive it.
         """
-        if not self._is_durable:
+        if not self.is_durable:
             raise UsageError(
                 "inbox",
                 self._parts.options.inbox,
@@ -211,7 +212,7 @@ class Parking:
     async def _wait_for_store(self) -> None:
         """Return once the asks that wait are rows, or the store does not answer."""
         parts = self._parts
-        if not parts.turns.are_kept:
+        if parts.turns.work is None:
             return
         with contextlib.suppress(TimeoutError, SteersmanError):
             async with asyncio.timeout(READING):
@@ -292,7 +293,7 @@ class Parking:
 
     async def _read_asks(self, prompts: list[SentPrompt]) -> None:
         """Read the ids in the store: an ask that was known again has that of its first request."""
-        if not self._parts.turns.are_kept:
+        if self._parts.turns.work is None:
             return
         found: list[str] = []
         for prompt in prompts:

@@ -48,7 +48,7 @@ class PromptSender:
         self.require_open()
         if not (key is None or (isinstance(key, str) and key)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("key", key, "a text that is not empty, or None")
-        if not self._parts.turns.are_kept:
+        if self._parts.turns.work is None:
             return self._send(content, fields, when, key)
         # One at a time: rows are stored in the order of the calls, and a key once.
         async with self._storing:
@@ -135,7 +135,7 @@ class PromptSender:
     async def take_up(self) -> list[Turn]:
         """Send the unsettled turns of the conversation again, in their order."""
         self.require_open()
-        if not self._parts.turns.are_kept:
+        if self._parts.turns.work is None:
             raise UsageError(
                 "inbox",
                 self._parts.options.inbox,

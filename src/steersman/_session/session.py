@@ -99,6 +99,7 @@ class Session:
         self._parts = parts = build(setup, self)
         self._lifecycle = Lifecycle(parts, Dispatcher(parts))
         self._parking = Parking(parts, self._lifecycle)
+        self._close = self._parking.close if self._parking.is_durable else self._lifecycle.close
         self._pause = Pause(parts, self._lifecycle)
         self._interrupts = Interrupts(parts, self._lifecycle)
         self.mcp = McpControls(
@@ -122,7 +123,7 @@ class Session:
         """
         self._parts.slot.home.enter()
         await self._lifecycle.start()
-        self._closer = _close_with_loop(self._lifecycle, self._parking.close)
+        self._closer = _close_with_loop(self._lifecycle, self._close)
         await anext(self._closer)
         self._parking.watch()
         await self._open()
@@ -164,7 +165,7 @@ class Session:
 
     def abandon(self) -> None:
         """Begin to close the session, without waiting for it. May be called in any thread."""
-        self._parts.slot.home.call(self._parking.close)
+        self._parts.slot.home.call(self._close)
 
     async def cancel(self) -> None:
         """End the session at once: kill the CLI's process tree and cancel what is open."""
