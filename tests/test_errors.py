@@ -142,6 +142,7 @@ def test_the_codes_are_a_promise() -> None:
         "StoreError": "store",
         "StoreTooNew": "store_too_new",
         "ReaderLagged": "reader_lagged",
+        "WebError": "web",
     }
 
 

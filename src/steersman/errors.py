@@ -42,7 +42,8 @@ SteersmanError
 │   └── AskNotFound
 ├── StoreError                 a store of sessions cannot be read or written
 │   └── StoreTooNew
-└── ReaderLagged               a slow reader needs entries that were dropped
+├── ReaderLagged               a slow reader needs entries that were dropped
+└── WebError                   a bridge of `steersman.web` refuses a request
 
 Each class has a stable `code`. Where a process was involved, `evidence` has the phase, the exit
 status, the end of stderr and the redacted command line.
@@ -50,7 +51,7 @@ status, the end of stderr and the redacted command line.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import FunctionType
 from typing import ClassVar, Protocol
@@ -100,6 +101,7 @@ __all__ = [
     "TurnFailed",
     "TurnStopped",
     "UsageError",
+    "WebError",
     "WorkingDirectoryMissing",
 ]
 
@@ -654,6 +656,24 @@ class ReaderLagged(SteersmanError):
             hint="read faster, or raise journal_memory= (bytes)",
         )
         self.lost = lost
+
+
+class WebError(SteersmanError):
+    """A bridge of `steersman.web` has refused a request of its client."""
+
+    code = "web"
+
+    def __init__(
+        self, status: int, error_code: str, words: str, body: Mapping[str, object] | None = None
+    ) -> None:
+        super().__init__(f"the bridge answered {status} {error_code}: {words}")
+        self.status = status
+        self.error_code = error_code
+        """The code in the answer, such as `already_answered`."""
+        self.by = str((body or {}).get("by", ""))
+        """Who was faster, if somebody was."""
+        self.body = dict(body or {})
+        """All fields of the error in the answer."""
 
 
 def _unpickled(

@@ -50,6 +50,7 @@ __all__ = [
     "Caller",
     "Channel",
     "Clock",
+    "ContinuesNumbers",
     "DialogHandler",
     "DurableAsks",
     "ElicitationHandler",
@@ -58,7 +59,9 @@ __all__ = [
     "JsonDict",
     "JsonObject",
     "Launch",
+    "OpensFirst",
     "QuestionHandler",
+    "ReadsEntries",
     "Receiver",
     "ReportsSuspension",
     "SessionAsks",
@@ -245,6 +248,9 @@ class Sink(Protocol):
 
     Called in the event loop, so a call must be short. It never raises, because a journal that
     cannot be written must not break the session; a sink reports its failure once, in its own way.
+
+    A sink whose entries outlive the session may also be a `ContinuesNumbers`, an `OpensFirst` and
+    a `ReadsEntries`: a method or attribute that it does not have counts as left out.
     """
 
     def write(self, entries: Sequence[Entry]) -> None:
@@ -253,6 +259,50 @@ class Sink(Protocol):
 
     def close(self) -> None:
         """Close the sink after the last entry. May be called any number of times."""
+        ...
+
+
+@runtime_checkable
+class ContinuesNumbers(Protocol):
+    """What a `Sink` has besides, if it may hold entries of earlier sessions.
+
+    The session counts on from the greatest `last_seq` of its sinks, so that a number means one
+    entry, also after a restart of the host program.
+    """
+
+    @property
+    def last_seq(self) -> int:
+        """The greatest number that the sink holds; 0 if it is empty.
+
+        Read once for each session, after `open` and before the first entry.
+        """
+        ...
+
+
+@runtime_checkable
+class OpensFirst(Protocol):
+    """What a `Sink` has besides, if it must wait for something before its first entry."""
+
+    async def open(self) -> None:
+        """Prepare the sink, such as by asking a database for the last number.
+
+        Called before the first entry of each session that uses the sink. If it raises, or takes
+        longer than `StartupLimits.spawn`, the session does not start.
+        """
+        ...
+
+
+@runtime_checkable
+class ReadsEntries(Protocol):
+    """What a `Sink` has besides, if entries that have left the memory can be read from it."""
+
+    def read(self, after: int) -> AsyncIterator[Sequence[Entry]]:
+        """Return the entries after number `after`, in order, in batches of bounded size.
+
+        Everything that was passed to `write` before this call is part of it, also what is not
+        stored yet. It ends behind the last of these entries or later, and never waits for new ones.
+        The reader of the session closes it early with `aclose()`, if it has that.
+        """
         ...
 
 

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from steersman._json import Json, JsonDict
+from steersman.errors import Evidence, StartupTimeout
 from steersman.journal import Entry, Journal, Kind
-from steersman.ports import Clock, Sink
+from steersman.ports import Clock, ContinuesNumbers, OpensFirst, Sink
 
 __all__ = ["JournalSignal", "JournalWriter"]
 
@@ -31,6 +32,21 @@ class JournalWriter:
         self._unwritten: list[Entry] = []
         self._announced = 0
         self._holds_wakeups = False
+
+    async def open(self, sink: Sink, timeout: float) -> None:
+        """Open `sink`, continue its numbers, and pass every entry to it from now on.
+
+        A sink that cannot be opened is closed.
+        """
+        try:
+            if isinstance(sink, OpensFirst):
+                await _opened(sink, timeout)
+            if isinstance(sink, ContinuesNumbers):
+                self.journal.begin_after(sink.last_seq)
+        except BaseException:
+            sink.close()
+            raise
+        self.write_to(sink)
 
     def write_to(self, sink: Sink) -> None:
         """Pass every entry to `sink` from now on."""
@@ -98,6 +114,21 @@ class JournalWriter:
         if self._unwritten and self._sink is not None:
             entries, self._unwritten = self._unwritten, []
             self._sink.write(entries)
+
+
+async def _opened(sink: OpensFirst, timeout: float) -> None:
+    limit = asyncio.timeout(timeout)
+    try:
+        async with limit:
+            await sink.open()
+    except TimeoutError as error:
+        if not limit.expired():
+            raise
+        raise StartupTimeout(
+            f"a sink of the journal was not open after {timeout:g} s",
+            hint="if it is only slow, raise startup=StartupLimits(spawn=...)",
+            evidence=Evidence("journal"),
+        ) from error
 
 
 class JournalSignal:

@@ -119,14 +119,14 @@ class Lifecycle:
     async def start(self) -> None:
         """Launch the first CLI and wait for its handshake."""
         parts = self._parts
-        if parts.status.phase is not Phase.IDLE or parts.slot.running is not None:
+        is_new = parts.status.phase is Phase.IDLE and parts.slot.running is None
+        if not is_new or not self._has_started.is_set():
             raise UsageError(
                 "session",
                 Described("one that was started"),
                 "a session that was not started before",
             )
-        if parts.setup.open_journal is not None:
-            parts.journal.write_to(parts.setup.open_journal(parts.slot.redact, self._on_full_disk))
+        await self._open_journal()
         parts.status.move(Move.LAUNCH)
         self._has_started.clear()
         try:
@@ -141,6 +141,19 @@ class Lifecycle:
             self._has_started.set()
         parts.status.move(Move.GREET)
         parts.prompts.attach(cli.link)
+
+    async def _open_journal(self) -> None:
+        """Open the sinks of the journal. The session may be closed meanwhile."""
+        parts = self._parts
+        if parts.setup.open_journal is None:
+            return
+        sink = parts.setup.open_journal(parts.slot.redact, self._on_full_disk)
+        self._has_started.clear()
+        try:
+            await parts.journal.open(sink, parts.options.startup.spawn)
+        except BaseException:
+            self._has_started.set()
+            raise
 
     async def _launch_first(self, plan: LaunchPlan) -> RunningCli:
         """Run the first CLI. One that continues a conversation of another owner is run again.
@@ -410,7 +423,7 @@ class Lifecycle:
         """Begin to end the session: in order, or at once if it is cancelled."""
         parts = self._parts
         phase, cli = parts.status.phase, parts.slot.running
-        if phase.is_over or (phase is Phase.IDLE and cli is None):
+        if phase.is_over or (phase is Phase.IDLE and cli is None and self._has_started.is_set()):
             # A session that was never started can only be cancelled.
             if ending is Move.CANCEL and not phase.is_over:
                 self._ending = ending

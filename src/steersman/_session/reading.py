@@ -43,7 +43,7 @@ class SessionReaders:
     def messages(self, after: int) -> AsyncIterator[Message]:
         """Iterate over the messages after entry number `after`."""
         shown = self.shown
-        self._check(after)
+        after = self._from_this_session(after)
         return JournalReader(
             self.journal,
             self._signal,
@@ -54,7 +54,7 @@ class SessionReaders:
 
     def lines(self, after: int) -> AsyncIterator[bytes]:
         """Iterate over the lines of the conversation as received."""
-        self._check(after)
+        after = self._from_this_session(after)
         return JournalReader(
             self.journal,
             self._signal,
@@ -63,13 +63,16 @@ class SessionReaders:
             conversation_only=True,
         )
 
-    def entries(self, after: int) -> AsyncIterator[Entry | Lagged]:
-        """Iterate over all entries, with a `Lagged` for those no longer in memory."""
+    def entries(self, after: int | None) -> AsyncIterator[Entry | Lagged]:
+        """Iterate over all entries, with a `Lagged` for those no longer in memory.
+
+        `None`: all entries of this session; 0: also those of earlier sessions.
+        """
 
         def pick(entry: Entry) -> Entry | Lagged | None:
             return entry
 
-        self._check(after)
+        after = self._from_this_session(0) if after is None else self._checked(after)
         return JournalReader(self.journal, self._signal, pick, after=after, on_lag=Lagged)
 
     def of_turn(
@@ -91,11 +94,16 @@ class SessionReaders:
                 hint="return first; the program that sent the prompt can wait for its turn",
             )
 
-    def _check(self, after: int) -> None:
+    def _checked(self, after: int) -> int:
         _check_after("after", after)
         if not self.journal.last_seq:
             raise ChannelClosed("this session has not started", hint="use `async with`")
         self._check_loop()
+        return after
+
+    def _from_this_session(self, after: int) -> int:
+        """Return `after`, or the number before this session if that is greater."""
+        return max(self._checked(after), self.journal.began_after)
 
     def _check_loop(self) -> None:
         """Refuse a reader that would wait in another event loop."""

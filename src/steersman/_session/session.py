@@ -349,7 +349,7 @@ class Session:
         """Iterate over the lines of the conversation as received, without control lines."""
         return self._readers.lines(after)
 
-    def journal(self, *, after: int = 0) -> AsyncIterator[Entry | Lagged]:
+    def journal(self, *, after: int | None = None) -> AsyncIterator[Entry | Lagged]:
         """Iterate over all entries by number; yields `Lagged` for entries no longer in memory."""
         return self._readers.entries(after)
 

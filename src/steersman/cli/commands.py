@@ -20,6 +20,7 @@ GROUP = "steersman.commands"
 BUILT_IN = (
     EntryPoint("asks", "steersman.cli.asks:add_command", GROUP),
     EntryPoint("cassette", "steersman.cli.cassette:add_command", GROUP),
+    EntryPoint("console", "steersman.cli.console:add_command", GROUP),
     EntryPoint("demo", "steersman.cli.demo:add_command", GROUP),
 )
 

@@ -62,6 +62,11 @@ class Header:
     track: int = 0
     """The number of the CLI process, in order of their starts. A file may have another order."""
     format: int = FORMAT
+    after: int | None = None
+    """The number before the first of this track, if numbers continue from the track before it.
+
+    `None` in a track of an earlier release, which numbers the entries of each session from 1.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +119,8 @@ def line_of(written: Header | Record) -> bytes:
     """Return `written` as a line of a file, with its newline."""
     if isinstance(written, Header):
         fields = {"journal": written.format, "track": written.track, "steersman": written.steersman}
+        if written.after is not None:
+            fields["after"] = written.after
         return _json.dumps({**fields, "cli": written.cli, "options": written.options}) + b"\n"
     head = _json.dumps(_fields_of(written))
     if not written.line:
@@ -210,7 +217,7 @@ def read_line(line: bytes) -> Header | Record:
         found = _read_loosely(line)
     if found.journal is not None:
         options = tuple(map(str, found.options))
-        return Header(found.steersman, found.cli, options, found.track, found.journal)
+        return Header(found.steersman, found.cli, options, found.track, found.journal, found.after)
     if not found.kind:
         return Record(0, 0.0, TORN, line)
     try:
@@ -234,6 +241,7 @@ class _Line(msgspec.Struct, kw_only=True):
     cli: str = ""
     options: list[Json] = []
     track: int = 0
+    after: int | None = None
     seq: int = 0
     at: float = 0.0
     kind: str = ""

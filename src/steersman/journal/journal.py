@@ -32,7 +32,7 @@ More than one read from the CLI, so a reader that keeps up never decodes a messa
 
 
 class Journal:
-    """Entries in order, numbered from 1."""
+    """Entries in order, numbered from 1, or from where an earlier session ended."""
 
     def __init__(self, memory: int = DEFAULT_MEMORY) -> None:
         self._memory = memory
@@ -46,12 +46,21 @@ class Journal:
         self._warm_after = self._fresh_after = 0
         self._tidy_at = min(memory, WARM)
         """The total weight at which `_tidy` has something to do."""
+        self.began_after = 0
+        """The number of the last entry of earlier sessions; 0 if there is none."""
         self.last_seq = 0
         """The number of the newest entry; 0 if there is none."""
         self.last_spoken = 0
         """The number of the newest entry that is part of the conversation."""
         self.last_settled = 0
         """The number of the newest entry that ends a turn."""
+
+    def begin_after(self, seq: int) -> None:
+        """Number the first entry `seq` + 1: the entries up to `seq` are those of earlier sessions.
+
+        Must be called before the first `append`.
+        """
+        self.last_seq = self.began_after = self._forgotten = seq
 
     def append(
         self,

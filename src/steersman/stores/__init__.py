@@ -9,7 +9,8 @@ from steersman._lazy import by_name
 if TYPE_CHECKING:
     from steersman.stores.directory import DirectoryStore as DirectoryStore
     from steersman.stores.journal_file import JournalFile as JournalFile
-    from steersman.stores.journal_file import read_journal as read_journal
+    from steersman.stores.journal_reader import follow_journal as follow_journal
+    from steersman.stores.journal_reader import read_journal as read_journal
     from steersman.stores.memory import MemoryStore as MemoryStore
     from steersman.stores.postgres import PostgresStore as PostgresStore
     from steersman.stores.sqlite import SqliteStore as SqliteStore
@@ -21,7 +22,8 @@ else:
         __name__,
         {
             "directory": ("DirectoryStore",),
-            "journal_file": ("JournalFile", "read_journal"),
+            "journal_file": ("JournalFile",),
+            "journal_reader": ("follow_journal", "read_journal"),
             "memory": ("MemoryStore",),
             "postgres": ("PostgresStore",),
             "sqlite": ("SqliteStore",),
@@ -35,6 +37,7 @@ __all__ = [
     "MemoryStore",
     "PostgresStore",
     "SqliteStore",
+    "follow_journal",
     "has_transcript",
     "read_journal",
     "read_transcript",

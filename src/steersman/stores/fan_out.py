@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from steersman import _json
+from steersman.errors import UsageError
 from steersman.journal import Entry
 from steersman.journal.redaction import MARK
-from steersman.ports import Sink
+from steersman.ports import ContinuesNumbers, OpensFirst, Sink
 
 __all__ = ["FanOutSink"]
 
@@ -40,6 +41,17 @@ class FanOutSink:
         self._report = report
         self._waiting: list[Entry] = []
         self._is_writing = False
+
+    async def open(self) -> None:
+        """Open every sink that has to be opened, one after the other."""
+        for sink in self._sinks:
+            if isinstance(sink, OpensFirst):
+                await sink.open()
+
+    @property
+    def last_seq(self) -> int:
+        """The greatest number that a sink holds. A sink that does not know counts as 0."""
+        return max(map(_last_number, (self._file, *self._sinks)))
 
     def write(self, entries: Sequence[Entry]) -> None:
         """Pass the next entries to every sink; never raises.
@@ -82,6 +94,14 @@ class FanOutSink:
         with suppress(Exception):
             # The caller's own code, too.
             self._report(f"{name}.write() raised {type(error).__name__}: it gets no more entries")
+
+
+def _last_number(sink: object) -> int:
+    number: object = sink.last_seq if isinstance(sink, ContinuesNumbers) else 0
+    if isinstance(number, int) and not isinstance(number, bool) and number >= 0:
+        return number
+    name = type(sink).__name__
+    raise UsageError(f"{name}.last_seq", number, "the number of the last entry, 0 or more")
 
 
 def _redacted(entry: Entry, redact: Redact) -> Entry:

@@ -6,38 +6,28 @@ one write, so a host program that is killed loses at most the batch that it was 
 
 from __future__ import annotations
 
-import mmap
 import os
 import stat
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO
 
 from steersman import _json
 from steersman._json import JsonObject
 from steersman.errors import UsageError
 from steersman.journal import Entry, Kind
-from steersman.journal.files import (
-    FORMAT,
-    TORN,
-    Header,
-    Record,
-    is_plain,
-    is_text,
-    line_of,
-    read_line,
-)
+from steersman.journal.files import Header, Record, is_plain, is_text, line_of
 from steersman.journal.redaction import MARK
+from steersman.stores.journal_reader import StoredEntries, examine, identity_of
 
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["JournalFile", "read_journal"]
+__all__ = ["JournalFile"]
 
 Redact = Callable[[bytes], bytes]
 
@@ -48,7 +38,6 @@ LOOK_EVERY = 1.0
 
 # In Python 3.11 looking up a member of an enum takes thirty times as long as a global name.
 PARTIAL, RESTARTED = Kind.PARTIAL, Kind.RESTARTED
-HEADER_BEGINS = b'{"journal":'
 
 
 def _silent(_report: str) -> None:
@@ -61,6 +50,9 @@ class JournalFile:
     Each CLI process has a track of its own: a new track begins when the file is opened and after
     each restart of the CLI. If a write fails, as on a full disk, or if the file was removed, it is
     reported once and no more entries are written. A forked copy of the process writes none.
+
+    Numbers continue from those of the file: see `ports.ContinuesNumbers`. Sessions that write to one
+    `JournalFile` at the same time use numbers twice, and then no entry can be read back.
     """
 
     def __init__(
@@ -83,7 +75,6 @@ class JournalFile:
         self._redact = redact
         self._report = report
         self._header = header or Header()
-        self._unwritten = b""
         self._middle: tuple[tuple[float, Kind, tuple[str, ...]] | None, bytes] = (None, b"")
         self._next_look = 0.0
         """When to look whether the file was removed, in the entries' own time."""
@@ -91,33 +82,52 @@ class JournalFile:
             self._file = _open(self.path)
             _Opened.files.add(self)
         try:
-            self._size, track, is_torn = _examine(self.path, self._file)
+            found = examine(self.path, self._file)
+            self._identity = identity_of(self._file)
             _narrow(self.path, self._file)
         except BaseException:
             os.close(self._file)
             self._file = -1
             raise
+        self.last_seq = found.last_seq
+        """The greatest number in the file; 0 if it is empty."""
+        self._size = found.size
+        self._track: int | None = found.track
+        """The number of the track that the next entry begins; `None` in the middle of one."""
         # A line that a killed writer has cut off stays in the file, as one that cannot be read.
-        self._begin_track(track, after=b"\n" if is_torn else b"")
+        self._unwritten = b"\n" if found.is_torn else b""
+        self._is_mixed = False
+        """Whether numbers were used twice, by sessions that write at the same time."""
 
     def write(self, entries: Sequence[Entry]) -> None:
         """Append `entries` with a single write; never raises."""
         if self._file < 0 or not entries:
             return
         lines: list[bytes] = []
+        if entries[0].seq <= self.last_seq and not self._is_mixed:
+            self._is_mixed, self._track = True, self._next_track
         for entry in entries:
             if entry.kind is RESTARTED:
-                self._begin_track(self._header.track + 1)
-            if self._unwritten:
-                lines.append(self._unwritten)
-                self._unwritten = b""
+                self._track = self._next_track
+            if self._track is not None:
+                lines.append(self._begin_track(self._track, entry.seq - 1))
             lines.append(self._line(entry))
+        self.last_seq = max(self.last_seq, entries[-1].seq)
         if entries[0].at >= self._next_look:
             self._next_look = entries[0].at + LOOK_EVERY
             self._check_removed()
             if self._file < 0:
                 return
         self._append(b"".join(lines))
+
+    def read(self, after: int) -> AsyncIterator[Sequence[Entry]]:
+        """Return the entries of the file after number `after`, in batches; also after `close`.
+
+        They have no known secrets. If numbers were used twice, or if another file is at the path
+        now, there are none.
+        """
+        path = Path(os.devnull) if self._is_mixed else self.path
+        return StoredEntries(path, self._identity, after)
 
     def close(self) -> None:
         """Close the file; may be called again."""
@@ -144,10 +154,16 @@ class JournalFile:
             if self._file >= 0 and not os.fstat(self._file).st_nlink:
                 self._give_up("the file was removed", b"")
 
-    def _begin_track(self, track: int, after: bytes = b"") -> None:
-        """Begin a track. The header is written with the first entry, so an unused one has none."""
-        self._header = replace(self._header, track=track)
-        self._unwritten += after + line_of(self._header)
+    @property
+    def _next_track(self) -> int:
+        return self._header.track + 1 if self._track is None else self._track
+
+    def _begin_track(self, track: int, after: int) -> bytes:
+        """Return the header of a track, which is written with its first entry."""
+        before, self._unwritten, self._track = self._unwritten, b"", None
+        goes_on = None if self._is_mixed else after
+        self._header = replace(self._header, track=track, after=goes_on)
+        return before + line_of(self._header)
 
     def _append(self, data: bytes) -> None:
         written = 0
@@ -231,37 +247,6 @@ if sys.platform != "win32":
     )
 
 
-def read_journal(path: str | os.PathLike[str]) -> Iterator[Entry]:
-    """Yield the entries of a journal file, for example for `replay`.
-
-    A line that cannot be read, such as the last one of a killed host program, is an entry of kind
-    `NOISE` with `details["torn"]`. Raises `UsageError` if the file is not a journal.
-    """
-    try:
-        file = Path(path).open("rb")  # noqa: SIM115 - closed by the generator that reads the rest
-    except OSError as error:
-        raise UsageError("path", str(path), f"a file that can be read ({error.strerror})") from None
-    header = read_line(file.readline())
-    if not isinstance(header, Header) or header.format > FORMAT:
-        file.close()
-        raise UsageError("path", str(path), f"a journal of format {FORMAT}")
-    return _entries_in(file)
-
-
-def _entries_in(file: BinaryIO) -> Iterator[Entry]:
-    seq = 0
-    with file:
-        for line in file:
-            found = read_line(line.rstrip(b"\n")) if line.strip() else None
-            if not isinstance(found, Record):
-                continue
-            if found.kind == TORN:
-                yield Entry(seq + 1, 0.0, Kind.NOISE, found.line, details={"torn": True})
-            elif (entry := found.entry) is not None:
-                seq = entry.seq
-                yield entry
-
-
 def _open(path: Path) -> int:
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOCTTY", 0)
     try:
@@ -301,22 +286,3 @@ def _narrow(path: Path, number: int) -> None:
     except OSError as error:
         allowed = f"a file that only you can read ({error.strerror})"
         raise UsageError("journal", str(path), allowed, hint=hint) from None
-
-
-def _examine(path: Path, number: int) -> tuple[int, int, bool]:
-    """Return the size of the file, the number of its next track, and whether its end is cut off."""
-    size = os.fstat(number).st_size
-    if not size:
-        return 0, 0, False
-    with mmap.mmap(number, size, access=mmap.ACCESS_READ) as data:
-        if data[: len(HEADER_BEGINS)] != HEADER_BEGINS:
-            raise UsageError("journal", str(path), "a new file, or one with a journal")
-        begins = data.rfind(b"\n" + HEADER_BEGINS) + 1
-        ends = data.find(b"\n", begins)
-        header = read_line(data[begins : size if ends < 0 else ends])
-        is_torn = data[-1:] != b"\n"
-    if isinstance(header, Header) and header.format > FORMAT:
-        hint = "a later release of steersman wrote it; update steersman"
-        raise UsageError("journal", str(path), f"a journal of format {FORMAT}", hint=hint)
-    # The line that is cut off may be the header itself.
-    return size, header.track + 1 if isinstance(header, Header) else 1, is_torn

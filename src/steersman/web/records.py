@@ -1,0 +1,122 @@
+"""Records of the journal as frames: the line of the journal file, with the session in front."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from steersman import _json
+from steersman._json import Json, JsonDict
+from steersman.journal.entries import Entry, Kind
+from steersman.journal.files import Record, is_plain, is_text, line_of
+
+__all__ = ["CUT", "cut", "frame_of", "frame_of_line", "prefix_of"]
+
+CUT = 20_000
+"""Characters of a value that pages of old entries show."""
+
+# In Python 3.11 looking up a member of an enum takes thirty times as long as a global name.
+PARTIAL = Kind.PARTIAL
+
+
+def prefix_of(session: str) -> bytes:
+    """Return the beginning of every frame of a session."""
+    return b'{"session":' + _json.dumps(session) + b","
+
+
+def frame_of_line(prefix: bytes, line: bytes) -> bytes:
+    """Return the frame of a record as it stands in a journal file."""
+    return prefix + line[1:]
+
+
+class EntryFrames:
+    """Makes frames of entries. What entries of one batch have in common is encoded once."""
+
+    def __init__(self, prefix: bytes) -> None:
+        self._prefix = prefix
+        self._middle: tuple[tuple[float, Kind, tuple[str, ...]] | None, bytes] = (None, b"")
+
+    def frame(self, entry: Entry) -> bytes:
+        """Return the frame of `entry`, whose details are plain values."""
+        line = entry.line
+        is_usual = entry.kind is PARTIAL or entry.decoded is not None
+        if is_usual and not entry.details and is_text(line) and is_plain(line):
+            return b'%b"seq":%d%b%b}' % (self._prefix, entry.seq, self._middle_of(entry), line)
+        return frame_of(self._prefix, entry)
+
+    def _middle_of(self, entry: Entry) -> bytes:
+        key = (entry.at, entry.kind, entry.turns)
+        if key != self._middle[0]:
+            head = line_of(Record(0, entry.at, entry.kind.value, b"", entry.turns))
+            self._middle = key, head.removeprefix(b'{"seq":0').removesuffix(b"}\n") + b',"frame":'
+        return self._middle[1]
+
+
+def frame_of(prefix: bytes, entry: Entry) -> bytes:
+    """Return the frame of an entry of any kind."""
+    return frame_of_line(prefix, line_of(Record.of(entry))[:-1])
+
+
+@dataclass(slots=True)
+class _Cuts:
+    """The values of one record that were cut, and where the search is."""
+
+    found: list[JsonDict] = field(default_factory=list[JsonDict])
+    path: list[str | int] = field(default_factory=list[str | int])
+
+    @contextmanager
+    def below(self, step: str | int) -> Generator[None, None, None]:
+        self.path.append(step)
+        try:
+            yield
+        finally:
+            self.path.pop()
+
+    def record(self, size: int) -> None:
+        self.found.append({"path": [*self.path], "size": size})
+
+
+def cut(frame: bytes, most: int = CUT) -> bytes:
+    """Return `frame` with long texts cut; `cut` in it says which. A short frame stays as it is."""
+    if len(frame) <= most:
+        return frame
+    try:
+        record = _json.loads(frame)
+        cuts = _Cuts()
+        shorter = _cut_value(record, most, cuts)
+        if cuts.found:
+            shorter["cut"] = cuts.found
+        small = _json.dumps(shorter)
+    except (ValueError, RecursionError):
+        return _without_content(frame, {})
+    # Many short values: what is left says how much it is.
+    return small if len(small) <= _MUCH * most else _without_content(frame, record)
+
+
+_MUCH = 10
+_CONTENT = ("frame", "text", "base64", "details")
+
+
+def _cut_value(value: Json, most: int, cuts: _Cuts) -> Json:
+    if isinstance(value, str):
+        if len(value) > most:
+            cuts.record(len(value))
+            return value[:most]
+        return value
+    if _json.is_object(value):
+        return {name: _cut_below(name, each, most, cuts) for name, each in value.items()}
+    if _json.is_array(value):
+        return [_cut_below(place, each, most, cuts) for place, each in enumerate(value)]
+    return value
+
+
+def _cut_below(step: str | int, value: Json, most: int, cuts: _Cuts) -> Json:
+    with cuts.below(step):
+        return _cut_value(value, most, cuts)
+
+
+def _without_content(frame: bytes, record: JsonDict) -> bytes:
+    name = next((each for each in _CONTENT if each in record), "frame")
+    kept = {key: value for key, value in record.items() if key not in _CONTENT}
+    return _json.dumps({**kept, name: None, "cut": [{"path": [name], "size": len(frame)}]})

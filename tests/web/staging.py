@@ -1,0 +1,118 @@
+"""What the tests of the bridge share: a server on loopback, a scripted agent, and raw frames."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import uvicorn
+from websockets.asyncio.client import ClientConnection, connect
+
+from steersman import Agent
+from steersman.testing.script import Answer, Script
+from steersman.testing.scripted.cli import ScriptedCLI
+from steersman.web import Bridge, Client
+
+LIMIT = 20.0
+"""Seconds for a whole test; each needs a small part of it."""
+
+Frame = dict[str, Any]
+
+
+def scripted_agent(*steps: Answer, **options: Any) -> Agent:
+    """An agent whose CLI is scripted, in this process."""
+    return Agent(transport=ScriptedCLI(Script(*steps)), **options)
+
+
+class Served:
+    """A bridge behind a real server."""
+
+    def __init__(self, bridge: Bridge, port: int) -> None:
+        self.bridge = bridge
+        self.port = port
+        self.url = f"http://127.0.0.1:{port}"
+        self.headers = {"Authorization": f"Bearer {bridge.token}"}
+
+    def http(self) -> httpx.AsyncClient:
+        """A client with the token."""
+        return httpx.AsyncClient(base_url=self.url, headers=self.headers, trust_env=False)
+
+    def client(self) -> Client:
+        """Our own client."""
+        return Client(self.url, token=self.bridge.token)
+
+    def live(self, **headers: str) -> connect:
+        """A WebSocket with the token."""
+        return connect(
+            f"ws://127.0.0.1:{self.port}/live",
+            additional_headers={**self.headers, **headers},
+            max_size=None,
+            compression=None,
+            proxy=None,
+        )
+
+
+@asynccontextmanager
+async def serving(app: Any, bridge: Bridge | None = None) -> AsyncGenerator[Served, None]:
+    """Run `app`, a bridge or something that has one mounted, behind uvicorn on loopback."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        config = uvicorn.Config(app, log_config=None, ws_per_message_deflate=False)
+        config.load()
+        server = uvicorn.Server(config)
+        server.lifespan = config.lifespan_class(config)
+        await server.startup(sockets=[listener])
+        served = Served(bridge or app, listener.getsockname()[1])
+        try:
+            async with asyncio.timeout(LIMIT):
+                yield served
+        finally:
+            await served.bridge.aclose()
+            await server.shutdown(sockets=[listener])
+
+
+async def frames(ws: ClientConnection) -> AsyncIterator[Frame]:
+    """Every frame that comes, one by one."""
+    async for message in ws:
+        for line in str(message).split("\n"):
+            yield json.loads(line)
+
+
+async def frame_where(ws: ClientConnection, is_it: Callable[[Frame], bool]) -> Frame:
+    """The first frame from now on that is the one."""
+    found: Frame | None = None
+    # A frame of the same message that comes after it is lost; tests that need it read all.
+    async for message in ws:
+        for line in str(message).split("\n"):
+            frame = json.loads(line)
+            if found is None and is_it(frame):
+                found = frame
+        if found is not None:
+            return found
+    raise AssertionError("the connection ended")
+
+
+async def say(ws: ClientConnection, **frame: Any) -> None:
+    """Send one frame."""
+    await ws.send(json.dumps(frame))
+
+
+async def done(ws: ClientConnection, number: str, verb: str, **fields: Any) -> Frame:
+    """Do a verb and return the frame with its answer."""
+    await say(ws, type="do", id=number, verb=verb, **fields)
+    return await frame_where(ws, lambda frame: frame.get("id") == number)
+
+
+async def records_until_settled(ws: ClientConnection, session: str) -> list[Frame]:
+    """The records of a session up to the end of its first turn."""
+    found: list[Frame] = []
+    async for frame in frames(ws):
+        if frame.get("session") == session and "seq" in frame:
+            found.append(frame)
+            if frame["kind"] == "settled":
+                break
+    return found
