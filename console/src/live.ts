@@ -94,6 +94,8 @@ export class Live {
       if (!isObject(frame)) continue;
       if (frame["type"] === "hello") this.onHello();
       if (frame["type"] === "done") this.onDone(frame);
+      // The browser reports the end of the connection seconds later.
+      if (frame["type"] === "closing") this.lose();
       this.listener.onFrame(frame);
     }
   }

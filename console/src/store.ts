@@ -152,6 +152,8 @@ function onHello(frame: JsonObject): void {
     agents.value = texts(frame["agents"]);
     sessions.value = new Map(found.map((each) => [each.id, each]));
     asks.value = new Map(open.map((each) => [askKey(each), each]));
+    // What was there before this browser came is not news.
+    if (!marks.value.size) marks.value = new Map(found.map((each) => [each.id, each.last]));
     hasList.value = true;
   });
   for (const view of views.values()) {

@@ -15,7 +15,12 @@ export function ago(at: number, now: number): string {
   return now - at < 5 ? "just now" : `${duration(now - at)} ago`;
 }
 
-const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const CLOCK = new Intl.DateTimeFormat(undefined, {
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  hourCycle: "h23",
+});
 
 export function clock(at: number): string {
   return CLOCK.format(new Date(at * 1000));

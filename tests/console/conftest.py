@@ -1,4 +1,4 @@
-"""One browser for each file of tests."""
+"""One browser for each file of tests, and the stage of the live tests."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import pytest_asyncio
 from playwright.async_api import Browser
 
 from tests.console.browser import built, chromium
+from tests.live.conftest import cli, sandbox, scripted
+
+__all__ = ["browser", "cli", "sandbox", "scripted"]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

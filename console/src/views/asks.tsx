@@ -105,7 +105,7 @@ function ReasonLine({ ask }: { ask: Ask }) {
   const words = text(ask.payload["description"]) || text(input["description"]);
   const path = text(ask.payload["blocked_path"]) || text(input["file_path"]);
   const reason = text(ask.payload["decision_reason"]);
-  const shown = [words === path ? "" : words, path, reason].filter(Boolean);
+  const shown = [path.endsWith(words) ? "" : words, path, reason].filter(Boolean);
   return shown.length ? <p class="reason">{[...new Set(shown)].join(" · ")}</p> : null;
 }
 
@@ -165,6 +165,12 @@ const PLACES: Readonly<Record<string, string>> = {
   userSettings: "always",
 };
 
+const MODES: Readonly<Record<string, string>> = {
+  acceptEdits: "accept all edits",
+  bypassPermissions: "ask nothing any more",
+  plan: "only plan",
+};
+
 /** What a suggested permission update does, in words. */
 function suggestionWords(update: JsonObject): string {
   const place = PLACES[text(update["destination"])] ?? "";
@@ -176,11 +182,13 @@ function suggestionWords(update: JsonObject): string {
     });
   switch (update["type"]) {
     case "addRules":
-      return `Allow, and ${text(update["behavior"], "allow")} ${rules.join(", ")} ${place}`;
+      return update["behavior"] === "deny"
+        ? `Allow once, and deny ${rules.join(", ")} ${place}`
+        : `Always allow ${rules.join(", ")} ${place}`;
     case "setMode":
-      return `Allow, and mode ${text(update["mode"])} ${place}`;
+      return `Allow, and ${MODES[text(update["mode"])] ?? `use mode ${text(update["mode"])}`} ${place}`;
     case "addDirectories":
-      return `Allow, and open ${list(update["directories"]).map((each) => text(each)).join(", ")} ${place}`;
+      return `Allow, and add the folder ${list(update["directories"]).map((each) => text(each)).join(", ")} ${place}`;
     default:
       return `Allow, and ${text(update["type"], "change rules")} ${place}`;
   }

@@ -51,8 +51,8 @@ export function TurnChart({ picture }: { picture: Picture }) {
           <rect
             key={turn.uuid}
             class={turn.outcome === "completed" ? "bar" : "bar bad"}
-            x={at * step + step * 0.15}
-            width={Math.min(step * 0.7, 36)}
+            x={(at + 0.5) * step - Math.min(step * 0.35, 14)}
+            width={Math.min(step * 0.7, 28)}
             y={HEIGHT - Math.max(1, (turn.cost / dearest) * (HEIGHT - 6))}
             height={Math.max(1, (turn.cost / dearest) * (HEIGHT - 6))}
           >

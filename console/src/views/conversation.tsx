@@ -1,8 +1,10 @@
 // The conversation: prompts, texts, thinking, tool calls, and what happened between them.
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { text } from "../json";
 import type { Call, Item, NoteItem, Picture, PromptItem, TextItem, Turn } from "../picture";
 import { partialObject } from "../partial";
+import { promptText } from "../reading/turns";
 import type { SessionView } from "../session";
 import { clock, count, duration, gist, moment, money, plural, toolName } from "../words";
 import { Guarded, Icon, Markdown, pure } from "./parts";
@@ -195,7 +197,8 @@ const OPEN = new Set(["Bash", "Edit", "Write", "Agent", "Task", "ExitPlanMode", 
 const CallEntry = pure<CallProps>(({ call, nested, picture, isAsked }) => {
   const input = call.partial && call.state === "writing" ? partialObject(call.partial) : call.input;
   const words = gist(call.name, input);
-  const isOpen = OPEN.has(call.name) || call.state === "failed";
+  // What is asked is shown whole with the ask.
+  const isOpen = !isAsked && (OPEN.has(call.name) || call.state === "failed");
   return (
     <details class={`call ${call.state}${isAsked ? " asked" : ""}`} open={isOpen}>
       <summary>
@@ -205,12 +208,14 @@ const CallEntry = pure<CallProps>(({ call, nested, picture, isAsked }) => {
       </summary>
       <div class="body">
         {call.name === "Bash" ? (
-          <Terminal command={String(input["command"] ?? "")} output={outputOf(call)} />
+          <Terminal command={text(input["command"])} output={outputOf(call)} />
         ) : (
-          <ToolInput name={call.name} input={input} output={call.output} />
+          !nested?.some((each) => each.kind === "prompt") && (
+            <ToolInput name={call.name} input={input} output={call.output} />
+          )
         )}
         {nested && picture && <Subagent call={call} nested={nested} picture={picture} />}
-        {call.name !== "Bash" && call.ended !== null && (
+        {call.name !== "Bash" && call.ended !== null && !hasSpoken(nested) && (
           <ToolOutput
             name={call.name}
             content={call.content}
@@ -224,6 +229,11 @@ const CallEntry = pure<CallProps>(({ call, nested, picture, isAsked }) => {
   );
 });
 
+/** Whether a subagent has said what the call gives back. */
+function hasSpoken(nested: readonly Item[] | undefined): boolean {
+  return nested?.some((each) => each.kind === "text" && each.text !== "") ?? false;
+}
+
 function outputOf(call: Call): string | undefined {
   if (call.ended === null) return undefined;
   const output = call.output;
@@ -231,7 +241,7 @@ function outputOf(call: Call): string | undefined {
     const parts = [output["stdout"], output["stderr"]].filter((each) => typeof each === "string" && each);
     if (parts.length || call.state !== "failed") return parts.join("\n");
   }
-  return typeof call.content === "string" ? call.content : JSON.stringify(call.content);
+  return promptText(call.content);
 }
 
 function Subagent({ call, nested, picture }: { call: Call; nested: readonly Item[]; picture: Picture }) {

@@ -171,7 +171,7 @@ function outputText(name: string, content: Json, output: Json): string {
     const answers = Object.entries(object(fields["answers"]));
     if (answers.length) return answers.map(([asked, given]) => `${asked}\n→ ${text(given)}`).join("\n");
   }
-  return promptText(content);
+  return promptText(content).replace(/^<tool_use_error>([\s\S]*)<\/tool_use_error>$/, "$1");
 }
 
 /** Only bytes that stand in the journal are shown; nothing is loaded from elsewhere. */
