@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from steersman._session.link import KEPT
-from steersman.errors import CliExited, ProtocolViolation, StartupExited
+from steersman.errors import CliExited, ProtocolViolation, StartupExited, UsageError
 from steersman.journal import Kind
 from steersman.testing.script import Script, call, say, stall
 from steersman.testing.scripted.cli import Faults, ScriptedCLI
@@ -197,3 +197,18 @@ async def test_the_callback_for_stderr_gets_what_was_written() -> None:
 
     assert seen == ["warning: caf\u00e9\n"]
     assert faults == [{"where": "stderr callback", "error": "RuntimeError"}]
+
+
+async def test_a_line_is_redacted_as_the_file_has_it() -> None:
+    async with opened(ScriptedCLI(), **SECRETS) as session:
+        line = json.dumps({"key": KEY, "token": TOKEN, "header": HEADER}).encode()
+        plain = b'{"nothing":"here"}'
+
+        shown = json.loads(session.redacted(line))
+        same = session.redacted(plain)
+        with pytest.raises(UsageError, match="line: got a str"):
+            session.redacted("a text")  # type: ignore[arg-type]
+
+    assert shown == {"key": "[redacted]", "token": "[redacted]", "header": "[redacted]"}
+    assert same is plain
+    assert json.loads(session.redacted(line)) == shown

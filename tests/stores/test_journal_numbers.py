@@ -187,6 +187,26 @@ async def test_two_sessions_one_after_the_other_share_one_count(tmp_path: Path) 
     assert numbers(path) == list(range(1, last[1] + 1))
 
 
+async def test_a_session_reads_its_old_entries_and_those_of_earlier_sessions_from_the_file(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "journal.jsonl"
+
+    seen = list[list[int]]()
+    async with asyncio.timeout(LIMIT):
+        for _ in range(2):
+            async with talk(journal=path, journal_memory=1).session() as session:
+                await (await session.send("go"))
+            for after in (None, 0, 3):
+                found = [each async for each in session.journal(after=after)]
+                seen.append([each.seq for each in found if isinstance(each, Entry)])
+
+    first, last = seen[0][-1], session.last_seq
+    assert seen[:3] == [numbers(path)[:first]] * 2 + [numbers(path, 3)[: first - 3]]
+    assert seen[3:] == [numbers(path, first), numbers(path), numbers(path, 3)]
+    assert numbers(path) == list(range(1, last + 1))
+
+
 async def test_numbers_go_on_over_restarts_of_the_cli_and_the_next_session(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
 

@@ -57,6 +57,9 @@ class MySink:
         self.entries.extend(entries)
     def close(self) -> None:
         pass
+cursor = 0
+def show(entry: Entry) -> None:
+    pass
 """,
     "docs/mcp.md": """
 from steersman.tools.mcp_remote import RemoteCall

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import httpx
 import uvicorn
 from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
 
 from steersman import Agent
 from steersman.testing.script import Answer, Script
@@ -75,24 +78,28 @@ async def serving(app: Any, bridge: Bridge | None = None) -> AsyncGenerator[Serv
             await server.shutdown(sockets=[listener])
 
 
+_unread: WeakKeyDictionary[ClientConnection, deque[Frame]] = WeakKeyDictionary()
+"""Frames that came in one message with those that were read."""
+
+
 async def frames(ws: ClientConnection) -> AsyncIterator[Frame]:
-    """Every frame that comes, one by one."""
-    async for message in ws:
-        for line in str(message).split("\n"):
-            yield json.loads(line)
+    """Every frame that comes, one by one; whoever reads on later gets the rest."""
+    unread = _unread.setdefault(ws, deque())
+    while True:
+        while unread:
+            yield unread.popleft()
+        try:
+            message = await ws.recv()
+        except ConnectionClosed:
+            return
+        unread += map(json.loads, str(message).split("\n"))
 
 
 async def frame_where(ws: ClientConnection, is_it: Callable[[Frame], bool]) -> Frame:
-    """The first frame from now on that is the one."""
-    found: Frame | None = None
-    # A frame of the same message that comes after it is lost; tests that need it read all.
-    async for message in ws:
-        for line in str(message).split("\n"):
-            frame = json.loads(line)
-            if found is None and is_it(frame):
-                found = frame
-        if found is not None:
-            return found
+    """The first frame from now on that is the one; those before it are not read again."""
+    async for frame in frames(ws):
+        if is_it(frame):
+            return frame
     raise AssertionError("the connection ended")
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from steersman._json import Json, JsonDict
 from steersman.errors import Evidence, StartupTimeout
 from steersman.journal import Entry, Journal, Kind
-from steersman.ports import Clock, ContinuesNumbers, OpensFirst, Sink
+from steersman.ports import Clock, ContinuesNumbers, OpensFirst, ReadsEntries, Sink
 
 __all__ = ["JournalSignal", "JournalWriter"]
 
@@ -29,6 +29,8 @@ class JournalWriter:
         """Appends an entry; readers see it after the next `wake`."""
         self.append_partials = self.journal.append_partials
         self._sink: Sink | None = None
+        self._stored: ReadsEntries | None = None
+        """The sink, if it can be read; also after the end."""
         self._unwritten: list[Entry] = []
         self._announced = 0
         self._holds_wakeups = False
@@ -51,6 +53,7 @@ class JournalWriter:
     def write_to(self, sink: Sink) -> None:
         """Pass every entry to `sink` from now on."""
         self._sink = sink
+        self._stored = sink if isinstance(sink, ReadsEntries) else None
         self.append = self._append_for_sink
         self.append_partials = self._append_partials_for_sink
 
@@ -108,6 +111,14 @@ class JournalWriter:
             self.append = self.journal.append
             self.append_partials = self.journal.append_partials
         self.signal.end()
+
+    def stored(self, after: int) -> AsyncIterator[Sequence[Entry]] | None:
+        """Return the entries after number `after` that the sink holds; None if it cannot be read.
+
+        They have no known secrets; those in memory have.
+        """
+        self.flush()
+        return None if self._stored is None else self._stored.read(after)
 
     def flush(self) -> None:
         """Pass the entries since the last flush to the sink."""

@@ -28,7 +28,6 @@ class JournalReader(AsyncIterator[T], Generic[T]):
         *,
         after: int = 0,
         until: Callable[[Entry], bool] | None = None,
-        on_lag: Callable[[int], T] | None = None,
         conversation_only: bool = False,
     ) -> None:
         self._conversation_only = conversation_only
@@ -37,7 +36,6 @@ class JournalReader(AsyncIterator[T], Generic[T]):
         self._pick = pick
         self._seq = after
         self._until = until
-        self._on_lag = on_lag
         self._picked: Iterator[T | None] = iter(())
         """Applies `pick` to the entries of `_batch` one by one, as items are requested."""
         self._batch: list[Entry] = []
@@ -60,13 +58,14 @@ class JournalReader(AsyncIterator[T], Generic[T]):
         while not self._has_ended:
             if self._is_last:
                 self._has_ended = True
-            elif lost := self._journal.lost_after(self._seq):
-                return self._lagged(lost)
+                break
+            if self._journal.lost_after(self._seq):
+                await self._read_lost()
             else:
                 await self._refill()
-                for picked in self._picked:
-                    if picked is not None:
-                        return picked
+            for picked in self._picked:
+                if picked is not None:
+                    return picked
         raise StopAsyncIteration
 
     async def _refill(self) -> None:
@@ -95,12 +94,12 @@ class JournalReader(AsyncIterator[T], Generic[T]):
         self._is_last = self._until(entry)
         return self._pick(entry)
 
-    def _lagged(self, lost: int) -> T:
+    async def _read_lost(self) -> None:
+        """Set `_picked` in place of entries that are no longer in memory."""
+        lost = self._journal.lost_after(self._seq)
         self._seq += lost
-        if self._on_lag is None:
-            self._has_ended = True
-            raise ReaderLagged(lost)
-        return self._on_lag(lost)
+        self._has_ended = True
+        raise ReaderLagged(lost)
 
 
 class TurnReader(JournalReader[T]):

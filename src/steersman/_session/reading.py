@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from steersman._session.parts import Parts
 from steersman._session.readers import JournalReader, TurnReader
+from steersman._session.stored_reader import StoredReader
 from steersman._session.turn import LINES, TurnSession
 from steersman.errors import ChannelClosed, Described, UsageError
 from steersman.journal import Entry, Kind, Lagged
@@ -64,16 +65,18 @@ class SessionReaders:
         )
 
     def entries(self, after: int | None) -> AsyncIterator[Entry | Lagged]:
-        """Iterate over all entries, with a `Lagged` for those no longer in memory.
+        """Iterate over all entries, with a `Lagged` for those no longer in memory or in a sink.
 
         `None`: all entries of this session; 0: also those of earlier sessions.
         """
-
-        def pick(entry: Entry) -> Entry | Lagged | None:
-            return entry
-
         after = self._from_this_session(0) if after is None else self._checked(after)
-        return JournalReader(self.journal, self._signal, pick, after=after, on_lag=Lagged)
+        return StoredReader(self.journal, self._signal, self._parts.journal.stored, after=after)
+
+    def redacted(self, line: bytes) -> bytes:
+        """Return `line` without the secrets that the CLI was given; unchanged if it has none."""
+        if not isinstance(line, bytes):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError("line", Described.kind_of(line), "bytes: one line of JSON")
+        return self._parts.slot.redact(line)
 
     def of_turn(
         self, uuid: str, kinds: frozenset[Kind], pick: Callable[[Entry], T | None], after: int

@@ -350,8 +350,12 @@ class Session:
         return self._readers.lines(after)
 
     def journal(self, *, after: int | None = None) -> AsyncIterator[Entry | Lagged]:
-        """Iterate over all entries by number; yields `Lagged` for entries no longer in memory."""
+        """Iterate over all entries by number; yields `Lagged` for those neither here nor stored."""
         return self._readers.entries(after)
+
+    def redacted(self, line: bytes) -> bytes:
+        """Return `line` without known secrets, as the journal file has it."""
+        return self._readers.redacted(line)
 
     # Prompts
 

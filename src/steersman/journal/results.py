@@ -65,6 +65,8 @@ class TurnResult:
     """Why the turn ended as it did. `None` only if it was completed, and no hook ended it."""
     result: Result | None = None
     """The CLI's result message for this turn, if there was one; the last one of several."""
+    unknown: JsonDict = field(default_factory=dict[str, Json], repr=False)
+    """The fields of the JSON it was read from that this release does not know."""
 
     def __post_init__(self) -> None:
         if self.text is UNREAD:

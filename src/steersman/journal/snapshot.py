@@ -108,6 +108,8 @@ class SessionSnapshot:
     """The uuids of prompts that were not sent to the CLI yet."""
     retrying: Retrying | None = None
     stats: Stats = field(default_factory=Stats)
+    unknown: JsonDict = field(default_factory=JsonDict, repr=False)
+    """The fields of the JSON it was read from that this release does not know."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,10 +137,10 @@ class AssistantText:  # noqa: PLW1641 - no more hashable than the blocks
     Decoded only when they are read: most results are never asked for their text.
     """
 
-    __slots__ = ("_blocks", "_lines")
+    __slots__ = ("_blocks", "lines")
 
     def __init__(self, lines: tuple[bytes, ...] = ()) -> None:
-        self._lines = lines
+        self.lines = lines
         self._blocks: tuple[Block, ...] | None = None
 
     @property
@@ -157,7 +157,7 @@ class AssistantText:  # noqa: PLW1641 - no more hashable than the blocks
     def blocks(self) -> tuple[Block, ...]:
         """All content blocks, in order; decoded at the first reading."""
         if self._blocks is None:
-            messages = map(parse_message, self._lines)
+            messages = map(parse_message, self.lines)
             spoken = (each for each in messages if isinstance(each, Assistant))
             self._blocks = tuple(block for each in spoken for block in each.content)
         return self._blocks
@@ -166,12 +166,12 @@ class AssistantText:  # noqa: PLW1641 - no more hashable than the blocks
         return isinstance(other, AssistantText) and self.blocks == other.blocks
 
     def __repr__(self) -> str:
-        return f"AssistantText({len(self._lines)} lines)"
+        return f"AssistantText({len(self.lines)} lines)"
 
     def _by_message(self) -> list[str]:
         """Return the text of each message. The CLI sends its blocks on several lines, same id."""
         joined: dict[str, list[str]] = {}
-        for line in self._lines:
+        for line in self.lines:
             message_id, texts = _prose_on(line)
             if texts:
                 joined.setdefault(message_id, []).extend(texts)

@@ -6,14 +6,14 @@ to close, because other sessions may write to it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from steersman import _json
 from steersman.errors import UsageError
 from steersman.journal import Entry
 from steersman.journal.redaction import MARK
-from steersman.ports import ContinuesNumbers, OpensFirst, Sink
+from steersman.ports import ContinuesNumbers, OpensFirst, ReadsEntries, Sink
 
 __all__ = ["FanOutSink"]
 
@@ -39,6 +39,8 @@ class FanOutSink:
         self._file = file
         self._redact = redact
         self._report = report
+        given: list[object] = [file, *self._sinks]
+        self._stored = next((each for each in given if isinstance(each, ReadsEntries)), None)
         self._waiting: list[Entry] = []
         self._is_writing = False
 
@@ -52,6 +54,10 @@ class FanOutSink:
     def last_seq(self) -> int:
         """The greatest number that a sink holds. A sink that does not know counts as 0."""
         return max(map(_last_number, (self._file, *self._sinks)))
+
+    def read(self, after: int) -> AsyncIterator[Sequence[Entry]]:
+        """Return the entries after number `after` from the first sink that can be read."""
+        return _NOTHING if self._stored is None else self._stored.read(after)
 
     def write(self, entries: Sequence[Entry]) -> None:
         """Pass the next entries to every sink; never raises.
@@ -94,6 +100,14 @@ class FanOutSink:
         with suppress(Exception):
             # The caller's own code, too.
             self._report(f"{name}.write() raised {type(error).__name__}: it gets no more entries")
+
+
+class _Nothing(AsyncIterator[Sequence[Entry]]):
+    async def __anext__(self) -> Sequence[Entry]:
+        raise StopAsyncIteration
+
+
+_NOTHING = _Nothing()
 
 
 def _last_number(sink: object) -> int:

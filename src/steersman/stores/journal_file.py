@@ -16,12 +16,10 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from steersman import _json
-from steersman._json import JsonObject
 from steersman.errors import UsageError
 from steersman.journal import Entry, Kind
-from steersman.journal.files import Header, Record, is_plain, is_text, line_of
-from steersman.journal.redaction import MARK
+from steersman.journal.files import Header, line_of
+from steersman.journal.json_form import EntryEncoder
 from steersman.stores.journal_reader import StoredEntries, examine, identity_of
 
 if sys.platform != "win32":
@@ -37,7 +35,7 @@ LOOK_EVERY = 1.0
 """Seconds between two looks whether the file was removed: a look takes as long as a write."""
 
 # In Python 3.11 looking up a member of an enum takes thirty times as long as a global name.
-PARTIAL, RESTARTED = Kind.PARTIAL, Kind.RESTARTED
+RESTARTED = Kind.RESTARTED
 
 
 def _silent(_report: str) -> None:
@@ -51,8 +49,8 @@ class JournalFile:
     each restart of the CLI. If a write fails, as on a full disk, or if the file was removed, it is
     reported once and no more entries are written. A forked copy of the process writes none.
 
-    Numbers continue from those of the file: see `ports.ContinuesNumbers`. Sessions that write to one
-    `JournalFile` at the same time use numbers twice, and then no entry can be read back.
+    Numbers continue from those of the file. Sessions that write to one `JournalFile` at the same
+    time use numbers twice, and then no entry can be read back.
     """
 
     def __init__(
@@ -72,10 +70,9 @@ class JournalFile:
         self.path = Path(path)
         self.failure = ""
         """Why nothing is written any more; empty while writing works."""
-        self._redact = redact
+        self._encode = EntryEncoder(redact).encode
         self._report = report
         self._header = header or Header()
-        self._middle: tuple[tuple[float, Kind, tuple[str, ...]] | None, bytes] = (None, b"")
         self._next_look = 0.0
         """When to look whether the file was removed, in the entries' own time."""
         with _Opened.lock:
@@ -103,7 +100,7 @@ class JournalFile:
         """Append `entries` with a single write; never raises."""
         if self._file < 0 or not entries:
             return
-        lines: list[bytes] = []
+        lines, encode = list[bytes](), self._encode
         if entries[0].seq <= self.last_seq and not self._is_mixed:
             self._is_mixed, self._track = True, self._next_track
         for entry in entries:
@@ -111,7 +108,7 @@ class JournalFile:
                 self._track = self._next_track
             if self._track is not None:
                 lines.append(self._begin_track(self._track, entry.seq - 1))
-            lines.append(self._line(entry))
+            lines.append(encode(entry))
         self.last_seq = max(self.last_seq, entries[-1].seq)
         if entries[0].at >= self._next_look:
             self._next_look = entries[0].at + LOOK_EVERY
@@ -186,43 +183,6 @@ class JournalFile:
         with suppress(Exception):
             # A failure of the caller's function must not end the session.
             self._report(self.failure)
-
-    def _line(self, entry: Entry) -> bytes:
-        line = entry.line
-        is_usual = entry.decoded is not None or entry.kind is PARTIAL
-        try:
-            if is_usual and not entry.details and self._is_as_it_came(line):
-                return b'{"seq":%d%b%b}\n' % (entry.seq, self._middle_of(entry), line)
-            return line_of(self._redacted(Record.of(entry)))
-        except Exception as error:  # noqa: BLE001 - from the caller's details or redact; a sink never raises
-            # An entry that cannot be redacted or encoded is not written in part.
-            unwritable = {"unwritable": type(error).__name__}
-            shown = MARK.encode() if line else b""
-            return line_of(
-                Record(entry.seq, entry.at, entry.kind.value, shown, entry.turns, unwritable)
-            )
-
-    def _is_as_it_came(self, line: bytes) -> bool:
-        """Whether `line` may be embedded in a record unchanged."""
-        is_clean = self._redact is None or self._redact(line) is line
-        return is_clean and is_text(line) and is_plain(line)
-
-    def _middle_of(self, entry: Entry) -> bytes:
-        """Return the bytes between number and line, which are equal for entries of one batch."""
-        key = (entry.at, entry.kind, entry.turns)
-        if key != self._middle[0]:
-            head = line_of(Record(0, entry.at, entry.kind.value, b"", entry.turns))
-            self._middle = key, head.removeprefix(b'{"seq":0').removesuffix(b"}\n") + b',"frame":'
-        return self._middle[1]
-
-    def _redacted(self, record: Record) -> Record:
-        if self._redact is None:
-            return record
-        line, details = self._redact(record.line), record.details
-        if details:
-            known: JsonObject = _json.loads(self._redact(_json.dumps(details)))
-            return replace(record, line=line, details=known)
-        return record if line is record.line else replace(record, line=line)
 
 
 class _Opened:

@@ -10,7 +10,7 @@ import asyncio
 import mmap
 import os
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,20 +118,28 @@ def _entries_in(file: BinaryIO, after: int) -> Iterator[Entry]:
         yield from lines.finish()
 
 
-async def follow_journal(
+def follow_journal(
     path: str | os.PathLike[str], after: int = 0, *, idle: float | None = None
-) -> AsyncIterator[Entry]:
+) -> AsyncGenerator[Entry, None]:
     """Yield the entries of a journal file after number `after`, also those yet to be written.
 
     For a journal that another process writes. It does not end by itself, because the next session
-    may continue the file: an entry of kind `PHASE` says that a session has ended. With `idle` it
-    ends when no entry came for that many seconds. A last line that is not whole yet is left until
-    it is. Raises `UsageError` if the file is not a journal, and `StoreError` if it was removed,
-    replaced or cut off meanwhile.
+    may continue the file; an entry of kind `PHASE` marks the end of a session. With `idle` it ends
+    when no entry came for that many seconds. To end it earlier, leave the loop and call `aclose()`.
+    A last line that is not whole yet is left until it is. Raises `UsageError` if the file is not a
+    journal, and `StoreError` if it was removed, replaced or cut off meanwhile.
     """
     _check_after(after)
-    if idle is not None and not (isinstance(idle, int | float) and idle > 0):
+    is_time = isinstance(idle, int | float) and not isinstance(idle, bool) and idle > 0
+    if idle is not None and not is_time:
         raise UsageError("idle", idle, "seconds above 0, or None")
+    _open(path).close()
+    return _follow(path, after, idle)
+
+
+async def _follow(
+    path: str | os.PathLike[str], after: int, idle: float | None
+) -> AsyncGenerator[Entry, None]:
     with _open(path) as file:
         followed = _Followed(path, file, after)
         loop = asyncio.get_running_loop()
@@ -207,7 +215,8 @@ class StoredEntries(AsyncIterator[list[Entry]]):
     Ends at the end of the file, and if another file is in its place.
     """
 
-    def __init__(self, path: Path, identity: Identity, after: int) -> None:
+    def __init__(self, path: Path, identity: Identity, after: int, chunk: int = CHUNK) -> None:
+        self._chunk = chunk
         self._path = path
         self._identity = identity
         self._after = after
@@ -229,7 +238,7 @@ class StoredEntries(AsyncIterator[list[Entry]]):
                 if self._position < 0:
                     self._position = _start(file, self._after)
                 file.seek(self._position)
-                data = file.read(CHUNK)
+                data = file.read(self._chunk)
         except OSError:
             return b""
         self._position += len(data)

@@ -63,15 +63,16 @@ class Bridge:
         token: str | None = None,
     ) -> None:
         self.limits = limits or WebLimits()
+        if not isinstance(self.limits, WebLimits):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError("limits", limits, "a WebLimits")
         self.inbox = _checked_inbox(inbox)
-        self._temporary, folder = _folder_for(journals)
         self._gate = Gate(hosts, origins)
+        known = check_agents(agents)
+        self._temporary, folder = _folder_for(journals)
         self._login = LinkLogin(folder / COOKIES, token) if authenticate is None else None
         self._authenticate = authenticate or self._login
         self._connections = Connections(self.limits.connections)
-        self._conversations = Conversations(
-            check_agents(agents), self.inbox, folder, self.limits, self._changed
-        )
+        self._conversations = Conversations(known, self.inbox, folder, self.limits, self._changed)
         self._asks = OpenAsks(self.inbox, self._asked, self._redacted)
         writes = Writes(self.limits.writes)
         self._verbs = Verbs(self._conversations, self._asks, self.limits, writes)

@@ -147,6 +147,7 @@ class Conversation:
         """Send a prompt; also returns whether it was not sent before with the same key."""
         for _ in range(2):
             session = await self.open()
+            known = {turn.uuid for turn in session.turns}
             try:
                 turn = await session.send(prompt, when=when, key=key)
             except ChannelClosed:
@@ -155,8 +156,9 @@ class Conversation:
             break
         else:
             raise ChannelClosed("the session ended while the prompt was sent")
-        is_new = turn.uuid not in self._sent
-        self._sent[turn.uuid] = _Queued(turn, title_of(prompt, QUEUED_TEXT), when, by)
+        is_new = turn.uuid not in known
+        if is_new:
+            self._sent[turn.uuid] = _Queued(turn, title_of(prompt, QUEUED_TEXT), when, by)
         if not self.notes.title:
             self.notes.title = title_of(prompt)
             self.save()

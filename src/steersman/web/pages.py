@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
-from steersman.journal.files import Record, line_of
+from steersman.journal.files import Header, Record, line_of, read_line
 
 __all__ = ["Numbered", "last_of", "record_at", "records_after", "records_before"]
 
@@ -26,6 +26,8 @@ NEAR = 64 * 1024
 """Bytes that are read line by line instead of searched."""
 HEAD = 100
 """Bytes of a record in which its kind stands."""
+
+HEADER = b'{"journal":'
 
 _RECORD = re.compile(rb'\{"seq":(\d+)')
 _NEXT = re.compile(rb'\n\{"seq":(\d+)')
@@ -105,7 +107,9 @@ def _forwards(file: BinaryIO, after: int) -> Iterator[Numbered]:
             return
         number, record = _number_of(line), line
         if number is None:
-            if line.startswith(b'{"journal":') or not line.strip():
+            begun = _track_after(line)
+            if begun is not None or not line.strip():
+                before = max(before, begun or 0)
                 continue
             number, record = before + 1, _torn(before + 1, line)
         before = number
@@ -115,16 +119,20 @@ def _forwards(file: BinaryIO, after: int) -> Iterator[Numbered]:
 
 def _backwards(file: BinaryIO, end: int) -> Iterator[Numbered]:
     """Yield the records that end at or before the place `end`, the last one first."""
-    torn: bytes | None = None
+    torn: list[bytes] = []
     for line in _lines_backwards(file, end):
         number = _number_of(line)
+        before = _track_after(line) if number is None else number
+        if before is None:
+            torn += [line] if line.strip() else []
+            continue
+        # Torn lines are numbered from the record, or the beginning of the track, before them.
+        for place, each in enumerate(torn):
+            missing = before + len(torn) - place
+            yield missing, _torn(missing, each).rstrip(b"\n")
+        torn.clear()
         if number is not None:
-            if torn is not None:
-                yield number + 1, _torn(number + 1, torn).rstrip(b"\n")
-                torn = None
             yield number, line
-        elif line.strip() and not line.startswith(b'{"journal":'):
-            torn = line
 
 
 def _lines_backwards(file: BinaryIO, end: int) -> Iterator[bytes]:
@@ -147,6 +155,12 @@ def _lines_backwards(file: BinaryIO, end: int) -> Iterator[bytes]:
 def _number_of(line: bytes) -> int | None:
     found = _RECORD.match(line)
     return int(found[1]) if found else None
+
+
+def _track_after(line: bytes) -> int | None:
+    """Return the number before a track, if `line` is the header of one."""
+    found = read_line(line.rstrip(b"\n")) if line.startswith(HEADER) else None
+    return found.after or 0 if isinstance(found, Header) else None
 
 
 def _torn(number: int, line: bytes) -> bytes:
