@@ -23,9 +23,11 @@ export interface Image {
 }
 
 interface Base {
-  /** The number of the entry that began the item; unique with `at` in its list. */
+  /** Unique in its list, and the same while the item grows. */
   readonly key: string;
   readonly at: number;
+  /** The number of the entry of which a part is left out; absent if it is whole. */
+  readonly cut?: number;
 }
 
 export interface PromptItem extends Base {
@@ -91,8 +93,8 @@ export interface Call {
   /** The output of the tool as the CLI has it; null if it gave none. */
   readonly output: Json;
   readonly decision: Decision | null;
-  /** The entry with the result, to fetch what was cut. */
-  readonly resultSeq: number;
+  /** The numbers of the entries of which a part is left out: the call's, or the result's. */
+  readonly cut: readonly number[];
 }
 
 export interface Turn {

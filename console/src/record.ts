@@ -14,6 +14,8 @@ export interface Rec {
   readonly frame: JsonObject;
   /** The line as text, if it is not JSON. */
   readonly noise: string;
+  /** Whether long values are left out; `/entries/{seq}` has them. */
+  readonly isCut: boolean;
 }
 
 /** Reads one record; null if `found` is none. */
@@ -29,6 +31,7 @@ export function readRecord(found: unknown): Rec | null {
     details: object(found["details"]),
     frame,
     noise: "type" in frame ? "" : written,
+    isCut: Array.isArray(found["cut"]) && found["cut"].length > 0,
   };
 }
 

@@ -210,7 +210,7 @@ function endCall(draft: Draft, record: Rec, block: JsonObject): void {
     content: block["content"] ?? null,
     output: record.frame["tool_use_result"] ?? null,
     agent: call.agent || text(record.frame["agent_id"]),
-    resultSeq: record.seq,
+    cut: record.isCut ? [...call.cut, record.seq] : call.cut,
   });
   const ended = draft.now.calls.get(id);
   if (ended) readTodos(draft, ended);

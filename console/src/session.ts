@@ -71,6 +71,19 @@ export class SessionView {
     }
   }
 
+  /** Reads an entry of which a part was left out, and makes the picture with all of it. */
+  async loadWhole(seq: number): Promise<void> {
+    try {
+      const found = readRecord(await request("GET", sessionPath(this.id, `/entries/${seq}`)));
+      if (!found) return;
+      this.flush();
+      this.records = this.records.map((each) => (each.seq === seq ? found : each));
+      this.picture.value = reduce(newPicture(), this.records);
+    } catch (error) {
+      this.failure.value = error instanceof Refused ? error.message : String(error);
+    }
+  }
+
   /** Takes a record that arrived; many of them are drawn at once. */
   receive(record: Rec): void {
     if (record.seq <= this.last) return;

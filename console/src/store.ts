@@ -53,9 +53,11 @@ const RANK: Readonly<Record<string, number>> = {
 /** Sessions in the order in which they need the reader. */
 export const ordered = computed(() => {
   const rank = (each: Summary) => (each.asks || asksOf(each.id).length ? 0 : (RANK[each.state] ?? 3));
-  return [...sessions.value.values()].sort(
-    (a, b) => rank(a) - rank(b) || b.lastActivity - a.lastActivity,
-  );
+  return [...sessions.value.values()].sort((a, b) => {
+    // Of those that wait for the reader, the one that has waited longest.
+    const isWaiting = rank(a) === 0 && rank(b) === 0;
+    return rank(a) - rank(b) || (isWaiting ? a.since - b.since : b.lastActivity - a.lastActivity);
+  });
 });
 
 // Beginning
@@ -103,6 +105,11 @@ export function viewOf(id: string): SessionView {
     void read(view);
   }
   return view;
+}
+
+/** The folder of a session that is shown; empty if it is not known. */
+export function folderOf(id: string): string {
+  return views.get(id)?.picture.value.cwd ?? "";
 }
 
 async function read(view: SessionView): Promise<void> {

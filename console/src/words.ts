@@ -101,6 +101,11 @@ export function gist(name: string, input: JsonObject): string {
   return keys.length ? keys.map((key) => `${key}: ${short(input[key])}`).join(", ") : "";
 }
 
+/** A path without the folder of the session before it. */
+export function within(path: string, folder: string): string {
+  return folder && path.startsWith(`${folder}/`) ? path.slice(folder.length + 1) : path;
+}
+
 function short(value: unknown): string {
   const shown = typeof value === "string" ? value : (JSON.stringify(value) ?? "");
   return shown.length > 40 ? `${shown.slice(0, 40)}…` : shown;

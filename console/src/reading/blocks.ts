@@ -113,8 +113,9 @@ function complete(draft: Draft, record: Rec, parent: string, block: JsonObject, 
   const growing = growingFor(streamOf(draft, parent), block);
   if (growing) growing.isSettled = true;
   const key = `m${record.seq}.${at}`;
-  const item = completeItem(draft, record, parent, block, key);
-  if (!item) return;
+  const found = completeItem(draft, record, parent, block, key);
+  if (!found) return;
+  const item = record.isCut ? { ...found, cut: record.seq } : found;
   const items = draft.items(parent);
   const known = growing ? items[growing.at] : undefined;
   if (growing && known) items[growing.at] = { ...item, key: known.key, at: known.at };
@@ -180,6 +181,6 @@ function addCall(
     content: null,
     output: null,
     decision: draft.now.calls.get(id)?.decision ?? null,
-    resultSeq: 0,
+    cut: record.isCut ? [record.seq] : [],
   });
 }

@@ -25,6 +25,7 @@ export function readPrompt(draft: Draft, record: Rec): void {
       uuid,
       text: prompt,
       images: imagesIn(content),
+      ...(record.isCut ? { cut: record.seq } : {}),
     });
   }
 }

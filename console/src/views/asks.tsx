@@ -5,8 +5,8 @@ import { list, object, text, type Json, type JsonObject } from "../json";
 import { webAddress } from "../markdown";
 import type { Ask } from "../protocol";
 import { hrefOf } from "../route";
-import { answer, now, sessions } from "../store";
-import { ago, duration, gist, toolName } from "../words";
+import { answer, folderOf, now, sessions } from "../store";
+import { ago, duration, gist, toolName, within } from "../words";
 import { ElicitationForm, QuestionForm } from "./forms";
 import { Icon } from "./parts";
 import { ToolInput } from "./tools";
@@ -105,8 +105,8 @@ function ReasonLine({ ask }: { ask: Ask }) {
   const words = text(ask.payload["description"]) || text(input["description"]);
   const path = text(ask.payload["blocked_path"]) || text(input["file_path"]);
   const reason = text(ask.payload["decision_reason"]);
-  const shown = [path.endsWith(words) ? "" : words, path, reason].filter(Boolean);
-  return shown.length ? <p class="reason">{[...new Set(shown)].join(" · ")}</p> : null;
+  const shown = [path.endsWith(words) ? "" : words, within(path, folderOf(ask.session)), reason];
+  return <p class="reason">{[...new Set(shown.filter(Boolean))].join(" · ")}</p>;
 }
 
 interface Giving {

@@ -6,7 +6,7 @@ import type { Call, Item, NoteItem, Picture, PromptItem, TextItem, Turn } from "
 import { partialObject } from "../partial";
 import { promptText } from "../reading/turns";
 import type { SessionView } from "../session";
-import { clock, count, duration, gist, moment, money, plural, toolName } from "../words";
+import { clock, count, duration, gist, moment, money, plural, toolName, within } from "../words";
 import { Guarded, Icon, Markdown, pure } from "./parts";
 import { Images, Terminal, ToolInput, ToolOutput } from "./tools";
 
@@ -55,6 +55,19 @@ export function Conversation({ view, children }: { view: SessionView; children: 
     if (isAtEnd.current) box.scrollTop = box.scrollHeight;
   });
 
+  // Boxes change their height without being drawn again: images, folded parts, an ask below.
+  useEffect(() => {
+    const box = place.current;
+    const inner = box?.firstElementChild;
+    if (!box || !inner) return undefined;
+    const watcher = new ResizeObserver(() => {
+      if (isAtEnd.current) box.scrollTop = box.scrollHeight;
+    });
+    watcher.observe(box);
+    watcher.observe(inner);
+    return () => watcher.disconnect();
+  }, []);
+
   const onScroll = () => {
     const box = place.current;
     if (!box) return;
@@ -79,7 +92,7 @@ export function Conversation({ view, children }: { view: SessionView; children: 
               </button>
             )}
           </div>
-          <Items items={items.slice(-shown)} picture={picture} />
+          <Items items={items.slice(-shown)} picture={picture} view={view} />
           {children}
         </div>
       </div>
@@ -92,17 +105,40 @@ export function Conversation({ view, children }: { view: SessionView; children: 
   );
 }
 
-function Items({ items, picture }: { items: readonly Item[]; picture: Picture }) {
+function Items({ items, picture, view }: { items: readonly Item[]; picture: Picture; view: SessionView }) {
   return (
     <>
       {items.map((item) => (
-        <Guarded key={item.key}>{drawn(item, picture)}</Guarded>
+        <Guarded key={item.key}>
+          {drawn(item, picture, view)}
+          <Cut seqs={cutsOf(item, picture)} view={view} />
+        </Guarded>
       ))}
     </>
   );
 }
 
-function drawn(item: Item, picture: Picture) {
+function cutsOf(item: Item, picture: Picture): readonly number[] {
+  if (item.kind === "call") return picture.calls.get(item.id)?.cut ?? NONE;
+  return item.cut === undefined ? NONE : [item.cut];
+}
+
+const NONE: readonly number[] = [];
+
+/** Says that a part is left out, and loads it on demand. */
+function Cut({ seqs, view }: { seqs: readonly number[]; view: SessionView }) {
+  if (!seqs.length) return null;
+  return (
+    <p class="note quiet">
+      Only the beginning is shown.{" "}
+      <button type="button" class="plain" onClick={() => seqs.forEach((seq) => void view.loadWhole(seq))}>
+        Show all
+      </button>
+    </p>
+  );
+}
+
+function drawn(item: Item, picture: Picture, view: SessionView) {
   switch (item.kind) {
     case "prompt":
       return <PromptEntry item={item} />;
@@ -117,7 +153,7 @@ function drawn(item: Item, picture: Picture) {
       if (!call) return null;
       const nested = picture.lists.get(item.id);
       // A call with a subagent is drawn again whenever the picture changes; the others are not.
-      return <CallEntry call={call} nested={nested} picture={nested ? picture : null} isAsked={isAsked(picture, item.id)} />;
+      return <CallEntry call={call} nested={nested} picture={nested ? picture : null} view={view} cwd={picture.cwd} isAsked={isAsked(picture, item.id)} />;
     }
     case "end": {
       const turn = picture.turns.get(item.uuid);
@@ -188,15 +224,17 @@ interface CallProps {
   readonly call: Call;
   readonly nested: readonly Item[] | undefined;
   readonly picture: Picture | null;
+  readonly view: SessionView;
+  readonly cwd: string;
   readonly isAsked: boolean;
 }
 
 /** Tools whose work is worth seeing without a click. */
 const OPEN = new Set(["Bash", "Edit", "Write", "Agent", "Task", "ExitPlanMode", "TodoWrite"]);
 
-const CallEntry = pure<CallProps>(({ call, nested, picture, isAsked }) => {
+const CallEntry = pure<CallProps>(({ call, nested, picture, view, cwd, isAsked }) => {
   const input = call.partial && call.state === "writing" ? partialObject(call.partial) : call.input;
-  const words = gist(call.name, input);
+  const words = within(gist(call.name, input), cwd);
   // What is asked is shown whole with the ask.
   const isOpen = !isAsked && (OPEN.has(call.name) || call.state === "failed");
   return (
@@ -214,7 +252,7 @@ const CallEntry = pure<CallProps>(({ call, nested, picture, isAsked }) => {
             <ToolInput name={call.name} input={input} output={call.output} />
           )
         )}
-        {nested && picture && <Subagent call={call} nested={nested} picture={picture} />}
+        {nested && picture && <Subagent call={call} nested={nested} picture={picture} view={view} />}
         {call.name !== "Bash" && call.ended !== null && !hasSpoken(nested) && (
           <ToolOutput
             name={call.name}
@@ -244,7 +282,14 @@ function outputOf(call: Call): string | undefined {
   return promptText(call.content);
 }
 
-function Subagent({ call, nested, picture }: { call: Call; nested: readonly Item[]; picture: Picture }) {
+interface SubagentProps {
+  readonly call: Call;
+  readonly nested: readonly Item[];
+  readonly picture: Picture;
+  readonly view: SessionView;
+}
+
+function Subagent({ call, nested, picture, view }: SubagentProps) {
   const task = [...picture.tasks.values()].find((each) => each.toolUseId === call.id);
   const facts = task
     ? [task.agentType || "subagent", task.ended === null ? task.doing || "at work" : task.state, task.tokens ? `${count(task.tokens)} tokens` : "", task.toolUses ? plural(task.toolUses, "tool call") : ""]
@@ -252,7 +297,7 @@ function Subagent({ call, nested, picture }: { call: Call; nested: readonly Item
   return (
     <section class="subagent" aria-label="Subagent">
       {task && <p class="quiet">{facts.filter(Boolean).join(" · ")}</p>}
-      <Items items={nested} picture={picture} />
+      <Items items={nested} picture={picture} view={view} />
     </section>
   );
 }

@@ -1,7 +1,8 @@
 // What a session is about beside its words: what is to be done, who works, what it costs, how it went.
 
+import { useState } from "preact/hooks";
 import type { Picture, Task } from "../picture";
-import { now } from "../store";
+import { control, now } from "../store";
 import { count, duration, isAtWork, plural } from "../words";
 import { Meters, Timeline, TurnChart } from "./charts";
 
@@ -17,7 +18,7 @@ export function Rail({ picture }: { picture: Picture }) {
   );
 }
 
-export function Overview({ picture }: { picture: Picture }) {
+export function Overview({ id, picture }: { id: string; picture: Picture }) {
   const until = isAtWork(picture.state) ? now.value : picture.since;
   return (
     <div class="overview" tabIndex={0} role="region" aria-label="Overview">
@@ -43,9 +44,35 @@ export function Overview({ picture }: { picture: Picture }) {
               </div>
             ))}
           </dl>
+          <Controls id={id} model={picture.model} />
         </section>
       </div>
     </div>
+  );
+}
+
+function Controls({ id, model }: { id: string; model: string }) {
+  const [name, setName] = useState("");
+  return (
+    <form
+      class="controls"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void control("set_model", id, { model: name.trim() || null });
+      }}
+    >
+      <input
+        type="text"
+        aria-label="Another model"
+        placeholder={model || "model"}
+        value={name}
+        onInput={(event) => setName(event.currentTarget.value)}
+      />
+      <button type="submit">Use this model</button>
+      <button type="button" class="end-session" onClick={() => void control("cancel", id)}>
+        End the session
+      </button>
+    </form>
   );
 }
 

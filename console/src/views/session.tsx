@@ -3,7 +3,7 @@
 import { useEffect } from "preact/hooks";
 import { askKey } from "../protocol";
 import { hrefOf, type Tab } from "../route";
-import { asksOf, control, link, markRead, now, sessions, viewOf } from "../store";
+import { asksOf, control, interrupt, link, markRead, now, sessions, viewOf } from "../store";
 import { count, duration, isAtWork, lineOf, money, stateWords, toneOf } from "../words";
 import { AskCard } from "./asks";
 import { Composer, PendingPrompts } from "./composer";
@@ -57,7 +57,7 @@ export function SessionPage({ id, tab }: { id: string; tab: Tab }) {
           </div>
         )}
         {tab === "conversation" && <Rail picture={picture} />}
-        {tab === "overview" && <Overview picture={picture} />}
+        {tab === "overview" && <Overview id={id} picture={picture} />}
         {tab === "journal" && <JournalView key={id} view={view} />}
       </div>
     </main>
@@ -98,6 +98,11 @@ function Head({ id, tab }: { id: string; tab: Tab }) {
           </a>
         ))}
       </div>
+      {tab !== "conversation" && (
+        <button type="button" class="stop" onClick={() => void interrupt(id)} title="Stop the running turn">
+          <Icon name="stop" /> Stop
+        </button>
+      )}
       <button
         type="button"
         class="icon-button"

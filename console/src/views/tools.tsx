@@ -139,6 +139,8 @@ function Questions({ found }: { found: readonly Json[] }) {
 
 /** What a tool gave back, if its input does not show it already. */
 export function ToolOutput({ name, content, output, isError }: OutputProps) {
+  const reported = name === "Agent" || name === "Task" ? reportOf(output) : "";
+  if (reported && !isError) return <Markdown text={reported} />;
   const words = outputText(name, content, output);
   const images = imagesIn(content);
   if (!isError && (name === "Edit" || name === "Write" || name === "TodoWrite")) return null;
@@ -152,6 +154,12 @@ export function ToolOutput({ name, content, output, isError }: OutputProps) {
       <Images images={images} />
     </>
   );
+}
+
+/** What a subagent reported, without the list of tools that the CLI puts before it. */
+function reportOf(output: Json): string {
+  const words = promptText(object(output)["content"]);
+  return words.replace(/^\s*<tools-used-before-summary>[^<]*<\/tools-used-before-summary>\s*/, "");
 }
 
 interface OutputProps {
