@@ -17,6 +17,7 @@ from examples import answer_later
 from steersman import Agent, Allow
 from steersman.inbox import StoredInbox
 from steersman.journal import Kind
+from steersman.journal.decisions import ask_of
 from steersman.options import Revival
 from steersman.permissions import Ask
 from steersman.stores import SqliteStore
@@ -115,5 +116,6 @@ async def test_an_ask_stays_the_same_when_its_cli_is_replaced(
             paid = await turn
 
     assert [each.details["id"] == ask.id for each in asked] == [True, False]
+    assert ask_of(asked[0]) == ask
     assert (paid.outcome, paid.text) == ("completed", "Paid.")
     assert (sandbox.project / "paid").read_text() == "x"

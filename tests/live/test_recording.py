@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from steersman import Session, Turn, TurnResult
-from steersman.journal import Entry
+from steersman.journal import Entry, Lagged
 from steersman.journal.replaying import Replayed, replay
-from steersman.stores import read_journal
+from steersman.stores import follow_journal, read_journal
 from steersman.testing.model import ScriptedModel
 from steersman.testing.sandbox import SCRIPTED_API_KEY, CliSandbox
 from steersman.testing.script import Script, call, calls, fail, say, stall, when
@@ -44,6 +44,11 @@ def plainly(result: TurnResult) -> dict[str, Any]:
         "agents": [each.description for each in result.agents],
         "cause": str(result.cause or ""),
     }
+
+
+def shown_number(found: Entry | Lagged) -> int:
+    assert isinstance(found, Entry)
+    return found.seq
 
 
 async def live_text(session: Session) -> str:
@@ -82,6 +87,29 @@ async def test_the_file_says_what_the_session_said(scripted: MakeScripted, tmp_p
     assert "paused" in told.history
     assert len(told.entries) == session.last_seq
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_cursor_survives_the_session_and_old_entries_come_from_the_file(
+    scripted: MakeScripted, tmp_path: Path
+) -> None:
+    path = tmp_path / "run.jsonl"
+    agent, _model = scripted(say("One."), say("Two."), journal=path, journal_memory=1)
+
+    async with asyncio.timeout(LIMIT):
+        async with agent.session() as first:
+            await (await first.send("go"))
+        cursor = first.last_seq - 5
+        async with agent.session(resume=first.id) as second:
+            await (await second.send("go on"))
+            follower = follow_journal(path, after=cursor)
+            entries = second.journal(after=cursor)
+            seen = [shown_number(await anext(entries)) for _ in range(second.last_seq - cursor)]
+            followed = [(await anext(follower)).seq for _ in seen]
+            await follower.aclose()
+
+    assert seen == followed == list(range(cursor + 1, seen[-1] + 1))
+    assert [each.seq for each in read_journal(path)] == list(range(1, second.last_seq + 1))
+    assert [each.text for each in read_back(path).turns.values()] == ["One.", "Two."]
 
 
 async def test_the_file_is_written_as_it_happens(scripted: MakeScripted, tmp_path: Path) -> None:

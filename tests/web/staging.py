@@ -35,11 +35,12 @@ def scripted_agent(*steps: Answer, **options: Any) -> Agent:
 class Served:
     """A bridge behind a real server."""
 
-    def __init__(self, bridge: Bridge, port: int) -> None:
+    def __init__(self, bridge: Bridge, port: int, token: str | None = None) -> None:
         self.bridge = bridge
         self.port = port
         self.url = f"http://127.0.0.1:{port}"
-        self.headers = {"Authorization": f"Bearer {bridge.token}"}
+        self._token = bridge.token if token is None else token
+        self.headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
 
     def http(self) -> httpx.AsyncClient:
         """A client with the token."""
@@ -47,7 +48,7 @@ class Served:
 
     def client(self) -> Client:
         """Our own client."""
-        return Client(self.url, token=self.bridge.token)
+        return Client(self.url, token=self._token)
 
     def live(self, **headers: str) -> connect:
         """A WebSocket with the token."""
@@ -61,7 +62,9 @@ class Served:
 
 
 @asynccontextmanager
-async def serving(app: Any, bridge: Bridge | None = None) -> AsyncGenerator[Served, None]:
+async def serving(
+    app: Any, bridge: Bridge | None = None, token: str | None = None
+) -> AsyncGenerator[Served, None]:
     """Run `app`, a bridge or something that has one mounted, behind uvicorn on loopback."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         config = uvicorn.Config(app, log_config=None, ws_per_message_deflate=False)
@@ -69,7 +72,7 @@ async def serving(app: Any, bridge: Bridge | None = None) -> AsyncGenerator[Serv
         server = uvicorn.Server(config)
         server.lifespan = config.lifespan_class(config)
         await server.startup(sockets=[listener])
-        served = Served(bridge or app, listener.getsockname()[1])
+        served = Served(bridge or app, listener.getsockname()[1], token)
         try:
             async with asyncio.timeout(LIMIT):
                 yield served

@@ -268,6 +268,22 @@ async def test_a_viewer_that_never_reads_holds_nothing_back(tmp_path: Path) -> N
     assert held == [0, 0, 1]
 
 
+async def test_a_viewer_that_stops_reading_is_disconnected_in_the_end(tmp_path: Path) -> None:
+    text = "long " * 200_000
+    limits = WebLimits(patience=0.2)
+    bridge = Bridge(scripted_agent(*[speak(text)] * 8), journals=tmp_path, limits=limits)
+    async with serving(bridge) as served, served.http() as http:
+        session = (await http.post("/sessions", json={})).json()["session"]["id"]
+        deaf = await deaf_viewer(served.port, bridge.token, session)
+        for _ in range(8):
+            await http.post(f"/sessions/{session}/send", json={"text": "go"})
+        while bridge._live:
+            await http.get("/me")
+        deaf.close()
+
+    assert bridge._connections.count == 0
+
+
 async def deaf_viewer(port: int, token: str, session: str) -> socket.socket:
     """A viewer that follows a session and never reads."""
     found = socket.socket()

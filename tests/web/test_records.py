@@ -12,7 +12,8 @@ from steersman.journal import Entry, Kind
 from steersman.journal.files import Header
 from steersman.messages.parsing import parse_message
 from steersman.stores import JournalFile
-from steersman.web.records import CUT, EntryFrames, cut, frame_of_line, prefix_of
+from steersman.web.feed import Feed
+from steersman.web.records import CUT, cut, frame_of_line, prefix_of
 
 LINES = st.sampled_from(
     [
@@ -49,12 +50,14 @@ def test_a_frame_is_the_line_of_the_file_with_the_session_in_front(
     file.write([entry])
     file.close()
     stored = path.read_bytes().splitlines()[1]
-    prefix = prefix_of("s")
+    feed = Feed("s", path.with_name("none"), lambda _: None)
+    feed.write([entry])
 
-    frame = EntryFrames(prefix).frame(entry)
+    batch = feed.ready(6)
 
-    assert frame == frame_of_line(prefix, stored)
-    assert json.loads(frame)["session"] == "s"
+    assert batch is not None
+    assert batch.text.encode() == frame_of_line(prefix_of("s"), stored)
+    assert json.loads(batch.text)["session"] == "s"
 
 
 def test_long_texts_are_cut_and_the_record_says_which() -> None:

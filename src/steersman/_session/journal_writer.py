@@ -69,7 +69,7 @@ class JournalWriter:
         self._unwritten += entries
         return entries
 
-    def note(self, kind: Kind, turns: tuple[str, ...] = (), **details: Json) -> None:
+    def note(self, kind: Kind, turns: tuple[str, ...] = (), /, **details: Json) -> None:
         """Write an entry that is not a line of the CLI."""
         self.write(kind, details, turns)
 

@@ -8,13 +8,28 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from steersman import _json
 from steersman.journal.entries import Entry, Kind
 from steersman.messages.content import ToolResultBlock, ToolUseBlock
 from steersman.messages.system import Init, Status
 from steersman.messages.turns import Assistant, User
-from steersman.permissions import Place, RecordedCall, ToolCall
+from steersman.permissions import Ask, Place, RecordedCall, ToolCall, ask_from_json
 
-__all__ = ["recorded_calls"]
+__all__ = ["ask_of", "recorded_calls"]
+
+SUMMARY = frozenset({"ask", "tool", "tool_use_id", "agent"})
+"""Fields of an `ASKED` entry that repeat parts of the ask, for quick readers."""
+
+
+def ask_of(entry: Entry) -> Ask | None:
+    """Return the ask of an `ASKED` entry, without known secrets; None for any other entry.
+
+    Also None if the entry does not have the whole ask: earlier releases wrote only a summary.
+    """
+    if entry.kind is not Kind.ASKED or "payload" not in entry.details:
+        return None
+    fields = {name: value for name, value in entry.details.items() if name not in SUMMARY}
+    return ask_from_json(_json.dumps(fields))
 
 
 def recorded_calls(entries: Iterable[object]) -> list[RecordedCall]:

@@ -44,11 +44,14 @@ class Kind(Enum):
     SERVER = "server"
     """The state of an MCP server changed; `details` has name, status and error."""
     DECIDED = "decided"
-    """A decision about a tool call was made; `details` has who decided, what and why."""
+    """A decision about a tool call was made; `details` has who decided, what and why.
+
+    If it is the answer to an ask, `details["id"]` is the id of the ask.
+    """
     UNDECIDED = "undecided"
     """A tool ran although no decision about it was recorded."""
     ASKED = "asked"
-    """An ask waits for an answer; `details` is the ask."""
+    """An ask waits for an answer; `details` is the ask, which `decisions.ask_of` reads."""
     RESTARTED = "restarted"
     """A new CLI has replaced one that was lost; `details` has cause and attempt."""
     STALLED = "stalled"

@@ -6,7 +6,6 @@ import asyncio
 import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -28,6 +27,7 @@ from steersman.web.failures import Refusal, error_response, refusal_of
 from steersman.web.fields import Fields
 from steersman.web.limits import Connections, WebLimits, Writes
 from steersman.web.live import LiveConnection
+from steersman.web.openapi import our_version
 from steersman.web.routes import PAGES, Routes
 from steersman.web.security import API_HEADERS, LOOPBACK, Gate
 from steersman.web.verbs import Verbs
@@ -38,7 +38,7 @@ __all__ = ["Bridge"]
 COOKIES = ".viewers.json"
 MOST_IN_HELLO = 500
 LONGEST_LOOK = 30.0
-"""Seconds between two looks for idle sessions, at most."""
+"""Seconds between two looks for idle sessions and stuck viewers, at most."""
 
 
 class Bridge:
@@ -194,21 +194,23 @@ class Bridge:
             await _refuse_websocket(WebSocket(scope, receive, send), refusal)
 
     async def _serve_live(self, viewer: Viewer, receive: Receive, send: Send) -> None:
-        listing = await self._routes.listing(viewer, MOST_IN_HELLO)
-        hello: JsonDict = {
-            "type": "hello",
-            "viewer": {"name": viewer.name},
-            **listing,
-            "asks": await self._routes.asks_for(viewer),
-            "version": version("steersman"),
-            "limits": {"body": self.limits.body, "attachments": self.limits.attachments},
-        }
-        connection = LiveConnection(viewer, self._verbs, self.limits, receive, send, hello)
+        connection = LiveConnection(viewer, self._verbs, self.limits, receive, send)
         self._live.add(connection)
         try:
+            connection.greet(await self._hello(viewer))
             await connection.run()
         finally:
             self._live.discard(connection)
+
+    async def _hello(self, viewer: Viewer) -> JsonDict:
+        return {
+            "type": "hello",
+            "viewer": {"name": viewer.name},
+            **await self._routes.listing(viewer, MOST_IN_HELLO),
+            "asks": await self._routes.asks_for(viewer),
+            "version": our_version(),
+            "limits": {"body": self.limits.body, "attachments": self.limits.attachments},
+        }
 
     async def _let_in(self, connection: HTTPConnection) -> Viewer | None:
         """Return who sends a request. Raises `Refusal`. Only the page needs nobody."""
@@ -234,11 +236,15 @@ class Bridge:
     def _start(self) -> None:
         """Start the tasks of the bridge. A mounted one learns of its start by the first request."""
         if not self._tasks and not self._is_closed:
-            self._tasks = [asyncio.Task(self._asks.watch()), asyncio.Task(self._close_idle())]
+            self._tasks = [asyncio.Task(self._asks.watch()), asyncio.Task(self._tidy())]
 
-    async def _close_idle(self) -> None:
+    async def _tidy(self) -> None:
+        """Close idle sessions, and the connections of viewers that have stopped to read."""
         while True:
-            await asyncio.sleep(min(self.limits.idle / 4, LONGEST_LOOK))
+            limits = self.limits
+            await asyncio.sleep(min(limits.idle / 4, limits.patience / 4, LONGEST_LOOK))
+            for connection in [*self._live]:
+                connection.leave_if_stuck()
             await self._conversations.close_idle()
 
     def _changed(self, session: str) -> None:

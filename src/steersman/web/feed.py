@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 from steersman.journal import Entry
+from steersman.journal.json_form import EntryEncoder
 from steersman.web.pages import last_of, records_after
-from steersman.web.records import EntryFrames, frame_of_line, prefix_of
+from steersman.web.records import frame_of_line, prefix_of
 
 __all__ = ["Batch", "Feed", "Told"]
 
@@ -56,7 +57,7 @@ class Feed:
         """The number of the newest entry; 0 if there is none."""
         self.last_at = end.at
         self._listener = listener
-        self._encode = EntryFrames(self.prefix).frame
+        self._encode = EntryEncoder().encode
         self._kept: list[Entry | bytes] = []
         """Entries, each replaced by its frame when the first viewer reads it."""
         self._first = self.last + 1
@@ -126,10 +127,6 @@ class Feed:
         frames = [frame_of_line(prefix, line) for _, line in found]
         return Batch(b"\n".join(frames).decode("utf-8", "replace"), found[-1][0], lost)
 
-    def frames(self, after: int) -> list[bytes]:
-        """Return the frames after number `after` that are in memory."""
-        return [self._frame(place) for place in self._places(after)]
-
     def _join(self, after: int) -> Batch:
         frames: list[bytes] = []
         size = 0
@@ -149,7 +146,7 @@ class Feed:
         kept = self._kept[place]
         if isinstance(kept, bytes):
             return kept
-        frame = self._kept[place] = self._encode(kept)
+        frame = self._kept[place] = frame_of_line(self.prefix, self._encode(kept)[:-1])
         return frame
 
     def _trim(self) -> None:

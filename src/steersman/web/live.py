@@ -36,13 +36,7 @@ class LiveConnection:
     """One WebSocket, from its first frame to its last."""
 
     def __init__(
-        self,
-        viewer: Viewer,
-        verbs: Verbs,
-        limits: WebLimits,
-        receive: Receive,
-        send: Send,
-        hello: JsonDict,
+        self, viewer: Viewer, verbs: Verbs, limits: WebLimits, receive: Receive, send: Send
     ) -> None:
         self.viewer = viewer
         self._verbs = verbs
@@ -53,18 +47,20 @@ class LiveConnection:
         self._feeds: dict[str, Feed] = {}
         self._waiting: dict[str, None] = {}
         """The sessions that have frames after their cursors."""
-        self._answers: deque[str] = deque([_line(hello)])
+        self._answers: deque[str] = deque()
         self._summaries: dict[str, None] = {}
         self._asks: dict[tuple[str, str], str] = {}
         self._news = asyncio.Event()
-        self._news.set()
         self._has_room = asyncio.Event()
         self._doing: set[asyncio.Task[None]] = set()
         self._is_closing = False
+        self._sends_since: float | None = None
+        """When the message began that is being sent, by the clock of the loop."""
+        self._sender: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
         """Serve the connection until one side closes it."""
-        sender = asyncio.Task(self._send_all())
+        self._sender = sender = asyncio.Task(self._send_all())
         reader = asyncio.Task(self._read_all())
         try:
             await asyncio.wait({sender, reader}, return_when=asyncio.FIRST_COMPLETED)
@@ -76,6 +72,11 @@ class LiveConnection:
             await asyncio.gather(sender, reader, *self._doing, return_exceptions=True)
 
     # Told by others; never blocks
+
+    def greet(self, hello: JsonDict) -> None:
+        """Send `hello` before all else that has come meanwhile."""
+        self._answers.appendleft(_line(hello))
+        self._news.set()
 
     def _tell(self, session: str) -> None:
         self._waiting[session] = None
@@ -99,15 +100,24 @@ class LiveConnection:
         self._is_closing = True
         self._news.set()
 
+    def leave_if_stuck(self) -> None:
+        """End the connection if one message takes longer than `WebLimits.patience`."""
+        since, now = self._sends_since, asyncio.get_running_loop().time()
+        if since is not None and self._sender is not None and now - since > self._limits.patience:
+            self._sender.cancel()
+
     # Sending
 
     async def _send_all(self) -> None:
+        loop = asyncio.get_running_loop()
         while True:
             await self._news.wait()
             self._news.clear()
             while text := self._next_news() or await self._next_frames():
-                async with asyncio.timeout(self._limits.patience):
-                    await self._send({"type": "websocket.send", "text": text})
+                # A timeout for each message would cost more than the message.
+                self._sends_since = loop.time()
+                await self._send({"type": "websocket.send", "text": text})
+                self._sends_since = None
             if self._is_closing:
                 await self._send({"type": "websocket.close", "code": 1001})
                 return

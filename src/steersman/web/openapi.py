@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.metadata import version
 
 from steersman._json import JsonDict
 from steersman.web.limits import WebLimits
 
-__all__ = ["description"]
+__all__ = ["description", "our_version"]
+
+
+@cache
+def our_version() -> str:
+    """Return the version of steersman; looking it up takes milliseconds."""
+    return version("steersman")
 
 
 def description(server: str, limits: WebLimits) -> JsonDict:
@@ -16,7 +23,7 @@ def description(server: str, limits: WebLimits) -> JsonDict:
         "openapi": "3.1.0",
         "info": {
             "title": "steersman.web",
-            "version": version("steersman"),
+            "version": our_version(),
             "description": "Sessions of Claude Code. Live frames are at the WebSocket /live.",
         },
         "servers": [{"url": server}],

@@ -8,16 +8,11 @@ from dataclasses import dataclass, field
 
 from steersman import _json
 from steersman._json import Json, JsonDict
-from steersman.journal.entries import Entry, Kind
-from steersman.journal.files import Record, is_plain, is_text, line_of
 
-__all__ = ["CUT", "cut", "frame_of", "frame_of_line", "prefix_of"]
+__all__ = ["CUT", "cut", "frame_of_line", "prefix_of"]
 
 CUT = 20_000
 """Characters of a value that pages of old entries show."""
-
-# In Python 3.11 looking up a member of an enum takes thirty times as long as a global name.
-PARTIAL = Kind.PARTIAL
 
 
 def prefix_of(session: str) -> bytes:
@@ -28,34 +23,6 @@ def prefix_of(session: str) -> bytes:
 def frame_of_line(prefix: bytes, line: bytes) -> bytes:
     """Return the frame of a record as it stands in a journal file."""
     return prefix + line[1:]
-
-
-class EntryFrames:
-    """Makes frames of entries. What entries of one batch have in common is encoded once."""
-
-    def __init__(self, prefix: bytes) -> None:
-        self._prefix = prefix
-        self._middle: tuple[tuple[float, Kind, tuple[str, ...]] | None, bytes] = (None, b"")
-
-    def frame(self, entry: Entry) -> bytes:
-        """Return the frame of `entry`, whose details are plain values."""
-        line = entry.line
-        is_usual = entry.kind is PARTIAL or entry.decoded is not None
-        if is_usual and not entry.details and is_text(line) and is_plain(line):
-            return b'%b"seq":%d%b%b}' % (self._prefix, entry.seq, self._middle_of(entry), line)
-        return frame_of(self._prefix, entry)
-
-    def _middle_of(self, entry: Entry) -> bytes:
-        key = (entry.at, entry.kind, entry.turns)
-        if key != self._middle[0]:
-            head = line_of(Record(0, entry.at, entry.kind.value, b"", entry.turns))
-            self._middle = key, head.removeprefix(b'{"seq":0').removesuffix(b"}\n") + b',"frame":'
-        return self._middle[1]
-
-
-def frame_of(prefix: bytes, entry: Entry) -> bytes:
-    """Return the frame of an entry of any kind."""
-    return frame_of_line(prefix, line_of(Record.of(entry))[:-1])
 
 
 @dataclass(slots=True)

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
@@ -14,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from steersman import _json
 from steersman._json import JsonDict
+from steersman.journal import snapshot_to_json
 from steersman.web.failures import Refusal, bad_request, json_response
 from steersman.web.fields import Fields
 from steersman.web.limits import Connections, WebLimits
@@ -131,7 +131,11 @@ class Routes:
 
     async def _session(self, request: Request) -> Response:
         found = self._verbs.seen(_viewer(request), request.path_params["id"])
-        snapshot = None if found.session is None else msgspec.to_builtins(found.session.snapshot())
+        snapshot = (
+            None
+            if found.session is None
+            else _json.loads(snapshot_to_json(found.session.snapshot()))
+        )
         return json_response({"session": self._verbs.summary(found), "snapshot": snapshot})
 
     async def _do(self, request: Request) -> Response:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from steersman._session.requests.permissions import DEFERRED, InboxForwarder, response_of
-from steersman.journal import Kind
+from steersman.journal import Entry, Kind
+from steersman.journal.decisions import ask_of
 from steersman.permissions import Allow, Ask, CanUseTool, Deny, DialogAnswer, UserDialog
 
 TOOL = CanUseTool(tool_name="Bash", input={}, tool_use_id="t1", agent_id="a1")
@@ -67,7 +68,7 @@ class Put:
         self.faults: list[tuple[str, BaseException | str]] = []
         self.forwarder = InboxForwarder(
             inbox,
-            lambda kind, **details: self.notes.append((kind, details)),
+            lambda kind, /, **details: self.notes.append((kind, details)),
             lambda: "u1",
             lambda: 5.0,
             lambda where, error: self.faults.append((where, error)),
@@ -99,14 +100,41 @@ async def test_a_request_becomes_an_ask_and_a_note() -> None:
         "tool_use_id": "t1",
         "agent": "a1",
         "turn": "u1",
+        "session": "s1",
+        "kind": "permission",
+        "created": 5.0,
+        "payload": TOOL.raw,
     }
     assert put.notes == [(Kind.ASKED, details)]
+    assert ask_of(Entry(1, 5.0, Kind.ASKED, details=details)) == ask
 
 
 async def test_a_note_has_no_empty_details() -> None:
     put = Put(Plain(), UserDialog(dialog_kind="k"))
 
-    assert put.notes == [(Kind.ASKED, {"id": "q1", "ask": "dialog", "turn": "u1"})]
+    ((_, details),) = put.notes
+    assert details.keys() == {"id", "ask", "turn", "session", "kind", "created", "payload"}
+
+
+async def test_a_note_has_no_secret_and_the_ask_in_the_inbox_is_as_it_came() -> None:
+    asked = CanUseTool(tool_name="Bash", input={"command": "login hunter2"}, tool_use_id="t1")
+    put = Put(Plain(), asked)
+
+    ((_, details),) = put.notes
+    assert details["payload"]["input"] == {"command": "login [redacted]"}
+    assert put.inbox.opened["q1"][0].tool_input == {"command": "login hunter2"}
+
+
+async def test_an_ask_that_cannot_be_written_is_noted_as_a_summary() -> None:
+    deep: Any = {}
+    for _ in range(10_000):
+        deep = {"a": deep}
+    put = Put(Plain(), CanUseTool(tool_name="Bash", input={"deep": deep}, tool_use_id="t1"))
+
+    ((_, details),) = put.notes
+    assert details.keys() == {"id", "ask", "tool", "tool_use_id", "turn"}
+    assert ask_of(Entry(1, 5.0, Kind.ASKED, details=details)) is None
+    assert ask_of(Entry(1, 5.0, Kind.FAULT, details={"payload": 1})) is None
 
 
 async def test_an_answer_in_the_loop_of_the_session_is_sent_at_once() -> None:

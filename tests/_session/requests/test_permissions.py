@@ -12,7 +12,7 @@ from steersman._session.requests.permissions import PermissionResponder, UserCal
 from steersman.errors import AskGone, ForbiddenTool
 from steersman.inbox import AskOutcome
 from steersman.journal import Entry, Kind
-from steersman.journal.decisions import recorded_calls
+from steersman.journal.decisions import ask_of, recorded_calls
 from steersman.permissions import (
     AddRules,
     Ask,
@@ -120,7 +120,10 @@ async def test_a_request_without_a_callback_waits_in_the_inbox_and_is_recorded_f
         "by": "ann",
         "agent": "a1",
         "reason": "not now",
+        "id": "q0",
     }
+    (asked,) = (entry for entry in journal if entry.kind is Kind.ASKED)
+    assert ask_of(asked) == waiting
 
 
 async def entries_so_far(session: Any) -> list[Entry]:

@@ -65,7 +65,7 @@ class DecisionLog:
         self._write = write
         self._open: dict[str, str] = {}
 
-    def record(
+    def record(  # noqa: PLR0913 - most of them by name
         self,
         tool_use_id: str,
         tool: str,
@@ -75,8 +75,12 @@ class DecisionLog:
         by: str = "",
         reason: str = "",
         agent: str | None = None,
+        ask_id: str = "",
     ) -> None:
-        """Record a decision of this process; `verdict` is `allow` or `deny`."""
+        """Record a decision of this process; `verdict` is `allow` or `deny`.
+
+        `ask_id` is the id of the ask that was answered, if there was one.
+        """
         self._open[tool_use_id] = verdict
         if len(self._open) > MOST_OPEN:
             del self._open[next(iter(self._open))]
@@ -92,6 +96,8 @@ class DecisionLog:
             details["reason"] = reason
         if agent:
             details["agent"] = agent
+        if ask_id:
+            details["id"] = ask_id
         self._write(DECIDED, details)
 
     def record_answer(self, ask_id: str, ask: str, by: str) -> None:

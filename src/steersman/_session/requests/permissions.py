@@ -18,6 +18,7 @@ from msgspec import MsgspecError
 
 from steersman._json import JsonDict, dumps
 from steersman._protocol.events import DialogAsked, ElicitationAsked, PermissionAsked
+from steersman._session.requests.ask_details import ask_details
 from steersman._session.requests.decision_log import DecisionLog, Source
 from steersman._session.requests.failures import is_shutdown, raise_soon
 from steersman.journal import Kind
@@ -175,7 +176,7 @@ class PermissionResponder:
     def _settle_permission(self, ask: Ask, answer: object, by: str) -> Decision:
         assert isinstance(ask.payload, CanUseTool)
         decision = self._with_updates(ask.payload, response_of(ask, answer))
-        return self._decided(ask.payload, decision, "person", by)
+        return self._decided(ask.payload, decision, "person", by, ask.id)
 
     def _checked(self, request: CanUseTool, decision: object) -> Decision:
         if isinstance(decision, Deny):
@@ -219,7 +220,7 @@ class PermissionResponder:
         return decision
 
     def _decided(
-        self, request: CanUseTool, decision: Decision, source: Source, by: str
+        self, request: CanUseTool, decision: Decision, source: Source, by: str, ask_id: str = ""
     ) -> Decision:
         if self._decisions is not None:
             self._decisions.record(
@@ -230,6 +231,7 @@ class PermissionResponder:
                 by=by,
                 agent=request.agent_id,
                 reason="" if isinstance(decision, Allow) else decision.message,
+                ask_id=ask_id,
             )
         return decision
 
@@ -393,7 +395,7 @@ class InboxForwarder:
             reply(request_id, response)
 
         self._loop = asyncio.get_running_loop()
-        self._note(Kind.ASKED, **_ask_details(ask))
+        self._note(Kind.ASKED, **ask_details(ask, self._redact))
         self._open[request_id] = ask
         try:
             self._open_in_inbox(ask, lambda answer, by: self._in_loop(settle, answer, by))
@@ -453,17 +455,3 @@ def response_of(ask: Ask, answer: object) -> Any:
         return ask.response(answer)
     except Exception:  # noqa: BLE001 - an answer of any kind; what cannot be read refuses
         return ask.refusal("Denied: the answer is not valid for this request.")
-
-
-def _ask_details(ask: Ask) -> JsonDict:
-    """Return the journal details of an ask. The CLI's own line already holds its payload."""
-    tool_use_id = getattr(ask.payload, "tool_use_id", None)
-    details = {
-        "id": ask.id,
-        "ask": ask.kind,
-        "tool": ask.tool_name,
-        "tool_use_id": tool_use_id,
-        "agent": ask.agent,
-        "turn": ask.turn,
-    }
-    return {name: value for name, value in details.items() if value}
