@@ -79,9 +79,9 @@ async def lost_time(browser: Browser) -> float:
         shown = asyncio.ensure_future(page.evaluate(LOST))
         await asyncio.sleep(0)
         gone = time.time()
-    found = await shown / 1000 - gone
+    found = float(await shown) / 1000
     await context.close()
-    return max(0.0, found)
+    return max(0.0, found - gone)
 
 
 def quiet_agent() -> Agent:

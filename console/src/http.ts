@@ -13,18 +13,20 @@ export class Refused extends Error {
 }
 
 const LIMIT = 20_000;
+const UPLOAD_LIMIT = 300_000;
+const LARGE = 100_000;
 
 /** Sends a request and returns its JSON. Throws `Refused`, also if there is no connection. */
 export async function request(method: string, path: string, body?: JsonObject): Promise<JsonObject> {
+  const sent = body === undefined ? null : JSON.stringify(body);
   let response: Response;
   try {
     response = await fetch(path, {
       method,
       credentials: "same-origin",
-      signal: AbortSignal.timeout(LIMIT),
-      ...(body === undefined
-        ? {}
-        : { headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) }),
+      signal: AbortSignal.timeout((sent ?? "").length > LARGE ? UPLOAD_LIMIT : LIMIT),
+      body: sent,
+      ...(sent === null ? {} : { headers: { "Content-Type": "application/json" } }),
     });
   } catch {
     throw new Refused(0, { code: "offline", message: "The server cannot be reached.", by: "" });

@@ -50,6 +50,8 @@ export interface Pending {
   /** The uuid of its turn, once the server has answered. */
   readonly turn: string;
   readonly failure: string;
+  /** How many files are attached. */
+  readonly files: number;
 }
 
 export function readPending(): Pending[] {
@@ -71,6 +73,7 @@ function pendingOf(found: Record<string, unknown>): Pending {
     at: number(found["at"]),
     turn: text(found["turn"]),
     failure: text(found["failure"]),
+    files: number(found["files"]),
   };
 }
 

@@ -9,6 +9,8 @@ export type LinkState = "connecting" | "online" | "lost" | "refused";
 export interface Listener {
   onFrame(frame: JsonObject): void;
   onState(state: LinkState): void;
+  /** A connection was lost or could not be made. */
+  onLost(): void;
 }
 
 export type Answered = { ok: true; answer: JsonObject } | { ok: false; failure: Failure };
@@ -68,6 +70,13 @@ export class Live {
     });
   }
 
+  /** Ends for good: the server does not let this browser in. */
+  refuse(): void {
+    clearTimeout(this.timer);
+    this.socket = null;
+    this.change("refused");
+  }
+
   private connect(): void {
     clearTimeout(this.timer);
     const socket = new WebSocket(this.url);
@@ -116,8 +125,7 @@ export class Live {
 
   private onClose(code: number): void {
     if (code === 4401 || code === 4403) {
-      this.socket = null;
-      this.change("refused");
+      this.refuse();
       return;
     }
     this.lose();
@@ -129,6 +137,7 @@ export class Live {
     this.socket = null;
     socket?.close();
     this.change("lost");
+    this.listener.onLost();
     for (const [id, waiting] of this.waiting) {
       if (waiting.isRepeatable) continue;
       this.waiting.delete(id);

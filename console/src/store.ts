@@ -30,7 +30,7 @@ const views = new Map<string, SessionView>();
 const url = new URL("live", location.href);
 url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
 url.hash = "";
-const live = new Live(url.href, { onFrame, onState });
+const live = new Live(url.href, { onFrame, onState, onLost });
 
 export const openAsks = computed(() =>
   [...asks.value.values()].sort((a, b) => a.created - b.created),
@@ -127,6 +127,15 @@ function follow(view: SessionView): void {
 function onState(state: LinkState): void {
   link.value = state;
   if (state === "refused") barred.value = "The server does not know this browser any more.";
+}
+
+/** The browser does not report why a connection was refused, so that is asked for. */
+async function onLost(): Promise<void> {
+  try {
+    await request("GET", "me");
+  } catch (error) {
+    if (error instanceof Refused && (error.status === 401 || error.status === 403)) live.refuse();
+  }
 }
 
 function onFrame(frame: JsonObject): void {
@@ -226,7 +235,7 @@ export async function send(
   agent = "",
 ): Promise<void> {
   const one: Pending = {
-    key: crypto.randomUUID(),
+    key: newKey(),
     session,
     agent,
     text: prompt,
@@ -234,12 +243,28 @@ export async function send(
     at: Date.now() / 1000,
     turn: "",
     failure: "",
+    files: attachments.length,
   };
+  if (attachments.length) attached.set(one.key, attachments);
   pending.value = [...pending.value, one];
-  await submit(one, attachments);
+  await submit(one);
 }
 
-async function submit(one: Pending, attachments: readonly Attachment[] = []): Promise<void> {
+/** What is attached to pending prompts. It is too large to be kept over a reload. */
+const attached = new Map<string, readonly Attachment[]>();
+
+/** Only secure pages have `crypto.randomUUID`, and a server of one's own may have none. */
+function newKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (each) => each.toString(16).padStart(2, "0")).join("");
+}
+
+async function submit(one: Pending): Promise<void> {
+  const attachments = attached.get(one.key) ?? [];
+  if (one.files > attachments.length) {
+    changePending(one.key, { failure: "the reload has lost what was attached; attach it again" });
+    return;
+  }
   const verb = one.session ? "send" : "begin";
   const fields: JsonObject = {
     text: one.text,
@@ -255,6 +280,7 @@ async function submit(one: Pending, attachments: readonly Attachment[] = []): Pr
     changePending(one.key, { failure: answered.failure.message });
     return;
   }
+  attached.delete(one.key);
   const begun = readSummary(answered.answer["session"]);
   changePending(one.key, { turn: text(answered.answer["turn"]), session: begun?.id ?? one.session });
   if (begun) {
@@ -281,6 +307,7 @@ function changePending(key: string, facts: Partial<Pending>): void {
 }
 
 export function forget(key: string): void {
+  attached.delete(key);
   pending.value = pending.value.filter((each) => each.key !== key);
 }
 
@@ -361,6 +388,29 @@ function announce(ask: Ask): void {
 }
 
 // What follows from the rest
+
+const MOST_VIEWS = 12;
+
+/** Follows only the sessions that were looked at last. */
+effect(() => {
+  const current = route.value;
+  if (current.view !== "session") return;
+  const view = views.get(current.id);
+  if (view) {
+    views.delete(current.id);
+    views.set(current.id, view);
+  }
+  for (const id of [...views.keys()].slice(0, -MOST_VIEWS)) {
+    views.delete(id);
+    live.post({ type: "unfollow", session: id });
+  }
+});
+
+document.addEventListener("visibilitychange", () => {
+  const current = route.value;
+  if (document.hidden || current.view !== "session") return;
+  markRead(current.id, sessions.value.get(current.id)?.last ?? 0);
+});
 
 effect(() => keepMarks(marks.value));
 effect(() => keepPending(pending.value));

@@ -10,10 +10,15 @@ import { SessionPage } from "./session";
 import { Sidebar } from "./sidebar";
 
 export function App() {
-  if (barred.value) return <Barred />;
+  return barred.value ? <Barred /> : <Page />;
+}
+
+function Page() {
   const current = route.value;
   // On a phone, the list or the page is shown, not both.
   const isList = current.view === "list";
+  const place = current.view === "session" ? current.id : current.view;
+  useEffect(keepFocus, [place]);
   return (
     <div class={isList ? "app at-list" : "app at-page"}>
       <a class="skip" href="#main" onClick={skip}>
@@ -22,7 +27,7 @@ export function App() {
       <Connection />
       <Sidebar />
       <div id="main" class="main" tabIndex={-1}>
-        <Guarded key={location.hash}>
+        <Guarded key={place}>
           {current.view === "session" && <SessionPage key={current.id} id={current.id} tab={current.tab} />}
           {current.view === "asks" && <Inbox />}
           {(current.view === "new" || isList) && <Begin />}
@@ -31,6 +36,13 @@ export function App() {
       <Report />
     </div>
   );
+}
+
+/** Where the focus was may be gone or hidden now; the keyboard then begins at the page. */
+function keepFocus(): void {
+  const focused = document.activeElement;
+  const isLost = focused === document.body || !(focused as HTMLElement | null)?.offsetParent;
+  if (isLost) document.getElementById("main")?.focus({ preventScroll: true });
 }
 
 function skip(event: Event): void {
