@@ -93,6 +93,55 @@ async def test_records_may_come_one_by_one_twice_or_damaged(browser: Browser) ->
     assert damaged["turns"] == whole["turns"]
 
 
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_is_to_be_done_is_read_from_the_tools_that_keep_it(browser: Browser) -> None:
+    page = await browser.new_page()
+    await page.add_script_tag(path=REDUCE)
+
+    def called(number: int, name: str, given: Told, output: Told) -> list[Told]:
+        use = {"type": "tool_use", "id": f"c{number}", "name": name, "input": given}
+        result = {"type": "tool_result", "tool_use_id": f"c{number}", "content": "ok"}
+        body = {"id": f"m{number}", "content": [use]}
+        return [
+            {"seq": 2 * number, "kind": "message", "frame": {"type": "assistant", "message": body}},
+            {
+                "seq": 2 * number + 1,
+                "kind": "message",
+                "cut": [{"path": ["frame"], "size": 30_000}],
+                "frame": {
+                    "type": "user",
+                    "message": {"content": [result]},
+                    "tool_use_result": output,
+                },
+            },
+        ]
+
+    def task(number: str, subject: str) -> Told:
+        return {"task": {"id": number, "subject": subject}}
+
+    todo = {"content": "a", "status": "in_progress", "activeForm": "doing a"}
+    lists = [
+        called(1, "TodoWrite", {"todos": [todo]}, {}),
+        called(2, "TaskCreate", {"subject": "one"}, task("7", "one"))
+        + called(3, "TaskCreate", {"subject": "two"}, task("8", "two"))
+        + called(4, "TaskUpdate", {"taskId": "7", "status": "completed"}, {})
+        + called(5, "TaskUpdate", {"taskId": "8", "status": "deleted"}, {}),
+    ]
+
+    read = [await page.evaluate(TODOS, lines) for lines in lists]
+
+    await page.close()
+    assert read[0] == {"todos": [["doing a", "in_progress"]], "cut": [3]}
+    assert read[1] == {"todos": [["one", "completed"]], "cut": [5, 7, 9, 11]}
+
+
+TODOS = """lines => {
+    const records = lines.map(steersman.readRecord);
+    const picture = steersman.reduce(steersman.newPicture(), records);
+    const cut = [...picture.calls.values()].flatMap(each => each.cut);
+    return {todos: picture.todos.map(each => [each.text, each.status]), cut};
+}"""
+
 HOSTILE: list[Any] = [
     {"type": "assistant"},
     {"type": "assistant", "message": {"content": [None, 5, {"type": "tool_use"}, {"type": []}]}},

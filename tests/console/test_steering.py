@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from base64 import b64decode
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser, Page, WebSocketRoute, expect
+from playwright.async_api import Browser, FilePayload, Page, WebSocketRoute, expect
 from starlette.requests import HTTPConnection
 
 from steersman.testing.request import ModelRequest
@@ -17,6 +18,12 @@ from tests.console.staging import opened, quiet, serving, to_begin
 from tests.live.staging import MakeScripted
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
+
+DOT = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5E"
+    "rkJggg=="
+)
+"""A PNG of one point."""
 
 QUESTION = {
     "question": "Which colour?",
@@ -92,7 +99,6 @@ async def test_prompts_are_queued_withdrawn_steered_and_stopped(
         call("Bash", command=f"until test -e {go}; do sleep 0.02; done"),
         say("I have read both."),
         say("This takes ") + stall(),
-        allowed_tools=["Bash"],
     )
     async with serving(browser, agent) as served:
         page = await served.page()
@@ -119,8 +125,16 @@ async def test_prompts_are_queued_withdrawn_steered_and_stopped(
         assert "look here too" in str(model.requests[-1].body)
 
         await box.fill("and now something long")
-        await page.keyboard.press("Enter")
+        picture: FilePayload = {
+            "name": "dot.png",
+            "mimeType": "image/png",
+            "buffer": b64decode(DOT),
+        }
+        await page.get_by_label("Attach files").set_input_files([picture])
+        await page.get_by_role("button", name="Send").click()
         await expect(log).to_contain_text("This takes")
+        await expect(log.get_by_alt_text("An image")).to_be_visible()
+        assert DOT in str(model.requests[-1].body)
         await page.get_by_role("button", name="Stop").click()
         await expect(log.locator(".end").last).to_contain_text("interrupted")
         await expect(log.locator(".activity")).to_have_count(0)
