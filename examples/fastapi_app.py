@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from starlette.requests import HTTPConnection
 
 from steersman import Agent
-from steersman.web import Act, Bridge, Viewer
+from steersman.web import Bridge, Viewer
 
 PASSWORDS = {"ann": "sesame", "bob": "open"}  # yours are hashed, and in a database
 
@@ -34,11 +34,9 @@ def make_app(agent: Agent | None = None, journals: str = "sessions") -> FastAPI:
 
     async def who(connection: HTTPConnection) -> Viewer | None:
         name = users.get(connection.cookies.get("login", ""))
-
-        def may(_act: Act, session: str) -> bool:
-            return not session or bridge.began(session) == name
-
-        return None if name is None else Viewer(name, may)
+        if name is None:
+            return None
+        return Viewer(name, lambda _, session: not session or bridge.began(session) == name)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncGenerator[None, None]:

@@ -550,3 +550,29 @@ async def test_the_description_names_every_route(tmp_path: Path) -> None:
 def test_a_bridge_says_what_is_wrong_with_its_arguments(bad: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         Bridge(bad.pop("agents"), **bad)
+
+
+async def test_known_secrets_reach_no_viewer(tmp_path: Path) -> None:
+    secret = "verysecretvalue123"
+    agent = scripted_agent(
+        call("Bash", command=f"push --with {secret}"), say("done"), env={"MY_API_TOKEN": secret}
+    )
+    bridge = Bridge(agent, journals=tmp_path)
+    async with calling(bridge) as client:
+        session = (await client.post("/sessions", json={"text": "go"})).json()["session"]["id"]
+        ask = await opened_ask(bridge)
+        asks = await client.get("/asks")
+        answered = await client.post(
+            f"/asks/{ask}",
+            json={"answer": {"behavior": "allow"}, "seen": asks.json()["asks"][0]["digest"]},
+        )
+        await entries_when_idle(bridge, client, session)
+        entries = await client.get(f"/sessions/{session}/entries?limit=1000")
+        feed = bridge._conversations.find(session).feed
+        batch = feed.ready(feed._first - 1)
+
+    assert batch is not None
+    assert answered.status_code == 200
+    for shown in (asks.text, entries.text, batch.text):
+        assert "push --with" in shown
+        assert secret not in shown

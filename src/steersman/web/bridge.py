@@ -261,7 +261,7 @@ class Bridge:
         with suppress(Refusal):
             found = self._conversations.find(session).session
             if found is not None:
-                return line
+                return found.redacted(line)
         return line
 
 

@@ -187,7 +187,8 @@ class Client:
         """Answer an ask as it was shown. Raises `WebError` if somebody was faster: `error.by`."""
         body = {
             "session": ask.session,
-            "seen": ask.digest,
+            # Of what the server has: what is shown here may lack secrets.
+            "seen": ask.unknown.get("digest", ask.digest),
             "answer": _json.loads(answer_to_json(answer)),
         }
         return _as(Outcome, await self._post(f"/asks/{quote(ask.id)}", body))
