@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +54,9 @@ async def serve(order: dict[str, Any]) -> None:
         server = uvicorn.Server(config)
         server.lifespan = config.lifespan_class(config)
         await server.startup(sockets=[listener])
+        inside: Any = bridge
         found = [
-            bridge._conversations.begin(None, "b", str(i), "")[0] for i in range(order["sessions"])
+            inside._conversations.begin(None, "b", str(i), "")[0] for i in range(order["sessions"])
         ]
         unwatched = await _cpu_of_unwatched(order, Path(folder))
         _print(port=listener.getsockname()[1], sessions=[each.id for each in found])
@@ -168,26 +170,27 @@ async def measure(order: dict[str, Any]) -> dict[str, Any]:
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert process.stdin is not None
-    assert process.stdout is not None
+    written, read = process.stdin, process.stdout
+    assert written is not None
+    assert read is not None
 
     async def heard() -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(await asyncio.to_thread(process.stdout.readline))
+        found: dict[str, Any] = json.loads(await asyncio.to_thread(read.readline))
         return found
 
     def go() -> None:
-        process.stdin.write("\n")
-        process.stdin.flush()
+        written.write("\n")
+        written.flush()
 
     begun = await heard()
     ages: list[float] = []
     loop = asyncio.get_running_loop()
-    transports = []
+    transports: list[asyncio.BaseTransport] = []
     for session in begun["sessions"]:
         for _ in range(order["viewers"]):
             viewer = Viewer(_request(begun["port"], order["token"]), _follow(session), ages)
             transport, _ = await loop.create_connection(
-                lambda v=viewer: v, "127.0.0.1", begun["port"]
+                partial(_same, viewer), "127.0.0.1", begun["port"]
             )
             transports.append(transport)
     await asyncio.sleep(GRACE)
@@ -212,6 +215,10 @@ async def measure(order: dict[str, Any]) -> dict[str, Any]:
         "with the journal": round(1e6 * spent["cpu"] / len(ages), 1),
         "KB a viewer": round(memory / 1024, 1),
     }
+
+
+def _same(viewer: Viewer) -> Viewer:
+    return viewer
 
 
 def _request(port: int, token: str) -> bytes:

@@ -671,7 +671,7 @@ class WebError(SteersmanError):
         self.error_code = error_code
         """The code in the answer, such as `already_answered`."""
         self.by = str((body or {}).get("by", ""))
-        """Who was faster, if somebody was."""
+        """Who has answered an ask first; empty for other errors."""
         self.body = dict(body or {})
         """All fields of the error in the answer."""
 

@@ -27,6 +27,11 @@ LIMIT = 20.0
 Frame = dict[str, Any]
 
 
+def inside(thing: object) -> Any:
+    """What is not public of a thing, for tests of what it holds."""
+    return thing
+
+
 def scripted_agent(*steps: Answer, **options: Any) -> Agent:
     """An agent whose CLI is scripted, in this process."""
     return Agent(transport=ScriptedCLI(Script(*steps)), **options)

@@ -7,7 +7,7 @@ import pytest
 from steersman import Allow, Deny
 from steersman.journal.files import Record
 from steersman.testing.script import call, say
-from steersman.web import Bridge, Client, WebError
+from steersman.web import Bridge, Client, Outcome, WebError
 from tests.web.staging import scripted_agent, serving
 
 
@@ -20,13 +20,16 @@ async def test_a_client_begins_follows_answers_and_reads(tmp_path: Path) -> None
         session = begun.session.id
         followed = client.follow(session)
         records: list[Record] = []
+        outcomes: list[Outcome] = []
+        refusals: list[WebError] = []
         async for record in followed:
             records.append(record)
             if record.kind == "asked":
                 ask = (await client.asks())[0]
-                outcome = await client.answer(ask, Allow())
+                outcomes.append(await client.answer(ask, Allow()))
                 with pytest.raises(WebError) as late:
                     await client.answer(ask, Deny("too late"))
+                refusals.append(late.value)
             if record.kind == "settled":
                 break
         await followed.aclose()
@@ -41,9 +44,9 @@ async def test_a_client_begins_follows_answers_and_reads(tmp_path: Path) -> None
 
     assert again == begun or again.turn == begun.turn
     assert [record.seq for record in records] == [*range(1, len(records) + 1)]
-    assert (outcome.how, outcome.by) == ("answered", "you")
-    assert (late.value.status, late.value.error_code) == (409, "already_answered")
-    assert late.value.by == "you"
+    assert [(each.how, each.by) for each in outcomes] == [("answered", "you")]
+    refused = [(each.status, each.error_code, each.by) for each in refusals]
+    assert refused == [(409, "already_answered", "you")]
     assert page.more
     assert whole == page.entries[0]
     assert [each.id for each in listed] == [session]

@@ -18,6 +18,7 @@ from tests.web.staging import (
     done,
     frame_where,
     frames,
+    inside,
     records_until_settled,
     say,
     scripted_agent,
@@ -257,7 +258,7 @@ async def test_a_viewer_that_never_reads_holds_nothing_back(tmp_path: Path) -> N
         for number in range(8):
             await say(ws, type="do", id=f"s{number}", verb="send", session=session, text="go")
             seen += numbers_of(await records_until_settled(ws, session))
-        behind = min(bridge._live, key=lambda each: each._cursors[session])
+        behind = min(inside(bridge)._live, key=lambda each: each._cursors[session])
         held = [len(behind._answers), len(behind._asks), len(behind._cursors)]
         cursor = behind._cursors[session]
         deaf.close()
@@ -277,11 +278,11 @@ async def test_a_viewer_that_stops_reading_is_disconnected_in_the_end(tmp_path: 
         deaf = await deaf_viewer(served.port, bridge.token, session)
         for _ in range(8):
             await http.post(f"/sessions/{session}/send", json={"text": "go"})
-        while bridge._live:
+        while inside(bridge)._live:
             await http.get("/me")
         deaf.close()
 
-    assert bridge._connections.count == 0
+    assert inside(bridge)._connections.count == 0
 
 
 async def deaf_viewer(port: int, token: str, session: str) -> socket.socket:
@@ -311,7 +312,7 @@ async def test_entries_whose_file_is_gone_are_told_as_lost(tmp_path: Path) -> No
         await say(ws, type="do", id="2", verb="send", session=session, text="one")
         records = await records_until_settled(ws, session)
     (tmp_path / f"{session}.jsonl").write_bytes(b"")
-    feed = bridge._conversations.find(session).feed
+    feed = inside(bridge)._conversations.find(session).feed
     feed._forget()
     feed._first = feed.last + 1
 

@@ -40,14 +40,17 @@ async def test_a_bridge_works_below_any_path_of_another_application(tmp_path: Pa
 async def test_the_example_serves_each_user_their_own_sessions(tmp_path: Path) -> None:
     fastapi_app: Any = pytest.importorskip("examples.fastapi_app", exc_type=ImportError)
     app = fastapi_app.make_app(scripted_agent(say("hello"), say("hello")), str(tmp_path))
-    bridge = next(route.app for route in app.routes if isinstance(route, Mount))
+    bridge: Any = next(route.app for route in app.routes if isinstance(route, Mount))
     sessions: dict[str, str] = {}
     seen: dict[str, list[str]] = {}
+    refused: list[int] = []
+    cookies = ""
     async with serving(app, bridge, token="") as served:
         origin = {"Origin": served.url}
         async with served.http() as http:
             stranger = await http.get("/agents/sessions")
             wrong = await http.post("/login", json={"name": "ann", "password": "guess"})
+            refused += [stranger.status_code, wrong.status_code]
         for name, password in fastapi_app.PASSWORDS.items():
             async with served.http() as http:
                 await http.post("/login", json={"name": name, "password": password})
@@ -58,12 +61,13 @@ async def test_the_example_serves_each_user_their_own_sessions(tmp_path: Path) -
                 foreign = await http.post(
                     "/agents/sessions", json={}, headers={"Origin": "http://e"}
                 )
+                refused.append(foreign.status_code)
                 cookies = "; ".join(f"{key}={value}" for key, value in http.cookies.items())
         url = f"ws://127.0.0.1:{served.port}/agents/live"
-        async with connect(url, origin=served.url, additional_headers={"Cookie": cookies}) as ws:
+        async with connect(url, additional_headers={"Cookie": cookies, **origin}, proxy=None) as ws:
             hello: Frame = json.loads(str(await asyncio.wait_for(ws.recv(), 5)))
 
-    assert (stranger.status_code, wrong.status_code, foreign.status_code) == (401, 401, 403)
+    assert refused == [401, 401, 403, 403]
     assert seen == {name: [session] for name, session in sessions.items()}
     assert hello["viewer"] == {"name": "bob"}
     assert [each["id"] for each in hello["sessions"]] == [sessions["bob"]]

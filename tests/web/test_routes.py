@@ -16,7 +16,7 @@ from steersman import Agent
 from steersman.errors import UsageError
 from steersman.testing.script import call, say
 from steersman.web import Bridge, Viewer, WebLimits
-from tests.web.staging import LIMIT, scripted_agent
+from tests.web.staging import LIMIT, inside, scripted_agent
 
 NO_SESSION = "00000000-0000-4000-8000-000000000000"
 
@@ -39,7 +39,7 @@ async def calling(bridge: Bridge, **headers: str) -> AsyncGenerator[httpx.AsyncC
 async def entries_when_idle(
     bridge: Bridge, client: httpx.AsyncClient, session: str
 ) -> list[dict[str, Any]]:
-    found = bridge._conversations.find(session).session
+    found = bridge.session(session)
     assert found is not None
     assert await found.idle(LIMIT)
     answer = (await client.get(f"/sessions/{session}/entries?limit=1000")).json()
@@ -228,7 +228,7 @@ async def test_an_idle_session_is_closed_and_the_next_prompt_opens_it(tmp_path: 
     bridge = Bridge(scripted_agent(), journals=tmp_path, limits=WebLimits(idle=0.05))
     async with calling(bridge) as client:
         session = (await client.post("/sessions", json={"text": "one"})).json()["session"]["id"]
-        found = bridge._conversations.find(session).session
+        found = bridge.session(session)
         assert found is not None
         async for _ in found.journal():
             pass
@@ -265,7 +265,7 @@ async def test_without_a_directory_sessions_end_with_the_bridge() -> None:
     bridge = Bridge(scripted_agent())
     async with calling(bridge) as client:
         session = (await client.post("/sessions", json={"text": "one"})).json()["session"]["id"]
-        path = bridge._conversations.find(session).feed.path
+        path = inside(bridge)._conversations.find(session).feed.path
         assert path.exists()
 
     assert not path.exists()
@@ -525,8 +525,9 @@ async def test_the_description_names_every_route(tmp_path: Path) -> None:
         (method.upper(), path) for path, methods in found["paths"].items() for method in methods
     }
     verbs = {path for _, path in described if path.startswith("/sessions/{id}/") and "e" in path}
-    real = {
-        (next(iter(route.methods - {"HEAD"})), route.path_format) for route in bridge._routes.all()
+    real: set[tuple[str, str]] = {
+        (next(iter(route.methods - {"HEAD"})), route.path_format)
+        for route in inside(bridge)._routes.all()
     }
     hidden = {"/", "/static/{name}", "/login", "/logout", "/openapi.json", "/sessions/{id}/{verb}"}
     assert {each for each in real if each[1] not in hidden} <= described
@@ -568,7 +569,7 @@ async def test_known_secrets_reach_no_viewer(tmp_path: Path) -> None:
         )
         await entries_when_idle(bridge, client, session)
         entries = await client.get(f"/sessions/{session}/entries?limit=1000")
-        feed = bridge._conversations.find(session).feed
+        feed = inside(bridge)._conversations.find(session).feed
         batch = feed.ready(feed._first - 1)
 
     assert batch is not None

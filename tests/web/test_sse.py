@@ -54,7 +54,7 @@ async def test_raw_events_are_the_lines_of_the_cli_byte_for_byte(tmp_path: Path)
     async with serving(bridge) as served, served.http() as http:
         begun = await http.post("/sessions", json={"text": "hi"})
         session = begun.json()["session"]["id"]
-        found = bridge._conversations.find(session).session
+        found = bridge.session(session)
         assert found is not None
         assert await found.idle(5)
         lines: list[str] = []

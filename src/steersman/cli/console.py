@@ -86,7 +86,7 @@ async def _run_server(bridge: Bridge, listener: socket.socket) -> None:
 
     class Server(uvicorn.Server):
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            # First, so that viewers are told and no stream holds the server.
+            # First, so that viewers are notified and no stream holds the server.
             await bridge.aclose()
             await super().shutdown(sockets)
 

@@ -1,4 +1,4 @@
-"""The conversation of `steersman console --demo`: what the scripted model says and does.
+"""The conversation of `steersman console --demo`: the steps of the scripted model.
 
 Each answer follows from the conversation alone, so that a visitor may begin any number of sessions.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from steersman._json import Json, is_array
 from steersman.testing.request import ModelRequest
 from steersman.testing.script import Script, Step, Usage, call, say, stall, step
 
@@ -126,8 +127,8 @@ def _answered(request: ModelRequest) -> int:
     return count
 
 
-def _has_results(content: object) -> bool:
-    blocks = content if isinstance(content, list) else []
+def _has_results(content: Json) -> bool:
+    blocks = content if is_array(content) else []
     return any(block.get("type") == "tool_result" for block in blocks)
 
 

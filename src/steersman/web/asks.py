@@ -1,4 +1,4 @@
-"""The asks of all sessions, for viewers: listed, answered, and told when one comes or goes."""
+"""The asks of all sessions, for viewers: listed, answered, reported when one opens or ends."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ RETRY = 1.0
 """Seconds until an inbox that failed is watched again."""
 
 Redact: TypeAlias = Callable[[str, bytes], bytes]
-"""Removes known secrets from what a session says, given its id."""
+"""Removes known secrets from a line of a session, given its id."""
 
 
 class OpenAsks:
     """The open asks of an inbox, kept up to date."""
 
     def __init__(
-        self, inbox: AnyInbox, told: Callable[[JsonDict, str], None], redact: Redact
+        self, inbox: AnyInbox, notify: Callable[[JsonDict, str], None], redact: Redact
     ) -> None:
         self._inbox = inbox
-        self._told = told
+        self._notify = notify
         self._redact = redact
         self._open: dict[str, set[str]] = {}
         """The ids of the open asks of each session."""
@@ -90,4 +90,4 @@ class OpenAsks:
                 del self._open[ask.session]
             if change.outcome is not None:
                 frame["by"] = change.outcome.by
-        self._told(frame, ask.session)
+        self._notify(frame, ask.session)

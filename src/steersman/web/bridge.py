@@ -18,7 +18,7 @@ from starlette.websockets import WebSocket
 
 from steersman import _json
 from steersman._json import JsonDict
-from steersman.agent import Agent
+from steersman.agent import Agent, Session
 from steersman.errors import UsageError
 from steersman.inbox import Inbox, StoredInbox
 from steersman.web.asks import AnyInbox, OpenAsks
@@ -36,7 +36,7 @@ from steersman.web.viewers import Authenticate, LinkLogin, Viewer
 __all__ = ["Bridge"]
 
 COOKIES = ".viewers.json"
-MOST_IN_HELLO = 500
+MOST_LISTED = 500
 LONGEST_LOOK = 30.0
 """Seconds between two looks for idle sessions and stuck viewers, at most."""
 
@@ -92,7 +92,7 @@ class Bridge:
         return self._login.token
 
     def link(self, url: str) -> str:
-        """Return a link to the console at `url` that logs in whoever opens it first.
+        """Return a link to the console at `url` that logs in the user who opens it first.
 
         What stands after `#` is never sent to a server, so that no log has it.
         """
@@ -112,6 +112,12 @@ class Bridge:
         answer, _ = await self._verbs.begin(Viewer(by), Fields(fields))
         session: str = answer["session"]["id"]
         return session
+
+    def session(self, session: str) -> Session | None:
+        """Return the session with this id, if its CLI runs; None if it is closed or not known."""
+        with suppress(Refusal):
+            return self._conversations.find(session).session
+        return None
 
     def began(self, session: str) -> str:
         """Return the name of the viewer who began a session; empty if it is not known."""
@@ -177,7 +183,7 @@ class Bridge:
             await self._router(scope, receive, answered)
         except Exception as error:
             if answered.has_begun:
-                # Half an answer cannot be taken back; the server closes the connection.
+                # Half an answer is sent already, so the server closes the connection.
                 raise
             response = error_response(_refusal_of(error))
             await response(scope, receive, answered)
@@ -197,23 +203,23 @@ class Bridge:
         connection = LiveConnection(viewer, self._verbs, self.limits, receive, send)
         self._live.add(connection)
         try:
-            connection.greet(await self._hello(viewer))
+            connection.begin_with(await self._first_frame(viewer))
             await connection.run()
         finally:
             self._live.discard(connection)
 
-    async def _hello(self, viewer: Viewer) -> JsonDict:
+    async def _first_frame(self, viewer: Viewer) -> JsonDict:
         return {
             "type": "hello",
             "viewer": {"name": viewer.name},
-            **await self._routes.listing(viewer, MOST_IN_HELLO),
+            **await self._routes.listing(viewer, MOST_LISTED),
             "asks": await self._routes.asks_for(viewer),
             "version": our_version(),
             "limits": {"body": self.limits.body, "attachments": self.limits.attachments},
         }
 
     async def _let_in(self, connection: HTTPConnection) -> Viewer | None:
-        """Return who sends a request. Raises `Refusal`. Only the page needs nobody."""
+        """Return who sends a request. Raises `Refusal`. The page needs no viewer."""
         path = _path(connection.scope)
         is_live = connection.scope["type"] == "websocket"
         is_page = not is_live and (path in PAGES or path.startswith("/static/"))
@@ -249,20 +255,17 @@ class Bridge:
 
     def _changed(self, session: str) -> None:
         for connection in self._live:
-            connection.tell_summary(session)
+            connection.notify_summary(session)
 
     def _asked(self, frame: JsonDict, session: str) -> None:
         line = _json.dumps(frame).decode()
         for connection in self._live:
-            connection.tell_ask(line, session, frame["ask"]["id"])
+            connection.notify_ask(line, session, frame["ask"]["id"])
         self._changed(session)
 
     def _redacted(self, session: str, line: bytes) -> bytes:
-        with suppress(Refusal):
-            found = self._conversations.find(session).session
-            if found is not None:
-                return found.redacted(line)
-        return line
+        found = self.session(session)
+        return line if found is None else found.redacted(line)
 
 
 class _Answered:

@@ -184,7 +184,7 @@ class Client:
         return [ask_from_json(_json.dumps(each)) for each in found["asks"]]
 
     async def answer(self, ask: Ask, answer: Answer) -> Outcome:
-        """Answer an ask as it was shown. Raises `WebError` if somebody was faster: `error.by`."""
+        """Answer an ask as it was shown. Raises `WebError` if `error.by` has answered it first."""
         body = {
             "session": ask.session,
             # Of what the server has: what is shown here may lack secrets.

@@ -17,10 +17,7 @@ import msgspec
 
 from steersman import _json
 from steersman._json import JsonDict
-from steersman._session.prompt_content import Prompt
-from steersman._session.session import Session
-from steersman._session.turn import Turn, When
-from steersman.agent import Agent
+from steersman.agent import Agent, Prompt, Session, Turn, When
 from steersman.errors import ChannelClosed
 from steersman.journal import Entry, Kind
 from steersman.messages.system import Init, Status
@@ -46,7 +43,7 @@ _ONLY_OWNER = 0o600
 
 
 class Notes(msgspec.Struct, kw_only=True):
-    """What the journal does not say about a session; kept in a file beside it."""
+    """What is not in the journal of a session; kept in a file beside it."""
 
     id: str
     agent: str = "default"

@@ -34,7 +34,7 @@ SHOWN = frozenset(
 
 
 class Refusal(Exception):
-    """A request is refused: the status, and what the body says."""
+    """A request is refused: the status, and the body."""
 
     def __init__(self, status: int, code: str, words: str, **fields: Json) -> None:
         super().__init__(words)

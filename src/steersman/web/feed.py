@@ -1,7 +1,7 @@
 """The newest frames of one session, encoded once for all viewers, and the older ones from its file.
 
-A sink of the session's journal. Viewers pull: each has a cursor of its own, and is only told that
-there is more. One that does not read holds nothing here.
+A sink of the session's journal. Viewers pull: each has a cursor of its own, and is only notified
+of more. One that does not read holds nothing here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from steersman.journal.json_form import EntryEncoder
 from steersman.web.pages import last_of, records_after
 from steersman.web.records import frame_of_line, prefix_of
 
-__all__ = ["Batch", "Feed", "Told"]
+__all__ = ["Batch", "Feed", "Notify"]
 
 MEMORY = 1024 * 1024
 """Bytes of the newest entries that are kept in memory."""
@@ -27,7 +27,7 @@ MOST_BYTES = 128 * 1024
 """About how many bytes one batch has."""
 MOST_FRAMES = 512
 
-Told: TypeAlias = Callable[[str], None]
+Notify: TypeAlias = Callable[[str], None]
 """Is called with the session's id when there are new frames; must not block."""
 
 
@@ -66,12 +66,12 @@ class Feed:
         self._weight = 0
         self._batches: dict[int, Batch] = {}
         """Batches since the last entry, by cursor: viewers that keep up share them."""
-        self._told: dict[Told, None] = {}
+        self._watching: dict[Notify, None] = {}
 
     # As a sink of the journal
 
     def write(self, entries: Sequence[Entry]) -> None:
-        """Keep `entries`, and tell the viewers."""
+        """Keep `entries`, and notify the viewers."""
         if entries[0].seq != self.last + 1:
             self._forget()
         self._kept += entries
@@ -85,21 +85,21 @@ class Feed:
         if self._batches:
             self._batches.clear()
         self._listener(entries)
-        for tell in self._told:
-            tell(self.session)
+        for notify in self._watching:
+            notify(self.session)
 
     def close(self) -> None:
         """Do nothing: the session may be opened again."""
 
     # For viewers
 
-    def add(self, told: Told) -> None:
-        """Tell `told` of new frames from now on."""
-        self._told[told] = None
+    def add(self, notify: Notify) -> None:
+        """Notify of new frames from now on."""
+        self._watching[notify] = None
 
-    def remove(self, told: Told) -> None:
-        """Tell `told` no more."""
-        self._told.pop(told, None)
+    def remove(self, notify: Notify) -> None:
+        """Stop to notify."""
+        self._watching.pop(notify, None)
 
     def ready(self, after: int) -> Batch | None:
         """Return the next frames after number `after` from memory; None if they are on disk."""
@@ -120,7 +120,7 @@ class Feed:
         last, prefix = self.last, self.prefix
         found = await asyncio.to_thread(records_after, self.path, after, MOST_FRAMES, MOST_BYTES)
         if not found:
-            # The file is gone or damaged, so what is in memory is all there is.
+            # The file was removed or damaged, so what is in memory is all there is.
             upto = max(after, min(self._first - 1, last))
             return Batch(lost=upto - after, upto=upto)
         lost = found[0][0] - after - 1

@@ -8,8 +8,7 @@ from typing import TypeGuard, get_args
 
 from steersman import _json, prompts
 from steersman._json import Json, JsonDict
-from steersman._session.prompt_content import Prompt
-from steersman._session.turn import When
+from steersman.agent import Prompt, When
 from steersman.web.failures import Refusal, bad_request
 from steersman.web.limits import WebLimits
 

@@ -25,7 +25,7 @@ __all__ = ["LiveConnection", "after_of"]
 MOST_UNSENT = 200
 """Answers that wait to be sent; while there are more, no message of the client is read."""
 MOST_DOING = 32
-"""Verbs of one connection that are under way at once."""
+"""Verbs of one connection that run at once."""
 MOST_ID = 100
 
 Send: TypeAlias = Callable[[JsonDict], Awaitable[None]]
@@ -66,29 +66,29 @@ class LiveConnection:
             await asyncio.wait({sender, reader}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for feed in self._feeds.values():
-                feed.remove(self._tell)
+                feed.remove(self._notify)
             for task in (sender, reader, *self._doing):
                 task.cancel()
             await asyncio.gather(sender, reader, *self._doing, return_exceptions=True)
 
-    # Told by others; never blocks
+    # Notified by others; never blocks
 
-    def greet(self, hello: JsonDict) -> None:
-        """Send `hello` before all else that has come meanwhile."""
-        self._answers.appendleft(_line(hello))
+    def begin_with(self, first: JsonDict) -> None:
+        """Send `first` before all else that has come meanwhile."""
+        self._answers.appendleft(_line(first))
         self._news.set()
 
-    def _tell(self, session: str) -> None:
+    def _notify(self, session: str) -> None:
         self._waiting[session] = None
         self._news.set()
 
-    def tell_summary(self, session: str) -> None:
+    def notify_summary(self, session: str) -> None:
         """Learn that the summary of a session is another one."""
         if self.viewer.may("see", session):
             self._summaries[session] = None
             self._news.set()
 
-    def tell_ask(self, frame: str, session: str, ask_id: str) -> None:
+    def notify_ask(self, frame: str, session: str, ask_id: str) -> None:
         """Learn that an ask was opened or has ended. Only its last change is sent."""
         if self.viewer.may("see", session):
             self._asks[session, ask_id] = frame
@@ -210,16 +210,16 @@ class LiveConnection:
         after = after_of(found.get("after"), feed, feed.last)
         self._cursors[feed.session] = after
         self._feeds[feed.session] = feed
-        feed.add(self._tell)
+        feed.add(self._notify)
         self._answer(
             {"type": "following", "session": feed.session, "after": after, "last": feed.last}
         )
-        self._tell(feed.session)
+        self._notify(feed.session)
 
     def _unfollow(self, session: str) -> None:
         feed = self._feeds.pop(session, None)
         if feed is not None:
-            feed.remove(self._tell)
+            feed.remove(self._notify)
         self._cursors.pop(session, None)
         self._answer({"type": "unfollowed", "session": session[:MOST_ID]})
 
@@ -228,7 +228,7 @@ class LiveConnection:
         if number is None:
             raise bad_request("id is missing: a text that comes back with the answer")
         if len(self._doing) >= MOST_DOING:
-            words = f"{MOST_DOING} verbs of this connection are under way"
+            words = f"{MOST_DOING} verbs of this connection run already"
             refusal = Refusal(429, "too_many_writes", words, retry_after=1)
             self._answer({"type": "done", "id": number, "error": refusal.body})
             return

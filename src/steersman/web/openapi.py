@@ -40,7 +40,6 @@ def description(server: str, limits: WebLimits) -> JsonDict:
 
 
 def _paths(limits: WebLimits) -> dict[str, JsonDict]:
-    session = [_parameter("id", "path", {"type": "string", "format": "uuid"})]
     return {
         "/me": {"get": _route("Who is logged in", _object(viewer=_ref("Viewer")))},
         "/sessions": {
@@ -56,15 +55,34 @@ def _paths(limits: WebLimits) -> dict[str, JsonDict]:
             "get": _route(
                 "One session",
                 _object(session=_ref("Summary"), snapshot={"type": ["object", "null"]}),
-                parameters=session,
+                parameters=[_session()],
             )
         },
+        **_entries(),
+        **{f"/sessions/{{id}}/{verb}": {"post": _verb(verb)} for verb in _VERBS},
+        **_asks(),
+    }
+
+
+def _entries() -> dict[str, JsonDict]:
+    events = _route(
+        "Entries as server-sent events",
+        {},
+        parameters=[
+            _session(),
+            _parameter("after", "query", _NUMBER),
+            _parameter("form", "query", {"enum": ["raw"]}),
+            _parameter("Last-Event-ID", "header", _NUMBER),
+        ],
+    )
+    events["responses"]["200"] = {"description": "events", "content": {"text/event-stream": {}}}
+    return {
         "/sessions/{id}/entries": {
             "get": _route(
                 "Older entries",
                 _object(entries=_list("Record"), more=_FLAG, last=_NUMBER),
                 parameters=[
-                    *session,
+                    _session(),
                     _parameter("before", "query", _NUMBER),
                     _parameter("limit", "query", {**_NUMBER, "maximum": 1000}),
                 ],
@@ -74,27 +92,15 @@ def _paths(limits: WebLimits) -> dict[str, JsonDict]:
             "get": _route(
                 "One entry, whole",
                 _ref("Record"),
-                parameters=[*session, _parameter("seq", "path", _NUMBER)],
+                parameters=[_session(), _parameter("seq", "path", _NUMBER)],
             )
         },
-        "/sessions/{id}/events": {
-            "get": {
-                **_route(
-                    "Entries as server-sent events",
-                    {},
-                    parameters=[
-                        *session,
-                        _parameter("after", "query", _NUMBER),
-                        _parameter("form", "query", {"enum": ["raw"]}),
-                        _parameter("Last-Event-ID", "header", _NUMBER),
-                    ],
-                ),
-                "responses": {
-                    "200": {"description": "events", "content": {"text/event-stream": {}}}
-                },
-            }
-        },
-        **{f"/sessions/{{id}}/{verb}": {"post": _verb(verb)} for verb in _VERBS},
+        "/sessions/{id}/events": {"get": events},
+    }
+
+
+def _asks() -> dict[str, JsonDict]:
+    return {
         "/asks": {
             "get": _route("Open asks", _object(asks=_list("Ask"))),
             "post": _route(
@@ -203,10 +209,13 @@ def _parameter(name: str, where: str, schema: JsonDict) -> JsonDict:
     return {"name": name, "in": where, "required": where == "path", "schema": schema}
 
 
+def _session() -> JsonDict:
+    return _parameter("id", "path", {"type": "string", "format": "uuid"})
+
+
 def _verb(name: str) -> JsonDict:
     takes, answers = _VERBS[name]
-    id_ = _parameter("id", "path", {"type": "string", "format": "uuid"})
-    return _route(name, _object(**answers), _object(**takes), parameters=[id_])
+    return _route(name, _object(**answers), _object(**takes), parameters=[_session()])
 
 
 def _route(

@@ -21,7 +21,7 @@ def prefix_of(session: str) -> bytes:
 
 
 def frame_of_line(prefix: bytes, line: bytes) -> bytes:
-    """Return the frame of a record as it stands in a journal file."""
+    """Return the frame of a line of a journal file."""
     return prefix + line[1:]
 
 
@@ -45,7 +45,7 @@ class _Cuts:
 
 
 def cut(frame: bytes, most: int = CUT) -> bytes:
-    """Return `frame` with long texts cut; `cut` in it says which. A short frame stays as it is."""
+    """Return `frame` with long texts cut, and listed in its `cut`. A short frame stays."""
     if len(frame) <= most:
         return frame
     try:
@@ -57,7 +57,7 @@ def cut(frame: bytes, most: int = CUT) -> bytes:
         small = _json.dumps(shorter)
     except (ValueError, RecursionError):
         return _without_content(frame, {})
-    # Many short values: what is left says how much it is.
+    # Many short values: only their size is left.
     return small if len(small) <= _MUCH * most else _without_content(frame, record)
 
 

@@ -1,7 +1,7 @@
-"""Which requests are let in, before anybody asks who sent them. Headers in, refusals out.
+"""Which requests are let in, before their viewer is known. Headers in, refusals out.
 
 A page of another site can send requests to this server, and with DNS rebinding even under its own
-name. So the host must be one that the bridge was told, and the origin of a write must be that host.
+name. So the host must be one that the bridge was given, and the origin of a write must be it.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class EventStream:
 
     async def events(self) -> AsyncIterator[bytes]:
         """Yield bytes with whole events, until the stream is closed."""
-        self._feed.add(self._tell)
+        self._feed.add(self._notify)
         try:
             # The headers go out with the first bytes.
             yield b": follows\n\n"
@@ -54,9 +54,9 @@ class EventStream:
                 elif not await self._has_news():
                     yield b": alive\n\n"
         finally:
-            self._feed.remove(self._tell)
+            self._feed.remove(self._notify)
 
-    def _tell(self, _session: str) -> None:
+    def _notify(self, _session: str) -> None:
         self._news.set()
 
     async def _has_news(self) -> bool:
@@ -90,7 +90,7 @@ _decode = msgspec.json.Decoder(_Spoken).decode
 
 
 def raw_event_of(frame: bytes) -> bytes | None:
-    """Return the `data` lines of what the CLI said in a frame; None if it said nothing."""
+    """Return the `data` lines of the CLI's line in a frame; None if it has none."""
     try:
         found = _decode(frame)
     except DECODE_ERRORS:

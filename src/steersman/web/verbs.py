@@ -58,7 +58,7 @@ class Verbs:
         """Return a session that the viewer may see, and do `act` to. Raises `Refusal`."""
         found = self.conversations.find(session)
         if not viewer.may("see", found.id):
-            # Nobody learns which sessions of others there are.
+            # A viewer does not learn which sessions of others there are.
             raise Refusal(404, "session_not_found", "there is no session with this id")
         if act != "see" and not viewer.may(act, found.id):
             raise Refusal(403, "not_allowed", f"{viewer.name} may not {act} this session")
@@ -108,7 +108,7 @@ class Verbs:
         ask_id = fields.text("id")
         try:
             return await self._answer(viewer, ask_id, fields)
-        except Exception as error:  # noqa: BLE001 - told to the viewer, the next one goes on
+        except Exception as error:  # noqa: BLE001 - sent to the viewer; the others are answered too
             return {"id": ask_id, "error": refusal_of(error).body}
 
     async def _answer(self, viewer: Viewer, ask_id: str, fields: Fields) -> JsonDict:
@@ -127,7 +127,7 @@ class Verbs:
     # Work that no request ends
 
     async def _apart(self, work: Awaitable[T]) -> T:
-        """Do `work` in a task of its own: it goes on if the viewer leaves."""
+        """Do `work` in a task of its own: it continues if the viewer leaves."""
         task = asyncio.Task(cast("Coroutine[Any, Any, T]", work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -38,7 +38,7 @@ def may_everything(_act: Act, _session: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """Somebody who is logged in."""
+    """A user who is logged in."""
 
     name: str
     """Becomes `by` of answers and of the sessions that the viewer begins."""
@@ -47,9 +47,9 @@ class Viewer:
 
 
 class Authenticate(Protocol):
-    """Says who sends a request; `None` is nobody, and refused with 401."""
+    """Finds out who sends a request; `None` is refused with 401."""
 
-    async def __call__(self, connection: HTTPConnection) -> Viewer | None:
+    async def __call__(self, connection: HTTPConnection, /) -> Viewer | None:
         """Return the viewer of a request, from its cookies or headers."""
         ...
 
