@@ -176,7 +176,9 @@ async def take(browser: Browser, bridge: Bridge, url: str, folder: Path) -> None
     async def picture(page: Page, name: str) -> None:
         # The cursor blinks, so it is not in the picture.
         await page.evaluate("document.activeElement?.blur()")
-        await page.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done, 100)))")
+        await page.evaluate(
+            "new Promise(done => requestAnimationFrame(() => setTimeout(done, 99)))"
+        )
         await page.screenshot(path=folder / f"{name}.png", animations="disabled")
 
     phone = await shown(browser, bridge, url, PHONE, "light")

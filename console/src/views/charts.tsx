@@ -36,7 +36,7 @@ const HEIGHT = 72;
 
 /** What each turn cost, as bars, and how full the context was after it, as a line. */
 export function TurnChart({ picture }: { picture: Picture }) {
-  const turns = [...picture.turns.values()].filter((turn) => turn.settled !== null).slice(-60);
+  const turns = [...picture.turns.values()].filter((turn) => turn.settled !== null && turn.outcome !== "cancelled").slice(-60);
   if (!turns.length) return <p class="quiet">No turn has ended yet.</p>;
   const dearest = Math.max(...turns.map((turn) => turn.cost), 1e-9);
   const fullest = Math.max(...turns.map((turn) => turn.context), 1);

@@ -42,8 +42,18 @@ function BlockNodes({ source }: { source: string }) {
   return <div ref={place} class="block" />;
 }
 
+/** Characters that are not worth being read as Markdown: it would take seconds. */
+const TOO_LONG = 400_000;
+
 /** Markdown, block by block: while a text grows, only its last block is made anew. */
 export function Markdown({ text, isGrowing = false }: { text: string; isGrowing?: boolean }) {
+  if (text.length > TOO_LONG) {
+    return (
+      <pre class="value" tabIndex={0}>
+        <Folded text={text} most={20_000} />
+      </pre>
+    );
+  }
   return (
     <div class={isGrowing ? "markdown growing" : "markdown"}>
       {blocksOf(text).map((source, at) => (
