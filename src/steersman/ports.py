@@ -301,7 +301,7 @@ class ReadsEntries(Protocol):
 
         Everything that was passed to `write` before this call is part of it, also what is not
         stored yet. It ends behind the last of these entries or later, and never waits for new ones.
-        The reader of the session closes it early with `aclose()`, if it has that.
+        If it is an async generator, the reader of the session closes it early.
         """
         ...
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steersman._session.journal_writer import JournalWriter
-from steersman._session.stored_reader import StoredReader
+from steersman._session.readers import StoredReader
 from steersman.journal import Entry, Kind, Lagged
 from steersman.ports import Sink
 from steersman.stores import JournalFile
@@ -92,11 +92,11 @@ async def test_without_a_sink_that_can_be_read_the_reader_lags() -> None:
 
 async def test_entries_of_earlier_sessions_come_first(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
-    for _ in range(2):
-        made = JournalWriter(1, lambda: 1.0)
-        await made.open(JournalFile(path), LIMIT)
-        note(made, 5)
-        made.end()
+    earlier, made = JournalWriter(1, lambda: 1.0), JournalWriter(1, lambda: 1.0)
+    for each in (earlier, made):
+        await each.open(JournalFile(path), LIMIT)
+        note(each, 5)
+        each.end()
 
     assert made.journal.began_after == 5
     assert await all_of(reader_of(made)) == list(range(1, 11))
@@ -113,7 +113,7 @@ async def test_what_a_sink_does_not_hold_is_lost_and_nothing_else() -> None:
 
 async def test_more_that_is_lost_while_a_batch_is_read_is_read_too() -> None:
     """The batch from the sink held entries that were in memory when it came."""
-    sink = Kept(size=100)
+    sink = Kept(size=15)
     made = writer_to(sink, memory=10 * 212)
     note(made, 20)
     reader = reader_of(made)

@@ -21,7 +21,7 @@ from steersman.testing.script import Answer, Script
 from steersman.testing.scripted.cli import ScriptedCLI
 from steersman.web import Bridge, Client
 
-LIMIT = 20.0
+LIMIT = 40.0
 """Seconds for a whole test; each needs a small part of it."""
 
 Frame = dict[str, Any]

@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import TypeVar
 
 from steersman._session.parts import Parts
-from steersman._session.readers import JournalReader, TurnReader
-from steersman._session.stored_reader import StoredReader
+from steersman._session.readers import JournalReader, StoredReader, TurnReader
 from steersman._session.turn import LINES, TurnSession
 from steersman.errors import ChannelClosed, Described, UsageError
 from steersman.journal import Entry, Kind, Lagged

@@ -1,28 +1,39 @@
-"""The journal of a session and the phases of a session. Pure: no I/O, no clock, no await."""
+"""The journal of a session and the phases of a session. Pure: no I/O, no clock, no await.
+
+Names are loaded on first use: few programs read or write JSON themselves.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from steersman._lazy import by_name
-from steersman.journal.entries import Entry, Kind, Lagged
-from steersman.journal.journal import Journal
-from steersman.journal.phases import Move, Phase, step
-from steersman.journal.results import Outcome, TurnResult
 
 if TYPE_CHECKING:
+    from steersman.journal.entries import Entry as Entry
+    from steersman.journal.entries import Kind as Kind
+    from steersman.journal.entries import Lagged as Lagged
+    from steersman.journal.journal import Journal as Journal
     from steersman.journal.json_form import from_json as from_json
     from steersman.journal.json_form import to_json as to_json
+    from steersman.journal.phases import Move as Move
+    from steersman.journal.phases import Phase as Phase
+    from steersman.journal.phases import step as step
+    from steersman.journal.results import Outcome as Outcome
+    from steersman.journal.results import TurnResult as TurnResult
     from steersman.journal.value_json import result_from_json as result_from_json
     from steersman.journal.value_json import result_to_json as result_to_json
     from steersman.journal.value_json import snapshot_from_json as snapshot_from_json
     from steersman.journal.value_json import snapshot_to_json as snapshot_to_json
 else:
-    # Few programs read or write JSON themselves.
     __getattr__, __dir__ = by_name(
         __name__,
         {
+            "entries": ("Entry", "Kind", "Lagged"),
+            "journal": ("Journal",),
             "json_form": ("from_json", "to_json"),
+            "phases": ("Move", "Phase", "step"),
+            "results": ("Outcome", "TurnResult"),
             "value_json": (
                 "result_from_json",
                 "result_to_json",

@@ -101,7 +101,7 @@ def _plain(value: object, own: Mapping[str, object] = MappingProxyType({})) -> J
 
 
 def _as_dict(value: object) -> object:
-    if isinstance(value, Mapping):
+    if _json.is_mapping(value):
         return dict(value)
     raise TypeError(f"{type(value).__name__} is not JSON")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 from steersman import _json
 from steersman.errors import UsageError
@@ -111,7 +112,7 @@ _NOTHING = _Nothing()
 
 
 def _last_number(sink: object) -> int:
-    number: object = sink.last_seq if isinstance(sink, ContinuesNumbers) else 0
+    number: Any = sink.last_seq if isinstance(sink, ContinuesNumbers) else 0
     if isinstance(number, int) and not isinstance(number, bool) and number >= 0:
         return number
     name = type(sink).__name__

@@ -1,45 +1,35 @@
 """Reads journal files: whole, from a number on, and while another process writes them.
 
-The format is that of `journal.files`. A number is found by a search in halves, if numbers continue
-over all tracks; in files of earlier releases they do not, and then every line is read.
+The format is that of `journal.files`; `journal_places` finds where to begin.
 """
 
 from __future__ import annotations
 
 import asyncio
-import mmap
 import os
-import re
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
 from steersman.errors import StoreError, UsageError
 from steersman.journal import Entry, Kind
 from steersman.journal.files import FORMAT, TORN, Header, read_line
+from steersman.stores.journal_places import HEADER_BEGINS, start_of
 
 __all__ = [
     "CHUNK",
-    "HEADER_BEGINS",
     "EntryLines",
-    "Examined",
     "StoredEntries",
-    "examine",
     "follow_journal",
+    "identity_of",
     "read_journal",
 ]
 
-HEADER_BEGINS = b'{"journal":'
 CHUNK = 256 * 1024
 """Bytes that are read at once."""
-NEAR = 64 * 1024
-"""Bytes before a number that are read line by line instead of searched."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.01, 0.25
 """Seconds between two looks at a file that another process writes."""
-
-_NUMBERED = re.compile(rb'\n\{"seq":(\d+)')
 
 Identity: TypeAlias = tuple[int, int]
 """Device and inode of a file."""
@@ -103,7 +93,7 @@ def read_journal(path: str | os.PathLike[str], after: int = 0) -> Iterator[Entry
     file = _open(path)
     try:
         _check_header(path, file.readline())
-        file.seek(_start(file, after))
+        file.seek(start_of(file, after))
     except BaseException:
         file.close()
         raise
@@ -187,7 +177,7 @@ class _Followed:
         if may_be_header and not line.endswith(b"\n"):
             return False
         _check_header(self._path, line)
-        self._position = _start(self._file, self._after)
+        self._position = start_of(self._file, self._after)
         return True
 
     def _check_in_place(self) -> None:
@@ -207,6 +197,12 @@ class _Followed:
             f"the journal {os.fspath(self._path)} was {what} while it was followed",
             hint="do not rotate a journal; to read the file that is there now, follow it again",
         )
+
+
+def identity_of(number: int) -> Identity:
+    """Return device and inode of the open file `number`."""
+    found = os.fstat(number)
+    return found.st_dev, found.st_ino
 
 
 class StoredEntries(AsyncIterator[list[Entry]]):
@@ -236,128 +232,13 @@ class StoredEntries(AsyncIterator[list[Entry]]):
                 if identity_of(file.fileno()) != self._identity:
                     return b""
                 if self._position < 0:
-                    self._position = _start(file, self._after)
+                    self._position = start_of(file, self._after)
                 file.seek(self._position)
                 data = file.read(self._chunk)
         except OSError:
             return b""
         self._position += len(data)
         return data
-
-
-def identity_of(number: int) -> Identity:
-    """Return device and inode of the open file `number`."""
-    found = os.fstat(number)
-    return found.st_dev, found.st_ino
-
-
-# Looking for numbers
-
-
-@dataclass(frozen=True, slots=True)
-class Examined:
-    """What the next writer of a file must know."""
-
-    size: int = 0
-    track: int = 0
-    """The number of the next track."""
-    last_seq: int = 0
-    """The greatest number; a line at the end that cannot be read has one too."""
-    is_torn: bool = False
-    """Whether the last line has no newline."""
-
-
-def examine(path: Path, number: int) -> Examined:
-    """Return what is in the open file `number`. Raises `UsageError` if it is not a journal."""
-    size = os.fstat(number).st_size
-    if not size:
-        return Examined()
-    with mmap.mmap(number, size, access=mmap.ACCESS_READ) as data:
-        if data[: len(HEADER_BEGINS)] != HEADER_BEGINS:
-            raise UsageError("journal", str(path), "a new file, or one with a journal")
-        last_seq, track, begins, ends = 0, 1, size, size
-        while begins > 0:
-            begins = data.rfind(b"\n" + HEADER_BEGINS, 0, begins) + 1
-            header = _header_at(data, begins)
-            if header is None and begins > 0:
-                # A header that was cut off is a line of the track before it.
-                continue
-            if header is not None and header.format > FORMAT:
-                hint = "a later release of steersman wrote it; update steersman"
-                raise UsageError("journal", str(path), f"a journal of format {FORMAT}", hint=hint)
-            last_seq = max(last_seq, _greatest(data, begins, ends, header))
-            track = max(track, 0 if header is None else header.track + 1)
-            if header is not None and header.after is not None:
-                break
-            ends = begins
-        return Examined(size, track, last_seq, data[-1:] != b"\n")
-
-
-def _greatest(data: mmap.mmap, begins: int, ends: int, header: Header | None) -> int:
-    """Return the greatest number between two places of the file."""
-    last, is_torn, end = 0, False, ends
-    while end > begins and not last:
-        begin = max(begins, data.rfind(b"\n", begins, end - 1) + 1)
-        line = data[begin:end].strip()
-        read = read_line(line) if line else None
-        if isinstance(read, Header):
-            last = read.after or 0
-            break
-        if read is not None:
-            last, is_torn = read.seq, is_torn or read.kind == TORN
-        end = begin
-    if header is None or header.after is None:
-        # Sessions that wrote at the same time have mixed their numbers.
-        found = (int(each[1]) for each in _NUMBERED.finditer(data, begins, ends))
-        last = max(last, max(found, default=0))
-    return last + is_torn
-
-
-def _header_at(data: mmap.mmap, begins: int) -> Header | None:
-    ends = data.find(b"\n", begins)
-    found = read_line(data[begins : len(data) if ends < 0 else ends])
-    return found if isinstance(found, Header) else None
-
-
-def _start(file: BinaryIO, after: int) -> int:
-    """Return a place at or before the first entry after number `after`, at the start of a line."""
-    size = os.fstat(file.fileno()).st_size
-    if not after or size <= NEAR:
-        return 0
-    with mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) as data:
-        begins, ends = 0, size
-        for at, header in _headers(data):
-            if header.after is None:
-                return 0
-            if header.after <= after:
-                begins = at
-            else:
-                ends = min(ends, at)
-        return _search(data, begins, ends, after)
-
-
-def _headers(data: mmap.mmap) -> Iterator[tuple[int, Header]]:
-    """Yield every header that can be read, with its place."""
-    at = 0
-    while True:
-        header = _header_at(data, at)
-        if header is not None:
-            yield at, header
-        at = data.find(b"\n" + HEADER_BEGINS, at) + 1
-        if not at:
-            return
-
-
-def _search(data: mmap.mmap, begins: int, ends: int, after: int) -> int:
-    """Return the start of a line near the first entry after `after`; numbers only grow here."""
-    while ends - begins > NEAR:
-        middle = (begins + ends) // 2
-        found = _NUMBERED.search(data, middle, ends)
-        if found is None or int(found[1]) > after:
-            ends = middle
-        else:
-            begins = found.start() + 1
-    return begins
 
 
 # Checks
@@ -376,6 +257,6 @@ def _check_header(path: str | os.PathLike[str], line: bytes) -> None:
         raise UsageError("path", str(path), f"a journal of format {FORMAT}")
 
 
-def _check_after(after: int) -> None:
+def _check_after(after: object) -> None:
     if isinstance(after, bool) or not isinstance(after, int) or after < 0:
         raise UsageError("after", after, "a sequence number, 0 or more")

@@ -68,7 +68,7 @@ class Put:
         self.faults: list[tuple[str, BaseException | str]] = []
         self.forwarder = InboxForwarder(
             inbox,
-            lambda kind, /, **details: self.notes.append((kind, details)),
+            self._note,
             lambda: "u1",
             lambda: 5.0,
             lambda where, error: self.faults.append((where, error)),
@@ -82,6 +82,9 @@ class Put:
             lambda request_id, answer: self.replies.append((request_id, answer)),
         )
         assert found is DEFERRED
+
+    def _note(self, kind: Kind, /, **details: Any) -> None:
+        self.notes.append((kind, details))
 
     def _respond(self, ask: Ask, answer: object, by: str) -> object:
         self.asked.append(ask)

@@ -223,14 +223,15 @@ class PermissionResponder:
         self, request: CanUseTool, decision: Decision, source: Source, by: str, ask_id: str = ""
     ) -> Decision:
         if self._decisions is not None:
+            reason = decision.message if isinstance(decision, Deny) else None
             self._decisions.record(
                 request.tool_use_id,
                 request.tool_name,
-                "allow" if isinstance(decision, Allow) else "deny",
+                "allow" if reason is None else "deny",
                 source,
                 by=by,
                 agent=request.agent_id,
-                reason="" if isinstance(decision, Allow) else decision.message,
+                reason=reason or "",
                 ask_id=ask_id,
             )
         return decision
