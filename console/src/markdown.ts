@@ -71,6 +71,16 @@ export function blocksOf(text: string): string[] {
   }
 }
 
+/** How many blocks at the end may still change when the text grows: a list takes in what follows. */
+const OPEN_BLOCKS = 4;
+
+/** The blocks of a text that has grown; `before` are those of its beginning. */
+export function moreBlocks(before: readonly string[], text: string): string[] {
+  const kept = before.slice(0, -OPEN_BLOCKS);
+  const length = kept.reduce((sum, block) => sum + block.length, 0);
+  return [...kept, ...blocksOf(text.slice(length))];
+}
+
 /** One block as nodes. */
 export function nodesOf(source: string): DocumentFragment {
   try {

@@ -284,7 +284,8 @@ async function submit(one: Pending): Promise<void> {
   const begun = readSummary(answered.answer["session"]);
   changePending(one.key, { turn: text(answered.answer["turn"]), session: begun?.id ?? one.session });
   if (begun) {
-    onSession(answered.answer["session"]);
+    // Frames that came with the answer are newer than what it has.
+    if (!sessions.value.has(begun.id)) onSession(answered.answer["session"]);
     if (route.value.view === "new" || route.value.view === "list") go({ view: "session", id: begun.id, tab: "conversation" });
   }
 }

@@ -13,7 +13,7 @@ from steersman import Agent
 from steersman.permissions.json_form import answer_from_json, ask_from_json
 from steersman.testing.script import Script
 from steersman.testing.scripted.cli import ScriptedCLI
-from tests.console.staging import quiet, serving
+from tests.console.staging import quiet, serving, to_begin
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -145,6 +145,31 @@ CASES: list[tuple[str, dict[str, Any], Callable[[Locator], Awaitable[None]], dic
         {"behavior": "cancelled"},
     ),
 ]
+
+
+async def test_an_answer_does_not_replace_a_newer_state(browser: Browser) -> None:
+    def summary(state: str, last: int) -> dict[str, Any]:
+        return {"id": SESSION, "title": "go", "state": state, "line": state, "last": last}
+
+    def connect(route: WebSocketRoute) -> None:
+        def on_message(message: str | bytes) -> None:
+            frame = json.loads(message)
+            if frame["type"] == "do":
+                answer = {"session": summary("running", 3), "turn": "t"}
+                done = {"type": "done", "id": frame["id"], "answer": answer}
+                newer = {"type": "session", "session": summary("idle", 30)}
+                route.send(f"{json.dumps(done)}\n{json.dumps(newer)}")
+
+        route.on_message(on_message)
+        route.send(json.dumps({"type": "hello", "agents": ["default"]}))
+
+    async with serving(browser, Agent(transport=ScriptedCLI(Script()))) as served:
+        page = await served.page()
+        await page.route_web_socket("**/live", connect)
+        await page.goto(f"{served.url}/?again")
+        await to_begin(page, "go")
+
+        await expect(page.locator(".head .chip")).to_have_text("ready", timeout=5_000)
 
 
 async def test_every_kind_of_ask_is_answered_with_what_it_accepts(browser: Browser) -> None:

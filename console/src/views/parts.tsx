@@ -2,7 +2,7 @@
 
 import { Component, type ComponentChildren, type FunctionComponent } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { blocksOf, nodesOf } from "../markdown";
+import { blocksOf, moreBlocks, nodesOf } from "../markdown";
 
 /** A component that is drawn again only if one of its properties is another value. */
 export function pure<P extends object>(draw: (props: P) => ComponentChildren): FunctionComponent<P> {
@@ -42,11 +42,20 @@ function BlockNodes({ source }: { source: string }) {
   return <div ref={place} class="block" />;
 }
 
+interface Read {
+  readonly text: string;
+  readonly isGrowing: boolean;
+  readonly blocks: readonly string[];
+}
+
 /** Characters that are not worth being read as Markdown: it would take seconds. */
 const TOO_LONG = 400_000;
 
 /** Markdown, block by block: while a text grows, only its last block is made anew. */
-export function Markdown({ text, isGrowing = false }: { text: string; isGrowing?: boolean }) {
+export function Markdown({ text: given, isGrowing = false }: { text: string; isGrowing?: boolean }) {
+  const known = useRef<Read>({ text: "", isGrowing: false, blocks: [] });
+  // As marked does it, so that the blocks are as long as their source.
+  const text = given.includes("\r") ? given.replace(/\r\n?/g, "\n") : given;
   if (text.length > TOO_LONG) {
     return (
       <pre class="value" tabIndex={0}>
@@ -54,9 +63,16 @@ export function Markdown({ text, isGrowing = false }: { text: string; isGrowing?
       </pre>
     );
   }
+  const before = known.current;
+  if (before.text !== text || before.isGrowing !== isGrowing) {
+    // Once it is complete it is read as a whole, in case the parts were read otherwise.
+    const goesOn = isGrowing && before.text !== "" && text.startsWith(before.text);
+    const blocks = goesOn ? moreBlocks(before.blocks, text) : blocksOf(text);
+    known.current = { text, isGrowing, blocks };
+  }
   return (
     <div class={isGrowing ? "markdown growing" : "markdown"}>
-      {blocksOf(text).map((source, at) => (
+      {known.current.blocks.map((source, at) => (
         <Block key={at} source={source} />
       ))}
     </div>
