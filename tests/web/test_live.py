@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -218,13 +219,20 @@ async def test_a_socket_of_another_site_without_a_login_or_elsewhere_is_refused(
     assert alive == "hello"
 
 
+def handshake(port: int, token: str = "", *, host: str = "", origin: str = "") -> bytes:
+    """The request for a WebSocket."""
+    lines = ["GET /live HTTP/1.1", f"Host: {host or f'127.0.0.1:{port}'}"]
+    lines += [f"Authorization: Bearer {token}"] if token else []
+    lines += [f"Origin: {origin}"] if origin else []
+    lines += ["Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13"]
+    lines += ["Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==", "", ""]
+    return "\r\n".join(lines).encode()
+
+
 async def raw_handshake(port: int, host: str, origin: str) -> bytes:
     """The first line of the answer to a WebSocket handshake under another name."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    lines = ["GET /live HTTP/1.1", f"Host: {host}", f"Origin: {origin}", "Upgrade: websocket"]
-    lines += ["Connection: Upgrade", "Sec-WebSocket-Version: 13"]
-    lines += ["Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==", "", ""]
-    writer.write("\r\n".join(lines).encode())
+    writer.write(handshake(port, host=host, origin=origin))
     answer = await reader.readline()
     writer.close()
     return answer
@@ -292,12 +300,9 @@ async def deaf_viewer(port: int, token: str, session: str) -> socket.socket:
     found.settimeout(0)
     loop = asyncio.get_running_loop()
     await loop.sock_connect(found, ("127.0.0.1", port))
-    lines = ["GET /live HTTP/1.1", f"Host: 127.0.0.1:{port}", f"Authorization: Bearer {token}"]
-    lines += ["Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13"]
-    lines += ["Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==", "", ""]
     follow = json.dumps({"type": "follow", "session": session, "after": 0}).encode()
     masked = bytes([0x81, 0x80 | len(follow), 0, 0, 0, 0]) + follow
-    await loop.sock_sendall(found, "\r\n".join(lines).encode())
+    await loop.sock_sendall(found, handshake(port, token))
     # What comes before the handshake is answered would be dropped.
     await loop.sock_recv(found, 1)
     await loop.sock_sendall(found, masked)
@@ -334,3 +339,44 @@ async def test_viewers_are_told_that_the_server_ends(tmp_path: Path) -> None:
     assert [frame["type"] for frame in last] == ["closing"]
     assert ws.close_code == 1001
     assert later.status_code == 503
+
+
+@pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.soak)])
+async def test_thousands_of_connections_are_refused_and_the_server_lives(
+    tmp_path: Path, count: int
+) -> None:
+    bridge = Bridge(scripted_agent(), journals=tmp_path, limits=WebLimits(connections=20))
+    async with serving(bridge) as served, served.live() as ws:
+        open_ones: list[asyncio.StreamWriter] = []
+        statuses: list[bytes] = []
+        for _ in range(count):
+            reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+            writer.write(handshake(served.port, bridge.token))
+            statuses.append((await reader.readline()).split(b" ")[1])
+            if statuses[-1] == b"101":
+                open_ones.append(writer)
+            else:
+                writer.close()
+        answer = await done(ws, "1", "begin", text="still here")
+        for writer in open_ones:
+            writer.close()
+
+    assert statuses.count(b"101") == 19
+    assert statuses.count(b"429") == count - 19
+    assert "session" in answer["answer"]
+
+
+async def test_a_large_body_of_no_length_is_refused_as_it_comes(tmp_path: Path) -> None:
+    async def endless() -> AsyncIterator[bytes]:
+        for _ in range(100):
+            yield b"x" * 100_000
+
+    bridge = Bridge(scripted_agent(), journals=tmp_path)
+    async with serving(bridge) as served, served.http() as http:
+        answer = await http.post(
+            "/asks", content=endless(), headers={"Content-Type": "application/json"}
+        )
+        alive = await http.get("/me")
+
+    assert answer.status_code == 413
+    assert alive.status_code == 200

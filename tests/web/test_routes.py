@@ -560,7 +560,8 @@ async def test_known_secrets_reach_no_viewer(tmp_path: Path) -> None:
     )
     bridge = Bridge(agent, journals=tmp_path)
     async with calling(bridge) as client:
-        session = (await client.post("/sessions", json={"text": "go"})).json()["session"]["id"]
+        begun = await client.post("/sessions", json={"text": f"push --with {secret}"})
+        session = begun.json()["session"]["id"]
         ask = await opened_ask(bridge)
         asks = await client.get("/asks")
         answered = await client.post(
@@ -574,6 +575,44 @@ async def test_known_secrets_reach_no_viewer(tmp_path: Path) -> None:
 
     assert batch is not None
     assert answered.status_code == 200
-    for shown in (asks.text, entries.text, batch.text):
+    notes = (tmp_path / f"{session}.json").read_text()
+    for shown in (asks.text, entries.text, batch.text, begun.text, notes):
         assert "push --with" in shown
         assert secret not in shown
+
+
+async def test_a_viewer_whose_rights_cannot_be_read_has_none_and_disturbs_no_other(
+    tmp_path: Path,
+) -> None:
+    def broken(_act: str, session: str) -> bool:
+        if session:
+            raise LookupError("the database is away")
+        return True
+
+    async def who(connection: Any) -> Viewer:
+        is_broken = connection.headers.get("x-user") == "broken"
+        return Viewer("broken", broken) if is_broken else Viewer("ann")
+
+    bridge = Bridge(scripted_agent(), journals=tmp_path, authenticate=who)
+    async with calling(bridge, Origin="http://127.0.0.1:8000") as client:
+        session = (await client.post("/sessions", json={"text": "hi"})).json()["session"]["id"]
+        none = await client.get(f"/sessions/{session}", headers={"x-user": "broken"})
+        entries = await entries_when_idle(bridge, client, session)
+
+    assert none.status_code == 404
+    assert entries[-1]["seq"]
+
+
+async def test_no_session_is_opened_while_the_bridge_closes(tmp_path: Path) -> None:
+    bridge = Bridge(scripted_agent(), journals=tmp_path)
+    async with calling(bridge) as client:
+        session = (await client.post("/sessions", json={})).json()["session"]["id"]
+        sending = asyncio.create_task(
+            client.post(f"/sessions/{session}/send", json={"text": "one"})
+        )
+        await asyncio.sleep(0)
+        await bridge.aclose()
+        answer = await sending
+
+    assert answer.status_code in (200, 409, 503)
+    assert bridge.session(session) is None

@@ -155,9 +155,10 @@ class Conversation:
             raise ChannelClosed("the session ended while the prompt was sent")
         is_new = turn.uuid not in known
         if is_new:
-            self._sent[turn.uuid] = _Queued(turn, title_of(prompt, QUEUED_TEXT), when, by)
+            text = _clean(session, title_of(prompt, QUEUED_TEXT))
+            self._sent[turn.uuid] = _Queued(turn, text, when, by)
         if not self.notes.title:
-            self.notes.title = title_of(prompt)
+            self.notes.title = _clean(session, title_of(prompt))
             self.save()
         self._changed(self.id)
         return turn, is_new
@@ -166,7 +167,7 @@ class Conversation:
         """Close the session, if it is open; the next prompt opens it again."""
         async with self._lock:
             found = self._session
-            if only_idle and found is not None and found.state != "idle":
+            if only_idle and found is not None and not _is_idle(found):
                 return
             self._session = None
             if found is not None:
@@ -184,7 +185,7 @@ class Conversation:
     def is_at_rest(self) -> bool:
         """Whether the session is open and does nothing."""
         found = self.session
-        return found is not None and not self._lock.locked() and found.state == "idle"
+        return found is not None and not self._lock.locked() and _is_idle(found)
 
     # What is known
 
@@ -266,6 +267,17 @@ class Conversation:
     def save(self) -> None:
         """Write the notes."""
         self.notes.write(self._notes_path)
+
+
+def _is_idle(session: Session) -> bool:
+    """Whether the session does nothing, also not in the background."""
+    return session.state == "idle" and not session.snapshot().tasks
+
+
+def _clean(session: Session, text: str) -> str:
+    """Return `text` without the secrets that the session knows."""
+    found: str = _json.loads(session.redacted(_json.dumps(text)))
+    return found
 
 
 def title_of(prompt: Prompt, most: int = TITLE) -> str:

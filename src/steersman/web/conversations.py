@@ -43,6 +43,7 @@ class Conversations:
         self._limits = limits
         self._changed = changed
         self._known: dict[str, Conversation] = {}
+        self._is_closed = False
 
     # Finding
 
@@ -107,6 +108,8 @@ class Conversations:
 
     def check_may_open(self, conversation: Conversation) -> None:
         """Raise `Refusal` if the session is closed and cannot be opened now."""
+        if self._is_closed:
+            raise Refusal(503, "closing", "the server ends")
         if conversation.session is not None:
             return
         if conversation.agent is None:
@@ -132,7 +135,9 @@ class Conversations:
 
     async def aclose(self) -> None:
         """Close all sessions, with a limit for all together."""
-        closing = [asyncio.Task(each.close()) for each in self._known.values() if each.session]
+        self._is_closed = True
+        # Also those that are being opened: `close` waits for that.
+        closing = [asyncio.Task(each.close()) for each in self._known.values() if each.needs_cli]
         if closing:
             _, late = await asyncio.wait(closing, timeout=CLOSING)
             for task in late:

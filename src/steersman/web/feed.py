@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from steersman.journal import Entry
 from steersman.journal.json_form import EntryEncoder
+from steersman.web.failures import LOG
 from steersman.web.pages import last_of, records_after
 from steersman.web.records import frame_of_line, prefix_of
 
@@ -84,9 +85,12 @@ class Feed:
             self._trim()
         if self._batches:
             self._batches.clear()
-        self._listener(entries)
-        for notify in self._watching:
-            notify(self.session)
+        try:
+            self._listener(entries)
+            for notify in [*self._watching]:
+                notify(self.session)
+        except Exception:  # noqa: BLE001 - a sink that raises gets no more entries
+            LOG.exception("a viewer could not be notified")
 
     def close(self) -> None:
         """Do nothing: the session may be opened again."""

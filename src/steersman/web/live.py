@@ -84,13 +84,13 @@ class LiveConnection:
 
     def notify_summary(self, session: str) -> None:
         """Learn that the summary of a session is another one."""
-        if self.viewer.may("see", session):
+        if self.viewer.is_allowed("see", session):
             self._summaries[session] = None
             self._news.set()
 
     def notify_ask(self, frame: str, session: str, ask_id: str) -> None:
         """Learn that an ask was opened or has ended. Only its last change is sent."""
-        if self.viewer.may("see", session):
+        if self.viewer.is_allowed("see", session):
             self._asks[session, ask_id] = frame
             self._news.set()
 

@@ -118,7 +118,7 @@ class Routes:
     async def listing(self, viewer: Viewer, most: int | None = None) -> JsonDict:
         """Return the sessions that a viewer may see, and the agents that can begin one."""
         known = await self._verbs.conversations.all()
-        seen = [each for each in known if viewer.may("see", each.id)][:most]
+        seen = [each for each in known if viewer.is_allowed("see", each.id)][:most]
         return {
             "sessions": [self._verbs.summary(each) for each in seen],
             "agents": [*self._verbs.conversations.agents],
@@ -191,7 +191,7 @@ class Routes:
     async def asks_for(self, viewer: Viewer) -> list[JsonDict]:
         """Return the open asks that a viewer may see."""
         asks = await self._verbs.asks.list()
-        return [self._verbs.asks.json(ask) for ask in asks if viewer.may("see", ask.session)]
+        return [self._verbs.asks.json(ask) for ask in asks if viewer.is_allowed("see", ask.session)]
 
     async def _answer(self, request: Request) -> Response:
         fields = await self._fields(request)

@@ -57,10 +57,10 @@ class Verbs:
     def seen(self, viewer: Viewer, session: str, act: Act = "see") -> Conversation:
         """Return a session that the viewer may see, and do `act` to. Raises `Refusal`."""
         found = self.conversations.find(session)
-        if not viewer.may("see", found.id):
+        if not viewer.is_allowed("see", found.id):
             # A viewer does not learn which sessions of others there are.
             raise Refusal(404, "session_not_found", "there is no session with this id")
-        if act != "see" and not viewer.may(act, found.id):
+        if act != "see" and not viewer.is_allowed(act, found.id):
             raise Refusal(403, "not_allowed", f"{viewer.name} may not {act} this session")
         return found
 
@@ -73,7 +73,7 @@ class Verbs:
     async def begin(self, viewer: Viewer, fields: Fields) -> tuple[JsonDict, bool]:
         """Begin a session, and send its first prompt. Also returns whether it is a new one."""
         self._writes.count(viewer.name)
-        if not viewer.may("steer", ""):
+        if not viewer.is_allowed("steer", ""):
             raise Refusal(403, "not_allowed", f"{viewer.name} may not begin sessions")
         return await self._apart(self._begin(viewer, fields))
 
@@ -114,12 +114,12 @@ class Verbs:
     async def _answer(self, viewer: Viewer, ask_id: str, fields: Fields) -> JsonDict:
         given, seen = fields.object("answer"), fields.text_or_none("seen")
         session = fields.text_or_none("session")
-        if session is not None and not viewer.may("see", session):
+        if session is not None and not viewer.is_allowed("see", session):
             raise AskNotFound(ask_id)
         ask = await self.asks.find(ask_id, session)
-        if not viewer.may("see", ask.session):
+        if not viewer.is_allowed("see", ask.session):
             raise AskNotFound(ask_id)
-        if not viewer.may("answer", ask.session):
+        if not viewer.is_allowed("answer", ask.session):
             raise Refusal(403, "not_allowed", f"{viewer.name} may not answer for this session")
         outcome = await self.asks.answer(ask, given, viewer.name, seen)
         return {"id": ask.id, "session": ask.session, "how": outcome.how, "by": outcome.by}

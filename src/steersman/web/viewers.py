@@ -17,7 +17,7 @@ from typing import Literal, Protocol, TypeAlias
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
-from steersman.web.failures import Refusal
+from steersman.web.failures import LOG, Refusal
 
 __all__ = ["Act", "Authenticate", "LinkLogin", "May", "Viewer", "may_everything"]
 
@@ -44,6 +44,14 @@ class Viewer:
     """Becomes `by` of answers and of the sessions that the viewer begins."""
     may: May = may_everything
     """Whether the viewer may do this to the session; to begin one is `may("steer", "")`."""
+
+    def is_allowed(self, act: Act, session: str) -> bool:
+        """Whether `may` allows this; if it raises, nothing is allowed."""
+        try:
+            return bool(self.may(act, session))
+        except Exception:  # noqa: BLE001 - the caller's own code; a guard fails closed
+            LOG.exception("may() of the viewer %s failed", self.name)
+            return False
 
 
 class Authenticate(Protocol):
