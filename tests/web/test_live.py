@@ -346,7 +346,7 @@ async def test_thousands_of_connections_are_refused_and_the_server_lives(
     tmp_path: Path, count: int
 ) -> None:
     bridge = Bridge(scripted_agent(), journals=tmp_path, limits=WebLimits(connections=20))
-    async with serving(bridge) as served, served.live() as ws:
+    async with serving(bridge, limit=count / 10) as served, served.live() as ws:
         open_ones: list[asyncio.StreamWriter] = []
         statuses: list[bytes] = []
         for _ in range(count):
