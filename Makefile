@@ -121,7 +121,7 @@ clean:
 .venv/ready-dev: pyproject.toml packages/steersman-conformance/pyproject.toml | .venv/pyvenv.cfg
 	@echo "Installing steersman and its development tools into .venv (a minute or two, once) ..."
 	@$(PIP) install --editable ".[dev]" --editable packages/steersman-conformance
-	@touch $@ .venv/ready-demo
+	@touch $@ .venv/ready-demo .venv/ready-console
 
 # Only for drawing: without it there are numbers, but no plots.
 .venv/ready-bench: .venv/ready-dev
