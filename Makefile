@@ -13,7 +13,7 @@ PY := .venv/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check -qq --retries 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo console console-build quick test test-pythons test-newer soak mutate test-again test-real parity conform lint format types mypy pyright imports bench bench-check clean
+.PHONY: help demo console console-build quick test test-pythons test-newer soak mutate test-again test-real parity conform lint format docs types mypy pyright imports bench bench-check clean
 
 help:
 	@echo "make demo     a conversation in the terminal; costs nothing, reaches no network"
@@ -25,6 +25,7 @@ help:
 	@echo "make mutate   small faults that the tests must notice: ROOM=hooks SAMPLE=200 SEED=1"
 	@echo "make lint     ruff, as CI runs it         make format   ruff, mending what it can"
 	@echo "make types    mypy and pyright, strict    make imports  who may import whom"
+	@echo "make docs     the documentation as a site, with a reference: build/site/index.html"
 	@echo "make conform  what the stock CLI does, checked against what we know of it"
 	@echo "make parity   write docs/parity.md anew    make test-real  a few tests with your own login (costs)"
 	@echo "make bench    beside the official SDKs    make bench-check  instructions, against those kept"
@@ -106,6 +107,10 @@ pyright: .venv/ready-dev
 imports: .venv/ready-dev
 	@$(PY) -c "from importlinter.cli import lint_imports_command as run; run()" --no-cache --no-logo
 
+# Warnings are errors; links and their anchors are checked.
+docs: .venv/ready-docs
+	@$(PY) scripts/build_site.py
+
 # ROWS=partial,hook measures a part; BENCH_ARGS=--publish also writes docs/performance.
 bench: .venv/ready-bench
 	@$(PY) -m benchmarks --rows "$(ROWS)" $(BENCH_ARGS)
@@ -122,6 +127,10 @@ clean:
 	@echo "Installing steersman and its development tools into .venv (a minute or two, once) ..."
 	@$(PIP) install --editable ".[dev]" --editable packages/steersman-conformance
 	@touch $@ .venv/ready-demo .venv/ready-console
+
+.venv/ready-docs: .venv/ready-dev
+	@echo "Installing what builds the documentation (once) ..."
+	@$(PIP) install --editable ".[docs]" && touch $@
 
 # Only for drawing: without it there are numbers, but no plots.
 .venv/ready-bench: .venv/ready-dev

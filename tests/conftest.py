@@ -44,11 +44,17 @@ STARTS = frozenset({"subprocess.Popen", "os.exec", "os.fork", "os.posix_spawn", 
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark who starts programs, and begin with the tests that take longest.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave `soak_only` to `make soak`, mark who starts programs, begin with what takes longest.
 
-    So no worker ends alone with one.
+    So no worker ends alone with one of those.
     """
+    left = [item for item in items if item.get_closest_marker("soak_only")]
+    for item in left:
+        item.add_marker("soak")
+    if left and "STEERSMAN_SOAK" not in os.environ:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if not item.get_closest_marker("soak_only")]
     for item in items:
         if item.nodeid.removeprefix("tests/").partition("/")[0] in PROGRAMS:
             item.add_marker("process")

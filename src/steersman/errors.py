@@ -34,6 +34,7 @@ SteersmanError
 │   └── BadOutput
 ├── ToolExecutionError         a Python tool failed
 ├── ForbiddenTool              the CLI offers tools that are forbidden
+├── LeaseLost                  another process may have the conversation now
 ├── SessionNotFound            no stored session has that id
 ├── AskError                   an ask cannot be answered
 │   ├── AlreadyAnswered
@@ -75,6 +76,7 @@ __all__ = [
     "ForbiddenTool",
     "KeyTaken",
     "LaunchError",
+    "LeaseLost",
     "LimitReached",
     "McpNotReady",
     "NoOutput",
@@ -307,7 +309,7 @@ class SessionInUse(StartupError):
 
     code = "session_in_use"
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is a field of its own
         self,
         what: str,
         *,
@@ -316,8 +318,14 @@ class SessionInUse(StartupError):
         pid: int | None = None,
         since: float | None = None,
         is_ending: bool = False,
+        owner: str = "",
+        until: float | None = None,
     ) -> None:
         super().__init__(what, hint=hint, evidence=evidence)
+        self.owner = owner
+        """Who has the conversation in a store: what that session gave as its name."""
+        self.until = until
+        """When the lease of that session ends unless renewed, in seconds since the epoch."""
         self.pid = pid
         """The process that has the conversation open, if that is known."""
         self.since = since
@@ -553,6 +561,20 @@ class ForbiddenTool(SteersmanError):
             hint="update the CLI, and look for a settings file that allows these tools",
         )
         self.tools = tuple(tools)
+
+
+class LeaseLost(SteersmanError):
+    """The lease of a conversation in a store has ended: another process may have it now."""
+
+    code = "lease_lost"
+
+    def __init__(self, session_id: str, reason: str) -> None:
+        super().__init__(
+            f"the lease of the conversation {session_id} is lost: {reason}",
+            hint="nothing more is written; open the conversation again when it is free",
+        )
+        self.session_id = session_id
+        self.reason = reason
 
 
 class SessionNotFound(SteersmanError, LookupError):

@@ -275,6 +275,7 @@ def test_a_fault_fails_either_way(tmp_path: Path, way: list[str]) -> None:
     assert main([*way, place], [bad]) == 1
 
 
+@pytest.mark.soak_only
 def test_the_order_in_which_tests_are_read_does_not_matter(
     texts: dict[str, str], found: list[Section]
 ) -> None:

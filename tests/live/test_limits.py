@@ -28,6 +28,12 @@ CAPS = {
     "seconds": Caps(seconds=2),
 }
 
+FEW = [
+    pytest.param(name, marks=() if name in ("usd", "seconds") else pytest.mark.soak_only)
+    for name in CAPS
+]
+"""What is counted is the same for a turn, a session and a hard limit: the suite tries two."""
+
 WORK = when(
     "work",
     call("Bash", command="true").using(EXPENSIVE),
@@ -70,7 +76,7 @@ async def test_a_turn_that_reaches_its_limit_is_interrupted_and_the_session_goes
     assert len(model.asked) <= 3
 
 
-@pytest.mark.parametrize("name", CAPS)
+@pytest.mark.parametrize("name", FEW)
 async def test_a_session_that_reaches_its_limit_takes_no_more_prompts(
     scripted: MakeScripted, name: str
 ) -> None:
@@ -93,7 +99,7 @@ async def test_a_session_that_reaches_its_limit_takes_no_more_prompts(
     assert state == "idle"
 
 
-@pytest.mark.parametrize("name", CAPS)
+@pytest.mark.parametrize("name", FEW)
 async def test_a_hard_limit_ends_the_whole_tree(
     scripted: MakeScripted, sandbox: CliSandbox, name: str
 ) -> None:
@@ -148,7 +154,7 @@ async def test_a_warning_comes_before_the_limit(scripted: MakeScripted) -> None:
     assert result.text == "half"
 
 
-@pytest.mark.parametrize("name", ["usd", "seconds"])
+@pytest.mark.parametrize("name", ["usd", pytest.param("seconds", marks=pytest.mark.soak_only)])
 async def test_every_cli_keeps_to_a_limit(live_cli: MakeAgent, name: str) -> None:
     """Older ones too can be asked what was spent, in the middle of a turn."""
     agent = live_cli(

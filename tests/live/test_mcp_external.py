@@ -23,7 +23,7 @@ from tests.mcp_servers.running import running, stdio_config, tiny_config
 
 pytestmark = pytest.mark.live
 
-KINDS = ["stdio", "http", "sse"]
+KINDS = ["stdio", "http", pytest.param("sse", marks=pytest.mark.soak_only)]
 SECRET = "canary-5e1f-secret"
 SLOW = 2 * LIMIT
 """For tests that start Python programs, which take their time on a busy machine."""

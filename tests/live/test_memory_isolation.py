@@ -50,7 +50,10 @@ async def test_the_memory_is_in_the_prompt_only_if_the_option_opens_it(
     assert (CANARY in json.dumps(model.asked[0].body)) is opened
 
 
-@pytest.mark.parametrize("mode", ["default", "dontAsk", "acceptEdits", "bypassPermissions"])
+ALIKE = [pytest.param(mode, marks=pytest.mark.soak_only) for mode in ("dontAsk", "acceptEdits")]
+
+
+@pytest.mark.parametrize("mode", ["default", "bypassPermissions", *ALIKE])
 async def test_memories_and_transcripts_are_neither_read_nor_written(
     scripted: MakeScripted, sandbox: CliSandbox, mode: str
 ) -> None:

@@ -141,7 +141,7 @@ async def stopped_in_the_text(scripted: MakeScripted) -> set[Kind]:
     return {each.kind for each in entries}
 
 
-@pytest.mark.slow
+@pytest.mark.soak_only
 @pytest.mark.timeout(2 * LIMIT + 2 * LONGER_THAN_A_MINUTE)
 async def test_a_pause_may_last_for_more_than_a_minute(
     scripted: MakeScripted, sandbox: CliSandbox

@@ -374,6 +374,7 @@ print(sum(1 for _ in read_journal(sys.argv[1])), peak() - early)
 """
 
 
+@pytest.mark.soak_only
 def test_a_hundred_thousand_entries_take_no_more_memory_than_a_few(tmp_path: Path) -> None:
     command = [sys.executable, "-c", HUNDRED_THOUSAND, str(tmp_path / "journal.jsonl")]
 

@@ -18,11 +18,10 @@ CONTRACTS = "tests/testing/contracts/test_tool_servers.py"
 RUNS: tuple[tuple[str, str], ...] = (
     (INSTANCE, ""),
     (CONTRACTS, "mcp_package"),
-    # In parts, because they start many programs; each test is in exactly one.
-    (REMOTE, "not stdio and not http and not sse"),
 )
 if os.environ.get("STEERSMAN_SOAK"):
-    # The same tests over each kind of connection.
+    # In parts, because they start many programs; each test is in exactly one.
+    RUNS += ((REMOTE, "not stdio and not http and not sse"),)
     RUNS += ((REMOTE, "stdio"), (REMOTE, "http and not stdio"))
     RUNS += ((REMOTE, "sse and not http and not stdio"),)
 LONGEST_SHOWN = 3000

@@ -18,9 +18,12 @@ HEAD = """
 # pyright: reportUnusedVariable=false, reportUnusedExpression=false
 # pyright: reportUnusedImport=false, reportUnusedFunction=false, reportDuplicateImport=false
 from typing import Any, cast
-from steersman import Agent
 """
 """The programs on a page are parts of others, which use what these define."""
+
+AGENT = "from steersman import Agent\n"
+OWN_AGENT = frozenset({"docs/sync.md"})
+"""Pages whose programs import another `Agent`."""
 
 SESSION = """
 from steersman import Session
@@ -98,8 +101,9 @@ def page_files() -> dict[str, str]:
         page = str(path.relative_to(ROOT))
         if programs:
             name = re.sub(r"\W", "_", page.removesuffix(".md")).lower()
+            head = HEAD if page in OWN_AGENT else HEAD + AGENT
             parts = [_whole(program, number) for number, program in enumerate(programs)]
-            found[f"page_{name}.py"] = "\n".join((HEAD, BEFORE.get(page, ""), *parts))
+            found[f"page_{name}.py"] = "\n".join((head, BEFORE.get(page, ""), *parts))
     return found
 
 

@@ -1,0 +1,50 @@
+"""The thread of an inbox ends only when everything that it began has ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from steersman.inbox.changes import Watch
+from steersman.inbox.keeper import AskKeeper
+from steersman.inbox.stored import StoredInbox
+from steersman.stores.ask_table import AskTable
+from steersman.stores.sqlite_asks import sqlite_asks
+
+LIMIT = 20.0
+
+
+class SlowToEnd:
+    """The rows of a file, where a listener takes some steps of its loop to end."""
+
+    def __init__(self, rows: AskTable, ended: Callable[[], None]) -> None:
+        self._rows = rows
+        self._ended = ended
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._rows, name)
+
+    async def signal(self, changed: Callable[[], None]) -> None:
+        try:
+            await self._rows.signal(changed)
+        finally:
+            for _ in range(20):
+                await asyncio.sleep(0)
+            self._ended()
+
+
+async def test_a_listener_has_closed_its_connection_before_the_thread_ends(tmp_path: Path) -> None:
+    ended: list[bool] = []
+    keeper = AskKeeper(
+        lambda: SlowToEnd(sqlite_asks(tmp_path / "asks.db", 5.0), lambda: ended.append(True))  # type: ignore[arg-type,return-value]  # the rest by `__getattr__`
+    )
+    inbox = StoredInbox(keeper)
+    watch: Watch = inbox.watch()
+
+    async with asyncio.timeout(LIMIT):
+        await inbox.list()
+        await watch.aclose()
+        await keeper.aclose()
+
+    assert ended == [True]
