@@ -126,7 +126,7 @@ clean:
 .venv/ready-dev: pyproject.toml packages/steersman-conformance/pyproject.toml | .venv/pyvenv.cfg
 	@echo "Installing steersman and its development tools into .venv (a minute or two, once) ..."
 	@$(PIP) install --editable ".[dev]" --editable packages/steersman-conformance
-	@touch $@ .venv/ready-demo
+	@touch $@ .venv/ready-demo .venv/ready-console
 
 .venv/ready-docs: .venv/ready-dev
 	@echo "Installing what builds the documentation (once) ..."
