@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -157,25 +156,6 @@ def test_the_database_runs_on_the_stock_cli_as_it_stands(app_db: Path) -> None:
     assert "Query error: attempt to write a readonly database" in refused
     assert json.loads(found) == {"rows": [{"name": "Alan"}, {"name": "Grace"}]}
     assert names_in(app_db) == ["Ada", "Alan", "Grace"]
-
-
-@pytest.mark.live
-def test_the_program_on_the_page_about_tools_runs_as_it_stands() -> None:
-    page = (ROOT / "docs/tools.md").read_text(encoding="utf-8")
-    (program,) = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    collector = Collector()
-    script = Script(
-        call("mcp__functions__count", item="pear"),
-        collector.then(call("mcp__functions__order", item="apple", number=1, id_="toolu_1")),
-        collector.then(say("Ordered.")),
-    )
-
-    run = run_offline(["-c", program], script)
-
-    refused, ordered = collector.results
-    assert (run.stdout, run.stderr) == ("Ordered.\n", "")
-    assert refused.startswith("there is no pear; there are apple")
-    assert json.loads(ordered) == {"order": "toolu_1", "of": "1 apple"}
 
 
 @pytest.mark.parametrize("example", [calculator, database])

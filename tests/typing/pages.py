@@ -53,10 +53,12 @@ from steersman.journal import Entry
 class MySink:
     def __init__(self) -> None:
         self.entries: list[Entry] = []
+        self.is_closed = False
     def write(self, entries: Sequence[Entry]) -> None:
-        self.entries.extend(entries)
+        if not self.is_closed:
+            self.entries.extend(entries)
     def close(self) -> None:
-        pass
+        self.is_closed = True
 cursor = 0
 def show(entry: Entry) -> None:
     pass
