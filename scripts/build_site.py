@@ -121,6 +121,7 @@ def main() -> int:
         page.write_text(_with_site_links(page.read_text(encoding="utf-8")), encoding="utf-8")
     _write("index.md", _top_page("README.md"))
     _write("contributing.md", _top_page("CONTRIBUTING.md"))
+    _write("changelog.md", _top_page("CHANGELOG.md"))
     examples = [_example_page(path) for path in sorted((ROOT / "examples").glob("*.py"))]
     _write("examples/index.md", "# Examples\n\n" + "\n".join(_listed(examples)) + "\n")
     reference = [_reference_page(found) for found in _modules()]
