@@ -13,7 +13,7 @@ PY := .venv/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check -qq --retries 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test test-pythons test-newer soak mutate test-again test-real parity conform lint format docs types mypy pyright imports bench bench-check clean
+.PHONY: help demo quick test test-pythons test-newer soak mutate test-again test-real parity conform lint format docs release types mypy pyright imports bench bench-check clean
 
 help:
 	@echo "make demo     a conversation in the terminal; costs nothing, reaches no network"
@@ -25,6 +25,7 @@ help:
 	@echo "make lint     ruff, as CI runs it         make format   ruff, mending what it can"
 	@echo "make types    mypy and pyright, strict    make imports  who may import whom"
 	@echo "make docs     the documentation as a site, with a reference: build/site/index.html"
+	@echo "make release  both distributions, built, checked, and tried in an empty environment: dist/"
 	@echo "make conform  what the stock CLI does, checked against what we know of it"
 	@echo "make parity   write docs/parity.md anew    make test-real  a few tests with your own login (costs)"
 	@echo "make bench    beside the official SDKs    make bench-check  instructions, against those kept"
@@ -102,6 +103,11 @@ imports: .venv/ready-dev
 docs: .venv/ready-docs
 	@$(PY) scripts/build_site.py
 
+# VERSION=0.2.0 first writes that version and gathers changelog.d. Nothing is uploaded.
+# The console's files are in the wheel: where their source is, they are built first.
+release: .venv/ready-release $(if $(wildcard scripts/console_build.py),console-build)
+	@$(PY) scripts/release.py $(if $(VERSION),--version $(VERSION)) $(RELEASE_ARGS)
+
 # ROWS=partial,hook measures a part; BENCH_ARGS=--publish also writes docs/performance.
 bench: .venv/ready-bench
 	@$(PY) -m benchmarks --rows "$(ROWS)" $(BENCH_ARGS)
@@ -122,6 +128,9 @@ clean:
 .venv/ready-docs: .venv/ready-dev
 	@echo "Installing what builds the documentation (once) ..."
 	@$(PIP) install --editable ".[docs]" && touch $@
+
+.venv/ready-release: .venv/ready-dev
+	@$(PIP) install --editable ".[release]" && touch $@
 
 # Only for drawing: without it there are numbers, but no plots.
 .venv/ready-bench: .venv/ready-dev
