@@ -22,7 +22,7 @@ help:
 	@echo "make test-pythons  the fast tests on 3.12, 3.13 and 3.14, as far as they are here or uv brings them"
 	@echo "make soak     the comparisons by chance, with many more cases; for the night"
 	@echo "make mutate   small faults that the tests must notice: ROOM=hooks SAMPLE=200 SEED=1"
-	@echo "make lint     ruff, as CI runs it         make format   ruff, mending what it can"
+	@echo "make lint     ruff and spelling, as CI         make format   ruff, mending what it can"
 	@echo "make types    mypy and pyright, strict    make imports  who may import whom"
 	@echo "make docs     the documentation as a site, with a reference: build/site/index.html"
 	@echo "make release  both distributions, built, checked, and tried in an empty environment: dist/"
@@ -80,9 +80,13 @@ parity: .venv/ready-dev
 conform: .venv/ready-dev
 	@$(PY) -m steersman.cli conform $(CONFORM_ARGS)
 
+# Tests are full of words that are misspelt on purpose.
+SPELLED := README.md CONTRIBUTING.md CHANGELOG.md Makefile benchmarks changelog.d docs examples packages scripts src
+
 lint: .venv/ready-dev
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
+	@$(PY) -m codespell_lib $(SPELLED)
 
 format: .venv/ready-dev
 	@$(PY) -m ruff check --fix .
