@@ -122,7 +122,7 @@ def main() -> int:
     _write("index.md", _top_page("README.md"))
     _write("contributing.md", _top_page("CONTRIBUTING.md"))
     _write("changelog.md", _top_page("CHANGELOG.md"))
-    examples = [_example_page(path) for path in sorted((ROOT / "examples").glob("*.py"))]
+    examples = [_example_page(path) for path in sorted((ROOT / "examples").glob("[!_]*.py"))]
     _write("examples/index.md", "# Examples\n\n" + "\n".join(_listed(examples)) + "\n")
     reference = [_reference_page(found) for found in _modules()]
     # Not in build/: Zensical reads the folders of its configuration from where that lies.

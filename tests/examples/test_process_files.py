@@ -120,7 +120,3 @@ def test_it_runs_on_the_stock_cli_as_it_stands(data: Path) -> None:
     assert shown[:4] == EXPECTED.splitlines()[:4]
     assert shown[-3:] == EXPECTED.splitlines()[-3:]
     assert (data / "report.md").read_text(encoding="utf-8") == "8.5 fruits"
-
-
-def test_it_explains_how_to_run_it() -> None:
-    assert "python examples/process_files.py" in str(process_files.__doc__)
