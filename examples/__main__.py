@@ -45,6 +45,7 @@ SCRIPTS: Mapping[str, tuple[Answer, ...]] = {
         call("Bash", command="echo critical"),
         say("This is not read."),
     ),
+    "leave_and_go_on": (say("A poem it is."),),
     "max_budget": (say("A short summary."),),
     "partial_messages": (say("Roses are red.", chunks=3),),
     "permission_callback": (
@@ -78,6 +79,7 @@ SCRIPTS: Mapping[str, tuple[Answer, ...]] = {
         call("Agent", description="read", prompt="read it", subagent_type="reader"),
         say("All read."),
     ),
+    "sync_script": (call("mcp__functions__price", item="bread"), say("Bread costs 2.5 EUR.")),
     "system_prompts": (say("4"), say("4")),
     "terminal_chat": (say("Hello.", chunks=2), say("Bye.")),
     "two_machines": (say("You are Ann."),),
@@ -88,6 +90,7 @@ SCRIPTS: Mapping[str, tuple[Answer, ...]] = {
 ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "answer_later": ("work",),
     "ci_bot": (".",),
+    "leave_and_go_on": ("begin",),
     "process_files": (".",),
     "two_machines": ("conversations.db", "customer 7", "Who am I?"),
 }

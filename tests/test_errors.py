@@ -21,6 +21,7 @@ from steersman.errors import (
     Evidence,
     ForbiddenTool,
     KeyTaken,
+    LeaseLost,
     LimitReached,
     McpNotReady,
     NoOutput,
@@ -80,6 +81,7 @@ EXAMPLES: list[SteersmanError] = [
     BadOutput("bad", output={"a": 1}, text="so far"),
     ToolExecutionError("add", "boom"),
     ForbiddenTool(["WebFetch"]),
+    LeaseLost("1f", "it was not renewed in time"),
     SessionNotFound("1f", "in the store"),
     AlreadyAnswered("q1", "ann", "yes"),
     AskGone("q1", "its session has ended"),
@@ -133,6 +135,7 @@ def test_the_codes_are_a_promise() -> None:
         "BadOutput": "bad_output",
         "ToolExecutionError": "tool_execution",
         "ForbiddenTool": "forbidden_tool",
+        "LeaseLost": "lease_lost",
         "SessionNotFound": "session_not_found",
         "AskError": "ask",
         "AlreadyAnswered": "already_answered",
@@ -142,6 +145,7 @@ def test_the_codes_are_a_promise() -> None:
         "StoreError": "store",
         "StoreTooNew": "store_too_new",
         "ReaderLagged": "reader_lagged",
+        "WebError": "web",
     }
 
 

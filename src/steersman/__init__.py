@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from steersman.agent import query as query
     from steersman.agent import run as run
     from steersman.agent import run_result as run_result
+    from steersman.diagnosis import Diagnosis as Diagnosis
+    from steersman.diagnosis import doctor as doctor
     from steersman.errors import SteersmanError as SteersmanError
     from steersman.hooks import Hooks as Hooks
     from steersman.inbox import Inbox as Inbox
@@ -42,6 +44,7 @@ else:
         __name__,
         {
             "agent": ("Agent", "Session", "Turn", "query", "run", "run_result"),
+            "diagnosis": ("Diagnosis", "doctor"),
             "errors": ("SteersmanError",),
             "hooks.registry": ("Hooks",),
             "inbox": ("Inbox",),
@@ -61,6 +64,7 @@ __all__ = [
     "Ask",
     "Assistant",
     "Deny",
+    "Diagnosis",
     "Hooks",
     "Inbox",
     "Message",
@@ -78,6 +82,7 @@ __all__ = [
     "Turn",
     "TurnResult",
     "User",
+    "doctor",
     "query",
     "run",
     "run_result",

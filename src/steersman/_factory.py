@@ -19,6 +19,7 @@ from steersman._session.setup import FlightData, Resumption, SessionSetup
 from steersman._session.uuids import new_uuid
 from steersman.errors import Described, UsageError, WorkingDirectoryMissing
 from steersman.options.fields import Options
+from steersman.ports import AwaitsAnswers, KeepsWork
 from steersman.transports.subprocess import SubprocessTransport, user_ids
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from steersman._launch.builder import ReadSettings
     from steersman._session.mirror import ComparesFiles
     from steersman._session.ownership import Claim, Lock
+    from steersman._session.requests.holding import HoldingHook
     from steersman._session.requests.policy_hook import PolicyHook
     from steersman._session.setup import Stored
     from steersman.options.keywords import OptionWords
@@ -46,24 +48,21 @@ def build_session(
     transport: Transport | None,
     clock: Clock,
     fork: Callable[[str, OptionWords], Session],
+    key: str | None = None,
 ) -> Session:
     """Return a session with these options, not started.
 
     Without a transport the CLI runs as a subprocess on this machine. `fork` makes the session
-    that `session.fork()` returns.
+    that `session.fork()` returns. `key` is what the conversation is opened with, if it is.
     """
-    options, policy_hook = with_policy_hook(options)
+    options, policy_hook, holding = with_own_hook(options)
     servers = tool_servers(options)
-    if transport is None:
-        check_plugins(options)
-    program = cli_program(options, transport)
-    if transport is None or isinstance(transport, SubprocessTransport):
-        check_directory(options.cwd)
-
+    program = checked_program(options, transport)
     read_settings = settings_reader(options, transport)
     first = _plan(options, servers, program, read_settings)
     if first.path is not None and _runs_here(transport):
         check_file(first.path)
+    env = first.launch.env
     resumed = [options]
     """The options, with what was found to resume."""
 
@@ -85,19 +84,19 @@ def build_session(
         plan_next,
         as_tool_server=as_tool_server,
         open_journal=journal_opener(options),
-        transcript=transcript_reader(first.launch.env),
+        transcript=transcript_reader(env),
         reports_version=_runs_programs(transport),
-        is_saved=saved_finder(
-            first.launch.env, transport, has_store=options.session_store is not None
-        ),
-        running_session=session_finder(first.launch.env, transport),
-        claim=conversation_locker(options, first.launch.env, transport),
+        is_saved=saved_finder(env, transport, has_store=options.session_store is not None),
+        running_session=session_finder(env, transport),
+        claim=conversation_locker(options, env, transport),
         save_flight=flight_recorder(options),
         fork=fork,
-        stored=stored_conversation(options, first.launch.env, transport),
+        stored=stored_conversation(options, env, transport),
         plan_from=plan_from,
         files=file_comparer(options, transport),
         policy_hook=policy_hook,
+        holding=holding,
+        key=key,
     )
     return Session(setup)
 
@@ -179,6 +178,16 @@ def _next_options(options: Options, how: Resumption) -> Options:
     )
 
 
+def checked_program(options: Options, transport: Transport | None) -> str:
+    """Return the program to run, after checking plugins and the directory that it runs in."""
+    if transport is None:
+        check_plugins(options)
+    program = cli_program(options, transport)
+    if transport is None or isinstance(transport, SubprocessTransport):
+        check_directory(options.cwd)
+    return program
+
+
 def cli_program(options: Options, transport: Transport | None) -> str:
     """Return the program to run.
 
@@ -227,22 +236,38 @@ def check_plugins(options: Options) -> None:
         skills.check_plugins(options)
 
 
-def with_policy_hook(options: Options) -> tuple[Options, PolicyHook | None]:
-    """Return the options with the policy's hook before the caller's hooks, and that hook.
+def with_own_hook(options: Options) -> tuple[Options, PolicyHook | None, HoldingHook | None]:
+    """Return the options with our own hook before the caller's hooks, and what it applies.
 
-    Without `policy` and `ask_every_call` there is no such hook.
+    It applies the policy, or `ask_every_call`; and with a durable inbox it holds calls that will be
+    asked about. Without any of these there is no such hook.
     """
-    if options.policy is None and not options.ask_every_call:
-        return options, None
+    decides = options.policy is not None or options.ask_every_call
+    holds = options.inbox is not None and (
+        isinstance(options.inbox, AwaitsAnswers) and isinstance(options.inbox, KeepsWork)
+    )
+    if not (decides or holds):
+        return options, None, None
     # Most programs have no policy.
     from steersman._session.requests.policy_hook import PolicyHook  # noqa: PLC0415
     from steersman.hooks.events import PreToolUse  # noqa: PLC0415
     from steersman.hooks.registry import Hooks  # noqa: PLC0415
 
-    policy_hook = PolicyHook(options)
+    policy_hook = PolicyHook(options) if decides else None
     first = Hooks()
-    first.on(PreToolUse)(policy_hook)
-    return options.replace(hooks=first | options.hooks), policy_hook
+    if policy_hook is not None and not holds:
+        first.on(PreToolUse)(policy_hook)
+        return options.replace(hooks=first | options.hooks), policy_hook, None
+    from steersman._session.requests.holding import (  # noqa: PLC0415
+        LONGEST_HOLD,
+        MATCHER,
+        HoldingHook,
+    )
+
+    holding = HoldingHook(options, policy_hook)
+    matcher = None if decides else MATCHER
+    first.on(PreToolUse, matcher, timeout=LONGEST_HOLD + 60)(holding)
+    return options.replace(hooks=first | options.hooks), policy_hook, holding
 
 
 def tool_servers(options: Options) -> dict[str, ToolServer]:

@@ -120,7 +120,9 @@ class Agent:
         """Return a session, which `async with` starts. Keywords override options of the agent."""
         return self._session(transport, overrides)
 
-    def _session(self, transport: Transport | None, overrides: OptionWords) -> Session:
+    def _session(
+        self, transport: Transport | None, overrides: OptionWords, key: str | None = None
+    ) -> Session:
         options = options_from(self.options, overrides)
         chosen = _checked(transport) or self._transport
 
@@ -132,7 +134,7 @@ class Agent:
             words["fork_session"] = True
             return self._session(chosen, {**words, **more})
 
-        return self._build_session(options, chosen, self._clock, branch)
+        return self._build_session(options, chosen, self._clock, branch, key)
 
     async def start(
         self,
@@ -173,8 +175,8 @@ class Agent:
         known: OptionWords = {**overrides, **_NO_CONVERSATION, "resume": session_id}
         fresh: OptionWords = {**overrides, **_NO_CONVERSATION, "session_id": session_id}
         return Opening(
-            lambda: self._session(transport, known),
-            None if missing == "fail" else lambda: self._session(transport, fresh),
+            lambda: self._session(transport, known, key),
+            None if missing == "fail" else lambda: self._session(transport, fresh, key),
         )
 
     def query(

@@ -34,6 +34,7 @@ SteersmanError
 │   └── BadOutput
 ├── ToolExecutionError         a Python tool failed
 ├── ForbiddenTool              the CLI offers tools that are forbidden
+├── LeaseLost                  another process may have the conversation now
 ├── SessionNotFound            no stored session has that id
 ├── AskError                   an ask cannot be answered
 │   ├── AlreadyAnswered
@@ -42,7 +43,8 @@ SteersmanError
 │   └── AskNotFound
 ├── StoreError                 a store of sessions cannot be read or written
 │   └── StoreTooNew
-└── ReaderLagged               a slow reader needs entries that were dropped
+├── ReaderLagged               a slow reader needs entries that were dropped
+└── WebError                   a bridge of `steersman.web` refuses a request
 
 Each class has a stable `code`. Where a process was involved, `evidence` has the phase, the exit
 status, the end of stderr and the redacted command line.
@@ -50,7 +52,7 @@ status, the end of stderr and the redacted command line.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import FunctionType
 from typing import ClassVar, Protocol
@@ -74,6 +76,7 @@ __all__ = [
     "ForbiddenTool",
     "KeyTaken",
     "LaunchError",
+    "LeaseLost",
     "LimitReached",
     "McpNotReady",
     "NoOutput",
@@ -100,6 +103,7 @@ __all__ = [
     "TurnFailed",
     "TurnStopped",
     "UsageError",
+    "WebError",
     "WorkingDirectoryMissing",
 ]
 
@@ -305,7 +309,7 @@ class SessionInUse(StartupError):
 
     code = "session_in_use"
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is a field of its own
         self,
         what: str,
         *,
@@ -314,8 +318,14 @@ class SessionInUse(StartupError):
         pid: int | None = None,
         since: float | None = None,
         is_ending: bool = False,
+        owner: str = "",
+        until: float | None = None,
     ) -> None:
         super().__init__(what, hint=hint, evidence=evidence)
+        self.owner = owner
+        """Who has the conversation in a store: what that session gave as its name."""
+        self.until = until
+        """When the lease of that session ends unless renewed, in seconds since the epoch."""
         self.pid = pid
         """The process that has the conversation open, if that is known."""
         self.since = since
@@ -553,6 +563,20 @@ class ForbiddenTool(SteersmanError):
         self.tools = tuple(tools)
 
 
+class LeaseLost(SteersmanError):
+    """The lease of a conversation in a store has ended: another process may have it now."""
+
+    code = "lease_lost"
+
+    def __init__(self, session_id: str, reason: str) -> None:
+        super().__init__(
+            f"the lease of the conversation {session_id} is lost: {reason}",
+            hint="nothing more is written; open the conversation again when it is free",
+        )
+        self.session_id = session_id
+        self.reason = reason
+
+
 class SessionNotFound(SteersmanError, LookupError):
     """No stored session has the id `session_id`, or it cannot be read."""
 
@@ -654,6 +678,24 @@ class ReaderLagged(SteersmanError):
             hint="read faster, or raise journal_memory= (bytes)",
         )
         self.lost = lost
+
+
+class WebError(SteersmanError):
+    """A bridge of `steersman.web` has refused a request of its client."""
+
+    code = "web"
+
+    def __init__(
+        self, status: int, error_code: str, words: str, body: Mapping[str, object] | None = None
+    ) -> None:
+        super().__init__(f"the bridge answered {status} {error_code}: {words}")
+        self.status = status
+        self.error_code = error_code
+        """The code in the answer, such as `already_answered`."""
+        self.by = str((body or {}).get("by", ""))
+        """Who has answered an ask first; empty for other errors."""
+        self.body = dict(body or {})
+        """All fields of the error in the answer."""
 
 
 def _unpickled(

@@ -8,6 +8,7 @@ A session reaches the outside world only through these protocols.
     ToolServer  -> tools/          an MCP server in this process
     Approver    -> host program    decides whether a tool may run
     Asks        -> inbox/          keeps asks until the user answers
+    DurableWork -> inbox/, stores/ keeps leases and turns of conversations
     Sink        -> stores/         writes the journal to a store
     SessionStore -> stores/        keeps the entries of conversations
 """
@@ -47,17 +48,22 @@ __all__ = [
     "TOOL_USE_ID_META",
     "Approver",
     "Asks",
+    "AwaitsAnswers",
     "Caller",
     "Channel",
     "Clock",
     "ContinuesNumbers",
+    "Conversation",
     "DialogHandler",
     "DurableAsks",
+    "DurableWork",
     "ElicitationHandler",
+    "EndsAlone",
     "FileArgument",
     "Json",
     "JsonDict",
     "JsonObject",
+    "KeepsWork",
     "Launch",
     "OpensFirst",
     "QuestionHandler",
@@ -67,6 +73,8 @@ __all__ = [
     "SessionAsks",
     "SessionStore",
     "Sink",
+    "StoredAsk",
+    "StoredTurn",
     "StreamsSessions",
     "ToolServer",
     "Transport",
@@ -173,6 +181,18 @@ class ReportsSuspension(Protocol):
 
     async def suspended(self) -> None:
         """Return once every process of the tree is suspended as last requested, or has exited."""
+        ...
+
+
+@runtime_checkable
+class EndsAlone(Protocol):
+    """What a `Channel` also has if its process tree can be ended without this process."""
+
+    def end_after(self, seconds: float) -> None:
+        """Kill the tree in `seconds`, also if this process is stopped then.
+
+        A second call replaces the first.
+        """
         ...
 
 
@@ -408,6 +428,154 @@ class DurableAsks(Asks, Protocol):
         With `may_return` only this process stops to wait: the CLI or the session ends, the ask
         stays open, and the next process of the conversation may open it again.
         """
+        ...
+
+
+@runtime_checkable
+class AwaitsAnswers(DurableAsks, Protocol):
+    """A `DurableAsks` that can also report an answer without using it.
+
+    With it, calls that will be asked about are held before the CLI requests the permission, so that
+    they can be deferred when the session is parked.
+    """
+
+    def await_answer(
+        self,
+        ask: Ask,
+        answered: Callable[[], None],
+        report: Callable[[BaseException], None],
+    ) -> None:
+        """As `keep`, but `answered` is called once `ask` has an answer or has expired.
+
+        The answer stays unused, and the ask is one that `keep` knows again. `close_ask` ends the
+        wait, also after `answered`; without `may_return` no later request can use the answer.
+        """
+        ...
+
+    def own(self, session: str, is_owner: Callable[[], bool] | None) -> None:
+        """Use answers for the asks of a session only while `is_owner` returns True; None ends that.
+
+        `is_owner` is called from any thread.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTurn:
+    """A turn as it is stored: what is needed to send its prompt again."""
+
+    uuid: str
+    key: str | None
+    content: Json = field(repr=False)
+    """The content of the prompt, as it is sent. It is stored as it is, with its secrets."""
+    fields: JsonObject = field(default_factory=dict[str, Any], repr=False)
+    """Further fields of the user message."""
+    when: str = "later"
+    """`later`, `next` or `now`."""
+    state: str = "open"
+    """`open`, `parked` or `settled`."""
+    outcome: str = ""
+    """How a settled turn ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAsk:
+    """An ask of a turn that waits, or has an answer that no request of the CLI has used."""
+
+    id: str
+    kind: str
+    """`permission`, `question`, `elicitation` or `dialog`."""
+    state: str
+    """`open`, `answered` or `expired`."""
+    tool_name: str | None = None
+    tool_use_id: str | None = None
+    agent: str | None = None
+    """The id of the subagent that made the request; None for the main agent."""
+    input: JsonObject = field(default_factory=dict[str, Any], repr=False)
+    """The input of the tool, without known secrets; empty if the ask is not about a tool."""
+    by: str = ""
+    """Who answered or expired it."""
+    decision: str = ""
+    """`allow` or `deny`; empty if it is open."""
+    reason: str = ""
+    """Of a denial."""
+    updated_input: JsonObject | None = field(default=None, repr=False)
+    """The changed input, or that of AskUserQuestion with the answers; None if unchanged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A conversation as it is stored, with the turns that are not settled."""
+
+    key: str
+    """The key that it was opened with, else the session id."""
+    session: str
+    machine: str
+    """Where the CLI has the files of its turns; empty if it has begun none."""
+    turns: tuple[StoredTurn, ...] = ()
+    """The unsettled ones, in the order in which they were begun."""
+    begun: int = 0
+    """How many turns it has begun, with those that are settled."""
+
+
+class DurableWork(Protocol):
+    """The leases and turns of conversations, in a store that several processes share.
+
+    A lease belongs to its `token`. A write with the token of a lease that has expired, or that
+    another process has, changes nothing. The time is that of the database. Every method raises
+    `StoreError` if the store cannot be reached; a call that failed so can be made again.
+    """
+
+    async def take(
+        self, session: str, *, key: str, owner: str, token: str, machine: str, seconds: float
+    ) -> Conversation | None:
+        """Take the lease for `seconds`, and return the conversation as it was; None if it is new.
+
+        Raises `SessionInUse`, with `owner` and `until`, while another token has the lease.
+        `owner` is the name that `SessionInUse` gives. `machine` counts from the first `begin` on.
+        """
+        ...
+
+    async def renew(self, session: str, token: str, seconds: float) -> bool:
+        """Have the lease for `seconds` from now on. Returns False if it is lost, for good."""
+        ...
+
+    async def release(self, session: str, token: str) -> None:
+        """Give the lease up. Does nothing if it is lost."""
+        ...
+
+    async def begin(self, session: str, token: str, turn: StoredTurn) -> StoredTurn:
+        """Store a turn before its prompt is sent, and return it as it is stored now.
+
+        A turn with this `uuid` is stored once: if it is parked, it is open again; if it is settled,
+        it stays so. Raises `LeaseLost`.
+        """
+        ...
+
+    async def settle(self, session: str, token: str, uuid: str, state: str, outcome: str) -> bool:
+        """Write that a turn is `parked` or `settled`. A turn is settled once.
+
+        Returns False if the lease is lost, if the turn was settled before by another token or with
+        another outcome, or if there is no such turn.
+        """
+        ...
+
+    async def unsettled(self, session: str) -> list[StoredTurn]:
+        """Return the turns that are open or parked, in the order in which they were begun."""
+        ...
+
+    async def asks_of(self, session: str, turn: str) -> list[StoredAsk]:
+        """Return the asks of a turn that are open, or have an unused answer; the oldest first."""
+        ...
+
+
+@runtime_checkable
+class KeepsWork(Protocol):
+    """What an inbox has besides, if its store also keeps leases and turns."""
+
+    @property
+    def work(self) -> DurableWork:
+        """The leases and turns of the store."""
         ...
 
 

@@ -19,7 +19,7 @@ from steersman.control import Initialize
 from steersman.errors import UsageError
 from steersman.hooks import Hooks, PostToolUse, PreToolUse
 from steersman.inbox import Inbox
-from steersman.options import AgentDefinition, Budget, Limits, Options, Plugin, StartupLimits
+from steersman.options import AgentDefinition, Budget, Limits, Options, Park, Plugin, StartupLimits
 from steersman.permissions import Policy, allow, ask, deny
 from steersman.ports import FileArgument
 from steersman.stores import MemoryStore
@@ -370,6 +370,7 @@ ROWS_SEEN: list[tuple[str, Any, set[str | FileArgument], dict[str, Any], dict[st
     ("budget", Budget(usd=5), set(), {}, {}),
     ("limits", Limits(is_hard=True), set(), {}, {}),
     ("revive", False, set(), {}, {}),
+    ("park", Park(grace=1.0), set(), {}, {}),
     ("journal", "journal.jsonl", set(), {}, {}),
     ("sinks", (), set(), {}, {}),
     ("journal_memory", 1, set(), {}, {}),

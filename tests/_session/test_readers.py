@@ -2,14 +2,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 
+from steersman._session.journal_writer import JournalWriter
+from steersman._session.readers import FlatReader, JournalReader
 from steersman.agent import Agent
 from steersman.errors import ChannelClosed, ReaderLagged, UsageError
-from steersman.journal import Kind, Lagged
+from steersman.journal import Entry, Kind, Lagged
 from steersman.messages import Assistant
 from steersman.permissions import Allow, PermissionContext
 from steersman.testing.script import Script, say, stall
@@ -199,3 +201,44 @@ async def _until(messages: Any, last: str) -> Any:
         yield message
         if isinstance(message, Assistant) and message.text == last:
             return
+
+
+class Unreadable(Exception):
+    """Raised for one entry."""
+
+
+def reader_of(count: int, unreadable: int) -> JournalReader[int]:
+    """Return a reader of the numbers of entries that are there; one of them cannot be read."""
+    writer = JournalWriter(SMALL)
+    for _ in range(count):
+        writer.note(Kind.PHASE)
+
+    def pick(entry: Entry) -> int | None:
+        if entry.seq == unreadable:
+            raise Unreadable
+        return None if entry.seq == 2 else entry.seq
+
+    return JournalReader(writer.journal, writer.signal, pick)
+
+
+async def test_what_is_there_is_read_at_once_and_an_error_comes_in_its_turn() -> None:
+    reader = reader_of(7, unreadable=5)
+
+    found = [await anext(reader), *reader.ready()]
+    assert (found, reader.ready()) == ([1, 3, 4], [])
+    with pytest.raises(Unreadable):
+        await anext(reader)
+
+    assert [await anext(reader), *reader.ready()] == [6, 7]
+
+
+async def test_lists_are_read_as_their_items() -> None:
+    async def lists() -> AsyncIterator[list[int]]:
+        yield [1, 2]
+        yield []
+        yield [3]
+
+    reader = FlatReader(lists())
+
+    assert [await anext(reader), *reader.ready()] == [1, 2]
+    assert [each async for each in reader] == [3]

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tests.typing.pages import BEFORE, HEAD
+from tests.typing.pages import head_of
 
 __all__ = ["LIMIT", "ROOT", "Names", "Snippet", "Stage", "run_page", "snippets_of"]
 
@@ -27,6 +27,8 @@ ROOT = Path(__file__).parents[2]
 SNIPPET = re.compile(r"^( *)```python\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 LIMIT = 30.0
 """Seconds for a snippet; each needs a small part of it."""
+GRACE = 0.3
+"""Seconds for a snippet without an end that prints nothing."""
 
 Names = dict[str, Any]
 Stage = Callable[[Names], AsyncGenerator[None]]
@@ -78,7 +80,9 @@ class Shown:
         self._news.set()
 
     async def until(self, expected: str) -> None:
-        """Wait until a text has been printed."""
+        """Wait until a text has been printed; if it is empty, for a moment."""
+        if not expected:
+            await asyncio.sleep(GRACE)
         while expected not in self.text:
             self._news.clear()
             await self._news.wait()
@@ -89,12 +93,13 @@ def run_page(
 ) -> str:
     """Run the snippets of a page, and return what they print.
 
-    `endless` names snippets that do not end, by a phrase in them, and what they print at last.
+    `endless` names snippets that do not end, by a phrase in them, and what they print at last. One
+    that prints nothing is run for a moment.
     """
     name = re.sub(r"\W", "_", page)
     module = sys.modules[name] = ModuleType(name)
     names, shown = module.__dict__, Shown()
-    exec(compile(HEAD + BEFORE.get(page, ""), f"before {page}", "exec"), names)
+    exec(compile(head_of(page), f"before {page}", "exec"), names)
     names["print"] = shown.print
     try:
         with asyncio.Runner() as runner:

@@ -25,7 +25,7 @@ from steersman.transcripts.keys import project_key
 from tests.docs.snippets import Names, Stage
 from tests.sessions.made import conversation, write
 
-__all__ = ["ENDLESS", "ONLY_CHECKED", "PRINTED", "SCRIPTS", "STAGES", "TEST_HEADS"]
+__all__ = ["ELSEWHERE", "ENDLESS", "ONLY_CHECKED", "PRINTED", "SCRIPTS", "STAGES", "TEST_HEADS"]
 
 ONLY_CHECKED: Mapping[tuple[str, str], str] = {
     ("docs/moving-from-python.md", "claude_agent_sdk"): "tests/live/test_moving_page.py runs it: "
@@ -33,8 +33,12 @@ ONLY_CHECKED: Mapping[tuple[str, str], str] = {
 }
 """Snippets that are only type-checked, by page and a phrase in them, each with the reason."""
 
+ELSEWHERE: Mapping[str, str] = {"docs/recipes.md": "tests/house/test_recipes.py"}
+"""Pages whose snippets have tests of their own, which call each function."""
+
 ENDLESS: Mapping[str, Mapping[str, str]] = {
     "docs/asks.md": {"inbox.watch()": "permission Bash"},
+    "docs/durable.md": {"session.take_up()": "", "conversation.machine": "", "store.follow(": ""},
     "docs/journal.md": {"follow_journal(": "completed"},
 }
 """Snippets without an end, by page and a phrase in them, and what they print at last."""
@@ -61,6 +65,7 @@ SCRIPTS: Mapping[str, tuple[Answer, ...]] = {
         say("Kept."),
     ),
     "docs/sessions.md": (call("Bash", command="true"), say("There are none.")),
+    "docs/sync.md": (call("mcp__functions__add", a=2, b=3), say("It is 5.")),
     "docs/tools.md": (
         call("mcp__functions__count", item="pear"),
         call("mcp__functions__order", item="apple", number=1, id_="toolu_1"),
@@ -73,6 +78,7 @@ SCRIPTS: Mapping[str, tuple[Answer, ...]] = {
 PRINTED: Mapping[str, tuple[str, ...]] = {
     "README.md": ("It is 25.\n0.0",),
     "docs/asks.md": ("permission Bash {'command': 'touch new'",),
+    "docs/command-line.md": ("git this is no repository git init",),
     "docs/debugging.md": ("idle", "message", "completed"),
     "docs/journal.md": ("'idle', 'starting', 'idle', 'running'", "It says hi."),
     "docs/mcp.md": ("It costs 3.50.",),
@@ -85,6 +91,7 @@ PRINTED: Mapping[str, tuple[str, ...]] = {
     "docs/sessions.md": ("running -> paused", "paused", "There are none.", "completed 1"),
     "docs/stored-sessions.md": ("Fix the login bug", "2 entries copied", "0 the second time"),
     "docs/stores.md": ("1 entries",),
+    "docs/sync.md": ("It is 5.",),
     "docs/tools.md": ("Ordered.",),
     "docs/verbs.md": ("[]",),
 }

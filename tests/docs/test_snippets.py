@@ -12,8 +12,8 @@ import pytest
 
 from steersman.testing import Script, executable, say
 from tests.docs.snippets import ROOT, Snippet, run_page, snippets_of
-from tests.docs.stages import ENDLESS, ONLY_CHECKED, PRINTED, SCRIPTS, STAGES, TEST_HEADS
-from tests.typing.pages import BEFORE, HEAD
+from tests.docs.stages import ELSEWHERE, ENDLESS, ONLY_CHECKED, PRINTED, SCRIPTS, STAGES, TEST_HEADS
+from tests.typing.pages import head_of
 
 pytestmark = pytest.mark.process
 
@@ -22,7 +22,7 @@ PAGES = (
     *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")),
     "src/steersman/testing/README.md",
 )
-SNIPPETS = {page: found for page in PAGES if (found := snippets_of(page))}
+SNIPPETS = {page: found for page in PAGES if page not in ELSEWHERE and (found := snippets_of(page))}
 SECRETS = re.compile(r"(ANTHROPIC|CLAUDE|AWS|GOOGLE|STEERSMAN)_.*|\w*(KEY|TOKEN)")
 
 INI = "[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\n"
@@ -76,7 +76,7 @@ def test_the_snippets_of_a_page_run(
 def test_the_snippets_that_are_tests_pass(alone: Path) -> None:
     tested = {page: tests for page in SNIPPETS if (tests := _tests_of(page))}
     for page, tests in tested.items():
-        head = HEAD + BEFORE.get(page, "") + TEST_HEADS.get(page, "")
+        head = head_of(page) + TEST_HEADS.get(page, "")
         text = "\n".join((head, *(each.text for each in tests)))
         (alone / "here" / _file_of(page)).write_text(text, encoding="utf-8")
     Path("pytest.ini").write_text(INI, encoding="utf-8")
@@ -110,6 +110,7 @@ def test_each_phrase_names_one_snippet() -> None:
     }
 
     assert {phrase: places for phrase, places in named.items() if len(places) != 1} == {}
+    assert [name for name in ELSEWHERE.values() if not (ROOT / name).is_file()] == []
     assert [key for key, reason in ONLY_CHECKED.items() if len(reason) < 10] == []
 
 

@@ -30,7 +30,7 @@ from steersman.errors import UsageError
 from steersman.hooks import HookMatcher, PreToolUse, Stop, log, validate
 from steersman.journal import Entry, Kind
 from steersman.messages import parse_message
-from steersman.options import Caps, Limits, Revival, StartupLimits, Watchdog
+from steersman.options import Caps, Limits, Park, Revival, StartupLimits, Watchdog
 from steersman.permissions import Ask, CanUseTool, allow
 from steersman.ports import Channel, Launch, Receiver
 from steersman.testing.script import Script
@@ -130,6 +130,9 @@ STARTERS: list[Case] = [
     Case("limits.is_hard", lambda _: Limits(is_hard=1)),  # type: ignore[arg-type]
     Case("revive.most", lambda _: Revival(most=-1)),
     Case("revive.backoff", lambda _: Revival(backoff=-1)),
+    Case("park.after", lambda _: Park(after=0)),
+    Case("park.grace", lambda _: Park(grace=-1)),
+    Case("park.lease", lambda _: Park(lease=0)),
     Case("event", lambda _: Hooks().on("PreToolUse")),  # type: ignore[arg-type]
     Case("matcher", lambda _: Hooks().on(PreToolUse, 1)),  # type: ignore[arg-type]
     Case("timeout", lambda _: Hooks().on(PreToolUse, timeout=-1)),

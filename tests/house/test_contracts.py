@@ -7,7 +7,9 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-EDGES = {"transports", "stores", "observe", "tools", "skills", "web", "fleet"}
+EDGES = {"transports", "stores", "observe", "tools", "skills"}
+FRONTS = {"web", "fleet"}
+"""Rooms that run sessions by the front of the library."""
 
 
 def contracts() -> configparser.ConfigParser:
@@ -40,3 +42,7 @@ def test_everything_from_the_protocol_inward_is_pure() -> None:
 
 def test_every_edge_is_kept_from_the_machine() -> None:
     assert members("edges") == EDGES & set(rooms())
+
+
+def test_what_runs_sessions_knows_the_front_and_not_the_machine() -> None:
+    assert members("fronts") == FRONTS & set(rooms())

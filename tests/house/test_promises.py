@@ -10,7 +10,17 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("cassettes", "errors", "hooks", "journal", "options", "permissions", "safety", "stores")
+PAGES = (
+    "cassettes",
+    "errors",
+    "hooks",
+    "journal",
+    "options",
+    "permissions",
+    "safety",
+    "stores",
+    "sync",
+)
 ROW = re.compile(r"^\| (?P<promise>[^|]+) \| `(?P<file>[\w/]+\.py)::(?P<name>test_\w+)` \|$")
 NAMED = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
 

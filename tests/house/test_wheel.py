@@ -18,7 +18,7 @@ pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).parents[2]
 SUITE = ROOT / "packages/steersman-conformance"
-LARGEST = 850_000
+LARGEST = 900_000
 """Bytes, of source alone; the test kit is a fifth of it."""
 
 PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")

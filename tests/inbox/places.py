@@ -55,8 +55,13 @@ class Place:
         """An inbox of a process of its own, if the place outlives processes."""
         if self._make is None:
             return Inbox(expires_after=expires_after)
+        return self.store().inbox(expires_after=expires_after)
+
+    def store(self) -> Store:
+        """A store, as another process has it."""
+        assert self._make is not None
         self._stores.append(self._make())
-        return self._stores[-1].inbox(expires_after=expires_after)
+        return self._stores[-1]
 
     async def aclose(self) -> None:
         """Close all stores."""

@@ -14,9 +14,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from steersman.errors import StoreError
+from steersman.inbox.changes import Watch
 from steersman.inbox.rows import AskRow, AskRows
 from steersman.inbox.waiting import Waiting, WaitingAsks
-from steersman.permissions import Allow
+from steersman.permissions import Allow, Deny
 from steersman.permissions.json_form import answer_to_json
 from steersman.stores.sqlite_asks import sqlite_asks
 from tests.inbox.places import OTHER, TOOL, an_ask
@@ -167,3 +168,29 @@ def test_an_answer_is_used_at_most_once(
         for each in process.waiting
     )
     assert unsettled <= 2 * len(still_open)
+
+
+async def test_an_ask_that_expires_as_another_is_opened_is_denied_and_shown(tmp_path: Path) -> None:
+    now = 100.0
+    rows = sqlite_asks(tmp_path / "asks.db", 5.0, lambda: now)
+    asks = WaitingAsks(rows)
+    got: list[Any] = []
+    watch = Watch(asks.remove_watch)
+    asks.add_watch(watch)
+    old, new = an_ask(), an_ask(OTHER)
+    for ask in (old, new):
+        asks.add(Waiting(ask, lambda answer, _: got.append(answer), lambda _: None, EXPIRES, None))
+        await asks.step()
+        now += 2 * EXPIRES
+    await asks.step()
+    await rows.aclose()
+
+    shown = [await anext(watch) for _ in range(4)]
+
+    assert [(each.what, each.ask.id) for each in shown] == [
+        ("opened", old.id),
+        ("expired", old.id),
+        ("opened", new.id),
+        ("expired", new.id),
+    ]
+    assert [isinstance(answer, Deny) for answer in got] == [True, True]

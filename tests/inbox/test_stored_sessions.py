@@ -13,7 +13,8 @@ import pytest
 from steersman import Agent, Allow
 from steersman.journal import Kind
 from steersman.stores import SqliteStore
-from steersman.testing.script import Script, call, say
+from steersman.testing.request import ModelRequest
+from steersman.testing.script import Script, Step, call, say
 from steersman.testing.scripted.cli import ScriptedCLI
 from tests._session.peers import entries_of
 from tests.inbox.places import LIMIT, listed
@@ -55,14 +56,16 @@ async def test_known_secrets_are_not_stored_and_the_tool_gets_them(tmp_path: Pat
 async def test_a_store_that_is_away_is_one_fault_in_the_journal(tmp_path: Path) -> None:
     folder, shell = tmp_path / "here", Shell()
     folder.mkdir()
-    transport = ScriptedCLI(
-        Script(call("Bash", command="make it"), say("Done.")), tools={"Bash": shell}
-    )
+
+    def go(_: ModelRequest) -> Step:
+        # The turn is stored by now; its ask is not.
+        folder.rename(tmp_path / "away")
+        return call("Bash", command="make it")
+
+    transport = ScriptedCLI(Script(go, say("Done.")), tools={"Bash": shell})
 
     async with asyncio.timeout(LIMIT), SqliteStore(folder / "asks.db") as store:
         inbox = store.inbox()
-        await inbox.list()
-        folder.rename(tmp_path / "away")
         async with Agent(transport=transport, inbox=inbox).session() as session:
             turn = await session.send("go")
             async for entry in session.journal():

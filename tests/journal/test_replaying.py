@@ -6,6 +6,8 @@ from dataclasses import fields, replace
 
 import pytest
 
+from steersman._json import JsonDict
+from steersman.errors import TurnStopped
 from steersman.journal import Entry, Kind, TurnResult
 from steersman.journal.files import Header, Record, line_of, read_tracks
 from steersman.journal.replaying import replay
@@ -97,6 +99,20 @@ async def test_a_line_that_cannot_be_read_is_passed_over() -> None:
     found = replay([*held.entries[:10], torn, odd, *held.entries[10:]])
 
     assert found.turns == replay(held.entries).turns
+
+
+def test_a_parked_turn_reads_back_with_what_it_waits_for() -> None:
+    details: JsonDict = {"outcome": "parked", "has_result": False, "waits_for": ["ask 1", "ask 2"]}
+    entries = [
+        Entry(1, 1.0, Kind.SENT, b"{}", turns=("u",)),
+        Entry(2, 3.0, Kind.SETTLED, turns=("u",), details=details),
+    ]
+
+    found = replay(through_a_file(entries)).turns["u"]
+
+    assert (found.outcome, found.waits_for) == ("parked", ("ask 1", "ask 2"))
+    assert isinstance(found.cause, TurnStopped)
+    assert (found.cause.why, found.duration) == ("parked", 2.0)
 
 
 def test_an_empty_journal_is_a_session_that_never_began() -> None:

@@ -302,10 +302,11 @@ def test_a_result_has_no_other_field_that_comes_when_it_is_looked_at() -> None:
 
 
 def test_a_turn_succeeds_by_completing() -> None:
-    outcomes: list[Outcome] = ["completed", "failed", "interrupted", "cancelled"]
+    outcomes: list[Outcome] = ["completed", "failed", "interrupted", "cancelled", "parked"]
 
     assert [TurnResult(uuid="u", outcome=each).is_success for each in outcomes] == [
         True,
+        False,
         False,
         False,
         False,

@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -15,18 +15,30 @@ import pytest
 
 from examples import answer_later
 from steersman import Agent, Allow
-from steersman.inbox import StoredInbox
 from steersman.journal import Kind
 from steersman.journal.decisions import ask_of
 from steersman.options import Revival
-from steersman.permissions import Ask
 from steersman.stores import SqliteStore
 from steersman.testing.sandbox import CliSandbox
-from steersman.testing.script import Step, call, say
+from steersman.testing.script import say
+from tests.live import durable
+from tests.live.durable import (
+    CUSTOMER,
+    INVOICE,
+    allow_all,
+    append,
+    goes_on_when_ready,
+    next_ask,
+    paid,
+    stands_in_file,
+    write,
+)
 from tests.live.staging import LIMIT, MakeScripted, entry_where, until
 from tests.live.test_keys import config_of, is_stored
 
 pytestmark = pytest.mark.live
+
+IS_SOAK = bool(os.environ.get("STEERSMAN_SOAK"))
 
 HOST = """\
 import asyncio, json, sys
@@ -41,7 +53,7 @@ asyncio.run(answer_later.work(Agent(inherit_env=False, inbox=inbox, **given), "p
 
 
 @asynccontextmanager
-async def another_host(agent: Agent, store: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+async def another_host(agent: Agent, store: Path) -> AsyncGenerator[asyncio.subprocess.Process]:
     """A host process that does the work."""
     options = agent.options
     given = {
@@ -57,17 +69,6 @@ async def another_host(agent: Agent, store: Path) -> AsyncIterator[asyncio.subpr
         if process.returncode is None:
             process.kill()
         await process.wait()
-
-
-def write(box: CliSandbox, id_: str) -> Step:
-    return call("Write", file_path=str(box.project / "paid"), content="x", id_=id_)
-
-
-async def next_ask(inbox: StoredInbox) -> Ask:
-    watch = inbox.watch()
-    change = await anext(watch)
-    await watch.aclose()
-    return change.ask
 
 
 async def test_a_tool_that_was_allowed_after_its_host_was_killed_runs_once_in_the_next_host(
@@ -91,6 +92,40 @@ async def test_a_tool_that_was_allowed_after_its_host_was_killed_runs_once_in_th
     assert (ask.tool_name, answered, had_run) == ("Write", 1, False)
     assert (paid.outcome, paid.text, left) == ("completed", "Paid.", [])
     assert (sandbox.project / "paid").read_text() == "x"
+    assert list(model.asked[-1].tool_results)[-1:] == ["toolu_2"]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("_round", range(20 if IS_SOAK else 1))
+@pytest.mark.parametrize("moment", ["before it is in the file", "in the file", "answered"])
+async def test_a_worker_that_was_killed_is_continued_by_one_that_finds_it_ready(
+    scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path, moment: str, _round: int
+) -> None:
+    path = tmp_path / "work.db"
+    agent, model = scripted(append(sandbox, "toolu_1"), append(sandbox, "toolu_2"), say("Paid."))
+
+    async with asyncio.timeout(2 * LIMIT), SqliteStore(path) as store:
+        async with durable.another_host(agent, path, lease=1.0) as host:
+            await next_ask(store.inbox())
+            if moment != "before it is in the file":
+                await stands_in_file(agent, "toolu_1")
+            if moment == "answered":
+                await allow_all(store.inbox())
+            host.kill()
+            await host.wait()
+        await allow_all(store.inbox())
+        had_run = paid(sandbox)
+        async with SqliteStore(path) as own:
+            next_agent = Agent(agent.options, inbox=own.inbox())
+            (done,) = await goes_on_when_ready(next_agent, own)
+            async with next_agent.open(CUSTOMER) as third:
+                nothing = await third.take_up()
+                again = await (await third.send("pay", key=INVOICE))
+        left = await store.inbox().list()
+
+    assert (had_run, paid(sandbox), left, nothing) == ("", "x\n", [], [])
+    assert (done.outcome, done.text, done.uuid) == ("completed", "Paid.", again.uuid)
+    assert (again.outcome, again.text) == ("completed", "Paid.")
     assert list(model.asked[-1].tool_results)[-1:] == ["toolu_2"]
 
 

@@ -437,30 +437,38 @@ async def test_a_subagents_calls_say_whose_they_are(
     assert files_in(sandbox) == {"inner": "asked for"}
 
 
-@pytest.mark.parametrize(
-    ("settings", "reason", "told"),
-    [
-        ({"permissions": {"ask": ["Write"]}}, "tool_deferred", None),
-        ({}, "completed", "cannot be deferred"),
-    ],
-)
-async def test_a_tool_is_put_off_only_where_a_rule_would_ask_about_it_on_resume(
-    scripted: MakeScripted,
-    sandbox: CliSandbox,
-    settings: dict[str, Any],
-    reason: str,
-    told: str | None,
+async def test_a_call_that_the_cli_would_lose_is_not_deferred(
+    scripted: MakeScripted, sandbox: CliSandbox
 ) -> None:
-    steps = (write(sandbox, "later"),) if told is None else (write(sandbox, "later"), say("a pity"))
-    agent, model = scripted(*steps, hooks=on(PreToolUse, lambda _: defer()), settings=settings)
+    paid: list[int] = []
+
+    def pay(amount: int) -> str:
+        """Pay."""
+        paid.append(amount)
+        return "paid"
+
+    script = Script(
+        call("mcp__functions__pay", amount=7, id_="toolu_own"),
+        call("Agent", **TASK),
+        write(sandbox, "later"),
+        strict=True,
+    )
+    script.branch("look around", write(sandbox, "inner"), say("sub done"))
+    agent, model = scripted(
+        script,
+        hooks=on(PreToolUse, lambda _: defer(), matcher="Write|mcp__functions__pay"),
+        agents={"helper": {"description": "helps", "prompt": "help", "tools": ["Write"]}},
+        functions=[pay],
+        allowed_tools=["Write", "Agent"],
+    )
 
     async with asyncio.timeout(LIMIT), agent.session() as session:
-        result = await (await session.send("write"))
+        result = await (await session.send("go"))
 
-    assert result.terminal_reason == reason
-    assert files_in(sandbox) == {}
-    results = model.asked[-1].tool_results
-    assert told is None or told in results["toolu_later"]
+    told = {name: text for each in model.asked for name, text in each.tool_results.items()}
+    assert "a tool of the program itself" in told["toolu_own"]
+    assert "in a subagent" in told["toolu_inner"]
+    assert (result.terminal_reason, files_in(sandbox), paid) == ("tool_deferred", {}, [])
 
 
 async def test_of_two_tools_put_off_at_once_none_is_lost(
@@ -469,7 +477,6 @@ async def test_of_two_tools_put_off_at_once_none_is_lost(
     agent, _ = scripted(
         calls(write(sandbox, "first"), write(sandbox, "second")),
         hooks=on(PreToolUse, lambda _: defer()),
-        settings={"permissions": {"ask": ["Write"]}},
     )
 
     async with asyncio.timeout(LIMIT), agent.session() as session:

@@ -88,6 +88,7 @@ ELSEWHERE: Mapping[str, str] = {
     "budget": "tests/live/test_limits.py",
     "limits": "tests/live/test_limits.py",
     "revive": "tests/live/test_revival.py",
+    "park": "tests/live/test_parking.py",
     "journal": "tests/live/test_recording.py",
     "flight_recorder": "tests/live/test_recording.py",
     "include_partial_messages": "tests/live/test_prompts_at_once.py",

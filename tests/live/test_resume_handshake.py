@@ -26,7 +26,6 @@ pytestmark = pytest.mark.live
 
 RESUMES = 50 if os.environ.get("STEERSMAN_SOAK") else 4
 ABREAST = 2
-ASK = {"permissions": {"ask": ["Write"]}}
 
 
 def on_write(reply: Any) -> Hooks:
@@ -79,7 +78,7 @@ async def test_a_guard_that_denies_or_fails_holds_in_every_resume_of_a_deferred_
         path = str(sandbox.project / request.first_text.rpartition(" ")[2])
         return call("Write", file_path=path, content="written")
 
-    agent, _model = scripted(Script(*[write] * 4 * RESUMES), settings=ASK, can_use_tool=letting)
+    agent, _model = scripted(Script(*[write] * 4 * RESUMES), can_use_tool=letting)
     asked = list[str]()
 
     async def resume(number: int) -> None:
@@ -129,7 +128,6 @@ async def test_an_older_cli_may_not_defer(scripted: MakeScripted, sandbox: CliSa
         call("Write", file_path=path, content="written", id_="later"),
         say("a pity"),
         hooks=on_write(defer()),
-        settings=ASK,
         can_use_tool=letting,
         cli_path=older,
     )

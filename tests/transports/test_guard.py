@@ -303,3 +303,14 @@ def test_a_guard_that_cannot_fork_reports_why_and_ends_at_once(
 
         assert it.have_ended(it.pid)
         assert not (tmp_path / "private").exists()
+
+
+def test_a_deadline_ends_the_tree_while_its_host_does_nothing(tmp_path: Path) -> None:
+    with guarded(tmp_path) as found:
+        # The second command comes in two parts, and replaces the first one.
+        os.write(found.command, b"gd000000001"[:1] + b"d999999999" + b"d0000")
+        cli, tool = found.noted("cli"), found.noted("tool")
+        os.write(found.command, b"00050")
+
+        assert found.have_ended(cli, tool)
+        assert found.report("exited") == "-9"

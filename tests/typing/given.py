@@ -136,6 +136,7 @@ def _host(o: Options) -> OptionWords:
         "budget": o.budget,
         "limits": o.limits,
         "revive": o.revive,
+        "park": o.park,
         "journal": o.journal,
         "sinks": o.sinks,
         "journal_memory": o.journal_memory,

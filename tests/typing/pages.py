@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["page_files"]
+__all__ = ["head_of", "page_files"]
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -18,9 +18,12 @@ HEAD = """
 # pyright: reportUnusedVariable=false, reportUnusedExpression=false
 # pyright: reportUnusedImport=false, reportUnusedFunction=false, reportDuplicateImport=false
 from typing import Any, cast
-from steersman import Agent
 """
 """The programs on a page are parts of others, which use what these define."""
+
+AGENT = "from steersman import Agent\n"
+OWN_AGENT = frozenset({"docs/sync.md"})
+"""Pages whose programs import another `Agent`."""
 
 SESSION = """
 from steersman import Session
@@ -101,8 +104,14 @@ def page_files() -> dict[str, str]:
         if programs:
             name = re.sub(r"\W", "_", page.removesuffix(".md")).lower()
             parts = [_whole(program, number) for number, program in enumerate(programs)]
-            found[f"page_{name}.py"] = "\n".join((HEAD, BEFORE.get(page, ""), *parts))
+            found[f"page_{name}.py"] = "\n".join((head_of(page), *parts))
     return found
+
+
+def head_of(page: str) -> str:
+    """Return what comes before the programs of a page."""
+    agent = "" if page in OWN_AGENT else AGENT
+    return f"{HEAD}{agent}\n{BEFORE.get(page, '')}"
 
 
 def _whole(program: str, number: int) -> str:

@@ -30,6 +30,7 @@ from steersman.options import (
     HttpServer,
     Limits,
     OptionWords,
+    Park,
     Plugin,
     Revival,
     StartupLimits,
@@ -177,7 +178,7 @@ Agent(hooks={"PreToolUse": [{"matcher": "Bash", "hooks": [official], "timeout": 
 
 # What steersman does
 Agent(startup=StartupLimits(spawn=1), watchdog=None, limits=Limits(turn=Caps(usd=1)))
-Agent(watchdog=Watchdog(tool=None), revive=Revival(most=1), close_grace=0)
+Agent(watchdog=Watchdog(tool=None), revive=Revival(most=1), park=Park(after=1), close_grace=0)
 Agent(journal=JournalFile("x.jsonl"), sinks=[JournalFile("y.jsonl")], flight_recorder="bundles")
 Agent(journal=Path("x.jsonl"), revive=False, session_id=None, resume="a name")
 

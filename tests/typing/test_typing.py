@@ -65,7 +65,7 @@ EVERY = "every_signature.py"
 HERE = Path(__file__).parent
 KEPT = {
     name: (HERE / name).read_text(encoding="utf-8")
-    for name in ("given.py", "mistakes.py", "outputs.py", "right_forms.py")
+    for name in ("given.py", "mistakes.py", "outputs.py", "right_forms.py", "sync_forms.py")
 }
 
 

@@ -406,6 +406,10 @@ class Connection:
         """Count what the CLI reports about `other` as about the prompt `uuid`."""
         self._turns.alias(other, uuid)
 
+    def adopt(self, uuid: str) -> None:
+        """Count the turn that the CLI has begun by itself as that of the prompt `uuid`."""
+        self._turns.adopt(uuid)
+
     def continue_as(self, uuid: str, other: str) -> None:
         """Expect the turn of the prompt `uuid` to continue under the uuid `other`."""
         self._turns.continue_as(uuid, other)

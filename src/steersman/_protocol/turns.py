@@ -36,6 +36,8 @@ class TurnTracker:
         self._has_lifecycle = False
         self._together: tuple[str, ...] = ()
         self._aliases: dict[str, str] = {}
+        self._adopted: str | None = None
+        """The prompt whose turn the CLI continues under a uuid of its own."""
 
     @property
     def open(self) -> tuple[str, ...]:
@@ -66,6 +68,16 @@ class TurnTracker:
         """Reopen the settled prompt `uuid`, which continues under the uuid `other`."""
         self.alias(other, uuid)
         self._open[uuid] = None
+
+    def adopt(self, uuid: str) -> None:
+        """Count the turn in progress, which the CLI has begun by itself, as that of a prompt.
+
+        So a CLI continues a turn in which a call was deferred. Its result names no prompt.
+        """
+        self._has_lifecycle = True
+        self._open[uuid] = None
+        self._started.add(uuid)
+        self._adopted, self.current = uuid, (uuid,)
 
     def owners(self, parent: str | None) -> tuple[str, ...]:
         """Return the prompts that a line belongs to: its subagent's, or else the current ones."""
@@ -107,6 +119,8 @@ class TurnTracker:
         if not named and fields.origin is not None:
             # A turn without a prompt of ours, such as one of a background task.
             return []
+        if not named and self._adopted is not None:
+            named, self._adopted = [self._adopted], None
         replayed, self._replayed = self._replayed, []
         # An older CLI that is interrupted in its first text does not replay the prompt.
         begun = () if self._has_lifecycle else self.current

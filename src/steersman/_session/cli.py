@@ -24,7 +24,11 @@ from steersman.errors import (
 )
 from steersman.ports import JsonObject
 
-__all__ = ["CliSlot", "HomeLoop", "RunningCli"]
+__all__ = ["HOW_TO_START", "NOT_STARTED", "CliSlot", "HomeLoop", "RunningCli"]
+
+NOT_STARTED = "this session has not started"
+HOW_TO_START = "use `async with`, or `with` in steersman.sync"
+"""The hint of the error `NOT_STARTED`."""
 
 
 class HomeLoop:
@@ -42,7 +46,7 @@ class HomeLoop:
                 "event loop",
                 None,
                 "a running asyncio event loop",
-                hint="start the program with asyncio.run(); a trio program runs it in a thread",
+                hint="start the program with asyncio.run(), or use steersman.sync",
             )
         self._loop = running
 
@@ -144,7 +148,7 @@ class CliSlot:
         if self.cause is not None:
             raise self.cause
         if self.running is None or self.initialized is None:
-            raise ChannelClosed("this session has not started", hint="use `async with`")
+            raise ChannelClosed(NOT_STARTED, hint=HOW_TO_START)
         if not self.running.link.is_open:
             raise ChannelClosed("this session is closed", hint="open another session")
         return self.running

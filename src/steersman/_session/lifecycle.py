@@ -14,6 +14,7 @@ from steersman._launch.plan import LaunchPlan
 from steersman._session.await_flag import AwaitFlag
 from steersman._session.cli import RunningCli
 from steersman._session.dispatcher import Dispatcher
+from steersman._session.durable import refuse_other_machine
 from steersman._session.finding import find_conversation
 from steersman._session.gate import with_gate
 from steersman._session.link import CliLink
@@ -131,6 +132,7 @@ class Lifecycle:
         self._has_started.clear()
         try:
             await parts.ownership.take(parts.slot.session_id, lambda: self._ending is not None)
+            self._check_machine()
             plan = await find_conversation(parts, lambda: self._ending is not None)
             await parts.responder.servers.attach()
             cli = await self._launch_first(plan)
@@ -141,6 +143,13 @@ class Lifecycle:
             self._has_started.set()
         parts.status.move(Move.GREET)
         parts.prompts.attach(cli.link)
+
+    def _check_machine(self) -> None:
+        """Refuse a conversation whose files are on another machine."""
+        parts, place = self._parts, self._parts.slot.place
+        work = parts.turns.work
+        if work is not None and place is not None and parts.options.session_store is None:
+            refuse_other_machine(work, place, is_here=parts.setup.is_saved(place))
 
     async def _open_journal(self) -> None:
         """Open the sinks of the journal. The session may be closed meanwhile."""
@@ -176,7 +185,7 @@ class Lifecycle:
         parts = self._parts
         if parts.slot.session_id is None and link.pid is not None:
             parts.slot.know(await find_session(parts.setup.running_session, link.pid))
-            parts.ownership.follow(parts.slot.session_id)
+            await parts.ownership.own(parts.slot.session_id)
         parts.ownership.runs(link.pid)
 
     async def _launch(self, plan: LaunchPlan, handover: Handover | None = None) -> RunningCli:
@@ -262,6 +271,10 @@ class Lifecycle:
             evidence=link.evidence(phase, status),
         )
         parts.watchdog.reset()
+        if parts.prompts.is_parking:
+            # What it was asked about is asked again by the next CLI, in another session.
+            self._finish(None)
+            return
         is_hard = isinstance(why, LimitReached) and parts.options.limits.is_hard
         if is_hard or not self._may_restart():
             self._finish(cause)
@@ -299,7 +312,7 @@ class Lifecycle:
         """Replace the lost CLI. Returns `cause` if that fails."""
         parts, budget = self._parts, self._parts.budget
         budget.lost(asyncio.get_running_loop().time())
-        while not budget.is_spent:
+        while not budget.is_spent and parts.slot.cause is None:
             pause = budget.next_pause()
             at_work = tuple(turn.uuid for turn in parts.prompts.unsettled)
             parts.journal.note(Kind.RESTARTED, at_work, cause=cause.code, attempt=budget.attempts)
@@ -319,7 +332,7 @@ class Lifecycle:
                 break
             else:
                 return None
-        return cause
+        return parts.slot.cause or cause
 
     async def _continue(self, cause: SteersmanError) -> None:
         """Resume the conversation, or start it again if the lost CLI had saved none of it."""
@@ -431,7 +444,8 @@ class Lifecycle:
             return
         is_first, self._ending = self._ending is None, self._ending or ending
         parts.ownership.ends()
-        parts.prompts.withdraw_queued(None, also_others=True)
+        if not parts.prompts.is_parking:
+            parts.prompts.withdraw_queued(None, also_others=True)
         if self._restarting is not None and is_first:
             # Once: a second cancellation would not wait for the end of the CLI that was starting.
             self._restarting.cancel()
@@ -462,6 +476,18 @@ class Lifecycle:
         """Seconds within which a CLI that is closed has exited."""
         return 3 * self._parts.options.close_grace + 10
 
+    def leave(self, *, kills: bool = False) -> None:
+        """End the session without interrupting the CLI: turns that are left are parked.
+
+        The CLI is killed if `kills`, and while it works or waits; otherwise it is closed in order.
+        """
+        prompts, cli = self._parts.prompts, self._parts.slot.running
+        prompts.is_parking = True
+        is_at_work = cli is not None and (prompts.current is not None or cli.tasks.is_awaited)
+        if cli is not None and (kills or is_at_work):
+            cli.link.end()
+        self.close()
+
     async def wait_closed(self) -> None:
         """Return when the CLI has exited, and hooks, servers and listeners have been notified."""
         parts = self._parts
@@ -489,16 +515,19 @@ class Lifecycle:
         if parts.limits.is_on:
             parts.limits.stop()
         parts.prompts.settle_all(cause)
-        if parts.mirror.is_unused:
+        if parts.mirror.is_unused and not parts.turns.endings and parts.ownership.leases is None:
             self._end(cause)
         else:
             self._flushing = asyncio.Task(self._flush(cause))
 
     async def _flush(self, cause: SteersmanError | None) -> None:
-        """Let the store take what is left, and end the session: the lock is held until then."""
+        """Let the stores take what is left, and end the session: the lock is held until then."""
         is_complete = False
         try:
             is_complete = await self._parts.mirror.close()
+            await self._parts.turns.close()
+            if self._parts.ownership.leases is not None:
+                await self._parts.ownership.leases.release()
         finally:
             self._end(cause, is_mirrored=is_complete)
 

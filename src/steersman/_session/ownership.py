@@ -9,9 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from steersman.errors import ChannelClosed, SessionInUse
+
+if TYPE_CHECKING:
+    from steersman._session.leases import Leases
 
 __all__ = ["Claim", "Lock", "Ownership", "find_session"]
 
@@ -49,14 +52,19 @@ Claim = Callable[[str], Lock]
 class Ownership:
     """The locks of one session: one, or several after `/clear`, which begins another one."""
 
-    def __init__(self, claim: Claim | None, wait: float) -> None:
-        self._claim = claim
+    def __init__(self, claim: Claim | None, wait: float, leases: Leases | None = None) -> None:
+        """With `leases` the conversation is in a store, and these replace the locks."""
+        self._claim = claim if leases is None else None
+        self.leases = leases
         self._wait = wait
         self._locks: dict[str, Lock] = {}
         self._pid: int | None = None
 
     async def take(self, session_id: str | None, is_ending: Callable[[], bool]) -> None:
         """Lock the conversation, if its id is known. Raises `SessionInUse` after `wait` seconds."""
+        if self.leases is not None:
+            await self.leases.take(session_id, is_ending, wait=self._wait)
+            return
         clock = asyncio.get_running_loop().time
         began = clock()
         while True:
@@ -71,6 +79,13 @@ class Ownership:
             await asyncio.sleep(POLL)
             if is_ending():
                 raise ChannelClosed("this session was closed while it was starting")
+
+    async def own(self, session_id: str | None) -> None:
+        """Lock the conversation, if it is another one than before. Raises `SessionInUse`."""
+        if self.leases is None:
+            self.follow(session_id)
+        else:
+            await self.leases.take(session_id)
 
     def follow(self, session_id: str | None) -> None:
         """Lock the conversation if it is another one than before. Raises `SessionInUse`."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from steersman import _json
 from steersman._launch.plan import hook_id
 from steersman._session.cli import CliSlot
+from steersman._session.durable import SessionWork, work_of
+from steersman._session.durable_turns import DurableTurns
 from steersman._session.flight_recorder import FlightReporter
 from steersman._session.gate import Gate
 from steersman._session.journal_writer import JournalWriter
@@ -30,14 +32,15 @@ from steersman._session.usage_limits import UsageLimiter
 from steersman._session.uuids import new_uuid
 from steersman._session.watchdog import SilenceWatchdog
 from steersman.errors import SteersmanError
-from steersman.hooks.deferral import ask_rules
 from steersman.journal import Kind
 from steersman.journal.snapshot import SessionSnapshot
 from steersman.options import Options, Revival
-from steersman.permissions import Elicitation
-from steersman.ports import Caller
+from steersman.permissions import Ask, Elicitation
+from steersman.ports import AwaitsAnswers, Caller
 
 if TYPE_CHECKING:
+    from steersman._session.leases import Leases
+    from steersman._session.requests.holding import HoldingHook
     from steersman.transcripts.keys import SessionKey
 
 __all__ = ["Parts", "build"]
@@ -67,6 +70,8 @@ class Parts:
     flights: FlightReporter
     mirror: MirrorPart
     """Copies the conversation to the session store, if there is one."""
+    turns: DurableTurns
+    """Writes the rows of turns, if there are any."""
     caller_for: Callable[[str], Caller]
     """Makes the `Caller` for an in-process MCP server, by its key."""
 
@@ -81,12 +86,15 @@ def build(setup: SessionSetup, session: Any) -> Parts:
     journal = JournalWriter(options.journal_memory, setup.clock)
     slot = CliSlot(setup.plan.session_id, options.request_timeout, setup.plan.path)
     listeners = EventListeners()
-    prompts = PromptQueue(journal, options.request_timeout, _transcript_reader(setup, slot))
+    report = _fault_reporter(journal)
+    turns = DurableTurns(work_of(options, setup.key), lambda: slot.session_id, report)
+    prompts = PromptQueue(
+        journal, options.request_timeout, _transcript_reader(setup, slot), turns.settled
+    )
     status = Status(
         journal, prompts, slot, listeners, lambda status: _snapshot(status, slot, prompts)
     )
     decisions = DecisionLog(journal.write)
-    report = _fault_reporter(journal)
     permissions = build_permissions(
         options,
         decisions,
@@ -103,19 +111,10 @@ def build(setup: SessionSetup, session: Any) -> Parts:
         return _caller(key, session, slot, prompts, journal, options, permissions.elicit)
 
     gate = Gate()
-    rules = ask_rules(options.settings, options.managed_settings)
-    hooks = {hook_id(n): hook for n, hook in enumerate(options.hooks)}
-    recheck = None if setup.policy_hook is None else setup.policy_hook.recheck
-    runner = HookRunner(
-        hooks,
-        report,
-        ask_rules=rules,
-        recheck=recheck,
-        waits_on_resume=lambda: slot.is_modern,
-        on_stop=prompts.stopped_by_hook,
-    )
+    runner = _hook_runner(setup, slot, prompts, report, lambda: servers.keys)
     servers = ToolServers(setup.servers, {key: caller_for(key) for key in setup.servers}, report)
-    return Parts(
+    setup, leases = _with_leases(setup, turns.work, slot)
+    parts = Parts(
         setup=setup,
         options=options,
         journal=journal,
@@ -127,13 +126,56 @@ def build(setup: SessionSetup, session: Any) -> Parts:
         mcp_status=McpStatusLog(journal),
         watchdog=SilenceWatchdog(options.watchdog, slot, prompts, journal),
         limits=UsageLimiter(options.limits, options.budget, slot, prompts, journal),
-        responder=Responder(permissions, runner, servers, gate),
+        responder=Responder(permissions, runner, servers, gate, setup.holding),
         decisions=decisions,
         budget=RestartBudget(options.revive if isinstance(options.revive, Revival) else Revival()),
-        ownership=Ownership(setup.claim, options.wait),
+        ownership=Ownership(setup.claim, options.wait, leases),
         flights=FlightReporter(setup.save_flight, journal, slot, listeners),
         mirror=_mirror(setup, status, slot, journal, listeners),
+        turns=turns,
         caller_for=caller_for,
+    )
+    if setup.holding is not None:
+        _connect(setup.holding, parts, report)
+    return parts
+
+
+def _with_leases(
+    setup: SessionSetup, work: SessionWork | None, slot: CliSlot
+) -> tuple[SessionSetup, Leases | None]:
+    """Return the setup with a transport that needs leases, and these; without a store, neither."""
+    if work is None:
+        return setup, None
+    # Few sessions have a store.
+    from steersman._session.leased_transport import LeasedTransport  # noqa: PLC0415
+    from steersman._session.leases import Leases  # noqa: PLC0415
+
+    inbox = setup.options.inbox
+    own = inbox.own if isinstance(inbox, AwaitsAnswers) else _own_nothing
+    leases = Leases(work, slot.fail, own)
+    return replace(setup, transport=LeasedTransport(setup.transport, leases)), leases
+
+
+def _own_nothing(_session: str, _is_owner: Callable[[], bool] | None) -> None:
+    """Inform no one: the inbox does not use what is owned."""
+
+
+def _hook_runner(
+    setup: SessionSetup,
+    slot: CliSlot,
+    prompts: PromptQueue,
+    report: Callable[[str, BaseException | str], None],
+    own_servers: Callable[[], tuple[str, ...]],
+) -> HookRunner:
+    hooks = setup.options.hooks
+    watched = hooks if setup.holding is None else setup.holding.watched(hooks)
+    return HookRunner(
+        {hook_id(n): hook for n, hook in enumerate(watched)},
+        report,
+        recheck=None if setup.policy_hook is None else setup.policy_hook.recheck,
+        waits_on_resume=lambda: slot.is_modern,
+        own_servers=own_servers,
+        on_stop=prompts.stopped_by_hook,
     )
 
 
@@ -178,6 +220,41 @@ def _mirror(
         is_quiet=lambda: status.is_quiet,
         report=report,
     )
+
+
+def _connect(
+    holding: HoldingHook, parts: Parts, report: Callable[[str, BaseException | str], None]
+) -> None:
+    """Let the hook that holds calls open asks in the inbox, and know when they are requested."""
+    from steersman._session.requests.held_asks import HeldInInbox  # noqa: PLC0415 - rarely needed
+
+    slot, journal, listeners = parts.slot, parts.journal, parts.listeners
+    inbox, forwarder = parts.options.inbox, parts.responder.permissions.inbox
+    assert isinstance(inbox, AwaitsAnswers) and forwarder is not None  # noqa: PT018 - as the factory
+
+    def may_hold() -> bool:
+        return slot.is_modern and not parts.responder.hooks.decides_permissions
+
+    def count() -> Callable[[], None]:
+        assert slot.running is not None
+        return slot.running.tasks.hold()
+
+    def show(ask: Ask) -> None:
+        if listeners.has("ask"):
+            listeners.emit("ask", ask)
+
+    held = HeldInInbox(
+        inbox=inbox,
+        note=journal.note,
+        session_id=lambda: slot.session_id or "",
+        turn=lambda: parts.prompts.current_uuid,
+        clock=journal.clock,
+        redact=slot.redact,
+        report=report,
+        shown=show,
+    )
+    forwarder.was_shown = holding.requested
+    holding.connect(held, may_hold, count)
 
 
 def _fault_reporter(journal: JournalWriter) -> Callable[[str, BaseException | str], None]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from steersman._json import JsonDict
 from steersman._protocol.events import TurnSettled
+from steersman._session.continuation import CONTINUE
 from steersman._session.journal_writer import JournalWriter
 from steersman._session.link import CliLink
 from steersman._session.recovery import Handover
@@ -42,11 +43,15 @@ from steersman.transcripts import (
 
 __all__ = ["PromptQueue"]
 
-CONTINUE = "Continue from where you left off."
-"""The prompt that the CLI itself gives to the model when it continues an interrupted turn."""
+DEFERRED = "tool_deferred"
+"""The CLI's word for a turn that ended because a hook of ours deferred a call."""
 
 AUTHENTICATION_TRIES = 2
 """Rejected logins after which we end the CLI's retries, which take minutes and cannot succeed."""
+
+
+def _ignore(_uuid: str, _outcome: str) -> None:
+    """Write nothing: the turns have no rows."""
 
 
 class PromptQueue:
@@ -57,11 +62,14 @@ class PromptQueue:
         journal: JournalWriter,
         request_timeout: float,
         transcript: Callable[[], Sequence[bytes]] = tuple,
+        settled: Callable[[str, str], None] = _ignore,
     ) -> None:
         self.totals = SessionTotals()
         """Messages, tool calls and costs, by turn and in total."""
         self.is_held = False
-        """Whether prompts wait because the session is paused."""
+        """Whether prompts wait because the session is paused or parked."""
+        self.is_parking = False
+        """Whether the session ends without interrupting: prompts that are left are parked."""
         self.reports_lifecycle = True
         """Whether the CLI reports `command_lifecycle` for each prompt; older releases do not."""
         self._journal = journal
@@ -69,6 +77,8 @@ class PromptQueue:
         self._request_timeout = request_timeout
         self._transcript = transcript
         """Reads the lines of the CLI's session file, for prompts that ended unobserved."""
+        self._on_settled = settled
+        """Called with the uuid and the outcome of each prompt that settles."""
         self._was_stopped = False
         """Whether the last turn was ended before its end."""
         self._queue: deque[SentPrompt] = deque()
@@ -148,15 +158,25 @@ class PromptQueue:
     def _write(self, prompt: SentPrompt) -> None:
         assert self._link is not None
         prompt.steers = bool(self._sent) and prompt.when != "later"
+        self._open(prompt)
+        self._send(prompt, self._link)
+
+    def _open(self, prompt: SentPrompt) -> None:
         self._sent[prompt.uuid] = prompt
         prompt.begins_after = self._journal.journal.last_seq
         self.totals.open(prompt.uuid, self._journal.clock())
-        self._send(prompt, self._link)
 
     def _send(self, prompt: SentPrompt, link: CliLink) -> None:
         fields = {**prompt.fields, "priority": prompt.when} if prompt.steers else prompt.fields
         line = link.connection.prompt(prompt.uuid, prompt.content, **fields)
         link.write(line, (prompt.uuid,))
+
+    def adopt(self, prompt: SentPrompt) -> None:
+        """Count the turn that the CLI has begun by itself as that of this prompt; write nothing."""
+        assert self._link is not None
+        self._open(prompt)
+        self._link.connection.adopt(prompt.uuid)
+        prompt.started()
 
     def withdraw(self, uuid: str) -> bool:
         """Cancel a prompt that was not sent yet; returns whether it was one."""
@@ -264,6 +284,9 @@ class PromptQueue:
     def settle(self, settled: TurnSettled) -> TurnResult | None:
         """Settle a prompt as the protocol reports, and send the next one."""
         prompt = self._sent.pop(settled.uuid, None)
+        if prompt is not None and self._is_left(prompt, settled):
+            self._sent[prompt.uuid] = prompt
+            return None
         if prompt is None or (
             settled.result is None and self._continue_unfinished(prompt, settled)
         ):
@@ -281,6 +304,14 @@ class PromptQueue:
             done = self._end_without_result(prompt, settled, is_cut_off=is_cut_off)
         self.send_next()
         return done
+
+    def _is_left(self, prompt: SentPrompt, settled: TurnSettled) -> bool:
+        """Whether the turn would have to be continued, in a session that is being parked."""
+        has_ended = settled.result is not None or settled.was_cancelled or prompt.cause is not None
+        if not self.is_parking or has_ended or not prompt.may_be_processed:
+            return False
+        lines = self._transcript()
+        return is_unfinished(lines, *_uuids_of(prompt, lines))
 
     def _end_without_result(
         self, prompt: SentPrompt, settled: TurnSettled, *, is_cut_off: bool
@@ -316,7 +347,9 @@ class PromptQueue:
         prompt.aliases.append(alias)
         self._sent[prompt.uuid] = prompt
         self._link.connection.continue_as(prompt.uuid, alias)
-        line = self._link.connection.prompt(alias, CONTINUE, **prompt.fields)
+        # Used once: later, the calls may have run.
+        words, prompt.continuation = prompt.continuation or CONTINUE, ""
+        line = self._link.connection.prompt(alias, words, **prompt.fields)
         self._link.write(line, (prompt.uuid,))
         return True
 
@@ -333,12 +366,19 @@ class PromptQueue:
                 self.settle(event)
 
     def settle_all(self, cause: SteersmanError | None) -> None:
-        """Settle everything that is left: failed with `cause`, or cancelled without one."""
+        """Settle everything that is left: failed with `cause`, or cancelled without one.
+
+        If the session is being parked, prompts are parked instead of cancelled.
+        """
         left = [*self._sent.values(), *self._queue]
         self._sent.clear()
         self._queue.clear()
         for prompt in left:
-            self._end(prompt, prompt.cause or cause, cancelled=cause is None)
+            is_stopped = prompt.was_interrupted or (prompt.cause or cause) is not None
+            if self.is_parking and not is_stopped:
+                self._settle(prompt, "parked", None, prompt.delivery, has_result=False)
+            else:
+                self._end(prompt, prompt.cause or cause, cancelled=cause is None)
         self.totals.cli_lost(self._journal.clock())
 
     def _end_as_stored(self, prompt: SentPrompt) -> TurnResult:
@@ -362,6 +402,8 @@ class PromptQueue:
         outcome = outcome_of(result, was_interrupted=prompt.was_interrupted)
         if prompt.cause is not None:
             outcome = "failed"
+        elif self.is_parking and result.terminal_reason == DEFERRED:
+            return self._settle(prompt, "parked", None, prompt.delivery, has_result=True)
         cause = prompt.cause or ended_by_hook(result, prompt.stop_reason)
         delivery = _delivery_of(prompt, result)
         return self._settle(prompt, outcome, cause, delivery, has_result=True)
@@ -395,7 +437,13 @@ class PromptQueue:
         self._was_stopped = outcome == "interrupted"
         at = self._journal.clock()
         result = self.totals.settle(
-            prompt.uuid, at, outcome, has_result=has_result, cause=cause, text=text
+            prompt.uuid,
+            at,
+            outcome,
+            has_result=has_result,
+            cause=cause,
+            text=text,
+            waits_for=prompt.waits_for if outcome == "parked" else (),
         )
         reported = result.cause
         details: JsonDict = {
@@ -406,8 +454,11 @@ class PromptQueue:
         }
         if found:
             details["text"] = found
+        if result.waits_for:
+            details["waits_for"] = list(result.waits_for)
         self._journal.append(at, Kind.SETTLED, turns=(prompt.uuid,), details=details)
         self._journal.wake()
+        self._on_settled(prompt.uuid, outcome)
         prompt.settle(result, delivery)
         return result
 

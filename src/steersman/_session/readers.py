@@ -7,19 +7,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from itertools import islice
 from typing import Generic, TypeVar
 
 from steersman._session.journal_writer import JournalSignal
 from steersman.errors import ReaderLagged
 from steersman.journal import Entry, Journal, Kind, Lagged
 
-__all__ = ["JournalReader", "StoredReader", "TurnReader"]
+__all__ = ["FlatReader", "JournalReader", "StoredReader", "TurnReader"]
 
 log = logging.getLogger("steersman.session")
 
 T = TypeVar("T")
 
 Batches = AsyncIterator[Sequence[Entry]]
+
+MOST_READY = 1000
+"""Entries that `ready` decodes at once; meanwhile the event loop does nothing else."""
 
 
 class JournalReader(AsyncIterator[T], Generic[T]):
@@ -58,6 +62,20 @@ class JournalReader(AsyncIterator[T], Generic[T]):
             if picked is not None:
                 return picked
         return await self._read_next()
+
+    def ready(self) -> list[T]:
+        """Return the items that are there already, at most `MOST_READY`, without waiting.
+
+        What `pick` raises for one of them is raised by the next `anext`.
+        """
+        found: list[T] = []
+        try:
+            for picked in islice(self._picked, MOST_READY):
+                if picked is not None:
+                    found.append(picked)  # noqa: PERF401 - those before an error are kept
+        except Exception as error:  # noqa: BLE001 - raised in its turn
+            self._picked = _RaisesFirst(error, self._picked)
+        return found
 
     async def _read_next(self) -> T:
         while not self._has_ended:
@@ -105,6 +123,42 @@ class JournalReader(AsyncIterator[T], Generic[T]):
         self._seq += lost
         self._has_ended = True
         raise ReaderLagged(lost)
+
+
+class _RaisesFirst(Iterator[T]):
+    """Raises an error, and then iterates over the rest."""
+
+    def __init__(self, error: Exception, rest: Iterator[T]) -> None:
+        self._error: Exception | None = error
+        self._rest = rest
+
+    def __next__(self) -> T:
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+        return next(self._rest)
+
+
+class FlatReader(AsyncIterator[T]):
+    """Iterates over the items of the lists that another reader yields. Needs no closing."""
+
+    def __init__(self, lists: AsyncIterator[Sequence[T]]) -> None:
+        self._lists = lists
+        self._items: Iterator[T] = iter(())
+
+    async def __anext__(self) -> T:
+        while True:
+            for item in self._items:
+                return item
+            self._items = iter(await anext(self._lists))
+
+    def ready(self) -> list[T]:
+        """Return the items that are there already, without waiting."""
+        found = [*self._items]
+        if isinstance(self._lists, JournalReader):
+            for each in self._lists.ready():
+                found += each
+        return found
 
 
 class TurnReader(JournalReader[T]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from typing import TypeVar
 
+from steersman._session.cli import HOW_TO_START, NOT_STARTED
 from steersman._session.parts import Parts
 from steersman._session.readers import JournalReader, StoredReader, TurnReader
 from steersman._session.turn import LINES, TurnSession
@@ -99,7 +100,7 @@ class SessionReaders:
     def _checked(self, after: int) -> int:
         _check_after("after", after)
         if not self.journal.last_seq:
-            raise ChannelClosed("this session has not started", hint="use `async with`")
+            raise ChannelClosed(NOT_STARTED, hint=HOW_TO_START)
         self._check_loop()
         return after
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+import asyncio
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
+from steersman._session.continuation import continuation
 from steersman._session.lifecycle import Lifecycle
 from steersman._session.parts import Parts
 from steersman._session.reading import SessionReaders
@@ -12,10 +14,15 @@ from steersman._session.turn import SentPrompt, Turn, When
 from steersman._session.uuids import new_uuid, uuid_of
 from steersman.errors import ChannelClosed, KeyTaken, UsageError
 from steersman.journal import Move
+from steersman.ports import StoredTurn
+from steersman.transcripts.lookup import deferred_tool
 
 __all__ = ["Checkpoint", "KnownTurns", "PromptCount", "PromptSender"]
 
 MOST_SETTLED = 200
+
+RESUMING = 5.0
+"""Seconds in which a CLI asks about a call that was deferred; it does so at its start."""
 
 
 class PromptSender:
@@ -30,34 +37,128 @@ class PromptSender:
         self.waiting = 0
         """How many calls of `wait()` are in progress; they end the sending of prompts."""
         self._keyed: dict[str, SentPrompt] = {}
+        self._storing = asyncio.Lock()
+        """Held while a turn is stored and its prompt is sent."""
 
-    def send(self, content: Any, fields: dict[str, Any], when: When, key: str | None) -> Turn:
-        """Send a prompt, or find the turn of the same prompt with the same key."""
+    async def send(self, content: Any, fields: dict[str, Any], when: When, key: str | None) -> Turn:
+        """Send a prompt, or find the turn of the same prompt with the same key.
+
+        Waits only for a store that keeps the turns.
+        """
         self.require_open()
         if not (key is None or (isinstance(key, str) and key)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("key", key, "a text that is not empty, or None")
+        if self._parts.turns.work is None:
+            return self._send(content, fields, when, key)
+        # One at a time: rows are stored in the order of the calls, and a key once.
+        async with self._storing:
+            known = self._find(key, content, fields)
+            if known is not None:
+                return known
+            self._check_new()
+            uuid = new_uuid() if key is None else self._uuid_for(key)
+            return await self._send_stored(StoredTurn(uuid, key, content, fields, when))
+
+    def _send(self, content: Any, fields: dict[str, Any], when: When, key: str | None) -> Turn:
+        known = self._find(key, content, fields)
+        if known is not None:
+            return known
+        self._check_new()
+        uuid = new_uuid() if key is None else self._uuid_for(key)
+        prompt = SentPrompt(self._readers, uuid, content, fields, when)
+        prompt.may_be_processed = key is not None and self._parts.options.goes_on
+        return self._submit(prompt, key)
+
+    def _find(self, key: str | None, content: Any, fields: dict[str, Any]) -> Turn | None:
         known = None if key is None else self._keyed.get(key)
-        if key is not None and known is not None:
-            if (known.content, known.fields) != (content, fields):
-                raise KeyTaken(key)
-            return known.turn
+        if key is None or known is None:
+            return None
+        if (known.content, known.fields) != (content, fields):
+            raise KeyTaken(key)
+        return known.turn
+
+    def _check_new(self) -> None:
+        """Raise if no further prompt may be sent."""
         # `/clear` begins another conversation.
         self._parts.ownership.follow(self._parts.slot.session_id)
         self._parts.limits.refuse_more()
-        uuid = new_uuid() if key is None else self._uuid_for(key)
-        prompt = SentPrompt(self._readers, uuid, content, fields, when)
+
+    def _submit(self, prompt: SentPrompt, key: str | None, *, is_resumed: bool = False) -> Turn:
         if key is not None:
             self._keyed[key] = prompt
-            prompt.may_be_processed = self._parts.options.goes_on
-        self.count.sent(uuid)
+        self.count.sent(prompt.uuid)
         self.known.add(prompt.turn)
-        self._parts.prompts.submit(prompt)
+        if is_resumed:
+            self._parts.prompts.adopt(prompt)
+        else:
+            self._parts.prompts.submit(prompt)
+        if self._parts.responder.holding is not None:
+            self._parts.responder.holding.prompt_sent()
         self._parts.status.move(Move.BEGIN)
         return prompt.turn
+
+    # Turns that a store keeps
+
+    async def _send_stored(self, stored: StoredTurn, *, is_again: bool = False) -> Turn:
+        """Store the turn, and send its prompt. A turn of an earlier session is continued."""
+        turns = self._parts.turns
+        when = cast("When", stored.when)
+        prompt = SentPrompt(self._readers, stored.uuid, stored.content, stored.fields, when)
+        prompt.may_be_processed = is_again or (
+            stored.key is not None and self._parts.options.goes_on
+        )
+        if prompt.may_be_processed:
+            prompt.continuation = continuation(await turns.asks_of(stored.uuid))
+        # `/clear` begins another conversation.
+        await self._parts.ownership.own(self._parts.slot.session_id)
+        await turns.begin(stored.uuid, stored.key, stored.content, stored.fields, stored.when)
+        try:
+            self.require_open()
+            is_resumed = prompt.may_be_processed and await self._is_resumed(stored.uuid)
+            self.require_open()
+        except BaseException:
+            turns.settled(stored.uuid, "parked" if is_again else "cancelled")
+            raise
+        return self._submit(prompt, stored.key, is_resumed=is_resumed)
+
+    async def _is_resumed(self, uuid: str) -> bool:
+        """Whether the CLI continues the turn by itself: it asks about a call that was deferred."""
+        parts, holding = self._parts, self._parts.responder.holding
+        place = parts.slot.place
+        if holding is None or place is None or parts.prompts.is_busy or self.count.is_any:
+            return False
+        tool = deferred_tool(parts.setup.transcript(place) or (), uuid)
+        if tool is None or not holding.applies_to(tool):
+            return False
+        return await holding.has_resumed(RESUMING) and not parts.prompts.is_busy
+
+    async def take_up(self) -> list[Turn]:
+        """Send the unsettled turns of the conversation again, in their order."""
+        self.require_open()
+        if self._parts.turns.work is None:
+            raise UsageError(
+                "inbox",
+                self._parts.options.inbox,
+                "an inbox in a store, which keeps the turns",
+                hint='pass inbox=SqliteStore("work.db").inbox()',
+            )
+        found: list[Turn] = []
+        async with self._storing:
+            for each in await self._parts.turns.unsettled():
+                known = self.known.get(each.uuid)
+                if known is None:
+                    self._check_new()
+                    # Not into the turn of another one, which `next` and `now` would do.
+                    known = await self._send_stored(replace(each, when="later"), is_again=True)
+                if not known.is_settled:
+                    found.append(known)
+        return found
 
     def require_open(self) -> None:
         """Raise if no prompt can be sent. During a restart prompts are queued."""
         self._parts.slot.home.check()
+        if self._parts.prompts.is_parking:
+            raise ChannelClosed("this session is parked", hint="open the conversation again")
         if self.waiting:
             raise ChannelClosed("this session takes no more prompts: `wait()` has been called")
         if not self._lifecycle.is_restarting:
@@ -94,6 +195,10 @@ class KnownTurns:
         """The turns that are known."""
         return tuple(self._turns.values())
 
+    def get(self, uuid: str) -> Turn | None:
+        """Return the turn with this uuid, if it is known."""
+        return self._turns.get(uuid)
+
     def find(self, uuid: str) -> Turn:
         """Return the turn with this uuid. Raises `UsageError` if it is not known."""
         found = self._turns.get(uuid)
@@ -120,6 +225,11 @@ class PromptCount:
         self._count = 0
         self._after: dict[int, str | None] = {}
         """The first prompt after each checkpoint, by the count at the checkpoint."""
+
+    @property
+    def is_any(self) -> bool:
+        """Whether a prompt was sent."""
+        return self._count > 0
 
     def sent(self, uuid: str) -> None:
         """Count a prompt."""

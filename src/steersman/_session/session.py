@@ -8,11 +8,13 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast, get_args, overload
 
+from steersman._session.cli import HOW_TO_START, NOT_STARTED
 from steersman._session.dispatcher import Dispatcher
 from steersman._session.interrupts import Interrupts
 from steersman._session.lifecycle import Lifecycle
 from steersman._session.listeners import Decorator, EventName, Remove
 from steersman._session.mcp_servers import McpControls
+from steersman._session.parking import PARKING, Parking
 from steersman._session.parts import build
 from steersman._session.pause import Pause
 from steersman._session.prompt_content import Prompt, prompt_content
@@ -55,7 +57,7 @@ if TYPE_CHECKING:
 
     from steersman.options.keywords import OptionWords
 
-__all__ = ["Session", "State"]
+__all__ = ["Session", "State", "completed"]
 
 AnswerT = TypeVar("AnswerT")
 T = TypeVar("T")
@@ -96,6 +98,8 @@ class Session:
         self.options: Options = setup.options
         self._parts = parts = build(setup, self)
         self._lifecycle = Lifecycle(parts, Dispatcher(parts))
+        self._parking = Parking(parts, self._lifecycle)
+        self._close = self._parking.close if self._parking.is_durable else self._lifecycle.close
         self._pause = Pause(parts, self._lifecycle)
         self._interrupts = Interrupts(parts, self._lifecycle)
         self.mcp = McpControls(
@@ -119,8 +123,9 @@ class Session:
         """
         self._parts.slot.home.enter()
         await self._lifecycle.start()
-        self._closer = _close_with_loop(self._lifecycle)
+        self._closer = _close_with_loop(self._lifecycle, self._close)
         await anext(self._closer)
+        self._parking.watch()
         await self._open()
         return self
 
@@ -150,7 +155,8 @@ class Session:
         """End the session, and wait until the CLI's process tree has exited.
 
         The end begins at the call, not at the first await, so that cancelling the wait does not
-        keep the CLI alive. May be called any number of times. `abandon()` does not wait.
+        keep the CLI alive. May be called any number of times. `abandon()` does not wait. If asks
+        wait in a store, the session is parked: `park()`.
         """
         if not self._parts.slot.home.is_here:
             return self._close_in_its_loop()
@@ -159,13 +165,25 @@ class Session:
 
     def abandon(self) -> None:
         """Begin to close the session, without waiting for it. May be called in any thread."""
-        self._parts.slot.home.call(self._lifecycle.close)
+        self._parts.slot.home.call(self._close)
 
     async def cancel(self) -> None:
         """End the session at once: kill the CLI's process tree and cancel what is open."""
         self._parts.slot.home.check()
         self._lifecycle.close(Move.CANCEL)
         await self._wait_closed()
+
+    async def park(self, timeout: float = PARKING) -> tuple[str, ...]:
+        """End the CLI without interrupting it; returns the ids of the asks that wait.
+
+        Turns that have not settled settle as `parked`; `take_up()` of the next session of the
+        conversation continues them. Needs an inbox in a store. After `timeout` seconds the CLI is
+        killed, also if what it waits for is not in its file. Cancelling the wait does not stop it.
+        """
+        self._parts.slot.home.check()
+        await self._parking.park(_seconds(timeout, PARKING))
+        await self._wait_closed()
+        return self._parking.waits_for
 
     async def _close_in_its_loop(self) -> None:
         """Do what `aclose()` does, called in another thread and awaited in the session's loop."""
@@ -215,7 +233,7 @@ class Session:
     def initialized(self) -> Initialized:
         """What the CLI reported in the handshake: version, models, and more."""
         if self._parts.slot.initialized is None:
-            raise ChannelClosed("this session has not started", hint="use `async with`")
+            raise ChannelClosed(NOT_STARTED, hint=HOW_TO_START)
         return self._parts.slot.initialized
 
     @property
@@ -382,22 +400,21 @@ class Session:
             self._check_not_run(content)
         if not query:
             fields = {**fields, "shouldQuery": False}
-        return self._sender.send(content, fields, when, key)
+        return await self._sender.send(content, fields, when, key)
+
+    async def take_up(self) -> list[Turn]:
+        """Continue the turns of the conversation that no session has settled, and return them.
+
+        Needs an inbox in a store. Each prompt is sent again, in order; the model learns what was
+        decided meanwhile. Raises `StoreError` if the store cannot be reached.
+        """
+        return await self._sender.take_up()
 
     async def run(
         self, prompt: Prompt, *, when: When = "later", key: str | None = None
     ) -> TurnResult:
         """Send `prompt`, wait for its turn, and return the result. Raises `TurnFailed`."""
-        result = await (await self.send(prompt, when=when, key=key))
-        if result.outcome != "completed":
-            raise TurnFailed(
-                result.outcome,
-                result.reason,
-                text=result.text,
-                cost_usd=result.cost_usd,
-                usage=result.usage,
-            ) from result.cause
-        return result
+        return completed(await (await self.send(prompt, when=when, key=key)))
 
     def _check_not_run(self, text: str) -> None:
         """Refuse a slash command that an older CLI would run although we marked it as text."""
@@ -409,7 +426,7 @@ class Session:
     async def command(self, text: str) -> Turn:
         """Send a slash command, such as `/compact`, for the CLI to run."""
         _check_command("text", text)
-        return self._sender.send(text, {}, "later", None)
+        return await self._sender.send(text, {}, "later", None)
 
     @property
     def turns(self) -> tuple[Turn, ...]:
@@ -578,6 +595,19 @@ class Session:
         await self.call(StopTask(task_id=task_id))
 
 
+def completed(result: TurnResult) -> TurnResult:
+    """Return the result of a turn. Raises `TurnFailed` if the turn did not complete."""
+    if result.outcome != "completed":
+        raise TurnFailed(
+            result.outcome,
+            result.reason,
+            text=result.text,
+            cost_usd=result.cost_usd,
+            usage=result.usage,
+        ) from result.cause
+    return result
+
+
 def _check_no_hooks(verb: object) -> None:
     if isinstance(verb, Initialize) and verb.hooks is not None:
         raise UsageError("verb", verb, "an Initialize without hooks: they would replace ours")
@@ -588,7 +618,9 @@ def _seconds(given: float | None, otherwise: float) -> float:
     return otherwise if given is None else given
 
 
-async def _close_with_loop(life: Lifecycle) -> AsyncGenerator[None, None]:
+async def _close_with_loop(
+    life: Lifecycle, close: Callable[[], None]
+) -> AsyncGenerator[None, None]:
     """Close a session that is still open when its event loop shuts down.
 
     The loop closes the async generators that it knows; this one is open as long as the session.
@@ -597,5 +629,5 @@ async def _close_with_loop(life: Lifecycle) -> AsyncGenerator[None, None]:
         yield
     finally:
         if not life.has_ended:
-            life.close()
+            close()
             await life.wait_closed()

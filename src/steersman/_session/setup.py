@@ -16,6 +16,7 @@ from steersman.transcripts.keys import SessionKey
 
 if TYPE_CHECKING:
     from steersman._session.mirror import ComparesFiles
+    from steersman._session.requests.holding import HoldingHook
     from steersman._session.requests.policy_hook import PolicyHook
     from steersman.options.keywords import OptionWords
 
@@ -138,3 +139,8 @@ class SessionSetup:
     """Compares session files with the store; None if the files are not on this machine."""
     policy_hook: PolicyHook | None = None
     """The hook of the policy, which is also among the plan's hooks; `build()` connects it."""
+    holding: HoldingHook | None = None
+    """The hook that holds calls, if the inbox is durable: among the plan's hooks, for the policy's.
+    """
+    key: str | None = None
+    """The key that the conversation was opened with, for the store."""

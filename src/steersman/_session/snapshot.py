@@ -14,6 +14,7 @@ from steersman.journal.state import (
     pending_tool_call,
     snapshot_of,
 )
+from steersman.permissions import CanUseTool
 
 __all__ = ["snapshot"]
 
@@ -32,6 +33,10 @@ def snapshot(
 
 def _add_open(state: StateFollower, tasks: RequestTasks) -> None:
     """Add the requests that are being answered."""
+    for ask in tasks.held:
+        if isinstance(ask.payload, CanUseTool):
+            state.permissions[ask.id] = pending_permission(ask.id, ask.payload, ask.created)
+            state.asks[ask.id] = "can_use_tool"
     for asked, since in tasks.open:
         if isinstance(asked, PermissionAsked):
             state.permissions[asked.request_id] = pending_permission(

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from steersman._json import Json
+from steersman._session.readers import FlatReader
 from steersman.control.session import InterruptReceipt
 from steersman.errors import SteersmanError
 from steersman.journal import Entry, Journal, Kind, TurnResult
@@ -139,14 +140,12 @@ class Turn:
         stream = TextStream()
         return self._read(lambda entry: stream.feed(entry) or None)
 
-    async def blocks(self) -> AsyncIterator[BlockUpdate]:
+    def blocks(self) -> AsyncIterator[BlockUpdate]:
         """Iterate over the main agent's blocks as they grow, with tool inputs parsed so far."""
         from steersman.journal.blocks import BlockStream  # noqa: PLC0415 - few programs use it
 
         stream = BlockStream()
-        async for updates in self._read(stream.feed):
-            for update in updates:
-                yield update
+        return FlatReader(self._read(lambda entry: stream.feed(entry) or None))
 
     async def interrupt(self, *, also_queued: bool = False) -> InterruptReceipt:
         """Stop this turn and wait until it has settled; the receipt lists what still waits.
@@ -216,6 +215,10 @@ class SentPrompt:
         """Why we ended the turn ourselves, if we did."""
         self.stop_reason = ""
         """The `stop_reason` of the last hook that ended the turn."""
+        self.continuation = ""
+        """What continues the turn, if calls of it waited when an earlier session was left."""
+        self.waits_for: tuple[str, ...] = ()
+        """The asks that the turn waits for, once the session is being parked."""
         self._begun = asyncio.Event()
         self._settled: asyncio.Future[TurnResult] = asyncio.get_running_loop().create_future()
         self.turn = Turn(readers, self)

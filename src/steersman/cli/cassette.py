@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Iterable
 
-from steersman._terminal import one_line
+from steersman._terminal import one_line, printable
 from steersman.cli.commands import Commands
 from steersman.errors import UsageError
 from steersman.testing.cassettes.lint import lint
@@ -40,6 +40,6 @@ def lint_files(paths: Iterable[str]) -> int:
             status = UNREADABLE
             continue
         for finding in findings:
-            print(finding)
+            print(printable(str(finding)))
         status = max(status, LEAKING if findings else CLEAN)
     return status

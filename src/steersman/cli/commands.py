@@ -1,27 +1,52 @@
 """Registers the commands of `steersman`.
 
 Every command is an entry point of the group `steersman.commands`: a name, and a function that adds
-a parser to the `steersman` parser. Other distributions declare their commands in their metadata.
-Our own are listed here, so that they also work in a checkout that is not installed.
+a parser to the `steersman` parser, or a command of `click`. Other distributions declare their
+commands in their metadata. Our own are listed here, so that they also work in a checkout that is
+not installed. Only the command that is run is imported.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterable
 from importlib.metadata import EntryPoint, entry_points
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-__all__ = ["GROUP", "Commands", "installed", "register"]
+if TYPE_CHECKING:
+    import argparse
+
+__all__ = ["BUILT_IN", "GROUP", "SUMMARIES", "Commands", "add_missing", "installed", "missing"]
 
 GROUP = "steersman.commands"
 
 BUILT_IN = (
     EntryPoint("asks", "steersman.cli.asks:add_command", GROUP),
     EntryPoint("cassette", "steersman.cli.cassette:add_command", GROUP),
+    EntryPoint("chat", "steersman.cli.chat:command", GROUP),
+    EntryPoint("console", "steersman.cli.console:add_command", GROUP),
     EntryPoint("demo", "steersman.cli.demo:add_command", GROUP),
+    EntryPoint("doctor", "steersman.cli.doctor:add_command", GROUP),
+    EntryPoint("journal", "steersman.cli.journal:command", GROUP),
+    EntryPoint("report", "steersman.cli.report:command", GROUP),
+    EntryPoint("run", "steersman.cli.run:command", GROUP),
+    EntryPoint("sessions", "steersman.cli.sessions:command", GROUP),
 )
+
+SUMMARIES = {
+    "asks": "list and answer the asks of a store",
+    "cassette": "check recorded conversations",
+    "chat": "a conversation that you steer while it works",
+    "conform": "check a CLI against the protocol, offline",
+    "console": "a page for your sessions, on this machine only",
+    "demo": "a conversation in the terminal, offline and at no cost",
+    "doctor": "can this machine run a session, and if not, why",
+    "journal": "what a journal holds, and a policy tried on it",
+    "report": "explain a flight record",
+    "run": "one prompt: streams the answer, asks you about tools",
+    "sessions": "stored conversations: list, show, search, tail, fork, export, and more",
+}
+"""What the list of commands shows; a command that is not here is imported to learn it."""
 
 SEPARATE = {"conform": "steersman-conformance"}
 """Commands of other distributions of this project, by the distribution to install."""
@@ -30,6 +55,8 @@ STORE_FORM = ("conform", "store")
 """What of such a command is in this distribution."""
 
 NOT_INSTALLED = 2
+SUPPRESSED = "==SUPPRESS=="
+"""What argparse has as the help of an argument that it does not show."""
 
 
 class Commands(Protocol):
@@ -47,26 +74,13 @@ def installed() -> list[EntryPoint]:
     return sorted((*BUILT_IN, *others), key=lambda command: command.name)
 
 
-def register(commands: Commands, found: Iterable[EntryPoint]) -> None:
-    """Add every command of `found`; one that cannot be loaded is reported and left out."""
-    names: set[str] = set()
-    for command in found:
-        names.add(command.name)
-        try:
-            add = command.load()
-        except Exception as error:  # noqa: BLE001 - code of another distribution
-            print(
-                f"steersman: the command {command.name} cannot be loaded: {error!r}",
-                file=sys.stderr,
-            )
-            continue
-        add(commands)
-    for name, distribution in SEPARATE.items():
-        if name not in names:
-            _add_missing(commands, name, distribution)
+def missing(found: Iterable[EntryPoint]) -> dict[str, str]:
+    """Return the commands of other distributions of ours that are not among `found`."""
+    names = {command.name for command in found}
+    return {name: home for name, home in SEPARATE.items() if name not in names}
 
 
-def _add_missing(commands: Commands, name: str, distribution: str) -> None:
+def add_missing(commands: Commands, name: str, distribution: str) -> None:
     """Add a command that only names the distribution to install."""
 
     def run(chosen: argparse.Namespace) -> int:
@@ -81,6 +95,6 @@ def _add_missing(commands: Commands, name: str, distribution: str) -> None:
         )
         return NOT_INSTALLED
 
-    missing = commands.add_parser(name, help=f"not installed: pip install {distribution}")
-    missing.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
-    missing.set_defaults(run=run, ignores_arguments=True)
+    parser = commands.add_parser(name, help=f"not installed: pip install {distribution}")
+    parser.add_argument("arguments", nargs="...", help=SUPPRESSED)
+    parser.set_defaults(run=run, ignores_arguments=True)

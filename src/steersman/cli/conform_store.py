@@ -11,7 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from steersman._terminal import one_line
+from steersman._terminal import one_line, printable
+from steersman.cli.output import complain
 from steersman.errors import UsageError
 from steersman.testing.stores.checking import MANY, TIMEOUT, MakeStore, check, rule_names
 
@@ -63,7 +64,7 @@ def _run(chosen: argparse.Namespace) -> int:
             )
         )
     except UsageError as error:
-        print(f"steersman: {error}", file=sys.stderr)
+        complain(error)
         return CANNOT
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -73,7 +74,7 @@ def _run(chosen: argparse.Namespace) -> int:
     else:
         if chosen.json is not None:
             chosen.json.write_text(text + "\n", encoding="utf-8")
-        print(report)
+        print(printable(str(report)))
     return GOOD if report.is_good else BAD
 
 

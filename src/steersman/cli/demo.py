@@ -16,6 +16,7 @@ from steersman.cli import demo_stage as stage
 from steersman.cli.commands import Commands
 from steersman.cli.demo_screen import Screen, screen_for
 from steersman.cli.demo_script import PROMPT, demo_script
+from steersman.cli.output import complain
 from steersman.errors import CliNotFound, LaunchError, StartupError, SteersmanError
 from steersman.hooks import Hooks, PreToolUse, Reply, deny
 from steersman.journal import TurnResult
@@ -66,7 +67,7 @@ def _run(chosen: argparse.Namespace) -> int:
         return asyncio.run(show(screen, _stage_name(chosen)))
     except SteersmanError as error:
         screen.end()
-        print(f"steersman: {error}", file=sys.stderr)
+        complain(error)
         return 1
     except KeyboardInterrupt:
         screen.end()

@@ -98,8 +98,8 @@ def ask(reason: str | None = None) -> Reply:
 def defer(reason: str | None = None) -> Reply:
     """Defer the tool of a `PreToolUse`: the turn ends, and the resumed session asks again.
 
-    Works only if `settings=` has a `permissions.ask` rule for the whole tool, and once per turn;
-    otherwise the tool is denied. Without such a rule the CLI may run the tool on resume, unasked.
+    Works for the main agent, not for tools of this process, and once per turn; otherwise the tool
+    is denied, because the CLI would lose the call.
     """
     return _decided("defer", reason)
 

@@ -121,5 +121,5 @@ def _running_loop() -> asyncio.AbstractEventLoop:
             "event loop",
             None,
             "a running asyncio event loop",
-            hint="watch in a coroutine; in a thread without one, inbox.list() lists the open asks",
+            hint="watch in a coroutine, or use steersman.sync.Inbox(inbox), which needs none",
         ) from None

@@ -63,6 +63,14 @@ class AskKeeper:
         """Give `watch` no more changes."""
         self._do(lambda run: run.asks.remove_watch(watch), starts=False)
 
+    def observe(self, changed: Callable[[], None]) -> None:
+        """Call `changed` in the thread after each change in the store, also of other processes."""
+        self._do(lambda run: run.observers.add(changed))
+
+    def stop_observing(self, changed: Callable[[], None]) -> None:
+        """Call `changed` no more."""
+        self._do(lambda run: run.observers.discard(changed), starts=False)
+
     async def call(self, work: Callable[[AskRows], Awaitable[T]]) -> T:
         """Run `work` in the thread and return what it returns."""
         if self.is_closed:
@@ -70,6 +78,10 @@ class AskKeeper:
         done: Future[T] = Future()
         self._do(lambda run: run.call(work, done))
         return await asyncio.wrap_future(done)
+
+    def start(self, work: Callable[[AskRows], Awaitable[None]]) -> None:
+        """Run `work`, which never raises, in the thread; the thread does not end before it."""
+        self._do(lambda run: run.call(work, Future()))
 
     async def aclose(self) -> None:
         """Write what is waiting to be written, and end the thread. May be called again."""
@@ -111,6 +123,9 @@ class _Run:
         self.rows = rows
         self.asks = WaitingAsks(rows)
         self.jobs: deque[Callable[[_Run], None]] = deque()
+        self.observers: set[Callable[[], None]] = set()
+        self._notified: int | None = None
+        """The number of the change that the observers were called for last."""
         self.done: Future[None] = Future()
         self._ended = ended
         self._loop = asyncio.new_event_loop()
@@ -172,10 +187,11 @@ class _Run:
         try:
             while True:
                 self._news.clear()
-                is_well = await self.asks.step()
+                is_well = await self.asks.step() and await self._notify()
                 self._watch_signals()
                 if self._is_stopping and not self._calls and self._ended(self):
                     self.asks.abandon()
+                    self._call_observers()
                     return
                 if not is_well:
                     await asyncio.sleep(retry)
@@ -189,9 +205,37 @@ class _Run:
         finally:
             await self._end()
 
+    async def _notify(self) -> bool:
+        """Call the observers if something has changed. Returns False if the store has failed."""
+        if not self.observers:
+            self._notified = None
+            return True
+        try:
+            last = await self.rows.last_change()
+        except StoreError:
+            # An observer looks by itself, and finds out.
+            return False
+        if last != self._notified:
+            self._notified = last
+            self._call_observers()
+        return True
+
+    def _call_observers(self) -> None:
+        for changed in [*self.observers]:
+            try:
+                changed()
+            except RuntimeError:
+                # The event loop of the observer is closed.
+                self.observers.discard(changed)
+
+    @property
+    def _waits(self) -> bool:
+        """Whether the changes of other processes matter."""
+        return bool(self.observers) or self.asks.are_needed
+
     @property
     def _is_needed(self) -> bool:
-        return bool(self._calls) or self.asks.are_needed
+        return bool(self._calls) or self._waits
 
     async def _news_within(self, seconds: float) -> bool:
         try:
@@ -202,7 +246,7 @@ class _Run:
         return True
 
     def _watch_signals(self) -> None:
-        is_needed = self.asks.are_needed
+        is_needed = self._waits
         if is_needed and (self._signals is None or self._signals.done()):
             self._signals = asyncio.Task(self.rows.signal(self._news.set))
             # It may be needed again by the time that it has ended.

@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 
 from steersman.errors import AskGone, SteersmanError, UsageError
 from steersman.inbox.changes import EXPIRED, AskOutcome, Change
+from steersman.inbox.work_rows import JournalRows, WorkRows
 from steersman.permissions import Ask
 from steersman.permissions.json_form import Answer, answer_from_json
 
@@ -104,6 +105,16 @@ class AskRows(Protocol):
     alone. Every method that looks at a row lets it expire if its time has come.
     """
 
+    @property
+    def work(self) -> WorkRows:
+        """The leases and turns of the same database."""
+        ...
+
+    @property
+    def journal(self) -> JournalRows:
+        """The journals of the same database."""
+        ...
+
     async def open(self, ask: Ask, expires_after: float | None, awaited: Collection[int]) -> AskRow:
         """Store `ask`, or find it again, and return its row.
 
@@ -135,6 +146,10 @@ class AskRows(Protocol):
 
     async def open_ones(self) -> list[AskRow]:
         """Return the open asks, the oldest first."""
+        ...
+
+    async def of_turn(self, session: str, turn: str) -> list[AskRow]:
+        """Return the asks of a turn that are open, or have an unused answer; the oldest first."""
         ...
 
     async def changed(self, since: int) -> tuple[list[AskRow], float | None]:

@@ -15,10 +15,16 @@ from uuid import uuid4
 from steersman._json import is_sequence
 from steersman.errors import AskNotFound, SteersmanError, StoreError, UsageError
 from steersman.inbox.changes import AskOutcome, Watch
-from steersman.inbox.checks import answer_each, check_answer, check_expires_after, check_name
+from steersman.inbox.checks import (
+    answer_each,
+    check_answer,
+    check_expires_after,
+    check_name,
+)
 from steersman.inbox.keeper import AskKeeper
 from steersman.inbox.rows import AskRow, AskRows, Ending
 from steersman.inbox.waiting import Waiting
+from steersman.inbox.work import StoredWork
 from steersman.permissions import Ask, AskKind, QuestionAnswer
 from steersman.permissions.json_form import Answer, answer_to_json
 
@@ -37,13 +43,32 @@ class StoredInbox:
 
     def __init__(self, keeper: AskKeeper, *, expires_after: float | None = None) -> None:
         check_expires_after(expires_after)
+        self._owners: dict[str, Callable[[], bool]] = {}
+        """Whether a session of this process still has its conversation, by session."""
         self._keeper = keeper
         self._expires_after = expires_after
         self._lock = threading.Lock()
         self._waiting: dict[tuple[str, str], Waiting] = {}
         """By session and id of the request of this process."""
+        self._work = StoredWork(keeper)
 
-    # For sessions: the port `DurableAsks`
+    @property
+    def work(self) -> StoredWork:
+        """The leases and turns of the store: sessions with this inbox are durable."""
+        return self._work
+
+    # For sessions: the ports `DurableAsks` and `AwaitsAnswers`
+
+    def own(self, session: str, is_owner: Callable[[], bool] | None) -> None:
+        """Use answers for the asks of a session only while `is_owner` returns True.
+
+        It is called from any thread. `None` ends that.
+        """
+        with self._lock:
+            if is_owner is None:
+                self._owners.pop(session, None)
+            else:
+                self._owners[session] = is_owner
 
     def open(self, ask: Ask, settle: Callable[[Any, str], None]) -> None:
         """Store `ask`; call `settle` with the answer and its author when there is one."""
@@ -66,10 +91,34 @@ class StoredInbox:
                 self._waiting.pop(key, None)
             settle(answer, by)
 
-        waiting = Waiting(ask, settled, report, self._expires_after, _running_loop())
+        waiting = self._new(ask, settled, report)
         with self._lock:
             self._waiting[key] = waiting
         self._keeper.keep(waiting)
+
+    def await_answer(
+        self,
+        ask: Ask,
+        answered: Callable[[], None],
+        report: Callable[[BaseException], None],
+    ) -> None:
+        """As `keep`, but `answered` is called once there is an answer, which stays unused."""
+        if self._keeper.is_closed:
+            # The request that follows is refused.
+            answered()
+            return
+        waiting = self._new(ask, lambda _answer, _by: answered(), report)
+        waiting.only_looks = True
+        with self._lock:
+            self._waiting[ask.session, ask.id] = waiting
+        self._keeper.keep(waiting)
+
+    def _new(
+        self, ask: Ask, settle: Callable[[Any, str], None], report: Callable[[BaseException], None]
+    ) -> Waiting:
+        waiting = Waiting(ask, settle, report, self._expires_after, _running_loop())
+        waiting.is_owner = self._owners.get(ask.session, _always)
+        return waiting
 
     def close(self, ask_id: str, reason: str, *, may_return: bool = False) -> None:
         """Close the asks of this process with this id."""
@@ -225,6 +274,10 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
         return asyncio.get_running_loop()
     except RuntimeError:
         return None
+
+
+def _always() -> bool:
+    return True
 
 
 def _ignore(_error: BaseException) -> None:

@@ -34,6 +34,10 @@ def _mark() -> str:
     return uuid4().hex
 
 
+def _always() -> bool:
+    return True
+
+
 @dataclass(slots=True, eq=False)
 class Waiting:
     """A request of a session that waits for the answer to an ask."""
@@ -43,6 +47,10 @@ class Waiting:
     report: Report
     expires_after: float | None
     loop: asyncio.AbstractEventLoop | None
+    is_owner: Callable[[], bool] = _always
+    """Whether the session still has its conversation; if not, it must not use answers."""
+    only_looks: bool = False
+    """Whether the answer is reported, and left for another request to use."""
     mark: str = field(default_factory=_mark)
     """What this request uses an answer with."""
     number: int | None = None
@@ -64,15 +72,17 @@ class Waiting:
 
     @property
     def is_abandoned(self) -> bool:
-        """Whether the session waits no longer, or its event loop is closed."""
-        return self.is_closed or (self.loop is not None and self.loop.is_closed())
+        """Whether the session waits no longer, or has lost its conversation or its event loop."""
+        has_no_loop = self.loop is not None and self.loop.is_closed()
+        return self.is_closed or has_no_loop or not self.is_owner()
 
     def give(self, row: AskRow) -> bool:
         """Give the answer to the session. Returns False if the session waits no longer."""
         with self.lock:
             if self.is_abandoned:
                 return False
-            self.is_settled = True
+            # A request that only looks can still be closed, which then ends the ask.
+            self.is_settled = not self.only_looks
             self.settle(row.reply(), row.by)
             return True
 
@@ -113,10 +123,12 @@ class WaitingAsks:
     def let_go(self, waiting: Waiting, reason: str) -> None:
         """Stop waiting. The row is closed, unless the ask may return."""
         number = waiting.number
-        if number is None or self._waiting.get(number) is not waiting:
+        is_waiting = number is not None and self._waiting.get(number) is waiting
+        if number is None or not (is_waiting or waiting.only_looks):
             # Not stored yet: `_store` knows what to do.
             return
-        del self._waiting[number]
+        if is_waiting:
+            del self._waiting[number]
         if not waiting.may_return:
             self._close_later(number, reason, waiting.mark)
 
@@ -170,12 +182,13 @@ class WaitingAsks:
             await self._step()
 
     async def _store(self, waiting: Waiting) -> None:
-        if waiting.is_closed and not waiting.was_tried:
+        if waiting.is_closed and not waiting.was_tried and not waiting.may_return:
             return
         waiting.was_tried = True
         row = await self._rows.open(waiting.ask, waiting.expires_after, self._waiting.keys())
         waiting.number = row.number
         self._waiting[row.number] = waiting
+        self._look_at(row)
         if waiting.is_closed:
             self.let_go(waiting, "the CLI withdrew the request")
         elif row.can_be_used:
@@ -210,6 +223,13 @@ class WaitingAsks:
                 await self._handle(waiting, self._changed[number])
             del self._changed[number]
 
+    def _look_at(self, row: AskRow) -> None:
+        """Notify watchers of a change that was made here, if no other came before it."""
+        assert self._seen is not None
+        if row.last == self._seen + 1:
+            self._notify([row])
+            self._seen = row.last
+
     async def _check_rows(self) -> None:
         """Store the asks again if the database was replaced, or put back to an earlier state."""
         assert self._seen is not None
@@ -240,8 +260,13 @@ class WaitingAsks:
             if waiting.is_closed and not waiting.may_return:
                 self._close_later(row.number, "the CLI withdrew the request", waiting.mark)
             return
+        if waiting.only_looks and row.can_be_used:
+            del self._waiting[row.number]
+            waiting.give(row)
+            return
         if row.can_be_used or row.used_mark == waiting.mark:
             row = await self._rows.use(row.number, waiting.mark)
+            self._look_at(row)
         del self._waiting[row.number]
         if row.used_mark != waiting.mark:
             # Closed, or used by another session. This request still waits: it gets another row.

@@ -160,6 +160,7 @@ class _Reader:
             has_result=has_result,
             cause=cause,
             text=None if is_whole else self._streamed(uuid, begins),
+            waits_for=tuple(map(str, details.get("waits_for") or ())),
         )
 
     def _cause(

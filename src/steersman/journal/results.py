@@ -21,7 +21,8 @@ from steersman.messages.usage import ModelUsage, Usage
 
 __all__ = ["Outcome", "TurnResult", "TurnResultBuilder", "cause_of", "ended_by_hook", "outcome_of"]
 
-Outcome = Literal["completed", "failed", "interrupted", "cancelled"]
+Outcome = Literal["completed", "failed", "interrupted", "cancelled", "parked"]
+"""How a turn ended. A `parked` turn has not ended for good: `session.take_up()` continues it."""
 
 
 class _Unread(str):
@@ -65,6 +66,8 @@ class TurnResult:
     """Why the turn ended as it did. `None` only if it was completed, and no hook ended it."""
     result: Result | None = None
     """The CLI's result message for this turn, if there was one; the last one of several."""
+    waits_for: tuple[str, ...] = ()
+    """The ids of the asks that a `parked` turn waits for, in the inbox of its store."""
     unknown: JsonDict = field(default_factory=dict[str, Json], repr=False)
     """The fields of the JSON it was read from that this release does not know."""
 
@@ -146,6 +149,7 @@ class TurnResultBuilder:
         *,
         cause: SteersmanError | None = None,
         text: str | None = None,
+        waits_for: tuple[str, ...] = (),
     ) -> TurnResult:
         """Return the result of the turn.
 
@@ -172,6 +176,7 @@ class TurnResultBuilder:
             api_error=last.api_error_status,
             cause=cause or cause_of(self._results[-1] if self._results else None, outcome),
             result=self._results[-1] if self._results else None,
+            waits_for=waits_for,
         )
 
 
@@ -191,6 +196,10 @@ def outcome_of(result: Result, *, was_interrupted: bool = False) -> Outcome:
 STOPPED: Mapping[str, tuple[str, str]] = {
     "interrupted": ("the turn was interrupted", ""),
     "cancelled": ("the prompt was withdrawn, or the session ended, before the turn was done", ""),
+    "parked": (
+        "the session was parked before the turn was done",
+        "answer the asks in `waits_for`, open the conversation again, and call take_up()",
+    ),
     "hook_stopped": ("a hook ended the turn", ""),
     "stop_hook_prevented": ("a Stop hook ended the turn", ""),
     "blocked_by_hook": ("a hook blocked the prompt", ""),

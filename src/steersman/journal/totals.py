@@ -95,6 +95,7 @@ class SessionTotals:
         has_result: bool = True,
         cause: SteersmanError | None = None,
         text: str | None = None,
+        waits_for: tuple[str, ...] = (),
     ) -> TurnResult:
         """End a turn and return its result.
 
@@ -109,7 +110,7 @@ class SessionTotals:
         if has_result and self._result is not None:
             turn.add_result(self._result, self.uncharged)
             self.uncharged = Cost()
-        return turn.build(at, outcome, cause=cause, text=text)
+        return turn.build(at, outcome, cause=cause, text=text, waits_for=waits_for)
 
     def charge(self, uuid: str) -> None:
         """Charge the last result to a turn that another result will end."""

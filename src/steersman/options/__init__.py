@@ -11,7 +11,15 @@ if TYPE_CHECKING:
     from steersman.options.conflicts import ShadowedCallbackWarning
     from steersman.options.fields import Options, options_from
     from steersman.options.keywords import OptionWords, ServerForm
-    from steersman.options.limits import Budget, Caps, Limits, Revival, StartupLimits, Watchdog
+    from steersman.options.limits import (
+        Budget,
+        Caps,
+        Limits,
+        Park,
+        Revival,
+        StartupLimits,
+        Watchdog,
+    )
     from steersman.options.mappings import (
         AskUserQuestionWords,
         CustomPrompt,
@@ -39,7 +47,7 @@ else:
             "conflicts": ("ShadowedCallbackWarning",),
             "fields": ("Options", "options_from"),
             "keywords": ("OptionWords", "ServerForm"),
-            "limits": ("Budget", "Caps", "Limits", "Revival", "StartupLimits", "Watchdog"),
+            "limits": ("Budget", "Caps", "Limits", "Park", "Revival", "StartupLimits", "Watchdog"),
             "mappings": (
                 "AskUserQuestionWords",
                 "CustomPrompt",
@@ -75,6 +83,7 @@ __all__ = [
     "OptionWords",
     "Options",
     "OutputFormat",
+    "Park",
     "PermissionMode",
     "Plugin",
     "PresetPrompt",

@@ -202,6 +202,8 @@ def _check_deciders(options: OptionsValue) -> None:
             "'host' with inbox=",
             hint="with 'none' the inbox gets no permission requests; leave out permission_prompts",
         )
+    if options.park.after is not None:
+        _check_can_park(options)
     policy = options.policy
     if policy is None:
         return
@@ -219,6 +221,19 @@ def _check_deciders(options: OptionsValue) -> None:
             Described("a rule that asks"),
             "rules that allow or deny, with permission_prompts='none'",
             hint="leave out permission_prompts, or make the rule deny",
+        )
+
+
+def _check_can_park(options: OptionsValue) -> None:
+    """Check that asks stay when the session ends its CLI by itself."""
+    from steersman.ports import DurableAsks  # noqa: PLC0415 - few sessions park
+
+    if not isinstance(options.inbox, DurableAsks):
+        raise UsageError(
+            "park",
+            options.park,
+            "Park(after=...) only with an inbox in a store",
+            hint='pass inbox=SqliteStore("work.db").inbox(); other asks end with their process',
         )
 
 

@@ -17,7 +17,7 @@ from steersman.errors import Described, UsageError
 from steersman.options import checks
 from steersman.options.conflicts import check_conflicts
 from steersman.options.forms import empty_hooks
-from steersman.options.limits import Budget, Limits, Revival, StartupLimits, Watchdog
+from steersman.options.limits import Budget, Limits, Park, Revival, StartupLimits, Watchdog
 from steersman.options.table import TABLE
 from steersman.options.words import Effort, PermissionMode, SettingSource
 
@@ -380,6 +380,12 @@ class Options:
     """Restart the CLI if it is lost, and resume the conversation.
 
     `True`, a `Revival` with the number of attempts, or `False`: the session then ends with its CLI.
+    """
+    park: Park = field(default_factory=Park)
+    """How a session with an inbox in a store leaves and continues later: a `Park`.
+
+    `Park(after=60.0)` ends the CLI after a minute in which only asks are waited for. The turn
+    settles as `parked`.
     """
     journal: str | Path | Sink | None = None
     """The path of a file, or a `Sink`, that gets every journal entry as it is recorded.

@@ -15,7 +15,7 @@ from steersman._json import JsonObject
 from steersman.hooks.mappings import HookForms
 from steersman.hooks.registry import Hooks
 from steersman.options.agents import AgentDefinition
-from steersman.options.limits import Budget, Limits, Revival, StartupLimits, Watchdog
+from steersman.options.limits import Budget, Limits, Park, Revival, StartupLimits, Watchdog
 from steersman.options.mappings import (
     CustomPrompt,
     HttpServer,
@@ -158,6 +158,7 @@ class OptionWords(TypedDict, total=False):
     budget: Budget | None
     limits: Limits
     revive: Revival | bool
+    park: Park
     journal: str | Path | Sink | None
     sinks: Sequence[Sink]
     journal_memory: int

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from steersman.errors import Described, UsageError
 from steersman.options import checks
 
-__all__ = ["Caps", "Limits", "Revival", "StartupLimits", "Watchdog"]
+__all__ = ["Caps", "Limits", "Park", "Revival", "StartupLimits", "Watchdog"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +158,26 @@ class Revival:
         checks.not_negative("revive.backoff", self.backoff)
         checks.positive("revive.well_after", self.well_after)
         checks.count("revive.per_turn", self.per_turn)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Park:
+    """When a session ends its CLI while asks wait, and continues later: `session.park()`."""
+
+    after: float | None = None
+    """Seconds of waiting for asks alone after which the session parks by itself; `None`: never."""
+    grace: float = 5.0
+    """How many seconds hooks and tools that run may take to finish; then they are lost."""
+    lease: float = 30.0
+    """Seconds after which others may continue the conversation of a process that was killed.
+
+    The session renews its lease three times in that time, and ends if it cannot.
+    """
+
+    def __post_init__(self) -> None:
+        checks.optional(checks.positive)("park.after", self.after)
+        checks.not_negative("park.grace", self.grace)
+        checks.positive("park.lease", self.lease)
 
 
 def _check_each(option: str, limits: object, check: checks.Check) -> None:

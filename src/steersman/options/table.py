@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from steersman.options import checks, forms
 from steersman.options.checks import optional
-from steersman.options.limits import Budget, Limits, Revival, StartupLimits, Watchdog
+from steersman.options.limits import Budget, Limits, Park, Revival, StartupLimits, Watchdog
 
 __all__ = [
     "TABLE",
@@ -343,6 +343,7 @@ _HOST: Mapping[str, Spec] = {
         ),
         HostOnly("`--resume`, `--await-initialize`, CLAUDE_CODE_RESUME_INTERRUPTED_TURN"),
     ),
+    "park": Spec(checks.instance_of(Park, "a Park value"), HostOnly()),
     "journal": Spec(optional(forms.check_journal), HostOnly()),
     "sinks": Spec(checks.each(forms.sink), HostOnly(), checks.as_tuple),
     "journal_memory": Spec(checks.count, HostOnly()),

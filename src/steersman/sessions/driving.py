@@ -2,18 +2,17 @@
 
 A backend for files never waits for anything, so its coroutines can be run without an event loop. A
 backend for a store awaits the store. From synchronous code, all stores of the process run in the
-event loop of one thread, which is started when it is first needed: a store that binds connections
-to its first event loop can so be used by every later call.
+event loop of one thread, that of `steersman.sync`, which is started when it is first needed: a
+store that binds connections to its first event loop can so be used by every later call.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from steersman._portal.portal import shared_portal
 from steersman.errors import UsageError
 
 __all__ = [
@@ -61,47 +60,19 @@ def run_in_private_loop(work: Work[T]) -> T:
     except UsageError:
         work.close()
         raise
-    future = asyncio.run_coroutine_threadsafe(work, _LoopThread.current())
-    try:
-        return future.result()
-    except BaseException:
-        # KeyboardInterrupt, for example: the work does not continue behind the caller's back.
-        future.cancel()
-        raise
+    return shared_portal().call(_awaited, work)
 
 
 def begin_in_private_loop(work: Work[object]) -> None:
     """Run a coroutine in the thread for stores, and do not wait for it."""
-    asyncio.run_coroutine_threadsafe(work, _LoopThread.current())
+    asyncio.run_coroutine_threadsafe(work, shared_portal().thread.loop)
 
 
 async def in_private_loop(work: Work[T]) -> T:
     """Run a coroutine in the thread for stores, and wait for its result in this event loop."""
-    future = asyncio.run_coroutine_threadsafe(work, _LoopThread.current())
+    future = asyncio.run_coroutine_threadsafe(work, shared_portal().thread.loop)
     return await asyncio.wrap_future(future)
 
 
-class _LoopThread:
-    """The event loop of synchronous code with stores; a forked child starts its own."""
-
-    guard = threading.Lock()
-    loop: asyncio.AbstractEventLoop | None = None
-
-    @classmethod
-    def current(cls) -> asyncio.AbstractEventLoop:
-        with cls.guard:
-            if cls.loop is None:
-                cls.loop = asyncio.new_event_loop()
-                threading.Thread(
-                    target=cls.loop.run_forever, name="steersman-sessions", daemon=True
-                ).start()
-            return cls.loop
-
-    @classmethod
-    def forget(cls) -> None:
-        cls.guard = threading.Lock()
-        cls.loop = None
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_LoopThread.forget)
+async def _awaited(work: Work[T]) -> T:
+    return await work

@@ -8,68 +8,53 @@ makes the writers wait for each other: numbers are in the order of the commits.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from steersman.errors import UsageError
 from steersman.inbox.rows import AskRow, Ending
 from steersman.permissions import Ask, CanUseTool
 from steersman.permissions.json_form import ask_from_json, ask_to_json
+from steersman.stores.databases import AskDatabase, Run
+from steersman.stores.journal_table import JournalTable
 from steersman.stores.plain_text import from_plain, to_plain
+from steersman.stores.work_table import WorkTable
 
-__all__ = ["AskDatabase", "AskTable", "Run"]
-
-T = TypeVar("T")
+__all__ = ["AskTable"]
 
 VERSION = 1
 """The version of the rows that this release writes; it leaves later ones alone."""
 
-SELECT = (
-    "SELECT number, ask_id, ask, state, expires, assignee, answered_by, answer, mark, used_mark,"
+COLUMNS = (
+    "number, ask_id, ask, state, expires, assignee, answered_by, answer, mark, used_mark,"
     " opened_change, delegated_change, ended_change, last_change"
-    " FROM steersman_asks WHERE version <= 1 AND"
 )
+SELECT = f"SELECT {COLUMNS} FROM steersman_asks WHERE version <= 1 AND"  # noqa: S608 - ours
 NEXT_EXPIRY = (
     "SELECT min(expires) - :now FROM steersman_asks"
     " WHERE version <= 1 AND state = 'open' AND expires IS NOT NULL"
 )
 EXPIRE = (
     "UPDATE steersman_asks SET state = 'expired', answered_by = 'expiry', ended_at = :now,"
-    " ended_change = ?, last_change = ? WHERE version <= 1"
+    " ended_change = (SELECT last FROM steersman_ask_changes),"
+    " last_change = (SELECT last FROM steersman_ask_changes) WHERE version <= 1"
     " AND state = 'open' AND expires IS NOT NULL AND expires <= :now"
 )
+# A row that has expired has a change number of its own: one number is one change.
+COUNT_EXPIRED = (
+    "UPDATE steersman_ask_changes SET last = last + 1"
+    " WHERE EXISTS (SELECT 1 FROM steersman_asks WHERE last_change = steersman_ask_changes.last)"
+)
+INSERT = (
+    "INSERT INTO steersman_asks (session, ask_id, tool_use_id, turn, tool, digest, ask,"
+    " opened_change, last_change, version, state, created, expires)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', :now, :now + ?) ON CONFLICT DO NOTHING"
+)
+INSERT_RETURNING = f"{INSERT} RETURNING {COLUMNS}"
 UNUSED = "(state = 'open' OR (state IN ('answered', 'expired') AND used_mark IS NULL))"
 
-Run = Callable[..., Awaitable[list[tuple[Any, ...]]]]
-"""Runs a statement with its values, and returns the rows; `:now` is the time that counts."""
-
-
 _NO_ASK = Ask(id="", session="", payload=CanUseTool(tool_name="", input={}), created=0.0)
-
-
-class AskDatabase(Protocol):
-    """A database with the table of asks. Errors are `StoreError`."""
-
-    async def read(self, work: Callable[[Run], Awaitable[T]]) -> T:
-        """Run `work`, which only reads."""
-        ...
-
-    async def write(self, work: Callable[[Run], Awaitable[T]], *, is_vital: bool) -> T:
-        """Run `work` in a transaction. What is vital must also survive a loss of power."""
-        ...
-
-    async def next_change(self, run: Run) -> int:
-        """Return the number of the next change; other writers wait until this one has ended."""
-        ...
-
-    async def signal(self, changed: Callable[[], None]) -> None:
-        """Call `changed` whenever another connection may have written, until cancelled."""
-        ...
-
-    async def aclose(self) -> None:
-        """Close the connection."""
-        ...
 
 
 class AskTable:
@@ -77,6 +62,8 @@ class AskTable:
 
     def __init__(self, database: AskDatabase) -> None:
         self._database = database
+        self.work = WorkTable(database)
+        self.journal = JournalTable(database)
 
     async def open(self, ask: Ask, expires_after: float | None, awaited: Collection[int]) -> AskRow:
         """Store `ask`, or find it again, and return its row."""
@@ -84,7 +71,10 @@ class AskTable:
         async def work(run: Run) -> AskRow:
             change = await self._begin(run)
             known = [row for row in await _known(run, ask) if row.number not in awaited]
-            return known[0] if known else await _insert(run, ask, expires_after, change)
+            if known:
+                return known[0]
+            returns = self._database.returns_rows
+            return await _insert(run, ask, expires_after, change, returns=returns)
 
         return await self._database.write(work, is_vital=False)
 
@@ -158,6 +148,12 @@ class AskTable:
         rows = await self._look(f"{SELECT} state = 'open' ORDER BY number")
         return [row for row in rows if row.state == "open"]
 
+    async def of_turn(self, session: str, turn: str) -> list[AskRow]:
+        """Return the asks of a turn that are open, or have an unused answer; the oldest first."""
+        statement = f"{SELECT} session = ? AND turn = ? AND {UNUSED} ORDER BY number"
+        rows = await self._look(statement, to_plain(session), to_plain(turn))
+        return [row for row in rows if row.state == "open" or row.can_be_used]
+
     async def changed(self, since: int) -> tuple[list[AskRow], float | None]:
         """Return the rows with a change after number `since`, and when the next ask expires."""
         return await self._looked(f"{SELECT} last_change > ? ORDER BY last_change, number", since)
@@ -202,9 +198,7 @@ class AskTable:
 
     async def _begin(self, run: Run) -> int:
         """Return the number of this change, and let rows expire."""
-        change = await self._database.next_change(run)
-        await run(EXPIRE, change, change)
-        return change
+        return await self._database.next_change(run, EXPIRE, COUNT_EXPIRED)
 
 
 async def _known(run: Run, ask: Ask) -> list[AskRow]:
@@ -220,21 +214,20 @@ async def _known(run: Run, ask: Ask) -> list[AskRow]:
     return [row for row in map(_row, found) if row.state == "open" or row.can_be_used]
 
 
-async def _insert(run: Run, ask: Ask, expires_after: float | None, change: int) -> AskRow:
+async def _insert(
+    run: Run, ask: Ask, expires_after: float | None, change: int, *, returns: bool
+) -> AskRow:
     """Add a row. Its id is that of the ask, with a number if the session had that id before."""
     for count in itertools.count(1):
         kept = ask if count == 1 else replace(ask, id=f"{ask.id}~{count}")
         names = [kept.session, kept.id, _tool_use_id(kept) or None, kept.turn, _tool(kept)]
         plain = [None if each is None else to_plain(each) for each in names]
-        await run(
-            "INSERT INTO steersman_asks (session, ask_id, tool_use_id, turn, tool, digest, ask,"
-            " opened_change, last_change, version, state, created, expires)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', :now, :now + ?)"
-            " ON CONFLICT DO NOTHING",
+        found = await run(
+            INSERT_RETURNING if returns else INSERT,
             *(*plain, kept.digest, ask_to_json(kept).decode(), change, change, VERSION),
             expires_after,
         )
-        row = await _by_id(run, kept)
+        row = _row(found[0]) if found else None if returns else await _by_id(run, kept)
         if row is not None and row.opened == change:
             return row
     raise AssertionError("unreachable")

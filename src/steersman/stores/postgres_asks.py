@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 import psycopg
 
 from steersman.errors import StoreError
-from steersman.stores.ask_table import AskTable, Run
+from steersman.stores.ask_table import AskTable
+from steersman.stores.databases import Run
 from steersman.stores.postgres_connections import Connection, Connections
 from steersman.stores.postgres_tables import migrate
 
@@ -22,11 +23,9 @@ __all__ = ["postgres_asks"]
 T = TypeVar("T")
 
 NOW = "extract(epoch FROM clock_timestamp())::double precision"
+COUNT = "UPDATE steersman_ask_changes SET last = last + 1"
 # The notification is sent when the transaction is committed.
-NEXT_CHANGE = (
-    "WITH counted AS (UPDATE steersman_ask_changes SET last = last + 1 RETURNING last)"
-    " SELECT last, pg_notify('steersman_asks', '') FROM counted"
-)
+COUNTED = "SELECT last, pg_notify('steersman_asks', '') FROM steersman_ask_changes"
 FIRST_RETRY, LAST_RETRY = 0.05, 1.0
 """Seconds until a lost connection is made again."""
 LOOKS = 30.0
@@ -42,6 +41,8 @@ def postgres_asks(url: str, timeout: float) -> AskTable:
 
 class _PostgresAsks:
     """An `AskDatabase` in PostgreSQL."""
+
+    returns_rows = True
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
@@ -61,10 +62,11 @@ class _PostgresAsks:
         async def writing(connection: Connection) -> T:
             nonlocal is_in_doubt
             await self._prepare(connection)
-            async with connection.transaction():
-                found = await work(_runner(connection))
-                # If the connection is lost from here on, only the server knows what became of it.
-                is_in_doubt = True
+            # If this raises, the connection is closed, and the server rolls back.
+            found = await work(_runner(connection, begins=True))
+            # If the connection is lost from here on, only the server knows what became of it.
+            is_in_doubt = True
+            await connection.execute("COMMIT", prepare=False)
             return found
 
         for wait in (*DOUBT, None):
@@ -81,8 +83,9 @@ class _PostgresAsks:
             hint="look at it again when the server is back: inbox.get(), or `steersman asks show`",
         )
 
-    async def next_change(self, run: Run) -> int:
-        ((change, _),) = await run(NEXT_CHANGE)
+    async def next_change(self, run: Run, *also: str) -> int:
+        # One way to the server and back; a transaction begins with it.
+        ((change, _),) = await run("; ".join((COUNT, *also, COUNTED)))
         return int(change)
 
     async def signal(self, changed: Callable[[], None]) -> None:
@@ -119,10 +122,24 @@ async def _notified(connection: Connection, changed: Callable[[], None]) -> None
     changed()
 
 
-def _runner(connection: Connection) -> Run:
+def _runner(connection: Connection, *, begins: bool = False) -> Run:
+    """Return what runs statements; if it `begins` a transaction, with the first one."""
+    is_begun = not begins
+
     async def run(statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        nonlocal is_begun
         ours = statement.replace("?", "%s").replace(":now", NOW)
-        cursor = await connection.execute(ours.encode(), values)
+        if values:
+            if not is_begun:
+                await connection.execute("BEGIN", prepare=False)
+            cursor = await connection.execute(ours.encode(), values)
+        else:
+            # Several statements at once cannot be prepared, nor have values.
+            begin = "" if is_begun else "BEGIN; "
+            cursor = await connection.execute(f"{begin}{ours}".encode(), prepare=False)
+            while cursor.nextset():
+                continue
+        is_begun = True
         return [] if cursor.description is None else await cursor.fetchall()
 
     return run

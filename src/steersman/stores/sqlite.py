@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -42,6 +42,9 @@ from steersman.transcripts.keys import (
 if TYPE_CHECKING:
     from steersman.inbox.keeper import AskKeeper
     from steersman.inbox.stored import StoredInbox
+    from steersman.journal import Entry
+    from steersman.ports import Conversation
+    from steersman.stores.stored_journal import StoredJournal
 
 __all__ = ["SqliteStore"]
 
@@ -96,13 +99,51 @@ class SqliteStore:
 
         After `expires_after` seconds an ask that this inbox has opened is denied.
         """
-        from steersman.inbox.keeper import AskKeeper  # noqa: PLC0415 - only an inbox needs it
-        from steersman.inbox.stored import StoredInbox  # noqa: PLC0415 - as above
+        from steersman.inbox.stored import StoredInbox  # noqa: PLC0415 - only an inbox needs it
+
+        return StoredInbox(self._keeper(), expires_after=expires_after)
+
+    def ready(self) -> AsyncGenerator[Conversation]:
+        """Yield the conversations that can be continued, now and later, without an end.
+
+        These have unsettled turns and no owner, and an answer came, or they wait for none. Each is
+        yielded again only after a change. Opening one raises `SessionInUse` if another process was
+        faster.
+        """
+        from steersman.inbox.ready import ready_conversations  # noqa: PLC0415 - as above
+
+        return ready_conversations(self._keeper())
+
+    def sink(
+        self, conversation: str | Conversation, *, memory: int = 32 * 1024 * 1024
+    ) -> StoredJournal:
+        """Return a sink that writes the journal of a conversation: `Agent(journal=...)`.
+
+        While the store cannot be reached, entries of up to `memory` bytes wait for it.
+        """
+        from steersman.stores.stored_journal import StoredJournal, name_of  # noqa: PLC0415 - as above
+
+        return StoredJournal(self._keeper(), name_of(conversation), memory)
+
+    def entries(self, conversation: str | Conversation, *, after: int = 0) -> AsyncGenerator[Entry]:
+        """Yield the entries that a sink of any process has written, after number `after`."""
+        from steersman.stores.stored_journal import name_of, stored_entries  # noqa: PLC0415 - as above
+
+        return stored_entries(self._keeper(), name_of(conversation), after)
+
+    def follow(self, conversation: str | Conversation, *, after: int = 0) -> AsyncGenerator[Entry]:
+        """Yield the entries as `entries` does, and then new ones as they come, without an end."""
+        from steersman.stores.stored_journal import follow_entries, name_of  # noqa: PLC0415 - as above
+
+        return follow_entries(self._keeper(), name_of(conversation), after)
+
+    def _keeper(self) -> AskKeeper:
+        from steersman.inbox.keeper import AskKeeper  # noqa: PLC0415 - as above
         from steersman.stores.sqlite_asks import sqlite_asks  # noqa: PLC0415 - as above
 
         if self._asks is None:
             self._asks = AskKeeper(partial(sqlite_asks, self.path, self._timeout))
-        return StoredInbox(self._asks, expires_after=expires_after)
+        return self._asks
 
     async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
         await self._ready().run(_append, self._database, place_of(key), entries)

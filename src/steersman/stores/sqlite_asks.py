@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 
 from steersman.errors import StoreError
 from steersman.ports import Clock
-from steersman.stores.ask_table import AskTable, Run
+from steersman.stores.ask_table import AskTable
+from steersman.stores.databases import Run
 from steersman.stores.sqlite_database import SqliteDatabase
 
 __all__ = ["sqlite_asks"]
@@ -36,6 +37,9 @@ def sqlite_asks(path: Path, timeout: float, clock: Clock = time.time) -> AskTabl
 class _SqliteAsks:
     """An `AskDatabase` in a SQLite file. Work on it never waits for the event loop."""
 
+    # SQLite has RETURNING since 3.35; there is no way to a server to be saved.
+    returns_rows = False
+
     def __init__(self, database: SqliteDatabase, clock: Clock) -> None:
         self._database = database
         self._clock = clock
@@ -54,8 +58,10 @@ class _SqliteAsks:
             if is_vital:
                 self._set("synchronous = NORMAL")
 
-    async def next_change(self, run: Run) -> int:
+    async def next_change(self, run: Run, *also: str) -> int:
         await run("UPDATE steersman_ask_changes SET last = last + 1")
+        for statement in also:
+            await run(statement)
         ((change,),) = await run("SELECT last FROM steersman_ask_changes")
         return int(change)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from steersman.errors import StoreError, StoreTooNew
 from steersman.stores.ask_schema import ask_tables
+from steersman.stores.work_schema import work_tables
 
 __all__ = ["SqliteDatabase"]
 
@@ -46,6 +47,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             ON steersman_session_entries (session, uuid) WHERE uuid IS NOT NULL""",
     ),
     ask_tables(serial="INTEGER PRIMARY KEY AUTOINCREMENT", real="REAL"),
+    work_tables(serial="INTEGER PRIMARY KEY AUTOINCREMENT", real="REAL"),
 )
 """The statements that lead from each version to the next. Add to the end; change nothing."""
 

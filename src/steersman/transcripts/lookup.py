@@ -15,6 +15,7 @@ from steersman._json import JsonObject
 __all__ = [
     "Ending",
     "answer_to",
+    "deferred_tool",
     "ending_of",
     "failure_of",
     "has_prompt",
@@ -40,6 +41,10 @@ conversation is resumed: "No response requested."
 
 TOO_MANY_TURNS = "max_turns_reached"
 """The attachment that the CLI writes when a turn has reached `max_turns`."""
+
+
+DEFERRED = "hook_deferred_tool"
+"""The attachment that the CLI writes when a hook has deferred a call."""
 
 
 def answer_to(lines: Iterable[bytes], *uuids: str) -> str:
@@ -81,6 +86,23 @@ def failure_of(lines: Iterable[bytes], *uuids: str) -> str:
         return "the turn reached its maximum number of turns"
     texts = [str(block.get("text", "")) for block in _blocks(last)]
     return "\n".join(texts) if last.get("isApiErrorMessage") else ""
+
+
+def deferred_tool(lines: Iterable[bytes], *uuids: str) -> str | None:
+    """Return the tool whose call was deferred in the turn of these prompts; None if none waits.
+
+    Without `uuids` the turn does not matter.
+    A CLI that resumes the conversation asks about that call, and continues the turn by itself.
+    """
+    found: dict[str, str] = {}
+    for entry in _belonging(lines, uuids) if uuids else _entries(lines):
+        attachment = entry.get("attachment")
+        if _attached(entry) == DEFERRED and _json.is_object(attachment):
+            found[str(attachment.get("toolUseID"))] = str(attachment.get("toolName"))
+        for block in _blocks(entry):
+            if block.get("type") == "tool_result":
+                found.pop(str(block.get("tool_use_id")), None)
+    return next(reversed(found.values()), None)
 
 
 def has_prompt(lines: Iterable[bytes], uuid: str) -> bool:

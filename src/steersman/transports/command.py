@@ -22,7 +22,15 @@ from dataclasses import dataclass, field, replace
 from steersman import _json
 from steersman.errors import CliNotFound, Evidence, LaunchError, UsageError, WorkingDirectoryMissing
 from steersman.journal.redaction import MARK, Redactor, secrets_in
-from steersman.ports import Channel, FileArgument, Launch, Receiver, ReportsSuspension, Transport
+from steersman.ports import (
+    Channel,
+    EndsAlone,
+    FileArgument,
+    Launch,
+    Receiver,
+    ReportsSuspension,
+    Transport,
+)
 from steersman.transports.subprocess import SubprocessTransport
 
 __all__ = ["MACHINE_LOCAL", "CommandTransport", "preamble"]
@@ -275,6 +283,10 @@ class _RemoteChannel:
 
     def resume(self) -> None:
         self.inner.resume()
+
+    def end_after(self, seconds: float) -> None:
+        if isinstance(self.inner, EndsAlone):
+            self.inner.end_after(seconds)
 
     def close(self, grace: float) -> None:
         self.inner.close(grace)

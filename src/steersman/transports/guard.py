@@ -11,7 +11,8 @@ each name prefixed `ENV_PREFIX`.
     r  resume          SIGCONT to the tree            failed STAGE ERRNO   the CLI does not run
     t  terminate       SIGTERM to the tree            suspended            the tree is stopped
     k  kill, or EOF    SIGKILL until none is left     exited STATUS        the tree has ended
-                                                      broken WHY           a bug in this script
+    d  nine digits     kills in so many ms; the       broken WHY           a bug in this script
+                       next `d` replaces the last
 
 Where the kernel hands orphans to a subreaper, the guard is two processes: the inner one is the
 parent of the CLI and does all of the above, the outer one is the parent of the inner one. If either
@@ -62,6 +63,9 @@ SUSPEND_ROUNDS = 200
 ROUND = 0.001
 """Seconds between two looks at the tree."""
 
+DEADLINE_SIZE = 10
+"""The length of the command `d`, with its digits."""
+
 PARENT_DIED = signal.SIGUSR1
 """Sent by the kernel when the parent dies. Not SIGTERM, which the guard leaves to the CLI."""
 
@@ -103,6 +107,10 @@ class Guard:
         self.is_subreaper = False
         self.started = -1
         self.wake = -1
+        self.unread = b""
+        """The beginning of a command whose end has not been read."""
+        self.deadline: float | None = None
+        """When the tree is killed, whatever the host does."""
 
     def prepare(self) -> None:
         """Make the directory, and become a process that ends the tree when its host dies."""
@@ -154,7 +162,10 @@ class Guard:
         # The kernel sends no signal for a parent that died before `prctl` was called.
         while os.getppid() == self.parent:
             waiting = [fd for fd in (CONTROL, self.wake, self.started) if fd >= 0]
-            readable, _, _ = select.select(waiting, [], [])
+            left = None if self.deadline is None else max(self.deadline - time.monotonic(), 0.0)
+            readable, _, _ = select.select(waiting, [], [], left)
+            if left == 0.0:
+                return
             if self.started in readable and not self.report_start():
                 return
             if self.wake in readable and self.handle_signals():
@@ -165,18 +176,31 @@ class Guard:
     def run_commands(self, commands: bytes) -> bool:
         if not commands or b"k" in commands:
             return False
-        for command in commands:
-            if command == ord("g"):
-                if not self.start():
-                    return False
-            elif command == ord("s"):
-                self.suspend()
-                self.report("suspended")
-            elif command == ord("r"):
-                self.signal_tree(signal.SIGCONT)
-            elif command == ord("t"):
-                self.signal_tree(signal.SIGTERM)
-                self.signal_tree(signal.SIGCONT)
+        commands = self.unread + commands
+        while commands:
+            size = DEADLINE_SIZE if commands[:1] == b"d" else 1
+            if len(commands) < size:
+                break
+            command, commands = commands[:size], commands[size:]
+            if not self.run_command(command):
+                return False
+        self.unread = commands
+        return True
+
+    def run_command(self, command: bytes) -> bool:
+        """Run one command. Return False if the CLI could not be started."""
+        if command == b"g":
+            return self.start()
+        if command == b"s":
+            self.suspend()
+            self.report("suspended")
+        elif command == b"r":
+            self.signal_tree(signal.SIGCONT)
+        elif command == b"t":
+            self.signal_tree(signal.SIGTERM)
+            self.signal_tree(signal.SIGCONT)
+        elif command[:1] == b"d":
+            self.deadline = time.monotonic() + int(command[1:]) / 1000
         return True
 
     def start(self) -> bool:

@@ -35,6 +35,8 @@ START_PATIENCE = 30.0
 """Seconds that a guard may take to start a CLI."""
 KILL_PATIENCE = guard.KILL_PATIENCE + 1.0
 """Seconds that a guard may take to kill its tree before the supervisor kills it directly."""
+LONGEST_DEADLINE = 999_999_999
+"""Milliseconds that the guard's command for a deadline can hold."""
 LAST_PATIENCE = 1.0
 """Seconds to wait for a guard that was killed before its exit is reported anyway."""
 
@@ -145,6 +147,11 @@ class GuardedProcess:
 
     def resume(self) -> None:
         self._post(self._resume)
+
+    def end_after(self, seconds: float) -> None:
+        """Have the guard kill the tree in `seconds`, whatever becomes of this process."""
+        milliseconds = min(int(seconds * 1000), LONGEST_DEADLINE)
+        self._post(lambda: self._send(b"d%09d" % milliseconds))
 
     def close(self, grace: float) -> None:
         """Begin the stop sequence: wait `grace` seconds, SIGTERM, wait again, SIGKILL.

@@ -29,6 +29,7 @@ __all__ = [
     "PR_SET_PDEATHSIG",
     "Row",
     "below",
+    "count_with",
     "descendants",
     "enlarge_pipe",
     "environment_of",
@@ -227,6 +228,12 @@ def kill_with(wanted: Callable[[list[bytes]], bool], patience: float) -> int:
         if not found or time.monotonic() > deadline:
             return len(killed)
         time.sleep(ROUND)
+
+
+def count_with(wanted: Callable[[list[bytes]], bool]) -> int:
+    """Return how many processes beside this one have variables that are `wanted`. Only on Linux."""
+    own = os.getpid()
+    return sum(pid != own and wanted(environment_of(pid)) for pid in _pids() or ())
 
 
 def _kill_if(wanted: Callable[[list[bytes]], bool], pid: int) -> bool:

@@ -22,6 +22,8 @@ from steersman.transports import kernel
 
 __all__ = [
     "TREE",
+    "count_left",
+    "count_orphans",
     "end_orphans",
     "end_orphans_once",
     "end_tree",
@@ -92,6 +94,24 @@ def _is_orphan(variables: list[bytes]) -> bool:
             is_known = started != UNKNOWN and machine == _machine()
             return is_known and not is_own and _process.has_ended(int(pid), started)
     return False
+
+
+def count_orphans() -> int:
+    """Return how many processes `end_orphans` would kill. Only on Linux."""
+    return 0 if _machine() == UNKNOWN else kernel.count_with(_is_orphan)
+
+
+def count_left(place: str) -> int:
+    """Return how many private directories of hosts that no longer run are in `place`."""
+    count = 0
+    with contextlib.suppress(OSError), os.scandir(place) as entries:
+        for entry in itertools.islice(entries, MOST_SEEN):
+            found = _NAME.fullmatch(entry.name)
+            with contextlib.suppress(OSError):
+                if found is not None:
+                    age = time.time() - entry.stat(follow_symlinks=False).st_mtime
+                    count += _is_left(int(found[1]), found[2], found[3], age)
+    return count
 
 
 def _owned_name() -> str:

@@ -141,6 +141,9 @@ class SubprocessChannel:
         self._is_suspended = False
         self._process.resume()
 
+    def end_after(self, seconds: float) -> None:
+        self._process.end_after(seconds)
+
     def close(self, grace: float) -> None:
         # A suspended tree must not read the end of its input and continue when SIGCONT comes.
         if not self._is_suspended:

@@ -210,21 +210,22 @@ async def test_an_official_permission_callback_gets_the_id_of_the_call_too() -> 
 
 
 @pytest.mark.parametrize(
-    ("rules", "decision", "objections"), [(["Write"], "defer", 0), ([], "deny", 1)]
+    ("tool", "decision", "objections"), [("Write", "defer", 0), ("mcp__own__pay", "deny", 1)]
 )
-async def test_a_tool_is_deferred_only_if_an_ask_rule_covers_it(
-    rules: list[str], decision: str, objections: int
+async def test_a_tool_is_deferred_only_if_it_is_not_one_of_this_process(
+    tool: str, decision: str, objections: int
 ) -> None:
-    _, faults, ask = runner_of(on(PreToolUse, lambda _: defer()), ask_rules=rules)
+    hooks = on(PreToolUse, lambda _: defer())
+    _, faults, ask = runner_of(hooks, own_servers=lambda: ("own",))
 
-    answer = await ask(PreToolUse(tool_name="Write"))
+    answer = await ask(PreToolUse(tool_name=tool))
 
     assert answer["hookSpecificOutput"]["permissionDecision"] == decision
     assert len(faults) == objections
 
 
 async def test_of_two_tools_deferred_at_once_the_second_is_denied() -> None:
-    _, _, ask = runner_of(on(PreToolUse, lambda _: defer()), ask_rules=["Write"])
+    _, _, ask = runner_of(on(PreToolUse, lambda _: defer()))
 
     answers = [
         await ask(PreToolUse(tool_name="Write", prompt_id="p", tool_use_id=each))

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from steersman._json import JsonDict
+from steersman._terminal import printable
 from steersman.cli.commands import Commands
 from steersman.cli.conform_store import add_store_form
+from steersman.cli.output import complain
 from steersman.errors import SteersmanError
 from steersman.testing.sandbox import find_any_cli
 from steersman.transports.locate import locate
@@ -79,7 +81,7 @@ def _run(chosen: argparse.Namespace) -> int:
     try:
         return asyncio.run(conform(ConformArguments(**fields)))
     except SteersmanError as error:
-        print(f"steersman: {error}", file=sys.stderr)
+        complain(error)
         return CANNOT
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -149,7 +151,7 @@ def _print_report(report: Report, arguments: ConformArguments, out: TextIO) -> N
         arguments.json.write_text(report.json() + "\n", encoding="utf-8")
     width = min(shutil.get_terminal_size((WIDEST, 24)).columns, WIDEST)
     for line in report.lines(width):
-        print(line, file=out)
+        print(printable(line), file=out)
 
 
 class _Progress:

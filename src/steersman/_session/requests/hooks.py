@@ -84,9 +84,9 @@ class HookRunner:
         hooks: Mapping[str, Registered],
         report: Report,
         *,
-        ask_rules: Iterable[str] = (),
         recheck: Recheck | None = None,
         waits_on_resume: Callable[[], bool] = lambda: True,
+        own_servers: Callable[[], Iterable[str]] = tuple,
         on_stop: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Run `hooks`; `recheck` decides about input that a hook has changed.
@@ -97,7 +97,7 @@ class HookRunner:
         self._recheck = recheck
         self._hooks = hooks
         self._report = report
-        self._deferral = DeferralCheck(ask_rules, waits_on_resume)
+        self._deferral = DeferralCheck(waits_on_resume, own_servers)
         self._running: set[asyncio.Task[object]] = set()
         asked = {key: each for key, each in hooks.items() if _may_decide_permissions(each)}
         self._barrier = PermissionHookBarrier(asked)

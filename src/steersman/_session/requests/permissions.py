@@ -291,6 +291,11 @@ class PermissionResponder:
             self._decisions.record_answer(ask.id, ask.kind, by)
         return response_of(ask, answer)
 
+    @property
+    def inbox(self) -> InboxForwarder | None:
+        """Where requests wait that no callback answers."""
+        return self._callbacks.inbox
+
     def withdraw(self, request_id: str, reason: str, *, may_return: bool = False) -> None:
         """Remove a deferred request from the inbox; `reason` is reported to late answers."""
         if self._callbacks.inbox is not None:
@@ -365,6 +370,8 @@ class InboxForwarder:
         self._clock = clock
         self._loop: asyncio.AbstractEventLoop | None = None
         self._open: dict[str, Ask] = {}
+        self.was_shown: Callable[[Payload], bool] = lambda _: False
+        """Called with each request; returns True if its ask was opened before the request."""
 
     def put(
         self,
@@ -396,7 +403,8 @@ class InboxForwarder:
             reply(request_id, response)
 
         self._loop = asyncio.get_running_loop()
-        self._note(Kind.ASKED, **ask_details(ask, self._redact))
+        if not self.was_shown(payload):
+            self._note(Kind.ASKED, **ask_details(ask, self._redact))
         self._open[request_id] = ask
         try:
             self._open_in_inbox(ask, lambda answer, by: self._in_loop(settle, answer, by))
@@ -434,6 +442,16 @@ class InboxForwarder:
             self._inbox.close_ask(ask, reason)
         else:
             self._inbox.close(request_id, reason)
+
+    @property
+    def asks(self) -> tuple[Ask, ...]:
+        """The asks that wait for an answer."""
+        return tuple(self._open.values())
+
+    def let_go(self) -> None:
+        """Use no more answers: the asks stay for the next process. The requests stay open too."""
+        for request_id in [*self._open]:
+            self.withdraw(request_id, "its session is parked", may_return=True)
 
     def _in_loop(self, function: Callable[[P, Q], None], first: P, second: Q) -> None:
         """Call the function; at once if called in the session's own event loop.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from steersman._protocol.events import (
     DialogAsked,
@@ -23,6 +24,9 @@ from steersman._session.requests.permissions import (
 )
 from steersman._session.requests.tool_servers import ToolServers
 
+if TYPE_CHECKING:
+    from steersman._session.requests.holding import HoldingHook
+
 __all__ = ["CliRequest", "Responder"]
 
 CliRequest = (
@@ -38,6 +42,8 @@ class Responder:
     hooks: HookRunner
     servers: ToolServers
     gate: Gate
+    holding: HoldingHook | None = None
+    """The hook that holds calls, which is one of `hooks`; None without a durable inbox."""
 
     def answer(
         self, asked: CliRequest, session_id: str, reply: SendAnswer = ignore_answer
@@ -96,6 +102,11 @@ class Responder:
 
     async def _serve(self, asked: ToolCalled) -> object:
         return {"mcp_response": await self.servers.answer(asked)}
+
+    def withdrawn(self, asked: HookAsked, reason: str) -> None:
+        """Close the ask of a call that a hook holds, because the CLI has given the call up."""
+        if self.holding is not None:
+            self.holding.withdrawn(asked.tool_use_id, reason)
 
     def withdraw(self, request_id: str, reason: str, *, may_return: bool = False) -> None:
         """Withdraw a deferred request; its answer is no longer needed by this CLI."""

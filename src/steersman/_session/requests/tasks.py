@@ -18,17 +18,20 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from steersman._protocol.events import PermissionAsked, ToolCalled
+from steersman._portal.waiting import WAITING_TASK
+from steersman._protocol.events import HookAsked, PermissionAsked, ToolCalled
 from steersman._session.link import CliLink
 from steersman._session.requests.permissions import DEFERRED, RequestRejected
 from steersman._session.requests.responder import CliRequest, Responder
 from steersman.errors import ChannelClosed
+from steersman.permissions import Ask
 
 __all__ = ["EagerStarter", "Need", "RequestTasks"]
 
 Need = Literal["waiting_permission", "waiting_tool_call"]
 USER: Final[Need] = "waiting_permission"
 TOOL: Final[Need] = "waiting_tool_call"
+WITHDRAWN = "the CLI withdrew the request"
 
 
 class _OpenRequest(Struct, eq=False):
@@ -88,13 +91,43 @@ class RequestTasks:
         return [(each.asked, each.since) for each in self._open.values() if not each.is_withdrawn]
 
     @property
+    def held(self) -> tuple[Ask, ...]:
+        """The asks of calls that our own hook holds, before the CLI requests the permission."""
+        holding = self._responder.holding
+        return () if holding is None else holding.held
+
+    @property
     def is_answering(self) -> bool:
-        """Whether the code that runs now answers a request: a tool, a hook or an approver."""
-        mine = asyncio.current_task()
+        """Whether the code that runs now answers a request: a tool, a hook or an approver.
+
+        Also if it was called by a function that does so in a worker thread.
+        """
+        mine = (asyncio.current_task(), WAITING_TASK.get())
         return any(
-            each.task is mine or (each.task is None and each.has_begun and not each.is_deferred)
+            each.task in mine if each.task is not None else each.has_begun and not each.is_deferred
             for each in self._open.values()
         )
+
+    def hold(self) -> Callable[[], None]:
+        """Count a call that our own hook holds for an answer; returns what ends that."""
+        self._needs[USER] += 1
+
+        def end() -> None:
+            self._needs[USER] -= 1
+            if not self._is_beginning:
+                self._report_need()
+
+        if not self._is_beginning:
+            self._report_need()
+        return end
+
+    def in_progress(self, is_other: Callable[[CliRequest], bool]) -> list[asyncio.Task[None]]:
+        """Return the tasks of open requests for which `is_other` does not hold."""
+        return [
+            each.task
+            for each in self._open.values()
+            if each.task is not None and not each.is_withdrawn and not is_other(each.asked)
+        ]
 
     def start(self, asked: CliRequest, context: contextvars.Context) -> None:
         """Register a request, to be answered in the context of its turn when `begin` is called."""
@@ -130,8 +163,11 @@ class RequestTasks:
 
     def withdraw(self, request_id: str) -> None:
         """Cancel a request that the CLI has withdrawn."""
-        if request_id in self._open:
-            self._cancel(self._open[request_id], "the CLI withdrew the request", may_return=False)
+        opened = self._open.get(request_id)
+        if opened is not None:
+            if type(opened.asked) is HookAsked:
+                self._responder.withdrawn(opened.asked, WITHDRAWN)
+            self._cancel(opened, WITHDRAWN, may_return=False)
 
     def cancel_all(self) -> None:
         """Cancel all requests, because the session ends."""

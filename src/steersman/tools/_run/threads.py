@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, TypeAlias, TypeVar
 
+from steersman._portal.waiting import WAITING_TASK
+
 __all__ = [
     "Function",
     "Handler",
@@ -157,6 +159,7 @@ def run_in_thread(
         outbox = _per_thread.outbox = _Outbox(loop)
     future: asyncio.Future[R] = loop.create_future()
     context = contextvars.copy_context()
+    context.run(WAITING_TASK.set, asyncio.current_task())
 
     def job() -> None:
         outcome: object = None

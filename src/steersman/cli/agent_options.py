@@ -1,0 +1,121 @@
+"""What `run` and `chat` have in common: the words that make an agent."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from steersman._terminal import one_line
+from steersman.agent import Agent
+from steersman.errors import UsageError
+from steersman.options import Caps, Limits
+from steersman.permissions import Policy
+
+if TYPE_CHECKING:
+    from steersman.options.keywords import OptionWords
+
+__all__ = ["AgentWords", "agent_options", "load_agent", "read_file"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+OPTIONS = (
+    click.option(
+        "--agent",
+        metavar="MODULE:NAME",
+        help="An Agent of your own, or a function that returns one.",
+    ),
+    click.option("--cwd", metavar="DIR", type=click.Path(), help="The directory to work in."),
+    click.option("--model", metavar="NAME", help="The model, by alias or full name."),
+    click.option(
+        "--policy",
+        metavar="FILE",
+        type=click.Path(),
+        help="Rules about tool calls, in TOML; what no rule decides is asked.",
+    ),
+    click.option(
+        "--max-usd", metavar="USD", type=float, help="Stop when this much has been spent."
+    ),
+    click.option("--resume", metavar="SESSION", help="Continue this conversation."),
+    click.option(
+        "--journal", metavar="FILE", type=click.Path(), help="Write everything that happens here."
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentWords:
+    """The words of the command line that make an agent."""
+
+    agent: str | None = None
+    cwd: str | None = None
+    model: str | None = None
+    policy: str | None = None
+    max_usd: float | None = None
+    resume: str | None = None
+    journal: str | None = None
+
+    def make(self) -> tuple[Agent, OptionWords]:
+        """Return the agent, and the options of its session. Raises `UsageError`."""
+        base = Agent() if self.agent is None else load_agent(self.agent)
+        words: OptionWords = {}
+        if self.cwd is not None:
+            words["cwd"] = self.cwd
+        if self.model is not None:
+            words["model"] = self.model
+        if self.policy is not None:
+            words["policy"] = Policy.from_toml(read_file("--policy", self.policy))
+        if self.max_usd is not None:
+            # The CLI ends the turn that passes it; ours refuses further prompts.
+            words["max_budget_usd"] = self.max_usd
+            words["limits"] = Limits(session=Caps(usd=self.max_usd))
+        if self.resume is not None:
+            words["resume"] = self.resume
+        if self.journal is not None:
+            words["journal"] = self.journal
+        return base, words
+
+
+def agent_options(command: F) -> F:
+    """Add the options to a command of click."""
+    for option in reversed(OPTIONS):
+        command = option(command)
+    return command
+
+
+def load_agent(name: str) -> Agent:
+    """Return the agent that `module:name` names; modules of this folder are found, too."""
+    module, _, attribute = name.partition(":")
+    if not module or not attribute:
+        raise UsageError("--agent", name, "a module and a name, as my_app.agents:reviewer")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        found: Any = import_module(module)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+        found = found if isinstance(found, Agent) else found()
+    except Exception as error:
+        reason = one_line(f"{type(error).__name__}: {error}")
+        raise UsageError(
+            "--agent", name, "one that can be imported", hint=f"it raised {reason}"
+        ) from error
+    if not isinstance(found, Agent):
+        raise UsageError("--agent", name, "an Agent, or a function that returns one")
+    return found
+
+
+def read_file(option: str, path: str) -> str:
+    """Return the text of a file that an option names. Raises `UsageError`."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(option, path, f"a file that can be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise UsageError(option, path, "a file of UTF-8 text") from None

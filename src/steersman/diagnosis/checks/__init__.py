@@ -1,0 +1,1 @@
+"""The checks of `doctor`, one in each file."""

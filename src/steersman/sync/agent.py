@@ -1,0 +1,301 @@
+"""`Agent`, `query()` and `run()` for synchronous code."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Literal, TypeVar, overload
+
+import steersman.sync.at_exit  # noqa: F401  # pyright: ignore[reportUnusedImport]
+from steersman._portal.portal import Portal, shared_portal
+from steersman._session.prompt_content import prompt_content
+from steersman.agent import Agent as AsyncAgent
+from steersman.agent import Opening, Prompt, Typed
+from steersman.agent import Session as AsyncSession
+from steersman.journal import TurnResult
+from steersman.options import Options
+from steersman.sync.callbacks import with_threads
+from steersman.sync.queries import Query
+from steersman.sync.session import Session
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from typing_extensions import TypeForm
+
+    from steersman.options.keywords import OptionWords
+    from steersman.ports import Clock, Transport
+
+__all__ = ["Agent", "query", "run", "run_result"]
+
+T = TypeVar("T")
+
+
+class Agent:
+    """Options that are used for several sessions. The keywords are the fields of `Options`."""
+
+    def __init__(
+        self,
+        options: Options | None = None,
+        *,
+        transport: Transport | None = None,
+        clock: Clock = time.time,
+        **fields: Unpack[OptionWords],
+    ) -> None:
+        self._agent = AsyncAgent(options, transport=transport, clock=clock, **fields)
+        self.options = self._agent.options
+
+    def session(
+        self, *, transport: Transport | None = None, **overrides: Unpack[OptionWords]
+    ) -> Session:
+        """Return a session, which `with` starts. Keywords override options of the agent."""
+        return Session(self._session(transport, overrides), closes=True)
+
+    def _session(self, transport: Transport | None, overrides: OptionWords) -> AsyncSession:
+        words = with_threads(self.options, overrides)
+        return self._agent.session(transport=transport, **words)
+
+    def start(
+        self,
+        prompt: Prompt | None = None,
+        *,
+        transport: Transport | None = None,
+        **overrides: Unpack[OptionWords],
+    ) -> Session:
+        """Return a session that is started, after sending `prompt`. Close it with `close()`."""
+        if prompt is not None:
+            prompt_content(prompt)
+        session = self.session(transport=transport, **overrides).start()
+        if prompt is not None:
+            session.send(prompt)
+        return session
+
+    def open(
+        self,
+        key: str,
+        *,
+        missing: Literal["fresh", "fail"] = "fresh",
+        transport: Transport | None = None,
+        **overrides: Unpack[OptionWords],
+    ) -> Session:
+        """Open the conversation of `key`: `with agent.open(key) as session`.
+
+        Returns a session that is started; without `with`, close it with `close()`. The
+        conversation is resumed if it exists. If not, a new one is started under this key, or
+        `ResumeNotFound` is raised with `missing="fail"`. A key is any string; a UUID is the id of
+        the conversation itself. Raises `SessionInUse` if another session has the conversation open,
+        after `wait=` seconds.
+        """
+        words = with_threads(self.options, overrides)
+        opening = self._agent.open(key, missing=missing, transport=transport, **words)
+        opened: list[Session] = []
+        # A wrapper that is freed closes its session, also if the caller was interrupted.
+        self._portal.call(_open, opening, opened)
+        return opened.pop()
+
+    def query(
+        self,
+        prompt: Prompt | Iterator[Prompt],
+        *,
+        transport: Transport | None = None,
+        **overrides: Unpack[OptionWords],
+    ) -> Query:
+        """Send one prompt, or a stream of prompts, and return the messages for `for`.
+
+        The session is closed with the last message, and also if the loop is left earlier.
+        """
+        if not isinstance(prompt, Iterator):
+            prompt_content(prompt)
+        session = self._session(transport, overrides)
+        return Query(Session(session, closes=True), session, prompt)
+
+    @overload
+    def run(
+        self,
+        prompt: Prompt,
+        *,
+        output: None = None,
+        transport: Transport | None = None,
+        **overrides: Unpack[OptionWords],
+    ) -> TurnResult: ...
+
+    @overload
+    def run(
+        self,
+        prompt: Prompt,
+        *,
+        output: type[T],
+        transport: Transport | None = None,
+        **overrides: Unpack[OptionWords],
+    ) -> T: ...
+
+    @overload
+    def run(
+        self,
+        prompt: Prompt,
+        *,
+        output: TypeForm[T],
+        transport: Transport | None = None,
+        **overrides: Unpack[OptionWords],
+    ) -> T: ...
+
+    def run(
+        self,
+        prompt: Prompt,
+        *,
+        output: TypeForm[T] | None = None,
+        transport: Transport | None = None,
+        **overrides: Unpack[OptionWords],
+    ) -> T | TurnResult:
+        """Send one prompt and return its result; with `output=T` return the answer as a `T`.
+
+        Raises `TurnFailed` if the turn did not complete. With `output`, raises `NoOutput` if the
+        answer has no structured output, and `BadOutput` if that is not a `T`; both have the text.
+        `run_result` returns the answer together with its cost.
+        """
+        words = with_threads(self.options, overrides)
+        if output is None:
+            return self._portal.call(lambda: self._agent.run(prompt, transport=transport, **words))
+        return self._portal.call(
+            lambda: self._agent.run(prompt, output=output, transport=transport, **words)
+        )
+
+    @overload
+    def run_result(
+        self,
+        prompt: Prompt,
+        *,
+        output: type[T],
+        transport: Transport | None = None,
+        **overrides: Unpack[OptionWords],
+    ) -> Typed[T]: ...
+
+    @overload
+    def run_result(
+        self,
+        prompt: Prompt,
+        *,
+        output: TypeForm[T],
+        transport: Transport | None = None,
+        **overrides: Unpack[OptionWords],
+    ) -> Typed[T]: ...
+
+    def run_result(
+        self,
+        prompt: Prompt,
+        *,
+        output: TypeForm[T],
+        transport: Transport | None = None,
+        **overrides: Unpack[OptionWords],
+    ) -> Typed[T]:
+        """Send one prompt; return the answer as a `T`, and the `TurnResult` with its cost.
+
+        Raises as `run`.
+        """
+        words = with_threads(self.options, overrides)
+        return self._portal.call(
+            lambda: self._agent.run_result(prompt, output=output, transport=transport, **words)
+        )
+
+    @property
+    def _portal(self) -> Portal:
+        # Asked for each time: an agent that was made before fork() may be used after it.
+        return shared_portal().with_grace(self.options.close_grace)
+
+
+async def _open(opening: Opening, opened: list[Session]) -> None:
+    opened.append(Session(await opening, closes=True))
+
+
+def query(
+    prompt: Prompt | Iterator[Prompt],
+    *,
+    options: Options | None = None,
+    transport: Transport | None = None,
+    **fields: Unpack[OptionWords],
+) -> Query:
+    """Send one prompt and return its messages for `for`. See `Agent.query`."""
+    return Agent(options, transport=transport, **fields).query(prompt)
+
+
+@overload
+def run(
+    prompt: Prompt,
+    *,
+    output: None = None,
+    options: Options | None = None,
+    transport: Transport | None = None,
+    **fields: Unpack[OptionWords],
+) -> TurnResult: ...
+
+
+@overload
+def run(
+    prompt: Prompt,
+    *,
+    output: type[T],
+    options: Options | None = None,
+    transport: Transport | None = None,
+    **fields: Unpack[OptionWords],
+) -> T: ...
+
+
+@overload
+def run(
+    prompt: Prompt,
+    *,
+    output: TypeForm[T],
+    options: Options | None = None,
+    transport: Transport | None = None,
+    **fields: Unpack[OptionWords],
+) -> T: ...
+
+
+def run(
+    prompt: Prompt,
+    *,
+    output: TypeForm[T] | None = None,
+    options: Options | None = None,
+    transport: Transport | None = None,
+    **fields: Unpack[OptionWords],
+) -> T | TurnResult:
+    """Send one prompt and return a `TurnResult`, or a `T` with `output=T`. See `Agent.run`."""
+    if output is not None:
+        return run_result(
+            prompt, output=output, options=options, transport=transport, **fields
+        ).output
+    return Agent(options, transport=transport, **fields).run(prompt)
+
+
+@overload
+def run_result(
+    prompt: Prompt,
+    *,
+    output: type[T],
+    options: Options | None = None,
+    transport: Transport | None = None,
+    **fields: Unpack[OptionWords],
+) -> Typed[T]: ...
+
+
+@overload
+def run_result(
+    prompt: Prompt,
+    *,
+    output: TypeForm[T],
+    options: Options | None = None,
+    transport: Transport | None = None,
+    **fields: Unpack[OptionWords],
+) -> Typed[T]: ...
+
+
+def run_result(
+    prompt: Prompt,
+    *,
+    output: TypeForm[T],
+    options: Options | None = None,
+    transport: Transport | None = None,
+    **fields: Unpack[OptionWords],
+) -> Typed[T]:
+    """Send one prompt; return the answer as a `T`, and its `TurnResult`. See `Agent.run_result`."""
+    return Agent(options, transport=transport, **fields).run_result(prompt, output=output)

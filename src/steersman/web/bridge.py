@@ -1,0 +1,339 @@
+"""Bridge: sessions behind HTTP, as an ASGI application that any framework mounts."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
+from starlette.routing import Router
+from starlette.types import Message, Receive, Scope, Send
+from starlette.websockets import WebSocket
+
+from steersman import _json
+from steersman._json import JsonDict
+from steersman.agent import Agent, Session
+from steersman.errors import UsageError
+from steersman.inbox import Inbox, StoredInbox
+from steersman.web.asks import AnyInbox, OpenAsks
+from steersman.web.conversations import Conversations, check_agents
+from steersman.web.failures import Refusal, error_response, refusal_of
+from steersman.web.fields import Fields
+from steersman.web.limits import Connections, WebLimits, Writes
+from steersman.web.live import LiveConnection
+from steersman.web.openapi import our_version
+from steersman.web.routes import PAGES, Routes
+from steersman.web.security import API_HEADERS, LOOPBACK, Gate
+from steersman.web.verbs import Verbs
+from steersman.web.viewers import Authenticate, LinkLogin, Viewer
+
+__all__ = ["Bridge"]
+
+COOKIES = ".viewers.json"
+MOST_LISTED = 500
+LONGEST_LOOK = 30.0
+"""Seconds between two looks for idle sessions and stuck viewers, at most."""
+
+
+class Bridge:
+    """Serves sessions of `agents`. Mount it in any ASGI application, or run it with uvicorn.
+
+    Sessions are kept in the directory `journals`, and found there again after a restart; without
+    one they end with the bridge. Without `authenticate` there is one viewer, who logs in with
+    `link()` or with `token`. `hosts` are the names under which browsers may reach the server. Close
+    it with `aclose()`, or use `async with`.
+    """
+
+    def __init__(  # noqa: PLR0913 - one keyword for each thing that a server decides
+        self,
+        agents: Mapping[str, Agent] | Agent,
+        *,
+        inbox: AnyInbox | None = None,
+        journals: str | Path | None = None,
+        authenticate: Authenticate | None = None,
+        limits: WebLimits | None = None,
+        hosts: Iterable[str] = LOOPBACK,
+        origins: Iterable[str] = (),
+        token: str | None = None,
+    ) -> None:
+        self.limits = limits or WebLimits()
+        if not isinstance(self.limits, WebLimits):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError("limits", limits, "a WebLimits")
+        self.inbox = _checked_inbox(inbox)
+        self._gate = Gate(hosts, origins)
+        known = check_agents(agents)
+        self._temporary, folder = _folder_for(journals)
+        self._login = LinkLogin(folder / COOKIES, token) if authenticate is None else None
+        self._authenticate = authenticate or self._login
+        self._connections = Connections(self.limits.connections)
+        self._conversations = Conversations(known, self.inbox, folder, self.limits, self._changed)
+        self._asks = OpenAsks(self.inbox, self._asked, self._redacted)
+        writes = Writes(self.limits.writes)
+        self._verbs = Verbs(self._conversations, self._asks, self.limits, writes)
+        self._routes = Routes(self._verbs, self.limits, self._connections, self._login)
+        self._router = Router(self._routes.all(), redirect_slashes=False, default=_no_route)
+        self._live: set[LiveConnection] = set()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._is_closed = False
+
+    # For the program that runs it
+
+    @property
+    def token(self) -> str:
+        """The token of programs: `Authorization: Bearer TOKEN`. Keep it secret."""
+        if self._login is None:
+            raise UsageError("token", None, "a bridge without authenticate=")
+        return self._login.token
+
+    def link(self, url: str) -> str:
+        """Return a link to the console at `url` that logs in the user who opens it first.
+
+        What stands after `#` is never sent to a server, so that no log has it.
+        """
+        if self._login is None:
+            raise UsageError("link", url, "a bridge without authenticate=")
+        return f"{url.rstrip('/')}/#token={self._login.link()}"
+
+    async def begin(
+        self, text: str, *, by: str, agent: str | None = None, key: str | None = None
+    ) -> str:
+        """Begin a session with its first prompt, and return its id.
+
+        The same key is the same session and the same turn.
+        """
+        fields = {"text": text, "agent": agent, "key": key}
+        self._start()
+        answer, _ = await self._verbs.begin(Viewer(by), Fields(fields))
+        session: str = answer["session"]["id"]
+        return session
+
+    def session(self, session: str) -> Session | None:
+        """Return the session with this id, if its CLI runs; None if it is closed or not known."""
+        with suppress(Refusal):
+            return self._conversations.find(session).session
+        return None
+
+    def began(self, session: str) -> str:
+        """Return the name of the viewer who began a session; empty if it is not known."""
+        with suppress(Refusal):
+            return self._conversations.find(session).notes.by
+        return ""
+
+    async def __aenter__(self) -> Self:
+        self._start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Disconnect all viewers and close all sessions. May be called again."""
+        self._is_closed = True
+        for connection in [*self._live]:
+            connection.close()
+        for stream in [*self._routes.streams]:
+            stream.close()
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._conversations.aclose()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+    # ASGI
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection."""
+        if scope["type"] == "lifespan":
+            await self._live_with_server(receive, send)
+        elif scope["type"] == "http":
+            await self._on_request(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await self._on_websocket(scope, receive, send)
+
+    async def _live_with_server(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                self._start()
+                await send({"type": "lifespan.startup.complete"})
+            elif message["type"] == "lifespan.shutdown":
+                await self.aclose()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+    async def _on_request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answered = _Answered(send)
+        try:
+            scope["steersman.viewer"] = await self._let_in(HTTPConnection(scope))
+            # Routes raise then, and do not answer with text of their own.
+            scope.setdefault("app", self)
+            await self._router(scope, receive, answered)
+        except Exception as error:
+            if answered.has_begun:
+                # Half an answer is sent already, so the server closes the connection.
+                raise
+            response = error_response(_refusal_of(error))
+            await response(scope, receive, answered)
+
+    async def _on_websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            viewer = await self._let_in(HTTPConnection(scope))
+            assert viewer is not None
+            with self._connections.one():
+                await receive()
+                await send({"type": "websocket.accept"})
+                await self._serve_live(viewer, receive, send)
+        except Refusal as refusal:
+            await _refuse_websocket(WebSocket(scope, receive, send), refusal)
+
+    async def _serve_live(self, viewer: Viewer, receive: Receive, send: Send) -> None:
+        connection = LiveConnection(viewer, self._verbs, self.limits, receive, send)
+        self._live.add(connection)
+        try:
+            connection.begin_with(await self._first_frame(viewer))
+            await connection.run()
+        finally:
+            self._live.discard(connection)
+
+    async def _first_frame(self, viewer: Viewer) -> JsonDict:
+        return {
+            "type": "hello",
+            "viewer": {"name": viewer.name},
+            **await self._routes.listing(viewer, MOST_LISTED),
+            "asks": await self._routes.asks_for(viewer),
+            "version": our_version(),
+            "limits": {"body": self.limits.body, "attachments": self.limits.attachments},
+        }
+
+    async def _let_in(self, connection: HTTPConnection) -> Viewer | None:
+        """Return who sends a request. Raises `Refusal`. The page needs no viewer."""
+        path = _path(connection.scope)
+        is_live = connection.scope["type"] == "websocket"
+        is_page = not is_live and (path in PAGES or path.startswith("/static/"))
+        self._gate.check(connection, is_page=is_page)
+        if is_live and path != "/live":
+            raise Refusal(404, "not_found", "the WebSocket is at /live")
+        if self._is_closed:
+            raise Refusal(503, "closing", "the server ends")
+        self._start()
+        if is_page or path == "/login":
+            return None
+        assert self._authenticate is not None
+        viewer = await self._authenticate(connection)
+        if viewer is None:
+            raise Refusal(401, "not_logged_in", "log in first: open the link that was printed")
+        return viewer
+
+    # Work of its own
+
+    def _start(self) -> None:
+        """Start the tasks of the bridge. A mounted one learns of its start by the first request."""
+        if not self._tasks and not self._is_closed:
+            self._tasks = [asyncio.Task(self._asks.watch()), asyncio.Task(self._tidy())]
+
+    async def _tidy(self) -> None:
+        """Close idle sessions, and the connections of viewers that have stopped to read."""
+        while True:
+            limits = self.limits
+            await asyncio.sleep(min(limits.idle / 4, limits.patience / 4, LONGEST_LOOK))
+            for connection in [*self._live]:
+                connection.leave_if_stuck()
+            await self._conversations.close_idle()
+
+    def _changed(self, session: str) -> None:
+        for connection in self._live:
+            connection.notify_summary(session)
+
+    def _asked(self, frame: JsonDict, session: str) -> None:
+        line = _json.dumps(frame).decode()
+        for connection in self._live:
+            connection.notify_ask(line, session, frame["ask"]["id"])
+        self._changed(session)
+
+    def _redacted(self, session: str, line: bytes) -> bytes:
+        found = self.session(session)
+        return line if found is None else found.redacted(line)
+
+
+class _Answered:
+    """Sends, adds the headers that every answer has, and knows whether one has begun."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.has_begun = False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.has_begun = True
+            headers = list(message.get("headers", []))
+            names = {name.lower() for name, _ in headers}
+            headers += [pair for pair in _HEADERS if pair[0] not in names]
+            message = {**message, "headers": headers}
+        await self._send(message)
+
+
+_HEADERS = [(name.lower().encode(), value.encode()) for name, value in API_HEADERS.items()]
+
+
+async def _no_route(_scope: Scope, _receive: Receive, _send: Send) -> None:
+    raise Refusal(404, "not_found", "there is no such route")
+
+
+async def _refuse_websocket(websocket: WebSocket, refusal: Refusal) -> None:
+    """Refuse the upgrade with an answer, or close where the server cannot send one."""
+    if "websocket.http.response" in websocket.scope.get("extensions", {}):
+        await websocket.send_denial_response(error_response(refusal))
+    else:
+        await websocket.close(4000 + refusal.status, refusal.code)
+
+
+def _refusal_of(error: Exception) -> Refusal:
+    if isinstance(error, HTTPException):
+        # The only one that routes raise: there is a route, but not for this method.
+        return Refusal(405, "method_not_allowed", "this route has other methods")
+    return refusal_of(error)
+
+
+def _path(scope: Scope) -> str:
+    """Return the path below the place where the bridge is mounted."""
+    path, root = scope["path"], scope.get("root_path", "")
+    return path[len(root) :] or "/" if root and path.startswith(root) else path
+
+
+def _checked_inbox(inbox: object) -> AnyInbox:
+    if inbox is None:
+        return Inbox()
+    if not isinstance(inbox, Inbox | StoredInbox):
+        raise UsageError("inbox", inbox, "an Inbox, or the inbox() of a store")
+    return inbox
+
+
+def _folder_for(
+    journals: object,
+) -> tuple[tempfile.TemporaryDirectory[str] | None, Path]:
+    """Return the directory of the journals; a temporary one if none is given."""
+    if journals is None:
+        temporary = tempfile.TemporaryDirectory(prefix="steersman-web-")
+        return temporary, Path(temporary.name)
+    if not isinstance(journals, str | Path) or not str(journals):
+        raise UsageError("journals", journals, "the path of a directory")
+    folder = Path(journals).absolute()
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        allowed = f"a directory that can be written ({error.strerror})"
+        raise UsageError("journals", str(folder), allowed) from None
+    return None, folder

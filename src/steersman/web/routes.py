@@ -1,0 +1,280 @@
+"""The routes of a bridge: requests in, answers out. Who may come in was decided before."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from steersman import _json
+from steersman._json import JsonDict
+from steersman.journal import snapshot_to_json
+from steersman.web.failures import Refusal, bad_request, json_response
+from steersman.web.fields import Fields
+from steersman.web.limits import Connections, WebLimits
+from steersman.web.live import after_of
+from steersman.web.openapi import description
+from steersman.web.pages import record_at, records_before
+from steersman.web.records import cut, frame_of_line
+from steersman.web.security import API_HEADERS
+from steersman.web.sse import EventStream
+from steersman.web.static_files import static_response
+from steersman.web.steering import SESSION_VERBS
+from steersman.web.verbs import Verbs
+from steersman.web.viewers import LinkLogin, Viewer
+
+__all__ = ["PAGES", "Routes"]
+
+PAGES = frozenset({"/", "/static/"})
+"""Paths, and beginnings of paths, that need no login and contain no data."""
+
+MOST_ENTRIES = 1000
+USUAL_ENTRIES = 200
+MOST_DIGITS = 15
+WITH_ATTACHMENTS = frozenset({"begin", "send"})
+
+Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
+
+
+class Routes:
+    """Answers requests for one bridge."""
+
+    def __init__(
+        self, verbs: Verbs, limits: WebLimits, connections: Connections, login: LinkLogin | None
+    ) -> None:
+        self._verbs = verbs
+        self._limits = limits
+        self._connections = connections
+        self._login = login
+        self.streams: set[EventStream] = set()
+
+    def all(self) -> list[Route]:
+        """Return the routes."""
+        rows: list[tuple[str, str, Endpoint]] = [
+            ("GET", "/", self._page),
+            ("GET", "/static/{name}", self._file),
+            ("POST", "/login", self._log_in),
+            ("POST", "/logout", self._log_out),
+            ("GET", "/me", self._me),
+            ("GET", "/openapi.json", self._openapi),
+            ("GET", "/sessions", self._sessions),
+            ("POST", "/sessions", self._begin),
+            ("GET", "/sessions/{id}", self._session),
+            ("GET", "/sessions/{id}/entries", self._entries),
+            ("GET", "/sessions/{id}/entries/{seq:int}", self._entry),
+            ("GET", "/sessions/{id}/events", self._events),
+            ("POST", "/sessions/{id}/{verb}", self._do),
+            ("GET", "/asks", self._asks),
+            ("POST", "/asks", self._answer_many),
+            ("POST", "/asks/{id:path}", self._answer),
+        ]
+        return [Route(path, endpoint, methods=[method]) for method, path, endpoint in rows]
+
+    # The page and the login
+
+    async def _page(self, request: Request) -> Response:
+        return static_response(request, "index.html")
+
+    async def _file(self, request: Request) -> Response:
+        return static_response(request, request.path_params["name"])
+
+    async def _log_in(self, request: Request) -> Response:
+        fields = await self._fields(request)
+        response = Response(status_code=204)
+        self._own_login().log_in(
+            fields.text("token"),
+            response,
+            path=_mount(request),
+            is_secure=request.url.scheme == "https",
+        )
+        return response
+
+    async def _log_out(self, request: Request) -> Response:
+        response = Response(status_code=204)
+        self._own_login().log_out(request, response, path=_mount(request))
+        return response
+
+    def _own_login(self) -> LinkLogin:
+        if self._login is None:
+            raise Refusal(404, "not_found", "this server has a login of its own")
+        return self._login
+
+    async def _me(self, request: Request) -> Response:
+        return json_response({"viewer": {"name": _viewer(request).name}})
+
+    async def _openapi(self, request: Request) -> Response:
+        return json_response(description(_mount(request), self._limits))
+
+    # Sessions
+
+    async def _sessions(self, request: Request) -> Response:
+        return json_response(await self.listing(_viewer(request)))
+
+    async def listing(self, viewer: Viewer, most: int | None = None) -> JsonDict:
+        """Return the sessions that a viewer may see, and the agents that can begin one."""
+        known = await self._verbs.conversations.all()
+        seen = [each for each in known if viewer.is_allowed("see", each.id)][:most]
+        return {
+            "sessions": [self._verbs.summary(each) for each in seen],
+            "agents": [*self._verbs.conversations.agents],
+        }
+
+    async def _begin(self, request: Request) -> Response:
+        fields = await self._fields(request, has_attachments=True)
+        answer, is_new = await self._verbs.begin(_viewer(request), fields)
+        return json_response(answer, 201 if is_new else 200)
+
+    async def _session(self, request: Request) -> Response:
+        found = self._verbs.seen(_viewer(request), request.path_params["id"])
+        snapshot = (
+            None
+            if found.session is None
+            else _json.loads(snapshot_to_json(found.session.snapshot()))
+        )
+        return json_response({"session": self._verbs.summary(found), "snapshot": snapshot})
+
+    async def _do(self, request: Request) -> Response:
+        verb, session = request.path_params["verb"], request.path_params["id"]
+        if verb not in SESSION_VERBS:
+            raise Refusal(404, "not_found", f"verbs are {', '.join(SESSION_VERBS)}")
+        fields = await self._fields(request, has_attachments=verb in WITH_ATTACHMENTS)
+        return json_response(await self._verbs.do(_viewer(request), verb, session, fields))
+
+    # Entries
+
+    async def _entries(self, request: Request) -> Response:
+        feed = self._verbs.seen(_viewer(request), request.path_params["id"]).feed
+        before = _number(request, "before", None, 1, None)
+        limit = _number(request, "limit", USUAL_ENTRIES, 1, MOST_ENTRIES)
+        assert limit is not None
+        last = feed.last
+        # Only what `last` counts: a viewer that follows after it gets all others.
+        before = last + 1 if before is None else min(before, last + 1)
+
+        def work() -> bytes:
+            found, more = records_before(feed.path, before, limit)
+            frames = [cut(frame_of_line(feed.prefix, line)) for _, line in found]
+            end = b'],"more":%b,"last":%d}' % (b"true" if more else b"false", last)
+            return b'{"entries":[' + b",".join(frames) + end
+
+        return Response(await asyncio.to_thread(work), media_type="application/json")
+
+    async def _entry(self, request: Request) -> Response:
+        feed = self._verbs.seen(_viewer(request), request.path_params["id"]).feed
+        line = await asyncio.to_thread(record_at, feed.path, request.path_params["seq"])
+        if line is None:
+            raise Refusal(404, "entry_not_found", "there is no entry with this number")
+        return Response(frame_of_line(feed.prefix, line), media_type="application/json")
+
+    async def _events(self, request: Request) -> Response:
+        feed = self._verbs.seen(_viewer(request), request.path_params["id"]).feed
+        given = request.headers.get("last-event-id") or request.query_params.get("after")
+        after = after_of(_integer("after", given) if given else None, feed, 0)
+        form = request.query_params.get("form", "record")
+        if form not in ("record", "raw"):
+            raise bad_request("form must be raw, or left out")
+        connection = self._connections.one()
+        connection.__enter__()
+        stream = EventStream(feed, after, is_raw=form == "raw")
+        return _Streaming(self, stream, connection.__exit__)
+
+    # Asks
+
+    async def _asks(self, request: Request) -> Response:
+        return json_response({"asks": await self.asks_for(_viewer(request))})
+
+    async def asks_for(self, viewer: Viewer) -> list[JsonDict]:
+        """Return the open asks that a viewer may see."""
+        asks = await self._verbs.asks.list()
+        return [self._verbs.asks.json(ask) for ask in asks if viewer.is_allowed("see", ask.session)]
+
+    async def _answer(self, request: Request) -> Response:
+        fields = await self._fields(request)
+        return json_response(
+            await self._verbs.answer(_viewer(request), request.path_params["id"], fields)
+        )
+
+    async def _answer_many(self, request: Request) -> Response:
+        fields = await self._fields(request)
+        return json_response(await self._verbs.answer_many(_viewer(request), fields))
+
+    async def _fields(self, request: Request, *, has_attachments: bool = False) -> Fields:
+        limits = self._limits
+        return Fields(await _body(request, limits.attachments if has_attachments else limits.body))
+
+
+class _Streaming(StreamingResponse):
+    """An event stream, which counts as a connection as long as it is open."""
+
+    def __init__(
+        self, routes: Routes, stream: EventStream, leave: Callable[[None, None, None], object]
+    ) -> None:
+        headers = {**API_HEADERS, "X-Accel-Buffering": "no"}
+        super().__init__(stream.events(), media_type="text/event-stream", headers=headers)
+        self._routes, self._stream, self._leave = routes, stream, leave
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._routes.streams.add(self._stream)
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._routes.streams.discard(self._stream)
+            self._leave(None, None, None)
+
+
+async def _body(request: Request, most: int) -> object:
+    """Return the JSON of a body. What is too large is refused before it is read."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    too_large = Refusal(413, "too_large", f"a body may have {most} bytes here", most=most)
+    length = request.headers.get("content-length", "")
+    if length.isdigit() and int(length) > most:
+        raise too_large
+    data = bytearray()
+    try:
+        async for chunk in request.stream():
+            data += chunk
+            if len(data) > most:
+                raise too_large
+    except ClientDisconnect:
+        raise Refusal(400, "cut_off", "the body ended early") from None
+    if not data:
+        return {}
+    # A form of another site can only send other types.
+    if kind != "application/json":
+        raise Refusal(415, "not_json", "the body must be application/json")
+    try:
+        return _json.loads(bytes(data))
+    except ValueError:
+        raise bad_request("the body must be JSON, and not nested deeply") from None
+
+
+def _viewer(request: Request) -> Viewer:
+    viewer: Viewer = request.scope["steersman.viewer"]
+    return viewer
+
+
+def _mount(request: Request) -> str:
+    return f"{request.scope.get('root_path', '').rstrip('/')}/"
+
+
+def _number(
+    request: Request, name: str, otherwise: int | None, least: int, most: int | None
+) -> int | None:
+    given = request.query_params.get(name)
+    if given is None:
+        return otherwise
+    found = _integer(name, given)
+    if found < least or (most is not None and found > most):
+        raise bad_request(f"{name} must be {least} or more" + (f", up to {most}" if most else ""))
+    return found
+
+
+def _integer(name: str, given: str) -> int:
+    if not (given.isascii() and given.isdigit() and len(given) <= MOST_DIGITS):
+        raise bad_request(f"{name} must be the number of an entry")
+    return int(given)

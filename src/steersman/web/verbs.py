@@ -1,0 +1,134 @@
+"""What viewers can do, the same for HTTP and for live frames: begin, steer, answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Coroutine
+from typing import Any, TypeVar, cast
+
+from steersman._json import JsonDict
+from steersman.agent import Turn
+from steersman.errors import AskNotFound
+from steersman.web.asks import OpenAsks
+from steersman.web.conversation import Conversation
+from steersman.web.conversations import Conversations
+from steersman.web.failures import Refusal, bad_request, refusal_of
+from steersman.web.fields import MOST_KEY, Fields, prompt_of
+from steersman.web.limits import WebLimits, Writes
+from steersman.web.steering import SESSION_VERBS, Steered
+from steersman.web.viewers import Act, Viewer
+
+__all__ = ["MOST_ANSWERS", "Verbs"]
+
+MOST_ANSWERS = 100
+
+T = TypeVar("T")
+
+
+class Verbs:
+    """Does what viewers ask for, if they may."""
+
+    def __init__(
+        self, conversations: Conversations, asks: OpenAsks, limits: WebLimits, writes: Writes
+    ) -> None:
+        self.conversations = conversations
+        self.asks = asks
+        self._limits = limits
+        self._writes = writes
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def do(self, viewer: Viewer, verb: str, session: str, fields: Fields) -> JsonDict:
+        """Do `verb` and return its answer. Raises `Refusal`, or an error of the session."""
+        if verb == "begin":
+            return (await self.begin(viewer, fields))[0]
+        if verb == "answer":
+            return await self.answer(viewer, fields.text("ask"), fields)
+        if verb == "answer_many":
+            return await self.answer_many(viewer, fields)
+        act = SESSION_VERBS.get(verb)
+        if act is None:
+            known = ", ".join(["begin", *SESSION_VERBS, "answer", "answer_many"])
+            raise bad_request(f"there is no such verb; there are {known}")
+        self._writes.count(viewer.name)
+        found = self.seen(viewer, session, "steer")
+        on = Steered(found, viewer.name, self.conversations, self._limits)
+        return await self._apart(act(on, fields))
+
+    def seen(self, viewer: Viewer, session: str, act: Act = "see") -> Conversation:
+        """Return a session that the viewer may see, and do `act` to. Raises `Refusal`."""
+        found = self.conversations.find(session)
+        if not viewer.is_allowed("see", found.id):
+            # A viewer does not learn which sessions of others there are.
+            raise Refusal(404, "session_not_found", "there is no session with this id")
+        if act != "see" and not viewer.is_allowed(act, found.id):
+            raise Refusal(403, "not_allowed", f"{viewer.name} may not {act} this session")
+        return found
+
+    def summary(self, conversation: Conversation) -> JsonDict:
+        """Return the summary of a session."""
+        return conversation.summary(self.asks.count(conversation.id))
+
+    # Sessions
+
+    async def begin(self, viewer: Viewer, fields: Fields) -> tuple[JsonDict, bool]:
+        """Begin a session, and send its first prompt. Also returns whether it is a new one."""
+        self._writes.count(viewer.name)
+        if not viewer.is_allowed("steer", ""):
+            raise Refusal(403, "not_allowed", f"{viewer.name} may not begin sessions")
+        return await self._apart(self._begin(viewer, fields))
+
+    async def _begin(self, viewer: Viewer, fields: Fields) -> tuple[JsonDict, bool]:
+        key = fields.text_or_none("key", MOST_KEY)
+        prompt, when = prompt_of(fields, self._limits), fields.when()
+        title = fields.text_or_none("title") or ""
+        agent = fields.text_or_none("agent")
+        found, is_new = self.conversations.begin(agent, viewer.name, key, title)
+        turn: Turn | None = None
+        if prompt is not None:
+            self.conversations.check_may_open(found)
+            turn, _ = await found.send(prompt, when, key, viewer.name)
+        answer = {"session": self.summary(found), "turn": None if turn is None else turn.uuid}
+        return answer, is_new
+
+    # Asks
+
+    async def answer(self, viewer: Viewer, ask_id: str, fields: Fields) -> JsonDict:
+        """Answer one ask."""
+        self._writes.count(viewer.name)
+        return await self._apart(self._answer(viewer, ask_id, fields))
+
+    async def answer_many(self, viewer: Viewer, fields: Fields) -> JsonDict:
+        """Answer several asks; an error in one does not stop the others."""
+        self._writes.count(viewer.name)
+        given = fields.objects("answers", MOST_ANSWERS)
+        outcomes = [await self._apart(self._outcome(viewer, Fields(each))) for each in given]
+        return {"outcomes": outcomes}
+
+    async def _outcome(self, viewer: Viewer, fields: Fields) -> JsonDict:
+        ask_id = fields.text("id")
+        try:
+            return await self._answer(viewer, ask_id, fields)
+        except Exception as error:  # noqa: BLE001 - sent to the viewer; the others are answered too
+            return {"id": ask_id, "error": refusal_of(error).body}
+
+    async def _answer(self, viewer: Viewer, ask_id: str, fields: Fields) -> JsonDict:
+        given, seen = fields.object("answer"), fields.text_or_none("seen")
+        session = fields.text_or_none("session")
+        if session is not None and not viewer.is_allowed("see", session):
+            raise AskNotFound(ask_id)
+        ask = await self.asks.find(ask_id, session)
+        if not viewer.is_allowed("see", ask.session):
+            raise AskNotFound(ask_id)
+        if not viewer.is_allowed("answer", ask.session):
+            raise Refusal(403, "not_allowed", f"{viewer.name} may not answer for this session")
+        outcome = await self.asks.answer(ask, given, viewer.name, seen)
+        return {"id": ask.id, "session": ask.session, "how": outcome.how, "by": outcome.by}
+
+    # Work that no request ends
+
+    async def _apart(self, work: Awaitable[T]) -> T:
+        """Do `work` in a task of its own: it continues if the viewer leaves."""
+        task = asyncio.Task(cast("Coroutine[Any, Any, T]", work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return await asyncio.shield(task)

@@ -1,0 +1,155 @@
+"""Who looks at sessions and what they may do, and the login by a link that is printed once."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol, TypeAlias
+
+from starlette.requests import HTTPConnection
+from starlette.responses import Response
+
+from steersman.web.failures import LOG, Refusal
+
+__all__ = ["Act", "Authenticate", "LinkLogin", "May", "Viewer", "may_everything"]
+
+Act: TypeAlias = Literal["see", "steer", "answer"]
+May: TypeAlias = Callable[[Act, str], bool]
+
+TOKEN_BYTES = 32
+MONTH = 30 * 24 * 3600
+MOST_COOKIES = 1000
+MOST_LINKS = 1000
+OWNER = "you"
+
+
+def may_everything(_act: Act, _session: str) -> bool:
+    """Allow every act on every session."""
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Viewer:
+    """A user who is logged in."""
+
+    name: str
+    """Becomes `by` of answers and of the sessions that the viewer begins."""
+    may: May = may_everything
+    """Whether the viewer may do this to the session; to begin one is `may("steer", "")`."""
+
+    def is_allowed(self, act: Act, session: str) -> bool:
+        """Whether `may` allows this; if it raises, nothing is allowed."""
+        try:
+            return bool(self.may(act, session))
+        except Exception:  # noqa: BLE001 - the caller's own code; a guard fails closed
+            LOG.exception("may() of the viewer %s failed", self.name)
+            return False
+
+
+class Authenticate(Protocol):
+    """Finds out who sends a request; `None` is refused with 401."""
+
+    async def __call__(self, connection: HTTPConnection, /) -> Viewer | None:
+        """Return the viewer of a request, from its cookies or headers."""
+        ...
+
+
+class LinkLogin:
+    """The login of a bridge without `authenticate=`: a bearer token, links, and cookies.
+
+    Each link works once and sets a cookie. Hashes of cookies are kept in `file`, so that a page
+    stays logged in when the server is started again.
+    """
+
+    def __init__(
+        self, file: Path, token: str | None = None, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.token = token or secrets.token_urlsafe(TOKEN_BYTES)
+        """For programs: `Authorization: Bearer TOKEN`."""
+        # Browsers send cookies to all ports of a host, so each server needs a name of its own.
+        place = hashlib.sha256(str(file.absolute()).encode("utf-8", "surrogateescape"))
+        self.cookie = f"steersman_{place.hexdigest()[:8]}"
+        self._file = file
+        self._clock = clock
+        self._links: dict[str, bool] = {}
+        """The hashes of the links, and whether each was used."""
+        self._cookies = _read(file)
+        self._viewer = Viewer(OWNER)
+
+    async def __call__(self, connection: HTTPConnection) -> Viewer | None:
+        """Return the owner for the token, or for a cookie that a link has set."""
+        kind, _, given = connection.headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer":
+            # Bytes: comparing texts with characters beyond ASCII raises.
+            is_known = hmac.compare_digest(given.strip().encode(), self.token.encode())
+            return self._viewer if is_known else None
+        expires = self._cookies.get(_hash(connection.cookies.get(self.cookie, "")), 0.0)
+        return self._viewer if expires > self._clock() else None
+
+    def link(self) -> str:
+        """Return the token of a new link, which works once."""
+        token = secrets.token_urlsafe(TOKEN_BYTES)
+        self._links[_hash(token)] = False
+        while len(self._links) > MOST_LINKS:
+            del self._links[next(iter(self._links))]
+        return token
+
+    def log_in(self, token: object, response: Response, *, path: str, is_secure: bool) -> None:
+        """Set the cookie on `response` for the token of a link. Raises `Refusal`."""
+        known = _hash(token) if isinstance(token, str) else ""
+        if known not in self._links:
+            raise Refusal(401, "link_unknown", "this link is not known; use the one printed last")
+        if self._links[known]:
+            words = "this link was used before; run the command again for a new one"
+            raise Refusal(401, "link_used", words)
+        self._links[known] = True
+        value = secrets.token_urlsafe(TOKEN_BYTES)
+        self._cookies[_hash(value)] = self._clock() + MONTH
+        self._write()
+        response.set_cookie(
+            self.cookie,
+            value,
+            max_age=MONTH,
+            path=path,
+            secure=is_secure,
+            httponly=True,
+            samesite="strict",
+        )
+
+    def log_out(self, connection: HTTPConnection, response: Response, *, path: str) -> None:
+        """Forget the cookie of the request."""
+        self._cookies.pop(_hash(connection.cookies.get(self.cookie, "")), None)
+        self._write()
+        response.delete_cookie(self.cookie, path=path, httponly=True, samesite="strict")
+
+    def _write(self) -> None:
+        now = self._clock()
+        kept = {name: expires for name, expires in self._cookies.items() if expires > now}
+        self._cookies = dict([*kept.items()][-MOST_COOKIES:])
+        part = self._file.with_suffix(".new")
+        # Without the file a viewer must log in again after a restart, and nothing else.
+        with suppress(OSError):
+            number = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(number, "w", encoding="ascii") as file:
+                json.dump(self._cookies, file)
+            part.replace(self._file)
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _read(file: Path) -> dict[str, float]:
+    try:
+        found = json.loads(file.read_text(encoding="ascii"))
+        return {str(name): float(expires) for name, expires in found.items()}
+    except (OSError, ValueError, AttributeError, TypeError):
+        return {}

@@ -1,0 +1,165 @@
+"""The rows of turns: stored before a prompt is sent, and settled in the background."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from steersman._session.durable import SessionWork
+from steersman._session.durable_turns import DurableTurns
+from steersman.errors import LeaseLost, StoreError
+from steersman.ports import Conversation, StoredAsk, StoredTurn
+from steersman.testing.faults import VirtualClockLoop
+
+
+class Rows:
+    """A store that fails as often as it is told to."""
+
+    def __init__(self) -> None:
+        self.written: list[tuple[str, ...]] = []
+        self.failures: list[Exception] = []
+        self.is_hanging = False
+
+    async def take(
+        self, session: str, *, key: str, owner: str, token: str, machine: str, seconds: float
+    ) -> Conversation | None:
+        raise AssertionError((session, key, owner, token, machine, seconds))
+
+    async def renew(self, session: str, token: str, seconds: float) -> bool:
+        raise AssertionError((session, token, seconds))
+
+    async def release(self, session: str, token: str) -> None:
+        raise AssertionError((session, token))
+
+    async def begin(self, session: str, token: str, turn: StoredTurn) -> StoredTurn:
+        await self._fail()
+        self.written.append(("begin", session, token, turn.uuid))
+        return turn
+
+    async def settle(self, session: str, token: str, uuid: str, state: str, outcome: str) -> bool:
+        await self._fail()
+        self.written.append((session, token, uuid, state, outcome))
+        return True
+
+    async def unsettled(self, session: str) -> list[StoredTurn]:
+        raise AssertionError(session)
+
+    async def asks_of(self, session: str, turn: str) -> list[StoredAsk]:
+        raise AssertionError((session, turn))
+
+    async def _fail(self) -> None:
+        if self.is_hanging:
+            await asyncio.Event().wait()
+        if self.failures:
+            raise self.failures.pop(0)
+
+
+class Stage:
+    """The turns of a session, and what they wrote and reported."""
+
+    def __init__(self, *known: str) -> None:
+        self.rows = Rows()
+        turns = tuple(StoredTurn(uuid, None, "pay") for uuid in known)
+        before = Conversation("customer 7", "s", "here", turns, len(turns))
+        work = SessionWork(self.rows, None, "me", "here", "token", 30.0, before)
+        self.faults: list[str] = []
+        self.turns = DurableTurns(work, lambda: "s", lambda where, _: self.faults.append(where))
+
+    async def begin(self, *uuids: str) -> None:
+        for uuid in uuids:
+            await self.turns.begin(uuid, None, "pay", {}, "later")
+
+
+def run(work: Any) -> None:
+    """Run it on a loop whose clock jumps."""
+    with asyncio.Runner(loop_factory=VirtualClockLoop) as runner:
+        runner.run(work)
+
+
+async def test_without_a_store_nothing_is_written() -> None:
+    turns = DurableTurns(None, lambda: "s", lambda _where, _error: None)
+
+    await turns.begin("u", None, "pay", {}, "later")
+    turns.settled("u", "completed")
+    await turns.close()
+
+    assert (turns.work, [*turns.endings]) == (None, [])
+    assert (await turns.unsettled(), await turns.asks_of("u")) == ([], [])
+
+
+async def test_turns_settle_in_their_order_and_a_parked_one_stays_unsettled() -> None:
+    stage = Stage()
+    await stage.begin("u1", "u2")
+
+    stage.turns.settled("u1", "completed")
+    stage.turns.settled("u2", "parked")
+    stage.turns.settled("unknown", "completed")
+    await stage.turns.close()
+
+    assert stage.rows.written[2:] == [
+        ("s", "token", "u1", "settled", "completed"),
+        ("s", "token", "u2", "parked", "parked"),
+    ]
+    assert ([*stage.turns.endings], stage.faults) == ([], [])
+
+
+def test_a_store_that_fails_is_tried_again_and_one_fault_is_reported() -> None:
+    stage = Stage()
+
+    async def work() -> None:
+        await stage.begin("u1")
+        stage.rows.failures = [StoreError("away")] * 5
+        stage.turns.settled("u1", "completed")
+        await asyncio.sleep(3600)
+
+    run(work())
+
+    assert stage.rows.written[1:] == [("s", "token", "u1", "settled", "completed")]
+    assert stage.faults == ["store"]
+
+
+def test_a_store_that_does_not_answer_does_not_keep_a_session_from_ending() -> None:
+    stage = Stage()
+
+    async def work() -> None:
+        await stage.begin("u1")
+        stage.rows.is_hanging = True
+        stage.turns.settled("u1", "completed")
+        async with asyncio.timeout(5):
+            await stage.turns.close()
+
+    run(work())
+
+    assert stage.turns.endings
+    assert stage.faults == ["store"]
+
+
+async def test_a_lease_that_is_lost_is_reported_and_not_tried_again() -> None:
+    stage = Stage()
+    await stage.begin("u1")
+    stage.rows.failures = [LeaseLost("s", "gone")]
+
+    stage.turns.settled("u1", "completed")
+    await stage.turns.close()
+
+    assert (len(stage.rows.written), stage.faults) == (1, ["store"])
+
+
+@pytest.mark.parametrize(
+    ("known", "written"),
+    [((), [("s", "token", "u1", "settled", "cancelled")]), (("u1",), [])],
+    ids=["a new turn", "one of an earlier session"],
+)
+async def test_a_turn_that_may_be_stored_although_that_failed_is_cancelled(
+    known: tuple[str, ...], written: list[tuple[str, ...]]
+) -> None:
+    stage = Stage(*known)
+    stage.rows.failures = [StoreError("no answer")]
+
+    with pytest.raises(StoreError):
+        await stage.begin("u1")
+    await stage.turns.close()
+
+    assert stage.rows.written == written

@@ -1,0 +1,74 @@
+"""Tables of earlier releases are brought to this one when they are opened, and keep their rows."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from steersman.ports import StoredTurn
+from steersman.stores import PostgresStore, SqliteStore
+from steersman.transcripts.keys import SessionKey
+from tests.inbox.places import Session, an_ask
+from tests.postgres import PostgresServer
+
+KEY: SessionKey = {"project_key": "p", "session_id": "s1"}
+ADDED = {
+    2: ("steersman_conversations", "steersman_turns", "steersman_journals"),
+    1: ("steersman_asks", "steersman_ask_changes"),
+}
+"""The tables that the release after each version has added."""
+
+
+def undone(version: int) -> list[str]:
+    """The statements that lead back to a version."""
+    tables = [table for since, added in ADDED.items() if since >= version for table in added]
+    return [
+        *(f"DROP TABLE {table}" for table in tables),
+        f"UPDATE steersman_schema SET version = {version}",
+    ]
+
+
+async def fill(store: SqliteStore | PostgresStore) -> None:
+    await store.append(KEY, [{"type": "x", "uuid": "1"}])
+    session = Session(store.inbox())
+    session.open(an_ask(id_="q"))
+    await session.shown()
+    await store.aclose()
+
+
+async def check(store: SqliteStore | PostgresStore, version: int) -> None:
+    inbox = store.inbox()
+    work = inbox.work
+    await work.take("s1", key="c", owner="a", token="a", machine="m", seconds=60.0)
+    await work.begin("s1", "a", StoredTurn("u1", None, "pay"))
+    asks = [ask.id for ask in await work.asks_of("s1", "u1")]
+    assert asks == (["q"] if version == 2 else [])
+    assert await store.positions(KEY) == 1
+    await store.aclose()
+
+
+@pytest.mark.parametrize("version", ADDED)
+async def test_a_file_of_an_earlier_release_is_migrated(tmp_path: Path, version: int) -> None:
+    path = tmp_path / "work.db"
+    await fill(SqliteStore(path))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for statement in undone(version):
+            connection.execute(statement)
+
+    await check(SqliteStore(path), version)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("version", ADDED)
+async def test_a_database_of_an_earlier_release_is_migrated(
+    postgres_server: PostgresServer, postgres_url: str, version: int
+) -> None:
+    await fill(PostgresStore(postgres_url))
+    schema = postgres_url.rpartition("%3D")[2]
+    statements = [f"SET search_path = {schema}", *undone(version)]
+    postgres_server.run("; ".join(statements))
+
+    await check(PostgresStore(postgres_url), version)
