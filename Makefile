@@ -13,7 +13,7 @@ PY := .venv/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check -qq --retries 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test test-pythons test-newer soak mutate test-again test-real parity conform lint format docs release types mypy pyright imports bench bench-check clean
+.PHONY: help demo quick test test-pythons test-newer soak mutate test-again test-real parity conform lint format docs picture release types mypy pyright imports bench bench-check clean
 
 help:
 	@echo "make demo     a conversation in the terminal; costs nothing, reaches no network"
@@ -111,6 +111,10 @@ docs: .venv/ready-docs
 # The console's files are in the wheel: where their source is, they are built first.
 release: .venv/ready-release $(if $(wildcard scripts/console_build.py),console-build)
 	@$(PY) scripts/release.py $(if $(VERSION),--version $(VERSION)) $(RELEASE_ARGS)
+
+# The README's picture of a terminal, from a real run of the demo.
+picture: .venv/ready-dev
+	@$(PY) scripts/terminal_picture.py
 
 # ROWS=partial,hook measures a part; BENCH_ARGS=--publish also writes docs/performance.
 bench: .venv/ready-bench

@@ -168,8 +168,9 @@ async def _messages(names: Names) -> AsyncGenerator[None]:
 
 
 async def _mirroring(_names: Names) -> AsyncGenerator[None]:
-    sys.argv = ["page", "conversations.db"]
+    before, sys.argv = sys.argv, ["page", "conversations.db"]
     yield
+    sys.argv = before
 
 
 async def _permissions(names: Names) -> AsyncGenerator[None]:

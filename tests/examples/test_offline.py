@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,16 @@ AS_A_PROGRAM = "terminal_chat"
 """It reads its stdin as a pipe."""
 
 
+@contextmanager
+def typed(text: str) -> Generator[None]:
+    """Let the user type a text."""
+    before, sys.stdin = sys.stdin, io.StringIO(text)
+    try:
+        yield
+    finally:
+        sys.stdin = before
+
+
 @pytest.mark.parametrize("name", PRINTED)
 def test_an_example_runs_offline(
     name: str,
@@ -52,9 +63,9 @@ def test_an_example_runs_offline(
     tmp_path: Path,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "stdin", io.StringIO(TYPED.get(name, "")))
 
-    status = main([name, "--offline"])
+    with typed(TYPED.get(name, "")):
+        status = main([name, "--offline"])
 
     shown = capsys.readouterr()
     assert (status, shown.err) == (0, "")
