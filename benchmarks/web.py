@@ -201,8 +201,8 @@ async def measure(order: dict[str, Any]) -> dict[str, Any]:
     await asyncio.sleep(GRACE / 2)
     go()
     process.wait(10)
-    for transport in transports:
-        transport.close()
+    for each in transports:
+        each.close()
     ages.sort()
     expected = round(order["rate"] * order["seconds"]) * order["viewers"]
     return {

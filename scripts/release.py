@@ -29,7 +29,7 @@ from pathlib import Path
 
 from packaging.metadata import Metadata
 
-__all__ = ["Problem", "check_sdist", "check_wheel", "main"]
+__all__ = ["Problem", "check_built", "check_sdist", "check_wheel", "main"]
 
 ROOT = Path(__file__).resolve().parent.parent
 SUITE = ROOT / "packages" / "steersman-conformance"
@@ -59,6 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
         with _timed("check"):
             for wheel in wheels:
                 check_wheel(wheel)
+            check_built(wheels[0])
             check_sdist(sdist, wheels[0])
         with tempfile.TemporaryDirectory() as folder:
             _try_out(Path(folder), wheels, embedded=chosen.embedded)
@@ -133,10 +134,14 @@ def check_wheel(wheel: Path) -> None:
         for name in names - {f"{info}/RECORD"}:
             if recorded[name] != _digest(opened.read(name)):
                 raise Problem(f"{wheel.name}: {name} is not what RECORD says")
-    if wheel.name.startswith("steersman-"):
-        for folder, needed in BUILT.items():
-            if (ROOT / folder).is_dir() and needed not in names:
-                raise Problem(f"{wheel.name}: {needed} is missing: run `make {folder}-build`")
+
+
+def check_built(wheel: Path) -> None:
+    """Check that files which a build step makes are in the wheel."""
+    names = set(zipfile.ZipFile(wheel).namelist())
+    for folder, needed in BUILT.items():
+        if (ROOT / folder).is_dir() and needed not in names:
+            raise Problem(f"{wheel.name}: {needed} is missing: run `make {folder}-build`")
 
 
 def check_sdist(sdist: Path, wheel: Path) -> None:

@@ -36,7 +36,7 @@ settings.register_profile(
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
-PROGRAMS = ("benchmarks", "examples", "live", "real", "transports")
+PROGRAMS = ("benchmarks", "console", "examples", "live", "real", "transports")
 """Folders whose tests start programs, all of them or most."""
 
 STARTS = frozenset({"subprocess.Popen", "os.exec", "os.fork", "os.posix_spawn", "os.system"})

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -18,8 +20,11 @@ pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).parents[2]
 SUITE = ROOT / "packages/steersman-conformance"
-LARGEST = 900_000
+LARGEST = 1_100_000
 """Bytes, of source alone; the test kit is a fifth of it."""
+CONSOLE = "steersman/web/static/"
+LARGEST_CONSOLE = 400_000
+"""Bytes in the wheel, for what `make console-build` builds."""
 
 PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
 
@@ -52,7 +57,7 @@ def test_the_wheel_is_small_pure_and_whole(wheels: dict[str, Path]) -> None:
 
     names = names_in(wheel)
     assert wheel.name.endswith("-py3-none-any.whl")
-    assert wheel.stat().st_size < LARGEST
+    assert wheel.stat().st_size - size_of_console(wheel) < LARGEST
     # The guard is run by its path, so nothing imports it in a way that would be missed.
     guard = {f"steersman/transports/{name}.py" for name in ("guard", "kernel")}
     assert {"steersman/py.typed", *guard} <= names
@@ -73,6 +78,52 @@ def test_a_wheel_that_is_not_as_it_was_built_is_not_released(
             new.writestr(name, old.read(name) + (b"#" if name == "steersman/errors.py" else b""))
     with pytest.raises(Problem, match=r"steersman/errors\.py is not what RECORD says"):
         check_wheel(changed)
+
+
+def test_wheel_and_sdist_contain_the_built_console(wheels: dict[str, Path], tmp_path: Path) -> None:
+    if not (ROOT / "src" / CONSOLE / "console.js").is_file():
+        if os.environ.get("CI"):
+            pytest.fail("the console is not built")
+        pytest.skip("the console is not built: make console-build")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)
+    (sdist,) = tmp_path.iterdir()
+    with tarfile.open(sdist) as file:
+        sources = file.getnames()
+
+    files = {f"{CONSOLE}{name}" for name in ("index.html", "console.js", "console.css")}
+
+    assert files <= names_in(wheels["steersman"])
+    assert 0 < size_of_console(wheels["steersman"]) < LARGEST_CONSOLE
+    assert all(any(name.endswith(f"/src/{file}") for name in sources) for file in files)
+    assert not [name for name in sources if "node_modules" in name]
+
+
+def test_a_build_without_the_console_says_so(tmp_path: Path) -> None:
+    for name in ("pyproject.toml", "README.md", "LICENSE", "console/hatch_build.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    package = tmp_path / "src/steersman"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+
+    built = subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+
+    assert "no console" in built.stdout + built.stderr
+    assert "make console-build" in built.stdout + built.stderr
+
+
+def size_of_console(wheel: Path) -> int:
+    """Return how many bytes of a wheel are the console."""
+    files = zipfile.ZipFile(wheel).infolist()
+    return sum(each.compress_size for each in files if each.filename.startswith(CONSOLE))
 
 
 def test_the_conformance_suite_is_a_wheel_of_its_own(wheels: dict[str, Path]) -> None:

@@ -68,7 +68,7 @@ class Served:
 
 @asynccontextmanager
 async def serving(
-    app: Any, bridge: Bridge | None = None, token: str | None = None
+    app: Any, bridge: Bridge | None = None, token: str | None = None, limit: float = LIMIT
 ) -> AsyncGenerator[Served, None]:
     """Run `app`, a bridge or something that has one mounted, behind uvicorn on loopback."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -79,7 +79,7 @@ async def serving(
         await server.startup(sockets=[listener])
         served = Served(bridge or app, listener.getsockname()[1], token)
         try:
-            async with asyncio.timeout(LIMIT):
+            async with asyncio.timeout(limit):
                 yield served
         finally:
             await served.bridge.aclose()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import importlib
+import logging
 import socket
 import sys
 from collections.abc import AsyncGenerator
@@ -100,7 +101,13 @@ async def _run_server(bridge: Bridge, listener: socket.socket) -> None:
         ws_per_message_deflate=False,
         timeout_graceful_shutdown=ENDING,
     )
+    # uvicorn reports every WebSocket that is refused with an answer as an error of the program.
+    logging.getLogger("uvicorn.error").addFilter(_is_worth_a_line)
     await Server(config).serve(sockets=[listener])
+
+
+def _is_worth_a_line(record: logging.LogRecord) -> bool:
+    return "without completing handshake" not in record.getMessage()
 
 
 def load_agent(name: str | None) -> Agent:

@@ -123,6 +123,15 @@ class Session:
         """End the session at once: kill the CLI's process tree and cancel what is open."""
         self._portal.call(self._session.cancel)
 
+    def park(self, timeout: float = 10.0) -> tuple[str, ...]:
+        """End the CLI without interrupting it; returns the ids of the asks that wait.
+
+        Turns that have not settled settle as `parked`; `take_up()` of the next session of the
+        conversation continues them. Needs an inbox in a store. After `timeout` seconds the CLI is
+        killed, also if what it waits for is not in its file. Cancelling the wait does not stop it.
+        """
+        return self._portal.call(self._session.park, timeout)
+
     # Information
 
     @property
@@ -276,9 +285,13 @@ class Session:
         """Iterate over the lines of the conversation as received, without control lines."""
         return Items(self._portal, lambda: self._session.raw(after=after), self._stop)
 
-    def journal(self, *, after: int = 0) -> Iterator[Entry | Lagged]:
-        """Iterate over all entries by number; yields `Lagged` for entries no longer in memory."""
+    def journal(self, *, after: int | None = None) -> Iterator[Entry | Lagged]:
+        """Iterate over all entries by number; yields `Lagged` for those neither here nor stored."""
         return Items(self._portal, lambda: self._session.journal(after=after), self._stop)
+
+    def redacted(self, line: bytes) -> bytes:
+        """Return `line` without known secrets, as the journal file has it."""
+        return self._session.redacted(line)
 
     # Prompts
 
@@ -297,6 +310,14 @@ class Session:
         return self._turn(
             self._portal.call(self._session.send, prompt, when=when, key=key, query=query)
         )
+
+    def take_up(self) -> list[Turn]:
+        """Continue the turns of the conversation that no session has settled, and return them.
+
+        Needs an inbox in a store. Each prompt is sent again, in order; the model learns what was
+        decided meanwhile. Raises `StoreError` if the store cannot be reached.
+        """
+        return [*map(self._turn, self._portal.call(self._session.take_up))]
 
     def run(self, prompt: Prompt, *, when: When = "later", key: str | None = None) -> TurnResult:
         """Send `prompt`, wait for its turn, and return the result. Raises `TurnFailed`."""
