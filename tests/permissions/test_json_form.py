@@ -119,6 +119,8 @@ def test_what_is_no_answer_is_refused(data: bytes) -> None:
     [
         {"payload": None},
         {"payload": {"subtype": "initialize"}},
+        {"payload": {"subtype": "elicitation"}},
+        {"payload": {"subtype": "can_use_tool", "tool_name": "Write"}},
         {"id": 3},
         {"session": None},
         {"created": "yesterday"},

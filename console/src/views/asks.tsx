@@ -1,6 +1,6 @@
 // Asks: what an agent wants to do, and the answers to it. One card for every place that shows one.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { list, object, text, type Json, type JsonObject } from "../json";
 import { webAddress } from "../markdown";
 import type { Ask } from "../protocol";
@@ -197,7 +197,8 @@ function suggestionWords(update: JsonObject): string {
 function DenyForm({ isSending, give, cancel }: Giving & { cancel: () => void }) {
   const [reason, setReason] = useState("");
   const box = useRef<HTMLInputElement>(null);
-  useEffect(() => box.current?.focus(), []);
+  // At once, so that the next key is not lost.
+  useLayoutEffect(() => box.current?.focus(), []);
   const message = reason.trim() || "The user denied this.";
   return (
     <form
@@ -243,7 +244,7 @@ function InputEditor({ input, isSending, give, cancel }: Giving & { input: JsonO
   );
   const [failure, setFailure] = useState("");
   const form = useRef<HTMLFormElement>(null);
-  useEffect(() => form.current?.querySelector("textarea")?.focus(), []);
+  useLayoutEffect(() => form.current?.querySelector("textarea")?.focus(), []);
 
   const submit = (event: Event) => {
     event.preventDefault();

@@ -176,7 +176,11 @@ def _payload(found: Json) -> Payload:
         raise UsageError(
             "payload", found, f"an object whose subtype is one of {', '.join(_PAYLOADS)}"
         )
-    value = read_leniently(cls, found)
+    try:
+        value = read_leniently(cls, found)
+    except (*CONVERT_ERRORS, TypeError) as error:
+        # A field is missing that has no default.
+        raise UsageError("payload", found, f"a whole request of the CLI: {error}") from None
     assert isinstance(value, CanUseTool | Elicitation | UserDialog)
     return set_source(value, found)
 
