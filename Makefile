@@ -13,7 +13,7 @@ PY := .venv/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check -qq --retries 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo console console-build quick test test-pythons test-newer soak mutate test-again test-real parity conform lint format docs types mypy pyright imports bench bench-check clean
+.PHONY: help demo console console-build quick test test-pythons test-newer soak mutate test-again test-real parity conform lint format docs picture release types mypy pyright imports bench bench-check clean
 
 help:
 	@echo "make demo     a conversation in the terminal; costs nothing, reaches no network"
@@ -23,9 +23,10 @@ help:
 	@echo "make test-pythons  the fast tests on 3.12, 3.13 and 3.14, as far as they are here or uv brings them"
 	@echo "make soak     the comparisons by chance, with many more cases; for the night"
 	@echo "make mutate   small faults that the tests must notice: ROOM=hooks SAMPLE=200 SEED=1"
-	@echo "make lint     ruff, as CI runs it         make format   ruff, mending what it can"
+	@echo "make lint     ruff and spelling, as CI         make format   ruff, mending what it can"
 	@echo "make types    mypy and pyright, strict    make imports  who may import whom"
 	@echo "make docs     the documentation as a site, with a reference: build/site/index.html"
+	@echo "make release  both distributions, built, checked, and tried in an empty environment: dist/"
 	@echo "make conform  what the stock CLI does, checked against what we know of it"
 	@echo "make parity   write docs/parity.md anew    make test-real  a few tests with your own login (costs)"
 	@echo "make bench    beside the official SDKs    make bench-check  instructions, against those kept"
@@ -88,9 +89,13 @@ parity: .venv/ready-dev
 conform: .venv/ready-dev
 	@$(PY) -m steersman.cli conform $(CONFORM_ARGS)
 
+# Tests are full of words that are misspelt on purpose.
+SPELLED := README.md CONTRIBUTING.md CHANGELOG.md Makefile benchmarks changelog.d docs examples packages scripts src
+
 lint: .venv/ready-dev
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
+	@$(PY) -m codespell_lib $(SPELLED)
 
 format: .venv/ready-dev
 	@$(PY) -m ruff check --fix .
@@ -110,6 +115,15 @@ imports: .venv/ready-dev
 # Warnings are errors; links and their anchors are checked.
 docs: .venv/ready-docs
 	@$(PY) scripts/build_site.py
+
+# VERSION=0.2.0 first writes that version and gathers changelog.d. Nothing is uploaded.
+# The console's files are in the wheel: where their source is, they are built first.
+release: .venv/ready-release $(if $(wildcard scripts/console_build.py),console-build)
+	@$(PY) scripts/release.py $(if $(VERSION),--version $(VERSION)) $(RELEASE_ARGS)
+
+# The README's picture of a terminal, from a real run of the demo.
+picture: .venv/ready-dev
+	@$(PY) scripts/terminal_picture.py
 
 # ROWS=partial,hook measures a part; BENCH_ARGS=--publish also writes docs/performance.
 bench: .venv/ready-bench
@@ -131,6 +145,9 @@ clean:
 .venv/ready-docs: .venv/ready-dev
 	@echo "Installing what builds the documentation (once) ..."
 	@$(PIP) install --editable ".[docs]" && touch $@
+
+.venv/ready-release: .venv/ready-dev
+	@$(PIP) install --editable ".[release]" && touch $@
 
 # Only for drawing: without it there are numbers, but no plots.
 .venv/ready-bench: .venv/ready-dev

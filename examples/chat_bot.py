@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
 
 from steersman import Agent, Session
 
@@ -36,12 +35,6 @@ class Bot:
         await asyncio.gather(*(session.aclose() for session in self._sessions.values()))
 
 
-async def lines() -> AsyncIterator[str]:
-    """Yield the lines of stdin."""
-    while line := await asyncio.to_thread(sys.stdin.readline):
-        yield line.strip()
-
-
 async def main(agent: Agent) -> None:
     """Answer the messages on stdin; threads do not wait for each other."""
     bot = Bot(agent)
@@ -51,8 +44,8 @@ async def main(agent: Agent) -> None:
 
     try:
         async with asyncio.TaskGroup() as group:
-            async for line in lines():
-                thread, _, rest = line.partition(" ")
+            while line := await asyncio.to_thread(sys.stdin.readline):
+                thread, _, rest = line.strip().partition(" ")
                 message_id, _, text = rest.partition(" ")
                 if text:
                     group.create_task(reply(thread, message_id, text))

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from steersman import Agent, Policy
 from steersman.errors import SteersmanError
@@ -16,7 +16,6 @@ from steersman.options import Caps, Limits
 from steersman.permissions import allow
 
 TASK = "Run `make check` and explain the first failure in one sentence. Change nothing."
-AT_ONCE = 3
 
 POLICY = Policy(
     allow("Bash(make check)"),
@@ -26,8 +25,7 @@ POLICY = Policy(
 )
 
 
-@dataclass
-class Report:
+class Report(NamedTuple):
     """What happened in one folder."""
 
     folder: Path
@@ -49,7 +47,7 @@ async def check(agent: Agent, folder: Path, places: asyncio.Semaphore) -> Report
 
 async def check_all(agent: Agent, folders: list[Path]) -> int:
     """Check the folders, print a report, and return the exit status."""
-    places = asyncio.Semaphore(AT_ONCE)
+    places = asyncio.Semaphore(3)
     reports = await asyncio.gather(*(check(agent, folder, places) for folder in folders))
     for report in reports:
         print(f"{report.outcome:10} {report.folder.name}: {report.text}")

@@ -11,23 +11,14 @@ from collections.abc import AsyncIterator
 from steersman import Agent, Assistant, Session
 
 
-async def say(session: Session, prompt: str) -> str:
-    """Send a prompt, print the answer while it is written, and return how the turn ended."""
+async def say(session: Session, prompt: str, *, stop: bool = False) -> str:
+    """Print the answer while it is written, or stop it at once; return how the turn ended."""
     print(f"> {prompt}")
     turn = await session.send(prompt)
     async for chunk in turn.text():
         print(chunk, end="", flush=True)
-    result = await turn
-    print(f"  [{result.outcome}]")
-    return result.outcome
-
-
-async def stop_early(session: Session, prompt: str) -> str:
-    """Stop an answer after its first words."""
-    turn = await session.send(prompt)
-    async for chunk in turn.text():
-        print(chunk, end="", flush=True)
-        await turn.interrupt()
+        if stop:
+            await turn.interrupt()
     result = await turn
     print(f"  [{result.outcome}]")
     return result.outcome
@@ -43,7 +34,7 @@ async def talk(agent: Agent) -> list[str]:
         counting = asyncio.ensure_future(count(session))
         outcomes = [
             await say(session, "What is the capital of France?"),
-            await stop_early(session, "Count from 1 to 100, slowly."),
+            await say(session, "Count from 1 to 100, slowly.", stop=True),
             # The conversation is the same: Claude knows what was asked before.
             await say(session, "And how many people live there?"),
         ]

@@ -70,6 +70,13 @@ MODULES = (
 )
 """The public modules, in the order of the reference."""
 
+TOP_PAGES = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+}
+"""Pages above docs/, and their names in the site."""
+
 LONGEST = 200
 """Characters that are shown of a value."""
 
@@ -119,9 +126,9 @@ def main() -> int:
     shutil.copytree(ROOT / "docs", SOURCE)
     for page in SOURCE.rglob("*.md"):
         page.write_text(_with_site_links(page.read_text(encoding="utf-8")), encoding="utf-8")
-    _write("index.md", _top_page("README.md"))
-    _write("contributing.md", _top_page("CONTRIBUTING.md"))
-    examples = [_example_page(path) for path in sorted((ROOT / "examples").glob("*.py"))]
+    for there, here in TOP_PAGES.items():
+        _write(here, _top_page(there))
+    examples = [_example_page(path) for path in sorted((ROOT / "examples").glob("[!_]*.py"))]
     _write("examples/index.md", "# Examples\n\n" + "\n".join(_listed(examples)) + "\n")
     reference = [_reference_page(found) for found in _modules()]
     # Not in build/: Zensical reads the folders of its configuration from where that lies.
@@ -160,9 +167,8 @@ def _with_site_links(text: str) -> str:
     """Return a page of docs/ with links to other folders changed to pages of the site."""
     text = re.sub(r"\]\(\.\./examples/(\w+)\.py\)", r"](examples/\1.md)", text)
     text = re.sub(r"\]\(\.\./src/steersman/(\w+)\.py\)", r"](reference/steersman.\1.md)", text)
-    text = text.replace("](../README.md", "](index.md").replace(
-        "](../CONTRIBUTING.md", "](contributing.md"
-    )
+    for there, here in TOP_PAGES.items():
+        text = text.replace(f"](../{there}", f"]({here}")
     # What only a checkout has is named, and not linked.
     return re.sub(r"\[([^\]]*)\]\(\.\./[^)]*\)", r"\1", text)
 
@@ -173,9 +179,8 @@ def _top_page(name: str) -> str:
     text = re.sub(r"\]\(docs/", "](", text)
     text = re.sub(r"\]\(examples/?\)", "](examples/index.md)", text)
     text = re.sub(r"\]\(examples/(\w+)\.py\)", r"](examples/\1.md)", text)
-    text = text.replace("](README.md", "](index.md").replace(
-        "](CONTRIBUTING.md", "](contributing.md"
-    )
+    for there, here in TOP_PAGES.items():
+        text = text.replace(f"]({there}", f"]({here}")
     return re.sub(
         r"\[([^\]]*)\]\((?!https?://)[^)]*(?<!\.md)(?<!\.png)\)(?!\()", _plain_if_missing, text
     )

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from scripts.parity_report.evidence import Evidence
+from scripts.parity_report.moving import PAGES as MOVING
+from scripts.parity_report.moving import filled
 from scripts.parity_report.page import faults, page
 from scripts.parity_report.rows import Catalogue, Section, sections
 
@@ -20,7 +22,7 @@ CATALOGUE = ROOT / "tests" / "samples" / "parity.json"
 
 
 def main(arguments: Sequence[str], made: Sequence[Section] | None = None) -> int:
-    """Write the page, or check it. Return the exit status: 0 if there is no fault.
+    """Write the pages, or check them. Return the exit status: 0 if there is no fault.
 
     The page describes this checkout, unless `made` has other sections.
     """
@@ -32,10 +34,14 @@ def main(arguments: Sequence[str], made: Sequence[Section] | None = None) -> int
     given = parser.parse_args(arguments)
     found = report() if made is None else made
     wrong = faults(found)
-    if given.check:
-        wrong += _staleness(given.page, page(found))
-    else:
-        given.page.write_text(page(found), encoding="utf-8")
+    pages = {given.page: page(found)}
+    if given.page == PAGE:
+        pages |= {path: filled(path.read_text(encoding="utf-8")) for path in MOVING}
+    for place, text in pages.items():
+        if given.check:
+            wrong += _staleness(place, text)
+        else:
+            place.write_text(text, encoding="utf-8")
     sys.stdout.write("".join(f"{line}\n" for line in wrong))
     return 1 if wrong else 0
 

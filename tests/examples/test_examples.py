@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from examples import approve, hello, sync_script
+from examples import approve, sync_script
 from steersman import Agent, sync
-from steersman.testing.script import Script, Step, call, calls, say
+from steersman.testing.script import Script, call, calls, say
 from steersman.testing.scripted.cli import ScriptedCLI
-from tests.examples.offline import ROOT, run_offline
-
-
-async def test_hello_prints_the_answer_and_its_cost(capsys: pytest.CaptureFixture[str]) -> None:
-    agent = Agent(transport=ScriptedCLI(Script(say("Hello, hallo, salut.", chunks=4))))
-
-    result = await hello.ask(agent, "Say hello.")
-
-    assert result.outcome == "completed"
-    assert capsys.readouterr().out.startswith("Hello, hallo, salut.\n[completed, 0.")
 
 
 def test_the_script_without_async_asks_its_function_and_denies_deletions(
@@ -70,30 +58,3 @@ async def test_the_user_may_allow_or_deny_and_the_hook_denies_downloads(
     shown = capsys.readouterr().out
     assert "denied: Bash {'command': 'mkdir dir'}" in shown
     assert "touch" not in shown
-
-
-@pytest.mark.live
-@pytest.mark.parametrize(
-    ("name", "typed", "shown", "steps"),
-    [
-        ("hello", "", "Hello.\n[completed, 0.0", [say("Hello.", chunks=2)]),
-        (
-            "approve",
-            "n\n",
-            "denied: Bash {'command': 'touch new'",
-            [call("Bash", command="touch new"), say("As you like.")],
-        ),
-    ],
-)
-def test_an_example_runs_on_the_stock_cli_as_it_stands(
-    name: str, typed: str, shown: str, steps: list[Step]
-) -> None:
-    run = run_offline([f"{ROOT}/examples/{name}.py"], Script(*steps), typed=typed)
-
-    assert run.stderr == ""
-    assert shown in run.stdout
-
-
-@pytest.mark.parametrize("example", [approve, hello, sync_script])
-def test_every_example_explains_how_to_run_it(example: object) -> None:
-    assert f"python examples/{Path(str(example.__file__)).name}" in str(example.__doc__)  # type: ignore[attr-defined]

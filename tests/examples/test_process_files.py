@@ -120,22 +120,3 @@ def test_it_runs_on_the_stock_cli_as_it_stands(data: Path) -> None:
     assert shown[:4] == EXPECTED.splitlines()[:4]
     assert shown[-3:] == EXPECTED.splitlines()[-3:]
     assert (data / "report.md").read_text(encoding="utf-8") == "8.5 fruits"
-
-
-@pytest.mark.live
-def test_the_program_on_the_page_about_sessions_runs_as_it_stands() -> None:
-    page = (ROOT / "docs/sessions.md").read_text(encoding="utf-8")
-    program, *_ = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    script = Script(call("Bash", command="true"), say("There are none."))
-
-    run = run_offline(["-c", program], script)
-
-    shown = run.stdout.splitlines()
-    assert run.stderr == ""
-    assert shown[:3] == ["idle -> starting", "starting -> idle", "idle -> running"]
-    assert {"running -> paused", "paused -> running", "paused", "There are none."} <= set(shown)
-    assert shown[-1] == "completed 1"
-
-
-def test_it_explains_how_to_run_it() -> None:
-    assert "python examples/process_files.py" in str(process_files.__doc__)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -125,21 +124,6 @@ async def test_sqlite_itself_refuses_to_write(
 
 
 @pytest.mark.live
-def test_the_calculator_runs_on_the_stock_cli_as_it_stands() -> None:
-    collector = Collector()
-    script = Script(
-        call("mcp__calc__add", a=100, b=50),
-        collector.then(call("mcp__calc__subtract", a=150, b=25)),
-        collector.then(call("StructuredOutput", value=125)),
-    )
-
-    run = run_offline([f"{ROOT}/examples/calculator.py"], script)
-
-    assert (run.stdout, run.stderr) == ("Answer(value=125.0)\n", "")
-    assert collector.results == ["150.0", "125.0"]
-
-
-@pytest.mark.live
 def test_the_database_runs_on_the_stock_cli_as_it_stands(app_db: Path) -> None:
     collector = Collector()
     script = Script(
@@ -157,27 +141,3 @@ def test_the_database_runs_on_the_stock_cli_as_it_stands(app_db: Path) -> None:
     assert "Query error: attempt to write a readonly database" in refused
     assert json.loads(found) == {"rows": [{"name": "Alan"}, {"name": "Grace"}]}
     assert names_in(app_db) == ["Ada", "Alan", "Grace"]
-
-
-@pytest.mark.live
-def test_the_program_on_the_page_about_tools_runs_as_it_stands() -> None:
-    page = (ROOT / "docs/tools.md").read_text(encoding="utf-8")
-    (program,) = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    collector = Collector()
-    script = Script(
-        call("mcp__functions__count", item="pear"),
-        collector.then(call("mcp__functions__order", item="apple", number=1, id_="toolu_1")),
-        collector.then(say("Ordered.")),
-    )
-
-    run = run_offline(["-c", program], script)
-
-    refused, ordered = collector.results
-    assert (run.stdout, run.stderr) == ("Ordered.\n", "")
-    assert refused.startswith("there is no pear; there are apple")
-    assert json.loads(ordered) == {"order": "toolu_1", "of": "1 apple"}
-
-
-@pytest.mark.parametrize("example", [calculator, database])
-def test_every_example_explains_how_to_run_it(example: object) -> None:
-    assert f"python examples/{Path(str(example.__file__)).name}" in str(example.__doc__)  # type: ignore[attr-defined]

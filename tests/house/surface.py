@@ -154,7 +154,7 @@ def surface(promised_rooms: Iterable[str] = ()) -> Surface:
     for room, module in modules.items():
         if module is not None:
             public = sorted(set(getattr(module, "__all__", ())) - RENAMED)
-            found[room] = {name: describe(getattr(module, name)) for name in public}
+            found[room] = {name: describe(_public(module, name)) for name in public}
     found[PAGES] = {
         path: describe(thing)
         for path in documented()
@@ -163,6 +163,12 @@ def surface(promised_rooms: Iterable[str] = ()) -> Surface:
         if not isinstance(_resolved(path.rpartition(".")[0]), type)
     }
     return found
+
+
+def _public(module: Any, name: str) -> object:
+    """Return what a name is, which for that of a module and of a function depends on imports."""
+    path = f"{module.__name__}.{name}"
+    return importlib.import_module(path) if path in NAMED_ALONE else getattr(module, name)
 
 
 @cache

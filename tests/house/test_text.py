@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pkgutil
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +18,9 @@ TEXT = {".py", ".md", ".toml", ".yml", ".cfg", ".txt", ""}
 
 MACHINE_PATH = re.compile(r"(?<![\w.])/(work|farm|root)/")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-FRAGMENT = re.compile(r"[a-z0-9-]+\.(added|changed|fixed|removed)\.md")
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["towncrier"]
+TYPES = "|".join(each["directory"] for each in SETTINGS["type"])
+FRAGMENT = re.compile(rf"[a-z0-9-]+\.({TYPES})\.md")
 
 
 def files(folder: Path = ROOT) -> Iterator[Path]:
@@ -54,9 +57,11 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 
 
 def test_changelog_fragments_are_named_for_what_they_tell() -> None:
-    names = [path.name for path in (ROOT / "changelog.d").iterdir() if path.name != "README.md"]
+    """`make release` gathers them into CHANGELOG.md, and finds no others."""
+    kept = Path(SETTINGS["template"]).name
+    names = [path.name for path in (ROOT / "changelog.d").iterdir() if path.name != kept]
 
-    assert names
+    assert TYPES == "added|changed|fixed|removed"
     assert [name for name in names if not FRAGMENT.fullmatch(name)] == []
 
 

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from scripts.release import Problem, check_wheel
+
 pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).parents[2]
@@ -61,6 +63,21 @@ def test_the_wheel_is_small_pure_and_whole(wheels: dict[str, Path]) -> None:
     assert {"steersman/py.typed", *guard} <= names
     assert {name.split("/")[0].split("-")[0] for name in names} == {"steersman"}
     assert modules_in(ROOT / "src") <= names
+
+
+def test_a_wheel_that_is_not_as_it_was_built_is_not_released(
+    wheels: dict[str, Path], tmp_path: Path
+) -> None:
+    """`make release` checks each wheel as an index does, and its files against its RECORD."""
+    for wheel in wheels.values():
+        check_wheel(wheel)
+
+    changed = tmp_path / wheels["steersman"].name
+    with zipfile.ZipFile(wheels["steersman"]) as old, zipfile.ZipFile(changed, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name) + (b"#" if name == "steersman/errors.py" else b""))
+    with pytest.raises(Problem, match=r"steersman/errors\.py is not what RECORD says"):
+        check_wheel(changed)
 
 
 def test_wheel_and_sdist_contain_the_built_console(wheels: dict[str, Path], tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -26,7 +25,6 @@ from tests._session.peers import FramePeer, entries_of
 from tests.stores.test_journal_file import file_size_limit
 
 LIMIT = 10.0
-PAGE = Path(__file__).parents[2] / "docs/journal.md"
 
 
 def echoing() -> ScriptedCLI:
@@ -96,23 +94,6 @@ async def test_a_line_is_in_the_file_before_it_is_sent(tmp_path: Path) -> None:
 
     assert transport.sent >= 4
     assert transport.unwritten == []
-
-
-async def test_the_program_of_the_page_reads_it_back(tmp_path: Path) -> None:
-    programs = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    (program,) = [each for each in programs if "replay(" in each]
-    agent = Agent(transport=echoing(), journal=tmp_path / "run.jsonl", allowed_tools=["Bash"])
-    async with asyncio.timeout(LIMIT), agent.session() as session:
-        await two_turns(session)
-
-    reading = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", program, cwd=tmp_path, stdout=subprocess.PIPE
-    )
-    async with asyncio.timeout(LIMIT):
-        told, _ = await reading.communicate()
-
-    assert b"completed" in told
-    assert told.endswith(b"completed It says hi.\n\nBye.\n")
 
 
 async def test_a_session_goes_on_in_the_same_file(tmp_path: Path) -> None:

@@ -347,23 +347,6 @@ async def test_each_session_is_a_track(path: Path) -> None:
     assert [track.header.track for track in read_cassette(path)] == [0, 1]
 
 
-async def test_the_example_of_the_docs_passes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    page = text_of(ROOT / "docs/cassettes.md")
-    program = page.partition("```python\n")[2].partition("```")[0]
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {}
-    recorder = Recorder("answer.jsonl", ScriptedCLI())
-    await Agent(transport=recorder, can_use_tool=lambda *_: Allow()).run("What is 2 + 2?")
-    recorded = text_of(tmp_path / "answer.jsonl")
-    exec(program, names)
-
-    await names["test_the_answer"]()
-
-    assert text_of(tmp_path / "answer.jsonl") == recorded
-
-
 # --- Recording -------------------------------------------------------------------------
 
 

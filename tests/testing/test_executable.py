@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import resource
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -163,6 +165,16 @@ async def test_what_went_wrong_in_the_script_is_told(tmp_path: Path) -> None:
     assert result.outcome == "failed"
     with pytest.raises(AssertionError, match="broken raised ZeroDivisionError"):
         program.assert_complete()
+
+
+def test_the_name_can_be_called_whether_its_module_was_imported_or_not(tmp_path: Path) -> None:
+    """`from steersman.testing import executable` is the module after an import of the module."""
+    module: Any = importlib.import_module("steersman.testing.executable")
+
+    program = module(say("one"), tmp_path)
+
+    assert isinstance(program, module.Executable)
+    assert program.is_file()
 
 
 def test_functions_cannot_be_written_down(tmp_path: Path) -> None:

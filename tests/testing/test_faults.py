@@ -1,11 +1,8 @@
 from __future__ import annotations
 
-import ast
 import asyncio
 import errno
 import gc
-import inspect
-import re
 import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -46,7 +43,6 @@ from steersman.testing.faults import (
 from steersman.transports.memory import MemoryTransport, Wire
 from steersman.transports.subprocess import SubprocessTransport
 
-PAGE = (Path(__file__).parents[2] / "docs/faults.md").read_text(encoding="utf-8")
 LINES = b"one\ntwo\nthree\n"
 
 
@@ -587,23 +583,3 @@ def test_a_deadlock_in_virtual_time_is_told_at_once() -> None:
 
     with pytest.raises(NothingScheduled):
         in_virtual_time(main)
-
-
-# The page
-
-
-@pytest.mark.parametrize(
-    "program", re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-)
-def test_the_programs_on_the_page_pass(program: str) -> None:
-    names: dict[str, Any] = {}
-    exec(program, names)
-
-    (test,) = [names[name] for name in names if name.startswith("test_")]
-    if inspect.iscoroutinefunction(test):
-        asyncio.run(test())
-    else:
-        test()
-
-    expected = [each for each in ast.walk(ast.parse(program)) if isinstance(each, ast.Assert)]
-    assert expected != []

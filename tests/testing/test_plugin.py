@@ -262,20 +262,6 @@ def test_free():
     assert "no real CLI may be run here" in said
 
 
-PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-
-
-@pytest.mark.live
-@pytest.mark.parametrize("page", ["docs/testing.md", "src/steersman/testing/README.md"])
-def test_the_tests_in_the_docs_pass(project: Project, page: str) -> None:
-    programs = PYTHON.findall((SRC.parent / page).read_text(encoding="utf-8"))
-
-    counts, said = project.run("\n".join(programs), ini="asyncio_mode = auto")
-
-    assert programs
-    assert counts.keys() == {"passed"}, said
-
-
 def test_loading_it_costs_next_to_nothing(tmp_path: Path) -> None:
     """Every pytest run pays for it, also where no test uses steersman."""
     code = (

@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["page_files"]
+__all__ = ["head_of", "page_files"]
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -56,10 +56,12 @@ from steersman.journal import Entry
 class MySink:
     def __init__(self) -> None:
         self.entries: list[Entry] = []
+        self.is_closed = False
     def write(self, entries: Sequence[Entry]) -> None:
-        self.entries.extend(entries)
+        if not self.is_closed:
+            self.entries.extend(entries)
     def close(self) -> None:
-        pass
+        self.is_closed = True
 cursor = 0
 def show(entry: Entry) -> None:
     pass
@@ -101,10 +103,15 @@ def page_files() -> dict[str, str]:
         page = str(path.relative_to(ROOT))
         if programs:
             name = re.sub(r"\W", "_", page.removesuffix(".md")).lower()
-            head = HEAD if page in OWN_AGENT else HEAD + AGENT
             parts = [_whole(program, number) for number, program in enumerate(programs)]
-            found[f"page_{name}.py"] = "\n".join((head, BEFORE.get(page, ""), *parts))
+            found[f"page_{name}.py"] = "\n".join((head_of(page), *parts))
     return found
+
+
+def head_of(page: str) -> str:
+    """Return what comes before the programs of a page."""
+    agent = "" if page in OWN_AGENT else AGENT
+    return f"{HEAD}{agent}\n{BEFORE.get(page, '')}"
 
 
 def _whole(program: str, number: int) -> str:

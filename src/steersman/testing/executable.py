@@ -12,6 +12,7 @@ import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path, PosixPath
+from types import ModuleType
 
 from steersman import _json
 from steersman.testing.request import ModelRequest
@@ -122,3 +123,12 @@ async def _until(is_so: Callable[[], bool], timeout: float, what: str) -> None:
                 await asyncio.sleep(POLL)
     except TimeoutError:
         raise TimeoutError(f"{what} did not come within {timeout:g} s") from None
+
+
+class _CallableModule(ModuleType):
+    """`steersman.testing.executable` is the function, or this module once that was imported."""
+
+    __call__ = staticmethod(executable)
+
+
+sys.modules[__name__].__class__ = _CallableModule
