@@ -296,6 +296,8 @@ async def _refuse_websocket(websocket: WebSocket, refusal: Refusal) -> None:
     """Refuse the upgrade with an answer, or close where the server cannot send one."""
     if "websocket.http.response" in websocket.scope.get("extensions", {}):
         await websocket.send_denial_response(error_response(refusal))
+        # uvicorn logs an error if this returns before it has noticed that the connection is closed.
+        await asyncio.sleep(0)
     else:
         await websocket.close(4000 + refusal.status, refusal.code)
 
