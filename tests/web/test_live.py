@@ -185,7 +185,7 @@ async def refused(url: str, **headers: str) -> tuple[int, str]:
 
 
 async def test_a_socket_of_another_site_without_a_login_or_elsewhere_is_refused(
-    tmp_path: Path,
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     bridge = Bridge(scripted_agent(), journals=tmp_path)
     async with serving(bridge) as served:
@@ -217,6 +217,8 @@ async def test_a_socket_of_another_site_without_a_login_or_elsewhere_is_refused(
     }
     assert b" 403 " in rebound
     assert alive == "hello"
+    # A refusal is no error of the server.
+    assert [each.message for each in caplog.records if each.levelname == "ERROR"] == []
 
 
 def handshake(port: int, token: str = "", *, host: str = "", origin: str = "") -> bytes:

@@ -16,6 +16,7 @@ from steersman import Agent
 from steersman.errors import UsageError
 from steersman.testing.script import call, say
 from steersman.web import Bridge, Viewer, WebLimits
+from steersman.web.failures import Refusal
 from tests.web.staging import LIMIT, inside, scripted_agent
 
 NO_SESSION = "00000000-0000-4000-8000-000000000000"
@@ -613,6 +614,9 @@ async def test_no_session_is_opened_while_the_bridge_closes(tmp_path: Path) -> N
         await asyncio.sleep(0)
         await bridge.aclose()
         answer = await sending
+        # As a prompt does that finds its session closed while it is sent.
+        with pytest.raises(Refusal, match="the server ends"):
+            await inside(bridge)._conversations.find(session).open()
 
     assert answer.status_code in (200, 409, 503)
     assert bridge.session(session) is None

@@ -6,11 +6,12 @@ The work is done in the thread that keeps the asks of the store.
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from steersman.errors import UsageError
+from steersman.inbox.ready import ready_conversations
 from steersman.inbox.rows import AskRow
 from steersman.inbox.work_rows import WorkRows
 from steersman.permissions import Allow, Deny, DialogAnswer, ElicitationAnswer
@@ -63,6 +64,10 @@ class StoredWork:
     async def unsettled(self, session: str) -> list[StoredTurn]:
         """Return the turns that are open or parked, in the order in which they were begun."""
         return await self._call(lambda work: work.unsettled(session))
+
+    def ready(self) -> AsyncGenerator[Conversation]:
+        """Yield the conversations that can be continued, as `ready()` of the store does."""
+        return ready_conversations(self._keeper)
 
     async def asks_of(self, session: str, turn: str) -> list[StoredAsk]:
         """Return the asks of a turn that are open, or have an unused answer; the oldest first."""

@@ -22,6 +22,7 @@ from steersman.agent import Agent, Session
 from steersman.errors import UsageError
 from steersman.inbox import Inbox, StoredInbox
 from steersman.web.asks import AnyInbox, OpenAsks
+from steersman.web.continuing import Continuing
 from steersman.web.conversations import Conversations, check_agents
 from steersman.web.failures import Refusal, error_response, refusal_of
 from steersman.web.fields import Fields
@@ -74,8 +75,9 @@ class Bridge:
         self._connections = Connections(self.limits.connections)
         self._conversations = Conversations(known, self.inbox, folder, self.limits, self._changed)
         self._asks = OpenAsks(self.inbox, self._asked, self._redacted)
+        self._continuing = Continuing(self._conversations, self.inbox)
         writes = Writes(self.limits.writes)
-        self._verbs = Verbs(self._conversations, self._asks, self.limits, writes)
+        self._verbs = Verbs(self._conversations, self._asks, self._continuing, self.limits, writes)
         self._routes = Routes(self._verbs, self.limits, self._connections, self._login)
         self._router = Router(self._routes.all(), redirect_slashes=False, default=_no_route)
         self._live: set[LiveConnection] = set()
@@ -148,6 +150,7 @@ class Bridge:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._continuing.aclose()
         await self._conversations.aclose()
         if self._temporary is not None:
             self._temporary.cleanup()
@@ -242,7 +245,8 @@ class Bridge:
     def _start(self) -> None:
         """Start the tasks of the bridge. A mounted one learns of its start by the first request."""
         if not self._tasks and not self._is_closed:
-            self._tasks = [asyncio.Task(self._asks.watch()), asyncio.Task(self._tidy())]
+            work = self._asks.watch(), self._continuing.watch(), self._tidy()
+            self._tasks = [asyncio.Task(each) for each in work]
 
     async def _tidy(self) -> None:
         """Close idle sessions, and the connections of viewers that have stopped to read."""
@@ -296,6 +300,8 @@ async def _refuse_websocket(websocket: WebSocket, refusal: Refusal) -> None:
     """Refuse the upgrade with an answer, or close where the server cannot send one."""
     if "websocket.http.response" in websocket.scope.get("extensions", {}):
         await websocket.send_denial_response(error_response(refusal))
+        # uvicorn logs an error if this returns before it has noticed that the connection is closed.
+        await asyncio.sleep(0)
     else:
         await websocket.close(4000 + refusal.status, refusal.code)
 

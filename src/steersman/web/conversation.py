@@ -1,17 +1,20 @@
 """One session of the bridge: a conversation with its journal, whether its CLI runs or not.
 
-It never belongs to a request: it is opened and closed in tasks of its own. Prompts open it.
+It never belongs to a request: it is opened and closed in tasks of its own. Prompts open it, and
+answers to asks in a store.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 import msgspec
 
@@ -22,7 +25,8 @@ from steersman.errors import ChannelClosed
 from steersman.journal import Entry, Kind
 from steersman.messages.system import Init, Status
 from steersman.options.keywords import OptionWords
-from steersman.ports import Asks
+from steersman.ports import Asks, KeepsWork, StoredTurn
+from steersman.web.failures import Refusal
 from steersman.web.feed import Feed
 
 __all__ = ["Conversation", "Notes", "title_of"]
@@ -95,6 +99,7 @@ class Conversation:
         folder: Path,
         agent: Agent | None,
         inbox: Asks,
+        idle: float,
         changed: Callable[[str], None],
     ) -> None:
         self.id = notes.id
@@ -104,6 +109,7 @@ class Conversation:
         self.agent = agent
         """What opens the session; None if the bridge has no agent of this name."""
         self._inbox = inbox
+        self._idle = idle
         self._changed = changed
         self._lock = asyncio.Lock()
         self._session: Session | None = None
@@ -112,6 +118,8 @@ class Conversation:
         """Cost and turns of the sessions before this one."""
         self.used = time.monotonic()
         """When something last happened."""
+        self.is_closed = False
+        """Whether the bridge ends, so that the session is not opened again."""
 
     # Opening and closing
 
@@ -126,6 +134,9 @@ class Conversation:
         async with self._lock:
             found = self.session
             if found is None:
+                if self.is_closed:
+                    raise Refusal(503, "closing", "the server ends")
+                await self._end()
                 found = self._session = await self._start()
             self.used = time.monotonic()
             return found
@@ -136,9 +147,21 @@ class Conversation:
         self._sent.clear()
         sinks = (*(self.agent.options.sinks or ()), self.feed)
         words: OptionWords = {"journal": self.feed.path, "sinks": sinks, "inbox": self._inbox}
+        park = self.agent.options.park
+        if isinstance(self._inbox, KeepsWork) and park.after is None and math.isfinite(self._idle):
+            # The next session continues the turn, so no CLI need wait for an answer.
+            words["park"] = replace(park, after=self._idle)
         opened = await self.agent.open(self.id, **words)
         self.save()
         return opened
+
+    async def _end(self) -> None:
+        """Close the session, with all that it has; the caller has the lock."""
+        found, self._session = self._session, None
+        if found is not None:
+            self._count(found)
+            await found.aclose()
+            self.save()
 
     async def send(self, prompt: Prompt, when: When, key: str | None, by: str) -> tuple[Turn, bool]:
         """Send a prompt; also returns whether it was not sent before with the same key."""
@@ -148,7 +171,8 @@ class Conversation:
             try:
                 turn = await session.send(prompt, when=when, key=key)
             except ChannelClosed:
-                # It has ended in this moment; `open` starts the next one.
+                # It ends or is parked in this moment; `open` starts the next one.
+                await self.close(only=session)
                 continue
             break
         else:
@@ -163,17 +187,32 @@ class Conversation:
         self._changed(self.id)
         return turn, is_new
 
-    async def close(self, *, only_idle: bool = False) -> None:
-        """Close the session, if it is open; the next prompt opens it again."""
+    async def continue_turns(self, stored: Sequence[StoredTurn]) -> None:
+        """Continue the turns that no session has settled; `stored` are they."""
+        for _ in range(2):
+            session = await self.open()
+            try:
+                turns = await session.take_up()
+            except ChannelClosed:
+                await self.close(only=session)
+                continue
+            break
+        else:
+            raise ChannelClosed("the session ended while its turns were continued")
+        texts = {each.uuid: _clean(session, _text_of(each)) for each in stored}
+        for turn in turns:
+            if turn.uuid in texts and turn.uuid not in self._sent:
+                self._sent[turn.uuid] = _Queued(turn, texts[turn.uuid], "later", "")
+        self._changed(self.id)
+
+    async def close(self, *, only_idle: bool = False, only: Session | None = None) -> None:
+        """Close the session, if it is open, and `only` if given; the next prompt opens it again."""
         async with self._lock:
             found = self._session
             if only_idle and found is not None and not _is_idle(found):
                 return
-            self._session = None
-            if found is not None:
-                self._count(found)
-                await found.aclose()
-                self.save()
+            if only in (None, found):
+                await self._end()
         self._changed(self.id)
 
     @property
@@ -278,6 +317,12 @@ def _clean(session: Session, text: str) -> str:
     """Return `text` without the secrets that the session knows."""
     found: str = _json.loads(session.redacted(_json.dumps(text)))
     return found
+
+
+def _text_of(stored: StoredTurn) -> str:
+    """Return the first characters of a prompt that was stored."""
+    content: object = stored.content
+    return title_of(cast("Prompt", content), QUEUED_TEXT) if content else ""
 
 
 def title_of(prompt: Prompt, most: int = TITLE) -> str:

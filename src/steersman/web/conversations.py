@@ -83,7 +83,8 @@ class Conversations:
 
     def _keep(self, notes: Notes) -> Conversation:
         agent = self.agents.get(notes.agent)
-        found = Conversation(notes, self._folder, agent, self._inbox, self._changed)
+        idle = self._limits.idle
+        found = Conversation(notes, self._folder, agent, self._inbox, idle, self._changed)
         return self._known.setdefault(notes.id, found)
 
     # Beginning and opening
@@ -136,6 +137,8 @@ class Conversations:
     async def aclose(self) -> None:
         """Close all sessions, with a limit for all together."""
         self._is_closed = True
+        for each in self._known.values():
+            each.is_closed = True
         # Also those that are being opened: `close` waits for that.
         closing = [asyncio.Task(each.close()) for each in self._known.values() if each.needs_cli]
         if closing:

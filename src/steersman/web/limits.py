@@ -33,7 +33,10 @@ class WebLimits:
     sessions: int = 50
     """Sessions whose CLI runs at once."""
     idle: float = 900.0
-    """Seconds without work after which a session is closed; the next prompt opens it again."""
+    """Seconds without work after which a session is closed; the next prompt opens it again.
+
+    One that waits for asks in a store alone is parked then; an answer opens it again.
+    """
     patience: float = 60.0
     """Seconds that one message to a viewer may take; a slower one is disconnected."""
 

@@ -10,6 +10,7 @@ from steersman._json import JsonDict
 from steersman.agent import Turn
 from steersman.errors import AskNotFound
 from steersman.web.asks import OpenAsks
+from steersman.web.continuing import Continuing
 from steersman.web.conversation import Conversation
 from steersman.web.conversations import Conversations
 from steersman.web.failures import Refusal, bad_request, refusal_of
@@ -29,10 +30,16 @@ class Verbs:
     """Does what viewers ask for, if they may."""
 
     def __init__(
-        self, conversations: Conversations, asks: OpenAsks, limits: WebLimits, writes: Writes
+        self,
+        conversations: Conversations,
+        asks: OpenAsks,
+        continuing: Continuing,
+        limits: WebLimits,
+        writes: Writes,
     ) -> None:
         self.conversations = conversations
         self.asks = asks
+        self._continuing = continuing
         self._limits = limits
         self._writes = writes
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -122,6 +129,7 @@ class Verbs:
         if not viewer.is_allowed("answer", ask.session):
             raise Refusal(403, "not_allowed", f"{viewer.name} may not answer for this session")
         outcome = await self.asks.answer(ask, given, viewer.name, seen)
+        self._continuing.answered(ask.session)
         return {"id": ask.id, "session": ask.session, "how": outcome.how, "by": outcome.by}
 
     # Work that no request ends
