@@ -71,6 +71,7 @@ async def another_host(agent: Agent, store: Path) -> AsyncGenerator[asyncio.subp
         await process.wait()
 
 
+@pytest.mark.soak_only
 async def test_a_tool_that_was_allowed_after_its_host_was_killed_runs_once_in_the_next_host(
     scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path
 ) -> None:

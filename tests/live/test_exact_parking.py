@@ -108,7 +108,11 @@ async def test_a_plan_is_parked_exactly(scripted: MakeScripted, tmp_path: Path) 
     assert "approved" in model.asked[-1].tool_results["toolu_p"]
 
 
-@pytest.mark.parametrize("how", ["allowed", "denied", "edited", "expired"])
+ALIKE = [pytest.param(how, marks=pytest.mark.soak_only) for how in ("denied", "expired")]
+"""The answer takes the same way; told parking shows both in the suite."""
+
+
+@pytest.mark.parametrize("how", ["allowed", "edited", *ALIKE])
 async def test_a_permission_is_parked_exactly(
     scripted: MakeScripted, sandbox: CliSandbox, tmp_path: Path, how: str
 ) -> None:

@@ -320,6 +320,7 @@ async def test_a_turn_that_runs_is_parked_without_an_interrupt(
     assert (done.outcome, done.text) == ("completed", "Whole.")
 
 
+@pytest.mark.soak_only
 async def test_a_question_of_an_mcp_server_is_taken_up(
     scripted: MakeScripted, tmp_path: Path
 ) -> None:

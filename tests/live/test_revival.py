@@ -623,6 +623,7 @@ async def test_a_guard_that_denies_holds_through_every_revival(
 # --- Older CLIs ------------------------------------------------------------------------
 
 
+@pytest.mark.soak_only
 async def test_an_older_cli_fails_the_turn_that_had_begun_and_runs_those_behind_it(
     scripted: MakeScripted,
 ) -> None:
@@ -650,6 +651,7 @@ async def test_an_older_cli_fails_the_turn_that_had_begun_and_runs_those_behind_
     assert [each.last_text for each in model.asked] == ["warm up", "go", "and then"]
 
 
+@pytest.mark.soak_only
 async def test_an_older_cli_runs_a_prompt_that_it_had_not_seen(scripted: MakeScripted) -> None:
     agent, model = scripted(say("All."), cli_path=stock_cli(find_older_cli))
 

@@ -331,6 +331,7 @@ async def test_a_long_call_gives_signs_of_life(scripted: MakeScripted) -> None:
     assert told(model) == ["worked"]
 
 
+@pytest.mark.soak_only
 @pytest.mark.slow
 async def test_a_cli_that_gives_up_on_silent_tools_waits_for_those_that_give_signs_of_life(
     scripted: MakeScripted,

@@ -343,7 +343,7 @@ async def test_viewers_are_told_that_the_server_ends(tmp_path: Path) -> None:
     assert later.status_code == 503
 
 
-@pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.soak_only)])
 async def test_thousands_of_connections_are_refused_and_the_server_lives(
     tmp_path: Path, count: int
 ) -> None:

@@ -251,12 +251,17 @@ class _Run:
             self._signals = asyncio.Task(self.rows.signal(self._news.set))
             # It may be needed again by the time that it has ended.
             self._signals.add_done_callback(lambda _: self._news.set())
-        elif not is_needed and self._signals is not None and not self._signals.cancelling():
+        elif not is_needed:
             # It is kept until it has closed its connection.
-            self._signals.cancel()
+            self._cancel_signals()
 
     async def _end(self) -> None:
+        self._cancel_signals()
         if self._signals is not None:
-            self._signals.cancel()
             await asyncio.wait({self._signals}, timeout=CLOSING)
         await self.rows.aclose()
+
+    def _cancel_signals(self) -> None:
+        # Once: a second cancellation would end the closing of its connection.
+        if self._signals is not None and not self._signals.cancelling():
+            self._signals.cancel()
