@@ -88,7 +88,7 @@ PRINTED: Mapping[str, tuple[str, ...]] = {
     "docs/moving-from-typescript.md": ("It is 25.\ncompleted",),
     "docs/permissions.md": ("Bash cli -> deny",),
     "docs/quickstart.md": ("README.md is here.", "11.25, that is.completed 1", "Hello."),
-    "docs/sessions.md": ("running -> paused", "paused", "There are none.", "completed 1"),
+    "docs/sessions.md": ("paused", "There are none.", "completed 1"),
     "docs/stored-sessions.md": ("Fix the login bug", "2 entries copied", "0 the second time"),
     "docs/stores.md": ("1 entries",),
     "docs/sync.md": ("It is 5.",),
