@@ -15,7 +15,7 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from steersman.cli.console import load_agent
+from steersman.cli.importing import load_agent
 from steersman.cli.main import main
 from steersman.errors import UsageError
 from steersman.web import Client
@@ -105,12 +105,14 @@ def test_what_cannot_be_served_is_said(
 def test_an_agent_is_found_by_its_module_and_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "console_agents.py").write_text("from steersman import Agent\nmine = Agent()\n")
+    (tmp_path / "console_agents.py").write_text(
+        "from steersman import Agent\nmine = Agent()\nother = 3\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
 
     assert load_agent("console_agents:mine") is sys.modules["console_agents"].mine
     with pytest.raises(UsageError):
-        load_agent("console_agents:Agent")
+        load_agent("console_agents:other")
 
 
 @pytest.mark.process

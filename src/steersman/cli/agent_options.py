@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from steersman._terminal import one_line
 from steersman.agent import Agent
+from steersman.cli.importing import load_agent
 from steersman.errors import UsageError
 from steersman.options import Caps, Limits
 from steersman.permissions import Policy
@@ -20,7 +18,7 @@ from steersman.permissions import Policy
 if TYPE_CHECKING:
     from steersman.options.keywords import OptionWords
 
-__all__ = ["AgentWords", "agent_options", "load_agent", "read_file"]
+__all__ = ["AgentWords", "agent_options", "read_file"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -86,29 +84,6 @@ def agent_options(command: F) -> F:
     for option in reversed(OPTIONS):
         command = option(command)
     return command
-
-
-def load_agent(name: str) -> Agent:
-    """Return the agent that `module:name` names; modules of this folder are found, too."""
-    module, _, attribute = name.partition(":")
-    if not module or not attribute:
-        raise UsageError("--agent", name, "a module and a name, as my_app.agents:reviewer")
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    try:
-        found: Any = import_module(module)
-        for part in attribute.split("."):
-            found = getattr(found, part)
-        found = found if isinstance(found, Agent) else found()
-    except Exception as error:
-        reason = one_line(f"{type(error).__name__}: {error}")
-        raise UsageError(
-            "--agent", name, "one that can be imported", hint=f"it raised {reason}"
-        ) from error
-    if not isinstance(found, Agent):
-        raise UsageError("--agent", name, "an Agent, or a function that returns one")
-    return found
 
 
 def read_file(option: str, path: str) -> str:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import sys
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
-from steersman._terminal import one_line, printable
+from steersman._terminal import printable
+from steersman.cli.importing import imported
 from steersman.cli.output import complain
 from steersman.errors import UsageError
 from steersman.testing.stores.checking import MANY, TIMEOUT, MakeStore, check, rule_names
@@ -80,21 +78,8 @@ def _run(chosen: argparse.Namespace) -> int:
 
 def _load(name: str) -> MakeStore:
     """Return the factory that `module:factory` names; modules of this folder are found, too."""
-    module, _, attribute = name.partition(":")
-    if not module or not attribute:
-        raise UsageError("MODULE:FACTORY", name, "a module and a function, as my_app.stores:make")
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    try:
-        found: Any = import_module(module)
-        for part in attribute.split("."):
-            found = getattr(found, part)
-    except Exception as error:
-        reason = one_line(f"{type(error).__name__}: {error}")
-        raise UsageError(
-            "MODULE:FACTORY", name, "one that can be imported", hint=f"it raised {reason}"
-        ) from error
+    form = "a module and a function, as my_app.stores:make"
+    found = imported("MODULE:FACTORY", name, form)
     if not callable(found):
         raise UsageError("MODULE:FACTORY", name, "a function that returns a store")
     factory: Callable[[], object] = found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import importlib
 import logging
 import socket
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from steersman.cli.commands import Commands
+from steersman.cli.importing import load_agent
 from steersman.errors import CliNotFound, SteersmanError, UsageError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from steersman.stores import SqliteStore
     from steersman.web import Bridge
 
-__all__ = ["add_command", "load_agent"]
+__all__ = ["add_command"]
 
 DONE, CANNOT = 0, 2
 LOOPBACK = "127.0.0.1"
@@ -68,7 +68,7 @@ async def _serve(chosen: argparse.Namespace) -> None:
         if chosen.demo:
             agent, prompt = await stack.enter_async_context(_demo())
         else:
-            agent = load_agent(chosen.agent)
+            agent = _plain_agent() if chosen.agent is None else load_agent(chosen.agent)
         listener = stack.enter_context(_listener(chosen.port))
         inbox = await stack.enter_async_context(_inbox(chosen.journals))
         bridge = await stack.enter_async_context(
@@ -110,24 +110,10 @@ def _is_worth_a_line(record: logging.LogRecord) -> bool:
     return "without completing handshake" not in record.getMessage()
 
 
-def load_agent(name: str | None) -> Agent:
-    """Return the agent that `module:name` names; a plain one for None. Raises `UsageError`."""
+def _plain_agent() -> Agent:
     from steersman.agent import Agent  # noqa: PLC0415 - loads all that runs a session
 
-    if name is None:
-        return Agent()
-    module, _, attribute = name.partition(":")
-    if not module or not attribute.isidentifier():
-        raise UsageError("--agent", name, "MODULE:NAME, such as myapp.agents:reviewer")
-    if "" not in sys.path:
-        sys.path.insert(0, "")
-    try:
-        found = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise UsageError("--agent", name, f"an agent that can be imported: {error}") from None
-    if not isinstance(found, Agent):
-        raise UsageError("--agent", name, f"an Agent; {attribute} is a {type(found).__name__}")
-    return found
+    return Agent()
 
 
 def _listener(port: int) -> socket.socket:
