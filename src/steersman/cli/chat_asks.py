@@ -11,7 +11,7 @@ from steersman.cli.call_text import CallView, brief, view
 from steersman.cli.chat_lines import ChatLines
 from steersman.cli.editing import EditFailed
 from steersman.cli.page import Page
-from steersman.cli.terminal_asks import DENIED, KEYS, reason_of
+from steersman.cli.terminal_asks import DENIED, KEYS, chosen, reason_of
 from steersman.permissions import (
     Allow,
     Decision,
@@ -111,11 +111,9 @@ class ChatAsks:
         self._lines.line("ask", asked.question)
         for number, choice in enumerate(asked.options, start=1):
             self._page.line(str(number), choice.label, choice.description)
-        typed = (await self._line("a number, or an answer")).strip()
+        typed = chosen(asked, await self._line("a number, or an answer"))
         if not typed:
             return asked.skip()
-        if typed.isdecimal() and 0 < int(typed) <= len(asked.options):
-            typed = asked.options[int(typed) - 1].label
         self._lines.line("you", typed)
         return asked.answer(typed)
 

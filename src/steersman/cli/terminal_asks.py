@@ -22,7 +22,7 @@ from steersman.permissions import (
     QuestionAsk,
 )
 
-__all__ = ["DENIED", "KEYS", "TERMINAL", "TerminalAsks", "reason_of"]
+__all__ = ["DENIED", "KEYS", "TERMINAL", "TerminalAsks", "chosen", "reason_of"]
 
 TERMINAL = "/dev/tty"
 KEYS = "[y] yes  [a] always here  [n] no, because...  [e] edit  [?] why asked"
@@ -95,12 +95,8 @@ class TerminalAsks:
         self._page.line("ask", asked.question)
         for number, choice in enumerate(asked.options, start=1):
             self._page.line(str(number), choice.label, choice.description)
-        typed = (await self._line("a number, or an answer of your own")).strip()
-        if not typed:
-            return asked.skip()
-        if typed.isdecimal() and 0 < int(typed) <= len(asked.options):
-            return asked.answer(asked.options[int(typed) - 1].label)
-        return asked.answer(typed)
+        typed = chosen(asked, await self._line("a number, or an answer of your own"))
+        return asked.answer(typed) if typed else asked.skip()
 
     async def _line(self, prompt: str) -> str:
         """Show `prompt` and return the line that the user types; an ended input denies."""
@@ -120,6 +116,14 @@ class TerminalAsks:
             return await typed
         finally:
             loop.remove_reader(self._terminal)
+
+
+def chosen(asked: Question, typed: str) -> str:
+    """Return the answer that was typed; for the number of a choice, that choice."""
+    typed = typed.strip()
+    if typed.isdecimal() and 0 < int(typed) <= len(asked.options):
+        return asked.options[int(typed) - 1].label
+    return typed
 
 
 def reason_of(context: PermissionContext) -> str:
