@@ -9,6 +9,7 @@ import pkgutil
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -112,6 +113,7 @@ def public_types() -> set[int]:
     }
 
 
+@cache
 def imports_of(module: str) -> dict[str, tuple[str, str]]:
     """Where a module's names come from, including those that only type checkers import."""
     tree = ast.parse(inspect.getsource(sys.modules[module]))

@@ -320,6 +320,7 @@ async def test_one_conversation_has_several_prompts_and_an_interrupt(
     assert "3 messages of the model" in shown
 
 
+@pytest.mark.soak_only
 async def test_prompts_come_from_a_generator(scripted: MakeScripted) -> None:
     agent, _model = scripted(when("2 + 2", say("4")), when("4 times", say("16")), tools=[])
 
@@ -327,6 +328,7 @@ async def test_prompts_come_from_a_generator(scripted: MakeScripted) -> None:
         assert await streaming.from_a_generator(agent) == ["4", "16"]
 
 
+@pytest.mark.soak_only
 async def test_every_event_of_a_message_is_seen(
     scripted: MakeScripted, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -382,6 +384,7 @@ async def test_a_callback_changes_where_a_file_is_written_and_denies(
     assert len(callback.calls) == 2
 
 
+@pytest.mark.soak_only
 async def test_system_prompts_are_compared(scripted: MakeScripted) -> None:
     agent, model = scripted(Script(when("2 + 2", say("4"), say("4"))), tools=[])
 
@@ -417,6 +420,7 @@ async def test_a_plugin_brings_a_command(
     assert "commands of the plugin: ['demo:greet']" in capsys.readouterr().out
 
 
+@pytest.mark.soak_only
 async def test_only_the_chosen_tools_exist(scripted: MakeScripted) -> None:
     agent, _model = scripted(Script(say("Read.")))
 
@@ -424,6 +428,7 @@ async def test_only_the_chosen_tools_exist(scripted: MakeScripted) -> None:
         assert await which_tools.tools_of(agent, ["Read", "Glob"]) == ["Glob", "Read"]
 
 
+@pytest.mark.soak_only
 async def test_the_clis_own_budget_ends_a_task_and_its_cost_is_known(
     scripted: MakeScripted, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -26,7 +26,7 @@ ANSWERS: tuple[Answered, ...] = ("yes", "no")
 SAID: tuple[Said, ...] = ("none", "allow", "ask", "deny")
 MODES = ("default", "acceptEdits", "plan", "dontAsk", "auto", "bypassPermissions")
 
-LESS = ("acceptEdits", "plan")
+LESS = ("acceptEdits", "plan", "dontAsk")
 """Modes whose column the suite compares in other tests; here only `make soak` does."""
 
 # What becomes of a call, by what is said of it, with a letter for each of the modes above.

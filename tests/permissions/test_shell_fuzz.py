@@ -18,7 +18,7 @@ from tests.permissions.oracles import oracle
 pytestmark = [pytest.mark.process, pytest.mark.soak, pytest.mark.timeout(600)]
 
 IS_SOAK = bool(os.environ.get("STEERSMAN_SOAK"))
-BATCHES = 400 if IS_SOAK else 14
+BATCHES = 400 if IS_SOAK else 10
 SIZE = 250
 
 

@@ -14,7 +14,7 @@ from tests.simulation.reports import digest, report
 from tests.simulation.scenarios import draw, draw_revived
 
 IS_SOAK = bool(os.environ.get("STEERSMAN_SOAK"))
-SEEDS = int(os.environ.get("STEERSMAN_SEEDS", "20000" if IS_SOAK else "400"))
+SEEDS = int(os.environ.get("STEERSMAN_SEEDS", "20000" if IS_SOAK else "300"))
 """`make soak` plays 20,000 of them, and half as many that revive; `STEERSMAN_SEEDS` any number."""
 ENOUGH = 150
 CHUNK = 20

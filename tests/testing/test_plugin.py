@@ -97,7 +97,7 @@ def project(tmp_path: Path) -> Project:
     [
         (PLAIN, ("-p", "no:asyncio", "-p", "no:anyio")),
         (ASYNCIO, ("-p", "no:anyio")),
-        (ANYIO, ("-p", "no:asyncio")),
+        pytest.param(ANYIO, ("-p", "no:asyncio"), marks=pytest.mark.soak_only),
     ],
     ids=["plain pytest", "pytest-asyncio", "anyio"],
 )

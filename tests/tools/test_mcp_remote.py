@@ -23,7 +23,7 @@ from tests.mcp_servers.running import PATIENCE, Host, running, stdio_config, tin
 
 pytestmark = pytest.mark.process
 
-KINDS = ["stdio", "http", "sse"]
+KINDS = ["stdio", "http", pytest.param("sse", marks=pytest.mark.soak_only)]
 TOKEN = "canary-token-7351"
 AT_ONCE = RemoteLimits(retry_pause=0, ping_every=0.2)
 
