@@ -19,7 +19,7 @@ __all__ = ["imported", "load_agent"]
 def imported(argument: str, name: str, form: str) -> Any:
     """Return what `name` names. Raises `UsageError` if it cannot be imported.
 
-    `form` says what is allowed, for a name without a colon.
+    `form` describes what is allowed, for a name without a colon.
     """
     module, _, attribute = name.partition(":")
     if not module or not attribute:
