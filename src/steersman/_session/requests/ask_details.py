@@ -1,4 +1,4 @@
-"""The details of the journal entry for an ask that waits."""
+"""An ask without known secrets, and the details of its journal entry."""
 
 from __future__ import annotations
 
@@ -7,9 +7,16 @@ from collections.abc import Callable
 from steersman import _json
 from steersman._json import JsonDict
 from steersman.permissions import Ask
-from steersman.permissions.json_form import ask_to_json
+from steersman.permissions.json_form import ask_from_json, ask_to_json
 
-__all__ = ["ask_details"]
+__all__ = ["ask_details", "without_secrets"]
+
+
+def without_secrets(ask: Ask, redact: Callable[[bytes], bytes]) -> Ask:
+    """Return `ask` for a store; the same object if it has no known secret."""
+    known = ask_to_json(ask)
+    clean = redact(known)
+    return ask if clean == known else ask_from_json(clean)
 
 
 def ask_details(ask: Ask, redact: Callable[[bytes], bytes] = bytes) -> JsonDict:

@@ -6,10 +6,9 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from steersman._session.requests.ask_details import ask_details
+from steersman._session.requests.ask_details import ask_details, without_secrets
 from steersman.journal import Kind
 from steersman.permissions import Ask, CanUseTool
-from steersman.permissions.json_form import ask_from_json, ask_to_json
 from steersman.ports import AwaitsAnswers, Clock
 
 __all__ = ["HeldInInbox"]
@@ -41,9 +40,7 @@ class HeldInInbox:
         )
         self.note(Kind.ASKED, **ask_details(ask, self.redact))
         self.shown(ask)
-        known = ask_to_json(ask)
-        clean = self.redact(known)
-        kept = ask if clean == known else ask_from_json(clean)
+        kept = without_secrets(ask, self.redact)
         self.inbox.await_answer(
             kept,
             lambda: _in(loop, answered),

@@ -18,7 +18,7 @@ from msgspec import MsgspecError
 
 from steersman._json import JsonDict, dumps
 from steersman._protocol.events import DialogAsked, ElicitationAsked, PermissionAsked
-from steersman._session.requests.ask_details import ask_details
+from steersman._session.requests.ask_details import ask_details, without_secrets
 from steersman._session.requests.decision_log import DecisionLog, Source
 from steersman._session.requests.failures import is_shutdown, raise_soon
 from steersman.journal import Kind
@@ -39,7 +39,6 @@ from steersman.permissions import (
     UserDialog,
     where_it_counts,
 )
-from steersman.permissions.json_form import ask_from_json, ask_to_json
 from steersman.permissions.questions import Scope, remembering_updates
 from steersman.permissions.user_questions import question_ask
 from steersman.ports import (
@@ -420,10 +419,8 @@ class InboxForwarder:
         if not isinstance(self._inbox, DurableAsks):
             self._inbox.open(ask, settle)
             return
-        known = ask_to_json(ask)
-        clean = self._redact(known)
-        shown = ask if clean == known else ask_from_json(clean)
-        self._inbox.keep(shown, settle, self._report_failure)
+        kept = without_secrets(ask, self._redact)
+        self._inbox.keep(kept, settle, self._report_failure)
 
     def _report_failure(self, error: BaseException) -> None:
         self._in_loop(self._report, "inbox", error)
