@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
 
 from steersman.permissions import Allow
 from tests.inbox.places import LIMIT, Session, an_ask, in_postgres, in_sqlite
+from tests.inbox.programs import line_of, running
 
 pytestmark = pytest.mark.process
 
@@ -46,25 +45,10 @@ asyncio.run(main())
 """
 
 
-@asynccontextmanager
-async def program(
+def program(
     place: str, act: str, name: str = ""
-) -> AsyncIterator[asyncio.subprocess.Process]:
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", PROGRAM, place, act, name), stdin=pipe, stdout=pipe
-    )
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
-
-
-async def line_of(process: asyncio.subprocess.Process) -> str:
-    assert process.stdout is not None
-    return (await process.stdout.readline()).decode().strip()
+) -> AbstractAsyncContextManager[asyncio.subprocess.Process]:
+    return running(PROGRAM, place, act, name)
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.process)])

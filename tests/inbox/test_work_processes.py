@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ import pytest
 from steersman.errors import SessionInUse, StoreError
 from steersman.ports import DurableWork, StoredTurn
 from tests.inbox.places import LIMIT, in_postgres, in_sqlite
+from tests.inbox.programs import line_of, running
 from tests.postgres import PostgresServer
 
 pytestmark = pytest.mark.process
@@ -49,23 +48,8 @@ asyncio.run(main())
 """
 
 
-@asynccontextmanager
-async def program(place: str, name: str) -> AsyncGenerator[asyncio.subprocess.Process]:
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", PROGRAM, place, name, str(ROUNDS)), stdin=pipe, stdout=pipe
-    )
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
-
-
-async def line_of(process: asyncio.subprocess.Process) -> str:
-    assert process.stdout is not None
-    return (await process.stdout.readline()).decode().strip()
+def program(place: str, name: str) -> AbstractAsyncContextManager[asyncio.subprocess.Process]:
+    return running(PROGRAM, place, name, str(ROUNDS))
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
