@@ -261,6 +261,15 @@ def test_when_both_processes_of_the_guard_are_killed_the_kernel_ends_the_cli(
 
 WITHOUT_PRCTL = "import sys; sys.modules.update(_ctypes=None, ctypes=None)\n"
 """As on a system that has no `prctl`: no parent-death signal and no subreaper."""
+DIES_AT_ONCE = """
+import os, time
+real = os.killpg
+def killpg(group, number):
+    real(group, number)
+    time.sleep(0.1)
+os.killpg = killpg
+"""
+"""Makes sure that a killed group is gone, and its orphans elsewhere, before the guard goes on."""
 
 
 @pytest.mark.parametrize("way", ["group", "session", "exits"])
@@ -268,7 +277,7 @@ def test_without_a_subreaper_the_guard_is_one_process_and_finds_the_tree_by_its_
     tmp_path: Path, way: str
 ) -> None:
     """A tool of a CLI that has exited is no longer below the guard, but still in its group."""
-    with guarded(tmp_path, before=WITHOUT_PRCTL, way=way) as it:
+    with guarded(tmp_path, before=WITHOUT_PRCTL + DIES_AT_ONCE, way=way) as it:
         os.write(it.command, b"g")
         cli, tool = int(it.report("started")), it.noted("tool")
         if way != "exits":

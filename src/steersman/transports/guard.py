@@ -267,7 +267,10 @@ class Guard:
 
     def kill_tree(self) -> None:
         if self.child and not self.is_subreaper:
-            # Tools of a CLI that has exited are no longer below this process.
+            # A tool of its own group whose parent dies first is no longer below this process, so
+            # all are stopped before one is killed. Tools of a CLI that has exited are in its group.
+            self.suspend()
+            kill_below(os.getpid(), {self.child})
             kill_group(self.child)
         deadline = time.monotonic() + KILL_PATIENCE
         while time.monotonic() < deadline:
