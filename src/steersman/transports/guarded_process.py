@@ -79,6 +79,11 @@ class ProcessObserver(Protocol):
         """Every process of the tree is stopped."""
         ...
 
+    @property
+    def home(self) -> object:
+        """What carries the notifications: observers with the same one are lost together."""
+        ...
+
     def is_lost(self) -> bool:
         """Return whether notifications can no longer be delivered."""
         ...
@@ -172,6 +177,10 @@ class GuardedProcess:
     @property
     def status_number(self) -> int:
         return self._status.number if self._status else -1
+
+    @property
+    def home(self) -> object:
+        return self._observer.home
 
     @property
     def is_lost(self) -> bool:

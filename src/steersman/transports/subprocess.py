@@ -242,6 +242,10 @@ class _LoopObserver:
         if self._suspensions:
             self._suspensions.popleft().set_result(None)
 
+    @property
+    def home(self) -> object:
+        return self._loop
+
     def is_lost(self) -> bool:
         return self._loop.is_closed()
 

@@ -25,7 +25,7 @@ __all__ = ["Supervisor"]
 EXIT_PATIENCE = 2.0
 """Seconds to wait at interpreter exit for all CLIs to end."""
 LOST_INTERVAL = 0.5
-"""Seconds between two checks whether an observer's event loop is still open."""
+"""Seconds between two looks at the event loops: one look at each, however many CLIs it has."""
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +44,11 @@ class Supervisor:
         # `poll` keeps no state in the kernel that a forked copy could change.
         self._selector = selectors.PollSelector()
         self._selector.register(self._wake_reader.number, selectors.EVENT_READ)
-        self._children: set[GuardedProcess] = set()
+        self._children: dict[object, set[GuardedProcess]] = {}
+        """The processes by the home of their observers, which are lost together."""
+        self._timed: set[GuardedProcess] = set()
+        """Those that have a deadline: none of those that just run."""
+        self._next_look = 0.0
         self._idle = threading.Event()
         self._thread = threading.Thread(target=self._run, name="steersman-supervisor", daemon=True)
         self._thread.start()
@@ -71,7 +75,11 @@ class Supervisor:
 
     def spawn(self, request: SpawnRequest, observer: ProcessObserver) -> GuardedProcess:
         """Start a CLI. The observer is notified of the outcome."""
-        child = GuardedProcess(self.post, request, observer)
+
+        def post(job: Callable[[], None]) -> None:
+            self.post(lambda: self._run_job(child, job))
+
+        child = GuardedProcess(post, request, observer)
         self.post(lambda: self._spawn(child))
         return child
 
@@ -110,36 +118,64 @@ class Supervisor:
         while self._jobs:
             self._jobs.popleft()()
         now = time.monotonic()
-        for child in self._children:
-            if child.is_lost:
-                child.kill_now()
+        if now >= self._next_look:
+            self._next_look = now + LOST_INTERVAL
+            self._end_lost()
+        for child in tuple(self._timed):
             if child.deadline is not None and child.deadline <= now:
                 child.escalate(now)
+                self._note_deadline(child)
         if not self._children:
             self._idle.set()
 
     def _timeout(self) -> float | None:
         if not self._children:
             return None
-        deadlines = [child.deadline for child in self._children if child.deadline is not None]
-        until = min(deadlines, default=float("inf")) - time.monotonic()
-        return max(0.0, min(until, LOST_INTERVAL))
+        deadlines = [child.deadline for child in self._timed if child.deadline is not None]
+        return max(0.0, min([*deadlines, self._next_look]) - time.monotonic())
+
+    def _run_job(self, child: GuardedProcess, job: Callable[[], None]) -> None:
+        job()
+        if child in self._children.get(child.home, ()):
+            self._note_deadline(child)
+
+    def _note_deadline(self, child: GuardedProcess) -> None:
+        if child.deadline is None:
+            self._timed.discard(child)
+        else:
+            self._timed.add(child)
+
+    def _end_lost(self) -> None:
+        """Kill the processes whose observers can no longer be notified."""
+        for children in self._children.values():
+            if next(iter(children)).is_lost:
+                for child in children:
+                    child.kill_now()
+                    self._note_deadline(child)
 
     def _spawn(self, child: GuardedProcess) -> None:
         if child.spawn():
-            self._children.add(child)
+            self._children.setdefault(child.home, set()).add(child)
+            self._note_deadline(child)
             self._selector.register(child.status_number, selectors.EVENT_READ, child)
 
     def _read_status(self, child: GuardedProcess) -> None:
         if child.read_status():
+            self._note_deadline(child)
             return
         self._selector.unregister(child.status_number)
-        self._children.discard(child)
+        self._timed.discard(child)
+        housemates = self._children[child.home]
+        housemates.discard(child)
+        if not housemates:
+            del self._children[child.home]
         child.guard_exited()
 
     def _kill_all(self) -> None:
-        for child in self._children:
-            child.kill_now()
+        for children in self._children.values():
+            for child in children:
+                child.kill_now()
+                self._note_deadline(child)
 
 
 os.register_at_fork(after_in_child=Supervisor.forget)
