@@ -109,15 +109,6 @@ def test_large_inputs_are_forgotten_sooner() -> None:
     assert [each.tool_use_id for each in tracker.all] == ["t6", "t7", "t8", "t9"]
 
 
-def test_a_turn_forgets_nothing() -> None:
-    tracker = ToolCallTracker(kept=None, kept_bytes=1)
-    for n in range(2_000):
-        tracker.record(asked((f"t{n}", "Bash")), float(n))
-        tracker.record(answered((f"t{n}", None)), float(n))
-
-    assert len(tracker.all) == 2_000
-
-
 @pytest.mark.parametrize("trace", traces())
 def test_answers_are_found_without_decoding_them(trace: str) -> None:
     read, looked = ToolCallTracker(), ToolCallTracker()

@@ -242,6 +242,27 @@ def digest_of(*messages: Assistant) -> TurnResult:
     return builder.build(0.0, "completed")
 
 
+def test_of_a_turn_that_is_too_large_the_newest_messages_are_kept_and_the_others_counted() -> None:
+    turn = TurnResultBuilder("turn", started=0.0, memory=5_000)
+    for number in range(100):
+        turn.record(said(f"m{number}", f"text {number} {'x' * 500}"), at=float(number))
+
+    result = turn.build(at=100.0, outcome="completed")
+
+    assert result.left_out == 100 - len(result.blocks) > 90
+    assert result.answer.startswith("text 99 ")
+    assert result.text.startswith(f"text {result.left_out} ")
+
+
+def test_one_message_that_is_too_large_alone_is_kept() -> None:
+    turn = TurnResultBuilder("turn", started=0.0, memory=5_000)
+    turn.record(said("m", "x" * 9_000), at=1.0)
+
+    result = turn.build(at=2.0, outcome="completed")
+
+    assert (len(result.text), result.left_out) == (9_000, 0)
+
+
 def test_the_texts_of_one_message_are_joined_and_messages_are_paragraphs() -> None:
     found = digest_of(said("1", "Let me "), said("1", "look."), said("2", ""), said("3", "Done."))
 

@@ -64,7 +64,7 @@ class PromptQueue:
         transcript: Callable[[], Sequence[bytes]] = tuple,
         settled: Callable[[str, str], None] = _ignore,
     ) -> None:
-        self.totals = SessionTotals()
+        self.totals = SessionTotals(journal.journal.memory)
         """Messages, tool calls and costs, by turn and in total."""
         self.is_held = False
         """Whether prompts wait because the session is paused or parked."""

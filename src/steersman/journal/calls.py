@@ -66,8 +66,8 @@ class ToolEnd:
 class ToolCallTracker:
     """Follows tool calls from the assistant message to the tool result."""
 
-    def __init__(self, kept: int | None = KEPT, kept_bytes: int = KEPT_BYTES) -> None:
-        """Remember the latest `kept` finished calls, up to `kept_bytes`; `None` keeps all."""
+    def __init__(self, kept: int = KEPT, kept_bytes: int = KEPT_BYTES) -> None:
+        """Remember the latest `kept` finished calls, up to `kept_bytes`."""
         self._kept = kept
         self._kept_bytes = kept_bytes
         self._running: dict[str, ToolCallRecord] = {}
@@ -151,8 +151,6 @@ class ToolCallTracker:
         return record
 
     def _forget(self) -> None:
-        if self._kept is None:
-            return
         while self._finished and (
             len(self._finished) > self._kept or self._weight > self._kept_bytes
         ):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 from steersman._json import JsonObject
 from steersman.journal.entries import NOTHING, Entry, Kind
+from steersman.journal.memory import SHARED, SharedMemory
 from steersman.messages.parsing import Message
 
 __all__ = ["CONVERSATION", "DEFAULT_MEMORY", "Journal"]
@@ -34,8 +36,9 @@ More than one read from the CLI, so a reader that keeps up never decodes a messa
 class Journal:
     """Entries in order, numbered from 1, or from where an earlier session ended."""
 
-    def __init__(self, memory: int = DEFAULT_MEMORY) -> None:
-        self._memory = memory
+    def __init__(self, memory: int = DEFAULT_MEMORY, shared: SharedMemory = SHARED) -> None:
+        self.memory = memory
+        """How many bytes of lines are kept."""
         self._entries: list[Entry] = []
         self._start = 0
         self._forgotten = 0
@@ -44,6 +47,11 @@ class Journal:
         self._forgotten_weight = 0
         self._cooled_weight = 0
         self._warm_after = self._fresh_after = 0
+        self._shared = shared
+        self._thread = 0
+        """Where entries are appended and read; known from the first `_tidy` on."""
+        self._wanted = memory
+        """Less than `memory` if all journals together are too large, until the next `_tidy`."""
         self._tidy_at = min(memory, WARM)
         """The total weight at which `_tidy` has something to do."""
         self.began_after = 0
@@ -54,6 +62,23 @@ class Journal:
         """The number of the newest entry that is part of the conversation."""
         self.last_settled = 0
         """The number of the newest entry that ends a turn."""
+        shared.add(self)
+
+    @property
+    def kept(self) -> int:
+        """How many bytes are kept in memory."""
+        return self._total_weight - self._forgotten_weight
+
+    def keep_at_most(self, size: int) -> None:
+        """Forget the oldest entries until `size` bytes are left; in another thread, a little later.
+
+        A journal of another thread is being read there, so it forgets with its next entry.
+        """
+        self._wanted = size
+        if threading.get_ident() == self._thread:
+            self._forget()
+        else:
+            self._tidy_at = 0
 
     def begin_after(self, seq: int) -> None:
         """Number the first entry `seq` + 1: the entries up to `seq` are those of earlier sessions.
@@ -109,11 +134,12 @@ class Journal:
         return max(0, self._forgotten - seq)
 
     def _tidy(self) -> None:
-        if self._total_weight - self._forgotten_weight > self._memory:
-            self._forget()
+        self._thread = threading.get_ident()
+        self._forget()
         if self._total_weight - self._cooled_weight > WARM:
             self._cool()
-        self._tidy_at = min(self._forgotten_weight + self._memory, self._cooled_weight + WARM)
+            self._shared.relieve()
+        self._tidy_at = min(self._forgotten_weight + self.memory, self._cooled_weight + WARM)
 
     def _cool(self) -> None:
         """Drop the decoded messages of older entries, which need more memory than their lines.
@@ -128,10 +154,9 @@ class Journal:
         self._cooled_weight = self._total_weight
 
     def _forget(self) -> None:
-        while (
-            self._total_weight - self._forgotten_weight > self._memory
-            and self._start < len(self._entries) - 1
-        ):
+        most = min(self.memory, self._wanted)
+        self._wanted = self.memory
+        while self.kept > most and self._start < len(self._entries) - 1:
             self._forgotten_weight += len(self._entries[self._start].line) + ENTRY_WEIGHT
             # Deleting from the front of a list moves all entries; this frees the line at once.
             self._entries[self._start] = _FORGOTTEN

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
@@ -12,6 +13,7 @@ from steersman.errors import ApiFailed, NotLoggedIn, SteersmanError, TurnStopped
 from steersman.journal.agents import AgentNode, agent_tree
 from steersman.journal.calls import ToolCallRecord, ToolCallTracker
 from steersman.journal.costs import Cost, add_usage
+from steersman.journal.journal import DEFAULT_MEMORY, ENTRY_WEIGHT
 from steersman.journal.tasks import TaskRegistry
 from steersman.journal.text import AssistantText
 from steersman.messages.content import Block
@@ -28,6 +30,9 @@ Outcome = Literal["completed", "failed", "interrupted", "cancelled", "parked"]
 class _Unread(str):
     __slots__ = ()
 
+
+KEPT_CALLS = 10_000
+"""How many finished tool calls a result lists; a turn may run for days."""
 
 UNREAD = _Unread()
 """Passed as `text`: the text is joined from the messages when it is first read."""
@@ -68,6 +73,9 @@ class TurnResult:
     """The CLI's result message for this turn, if there was one; the last one of several."""
     waits_for: tuple[str, ...] = ()
     """The ids of the asks that a `parked` turn waits for, in the inbox of its store."""
+    left_out: int = 0
+    """How many of the oldest messages and tool calls are missing in `text`, `blocks` and
+    `tool_calls`, because the turn was larger than `journal_memory`."""
     unknown: JsonDict = field(default_factory=dict[str, Json], repr=False)
     """The fields of the JSON it was read from that this release does not know."""
 
@@ -103,16 +111,20 @@ class TurnResult:
 class TurnResultBuilder:
     """Collects the complete messages of a turn and builds its `TurnResult`."""
 
-    def __init__(self, uuid: str, started: float) -> None:
+    def __init__(self, uuid: str, started: float, memory: int = DEFAULT_MEMORY) -> None:
+        """Keep up to `memory` bytes of messages, and as many of the inputs of tool calls."""
         self.uuid = uuid
         self.started = started
         """When the prompt was sent."""
-        # Kept without limit, because the result lists all of them.
-        self.calls = ToolCallTracker(kept=None)
+        self.calls = ToolCallTracker(KEPT_CALLS, memory)
         self.tasks = TaskRegistry(kept=None)
         self.api_failure = ""
         """The text of the API error that ended the turn, which the CLI sends as a message."""
-        self._lines: list[bytes] = []
+        self._lines: deque[bytes] = deque()
+        self._memory = memory
+        self._weight = 0
+        """Bytes of `_lines`, which also the journal holds as long as it has room for them."""
+        self._forgotten = 0
         self._results: list[Result] = []
         self._spent = Cost()
 
@@ -126,6 +138,9 @@ class TurnResultBuilder:
                 self.api_failure = message.text
             else:
                 self._lines.append(line)
+                self._weight += len(line) + ENTRY_WEIGHT
+                if self._weight > self._memory:
+                    self._forget()
 
     def record(self, message: Message, at: float) -> None:
         """Record a message of this turn or of its subagents."""
@@ -136,6 +151,11 @@ class TurnResultBuilder:
             self.calls.record(message, at)
         else:
             self.tasks.record(message, at)
+
+    def _forget(self) -> None:
+        while self._weight > self._memory and len(self._lines) > 1:
+            self._weight -= len(self._lines.popleft()) + ENTRY_WEIGHT
+            self._forgotten += 1
 
     def add_result(self, result: Result, spent: Cost) -> None:
         """Record a result message of this turn, and the cost that it added."""
@@ -157,6 +177,7 @@ class TurnResultBuilder:
         """
         last = self._results[-1] if self._results else Result()
         spoken = AssistantText(tuple(self._lines))
+        calls = self.calls.all
         return TurnResult(
             uuid=self.uuid,
             outcome=outcome,
@@ -167,8 +188,8 @@ class TurnResultBuilder:
             model_usage=self._spent.model_usage,
             duration=max(0.0, at - self.started),
             said=spoken,
-            tool_calls=self.calls.all,
-            agents=agent_tree(self.tasks.all, self.calls.all).children,
+            tool_calls=calls,
+            agents=agent_tree(self.tasks.all, calls).children,
             structured_output=last.structured_output,
             stop_reason=last.stop_reason,
             terminal_reason=last.terminal_reason,
@@ -177,6 +198,7 @@ class TurnResultBuilder:
             cause=cause or cause_of(self._results[-1] if self._results else None, outcome),
             result=self._results[-1] if self._results else None,
             waits_for=waits_for,
+            left_out=self._forgotten + self.calls.count - len(calls),
         )
 
 

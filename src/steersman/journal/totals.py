@@ -11,6 +11,7 @@ from steersman.journal.agents import AgentNode, agent_tree
 from steersman.journal.calls import ToolCallRecord, ToolCallTracker, tool_ends_in
 from steersman.journal.costs import Cost, CostTracker
 from steersman.journal.entries import Entry, Kind
+from steersman.journal.journal import DEFAULT_MEMORY
 from steersman.journal.results import Outcome, TurnResult, TurnResultBuilder, cause_of
 from steersman.journal.tasks import Task, TaskRegistry
 from steersman.messages.content import ToolUseBlock
@@ -39,7 +40,9 @@ MESSAGE = Kind.MESSAGE
 class SessionTotals:
     """Counts, costs and results of one session, over all its CLI processes."""
 
-    def __init__(self) -> None:
+    def __init__(self, memory: int = DEFAULT_MEMORY) -> None:
+        """Keep up to `memory` bytes of the messages of each turn, for its result."""
+        self._memory = memory
         self.cost_usd = 0.0
         """The cost of all turns, including those that the CLI started itself."""
         self.messages = 0
@@ -66,7 +69,7 @@ class SessionTotals:
         """Begin a turn; a prompt that is sent again after a restart continues its turn."""
         if uuid not in self._turns:
             self.started += 1
-            self._turns[uuid] = TurnResultBuilder(uuid, at)
+            self._turns[uuid] = TurnResultBuilder(uuid, at, self._memory)
         return self._turns[uuid]
 
     def record(self, entry: Entry, name: str) -> list[ToolCallRecord]:

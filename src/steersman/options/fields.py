@@ -399,7 +399,10 @@ class Options:
     the other sinks are not affected.
     """
     journal_memory: int = 64 * 1024 * 1024
-    """How many bytes of the journal are kept in memory; older entries are dropped."""
+    """How many bytes of the journal are kept in memory; older entries are dropped.
+
+    The result of a turn keeps as much of its messages; `TurnResult.left_out` counts the others.
+    """
     flight_recorder: str | Path | None = None
     """A directory that gets one file after every error of a session.
 
