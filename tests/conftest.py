@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Generator, Iterator
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -36,6 +37,8 @@ settings.register_profile(
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
+VARIATIONS = Path(__file__).with_name("variations.txt")
+
 PROGRAMS = ("benchmarks", "console", "examples", "live", "real", "transports")
 """Folders whose tests start programs, all of them or most."""
 
@@ -49,6 +52,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     So no worker ends alone with one of those.
     """
+    _mark_variations(items)
     left = [item for item in items if item.get_closest_marker("soak_only")]
     for item in left:
         item.add_marker("soak")
@@ -61,8 +65,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
+def _mark_variations(items: list[pytest.Item]) -> None:
+    """Mark the tests of the list as `soak_only`."""
+    named = set(VARIATIONS.read_text(encoding="utf-8").splitlines())
+    for item in items:
+        if item.nodeid.removeprefix("tests/") in named:
+            item.add_marker("soak_only")
+
+
+# Collecting makes millions of objects that stay: looking at them again and again for garbage takes
+# a quarter of the time.
+gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Spare the garbage collector thousands of tests that will be there to the end."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 

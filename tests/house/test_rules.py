@@ -157,3 +157,17 @@ def test_the_clock_rule_tells_polling_from_hoping(line: str, *, is_wrong: bool) 
     found = [call for call in calls_outside_loops(ast.parse(line)) if waits_by_the_clock(call)]
 
     assert bool(found) is is_wrong
+
+
+def test_every_variation_that_is_left_to_soak_is_one_of_a_test() -> None:
+    lines = (ROOT / "tests/variations.txt").read_text(encoding="utf-8").splitlines()
+    named = [line.partition("::") for line in lines if line and not line.startswith("#")]
+
+    gone = [
+        f"{path}::{test}"
+        for path, _, test in named
+        if f"def {test.partition('[')[0]}(" not in (ROOT / "tests" / path).read_text("utf-8")
+    ]
+
+    assert gone == []
+    assert len(named) > 50
