@@ -225,6 +225,14 @@ class Session:
         return self._parts.status.phase
 
     @property
+    def cause(self) -> SteersmanError | None:
+        """Why the session is over, with what its open turns have failed with.
+
+        `None` while it runs, and if it was closed, cancelled or parked.
+        """
+        return self._parts.slot.cause if self._parts.status.phase.is_over else None
+
+    @property
     def state(self) -> State:
         """What the session does or waits for."""
         return self._parts.status.state

@@ -158,6 +158,14 @@ class Session:
         return self._session.phase
 
     @property
+    def cause(self) -> SteersmanError | None:
+        """Why the session is over, with what its open turns have failed with.
+
+        `None` while it runs, and if it was closed, cancelled or parked.
+        """
+        return self._session.cause
+
+    @property
     def state(self) -> State:
         """What the session does or waits for."""
         return self._session.state
