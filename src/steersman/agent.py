@@ -26,6 +26,7 @@ from steersman.errors import (
 )
 from steersman.options import checks
 from steersman.options.fields import Options, options_from
+from steersman.options.limits import Watchdog
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -121,9 +122,17 @@ class Agent:
         return self._session(transport, overrides)
 
     def _session(
-        self, transport: Transport | None, overrides: OptionWords, key: str | None = None
+        self,
+        transport: Transport | None,
+        overrides: OptionWords,
+        key: str | None = None,
+        *,
+        streams: bool = True,
     ) -> Session:
         options = options_from(self.options, overrides)
+        if not (streams or options.watchdog != Watchdog()) and not options.include_partial_messages:
+            # Nobody can read the text while it grows; every token would cost this process time.
+            options = options.replace(include_partial_messages=False)
         chosen = _checked(transport) or self._transport
 
         def branch(session_id: str, more: OptionWords) -> Session:
@@ -192,7 +201,7 @@ class Agent:
         """
         if not isinstance(prompt, AsyncIterable):
             prompt_content(prompt)
-        return Query(self._session(transport, overrides), prompt)
+        return Query(self._session(transport, overrides, streams=False), prompt)
 
     @overload
     async def run(
@@ -241,7 +250,7 @@ class Agent:
         prompt_content(prompt)
         if output is not None:
             return (await self._typed(prompt, output, transport, overrides)).output
-        async with self._session(transport, overrides) as session:
+        async with self._session(transport, overrides, streams=False) as session:
             return await session.run(prompt)
 
     @overload
@@ -289,7 +298,7 @@ class Agent:
         _refuse_choice("output= chooses the form of the answer", overrides, ("output_format",))
         shape = _shape(output)
         form: OptionWords = {"output_format": {"type": "json_schema", "schema": shape.schema}}
-        async with self._session(transport, {**overrides, **form}) as session:
+        async with self._session(transport, {**overrides, **form}, streams=False) as session:
             result = await session.run(prompt)
         return Typed(_read_output(shape, result), result)
 

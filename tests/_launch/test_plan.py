@@ -34,11 +34,11 @@ BASE = (
     "--output-format=stream-json",
     "--input-format=stream-json",
     "--verbose",
-    "--include-partial-messages",
     "--replay-user-messages",
     "--permission-prompt-tool=stdio",
 )
-DEFAULTS = {"--strict-mcp-config", "--setting-sources=", f"--session-id={NEW}"}
+PARTIALS = "--include-partial-messages"
+DEFAULTS = {"--strict-mcp-config", "--setting-sources=", f"--session-id={NEW}", PARTIALS}
 OPEN = {"memory": True, "skill_commands": True}
 """Opens what `test_isolation.py` finds closed."""
 CANARY = "canary-sekret-value"
@@ -691,9 +691,17 @@ def test_the_conversation_has_an_id_from_the_start_where_one_can_be_known(
     assert found.session_id == session_id
     waits = {"--await-initialize"} if len(options) > len({"session_id"} & options.keys()) else set()
     assert flags | waits == set(found.launch.argv[len(BASE) :]) - {
-        "--strict-mcp-config",
-        "--setting-sources=",
+        *("--strict-mcp-config", "--setting-sources=", PARTIALS),
     }
+
+
+def test_partial_messages_are_sent_unless_they_are_refused() -> None:
+    sent = {
+        given: PARTIALS in planned(include_partial_messages=given).launch.argv
+        for given in (True, None, False)
+    }
+
+    assert sent == {True: True, None: True, False: False}
 
 
 def test_a_plan_has_the_path_of_a_file_that_the_cli_appends_to() -> None:

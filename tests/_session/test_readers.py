@@ -14,7 +14,7 @@ from steersman.errors import ChannelClosed, ReaderLagged, UsageError
 from steersman.journal import Entry, Kind, Lagged
 from steersman.messages import Assistant
 from steersman.permissions import Allow, PermissionContext
-from steersman.testing.script import Script, say, stall
+from steersman.testing.script import Script, call, say, stall
 from steersman.testing.scripted.cli import ScriptedCLI
 from tests._session.peers import Frame, FramePeer, lifecycle, opened, result, state, text
 
@@ -137,6 +137,18 @@ async def test_partial_messages_are_iterated_only_when_wanted() -> None:
 
     assert "stream_event" not in await kinds()
     assert "stream_event" in await kinds(include_partial_messages=True)
+
+
+async def test_without_partial_messages_the_text_comes_by_the_message() -> None:
+    cli = ScriptedCLI(Script(say("a b c", 3) + call("Bash", command="true"), say("d e", 2)))
+    async with opened(cli, include_partial_messages=False, allowed_tools=["Bash"]) as session:
+        turn = await session.send("go")
+        pieces = [piece async for piece in turn.text()]
+    kinds = {entry.kind async for entry in session.journal() if not isinstance(entry, Lagged)}
+
+    assert pieces == ["a b c", "\n\nd e"]
+    assert "".join(pieces) == (await turn).text
+    assert Kind.PARTIAL not in kinds
 
 
 async def test_cancelling_one_reader_leaves_the_others_waiting() -> None:

@@ -19,7 +19,9 @@ from tests._session.peers import Frame, FramePeer, answer_to, entries_of, lifecy
 T = TypeVar("T")
 Given = TypeVarTuple("Given")
 
-LIMITS = Watchdog(first_token=10.0, between_events=20.0, tool=30.0, retry=40.0, interrupt=5.0)
+LIMITS = Watchdog(
+    first_token=10.0, between_events=20.0, message=60.0, tool=30.0, retry=40.0, interrupt=5.0
+)
 MINUTES = 3600.0
 
 
@@ -107,6 +109,19 @@ def test_silence_is_noticed_when_the_limit_of_its_phase_is_reached(
     assert settled.outcome == "failed"
     assert isinstance(settled.cause, Stalled)
     assert (settled.cause.phase, settled.cause.last_event) == (phase, last)
+
+
+@pytest.mark.parametrize(
+    ("frames", "last"), [([], "the start"), ([tool_call(), tool_result()], "user")]
+)
+def test_without_partial_messages_a_whole_message_may_take_its_time(
+    frames: list[Frame], last: str
+) -> None:
+    found = watched(Silent(*frames), include_partial_messages=False)
+    _settled, stalled, took = in_virtual_time(found)
+
+    assert stalled == [{"phase": "message", "since": pytest.approx(60.0), "last_event": last}]
+    assert took == pytest.approx(60.0)
 
 
 class CountingLoop(VirtualClockLoop):

@@ -10,7 +10,10 @@ import pytest
 import steersman
 from steersman import Agent, Assistant, Result, StreamEvent, tool
 from steersman.errors import TurnFailed
+from steersman.journal import Kind
 from steersman.messages import Init, Status, User
+from steersman.options import Watchdog
+from steersman.stores import read_journal
 from steersman.testing.sandbox import CliSandbox
 from steersman.testing.script import call, say, when
 from tests.live.staging import LIMIT, MakeScripted, inhabitants, texts_of
@@ -35,6 +38,25 @@ async def test_query_gives_typed_messages_and_leaves_nothing_behind(
     assert [type(each) for each in messages].count(Assistant) == 1
     assert isinstance(messages[-1], Result)
     assert inhabitants(sandbox.root) == {}
+
+
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [({}, Kind.MESSAGE), ({"watchdog": Watchdog(first_token=60)}, Kind.PARTIAL)],
+    ids=["plain", "watched"],
+)
+async def test_a_run_has_the_cli_stream_only_for_those_who_notice(
+    scripted: MakeScripted, sandbox: CliSandbox, options: dict[str, object], kind: Kind
+) -> None:
+    journal = sandbox.root / "run.jsonl"
+    agent, _model = scripted(say("one two three", chunks=3), journal=journal, **options)
+
+    async with asyncio.timeout(LIMIT):
+        result = await agent.run("count")
+
+    kinds = {entry.kind for entry in read_journal(journal)}
+    assert result.text == "one two three"
+    assert kinds & {Kind.MESSAGE, Kind.PARTIAL} == {Kind.MESSAGE, kind}
 
 
 async def test_flags_that_every_session_has_may_be_given_again(scripted: MakeScripted) -> None:

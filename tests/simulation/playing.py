@@ -107,7 +107,8 @@ def _new_run(scenario: Scenario) -> Run:
         functions=[house.note],
         can_use_tool=house.approve,
         journal_memory=scenario.journal_memory,
-        include_partial_messages=scenario.partials,
+        # None: on the wire, but not among the messages.
+        include_partial_messages=scenario.partials or None,
         close_grace=scenario.grace,
         hooks=house.hooks if scenario.has_hooks else Hooks(),
         clock=JumpingClock(scenario.jumps),

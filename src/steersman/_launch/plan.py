@@ -103,8 +103,6 @@ _ALWAYS = (
     "--output-format=stream-json",
     "--input-format=stream-json",
     "--verbose",
-    # `turn.text()` reads partial messages.
-    "--include-partial-messages",
     # The results of older CLIs name no prompts. There, replayed user messages show which prompt a
     # result belongs to.
     "--replay-user-messages",

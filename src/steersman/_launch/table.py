@@ -110,6 +110,12 @@ def _settings_text(text: str) -> JsonDict:
     return found
 
 
+def _include_partial_messages(builder: LaunchBuilder) -> None:
+    # Also for None: `turn.text()` reads partial messages.
+    if builder.options.include_partial_messages is not False:
+        builder.argv.append("--include-partial-messages")
+
+
 def _managed_settings(builder: LaunchBuilder) -> None:
     settings = builder.options.managed_settings
     if settings is not None:
@@ -423,6 +429,7 @@ CUSTOM: Mapping[str, Put] = {
     "extra_args": _extra_args,
     "fallback_model": _fallback_model,
     "hooks": _hooks,
+    "include_partial_messages": _include_partial_messages,
     "managed_settings": _managed_settings,
     "max_thinking_tokens": _max_thinking_tokens,
     "mcp_servers": _mcp_servers,

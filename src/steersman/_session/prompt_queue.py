@@ -26,6 +26,7 @@ from steersman.errors import (
 )
 from steersman.journal import Entry, Kind, Outcome, TurnResult
 from steersman.journal.calls import ToolCallRecord
+from steersman.journal.journal import DEFAULT_MEMORY
 from steersman.journal.results import ended_by_hook, outcome_of
 from steersman.journal.text import TextStream
 from steersman.journal.totals import SessionTotals
@@ -64,7 +65,8 @@ class PromptQueue:
         transcript: Callable[[], Sequence[bytes]] = tuple,
         settled: Callable[[str, str], None] = _ignore,
     ) -> None:
-        self.totals = SessionTotals(journal.journal.memory)
+        # Not less for a small journal: a result has the whole text of any usual turn.
+        self.totals = SessionTotals(max(journal.journal.memory, DEFAULT_MEMORY))
         """Messages, tool calls and costs, by turn and in total."""
         self.is_held = False
         """Whether prompts wait because the session is paused or parked."""

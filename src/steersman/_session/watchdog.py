@@ -25,11 +25,19 @@ class SilenceWatchdog:
     """Watches the CLI of one session while a prompt is unsettled."""
 
     def __init__(
-        self, limits: Watchdog | None, slot: CliSlot, prompts: PromptQueue, log: JournalWriter
+        self,
+        limits: Watchdog | None,
+        slot: CliSlot,
+        prompts: PromptQueue,
+        log: JournalWriter,
+        *,
+        has_partials: bool = True,
     ) -> None:
+        """With `has_partials`, the CLI sends each message also while the model writes it."""
         self._limits = limits or Watchdog(
-            first_token=None, between_events=None, tool=None, retry=None
+            first_token=None, between_events=None, message=None, tool=None, retry=None
         )
+        self._model_phase = "first_token" if has_partials else "message"
         self._slot = slot
         self._prompts = prompts
         self._log = log
@@ -109,7 +117,7 @@ class SilenceWatchdog:
             return "tool"
         if cli.link.last_kind is Kind.PARTIAL:
             return "between_events"
-        return "retry" if self.last == "api_retry" else "first_token"
+        return "retry" if self.last == "api_retry" else self._model_phase
 
     def _timeouts(self) -> dict[str, float | None]:
         limits = self._limits
@@ -117,6 +125,7 @@ class SilenceWatchdog:
         return {
             "first_token": limits.first_token,
             "between_events": limits.between_events,
+            "message": limits.message,
             "tool": limits.tool,
             "retry": retry,
         }

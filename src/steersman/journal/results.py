@@ -75,7 +75,7 @@ class TurnResult:
     """The ids of the asks that a `parked` turn waits for, in the inbox of its store."""
     left_out: int = 0
     """How many of the oldest messages and tool calls are missing in `text`, `blocks` and
-    `tool_calls`, because the turn was larger than `journal_memory`."""
+    `tool_calls`, because the turn was larger than `journal_memory` and 64 MiB."""
     unknown: JsonDict = field(default_factory=dict[str, Json], repr=False)
     """The fields of the JSON it was read from that this release does not know."""
 

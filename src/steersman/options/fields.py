@@ -323,10 +323,13 @@ class Options:
     """How many seconds finding and reading a conversation in the store may take at the start."""
 
     # What the CLI reports
-    include_partial_messages: bool = False
-    """Include `StreamEvent` messages when messages are read.
+    include_partial_messages: bool | None = None
+    """Whether the CLI sends partial messages: True: they are also read as `StreamEvent` messages.
 
-    `turn.text()` streams without it.
+    None: it sends them, so that `turn.text()` streams, but they are not among the messages. `run`
+    and `query` have nobody who reads the text while it grows, so there None means False, unless
+    `watchdog` is given. False: `turn.text()` has whole messages. Each costs the program and the CLI
+    time: see the performance page.
     """
     include_hook_events: bool = False
     """Report when hooks start, make progress and end, also those of settings files."""
@@ -404,7 +407,8 @@ class Options:
     journal_memory: int = 64 * 1024 * 1024
     """How many bytes of the journal are kept in memory; older entries are dropped.
 
-    The result of a turn keeps as much of its messages; `TurnResult.left_out` counts the others.
+    The result of a turn keeps as much of its messages, but 64 MiB at least; `TurnResult.left_out`
+    counts the others.
     """
     flight_recorder: str | Path | None = None
     """A directory that gets one file after every error of a session.

@@ -138,7 +138,7 @@ class OptionWords(TypedDict, total=False):
     load_timeout: float
 
     # What the CLI reports
-    include_partial_messages: bool
+    include_partial_messages: bool | None
     include_hook_events: bool
     forward_subagent_text: bool
     agent_progress_summaries: bool

@@ -43,6 +43,8 @@ class Watchdog:
     """Until the first token of the model."""
     between_events: float | None = 300.0
     """Between two events of a message that the model is writing."""
+    message: float | None = 1800.0
+    """Until a whole message, in place of the two above if the CLI sends no partial messages."""
     tool: float | None = 300.0
     """While the CLI runs a tool of its own."""
     retry: float | None = 120.0

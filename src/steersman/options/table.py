@@ -314,7 +314,7 @@ _CONVERSATION: Mapping[str, Spec] = {
 
 _OUTPUT: Mapping[str, Spec] = {
     "include_partial_messages": Spec(
-        checks.flag, HostOnly("`--include-partial-messages` is always passed; steersman filters")
+        optional(checks.flag), Custom("`--include-partial-messages`, unless False")
     ),
     "include_hook_events": Spec(checks.flag, Flag("--include-hook-events")),
     "forward_subagent_text": Spec(checks.flag, InitializeField("forward_subagent_text")),
