@@ -45,6 +45,6 @@ else:
         class ToolAnnotations(_Base):
             """Hints about a tool."""
 
-            model_config = {"extra": "allow"}  # noqa: RUF012 - read by pydantic
+            model_config = {"extra": "allow"}
 
             maxResultSizeChars: int | None = None  # noqa: N815 - MCP's own form
