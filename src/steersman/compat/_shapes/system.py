@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, NotRequired, TypeAlias, TypedDict
 
 from steersman.compat._shapes.permissions import PermissionMode
+from steersman.compat._shapes.raw import SLOTS
 from steersman.compat._shapes.sessions import SessionKey
 from steersman.compat._shapes.usage import TaskUsage
 
@@ -30,6 +31,8 @@ __all__ = [
 @dataclass
 class SystemMessage:
     """A message of the CLI about itself; `data` is the whole of it."""
+
+    __slots__ = SLOTS
 
     subtype: str
     data: dict[str, Any]
