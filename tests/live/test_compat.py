@@ -123,7 +123,7 @@ async def test_a_killed_cli_is_revived_and_the_response_ends(options: MakeOption
         await collect(client.receive_response())
         await client.query("two")
         session = client.session
-        await first_words(session.turns[-1])
+        await first_words(session.turns[-1], "half")
         assert session.pid is not None
         os.kill(session.pid, signal.SIGKILL)
         messages = await collect(client.receive_response())
