@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from steersman import _json
 from steersman._command_tools import BASH
 from steersman._json import JsonDict, is_mapping, is_sequence
+from steersman.compat._calling import Call, call_here
 from steersman.compat._lenient import WrittenAgent
 from steersman.compat._warnings import warn
 from steersman.options.checks import UUID
@@ -170,19 +171,23 @@ def settle_denials(words: dict[str, Any]) -> None:
         words["disallowed_tools"] = ()
 
 
-def servers(given: Any) -> Any:
-    """Return the MCP servers by key, or the path of a configuration file."""
+def servers(given: Any, call: Call = call_here) -> Any:
+    """Return the MCP servers by key, or the path of a configuration file.
+
+    `call` calls the functions of tools in this process.
+    """
     if not given:
         return {}
     if not is_mapping(given):
         return given
-    return {str(key): _server(config) for key, config in given.items()}
+    return {str(key): _server(config, call) for key, config in given.items()}
 
 
-def _server(config: Any) -> Any:
-    if is_mapping(config) and config.get("type") == "sdk" and "instance" in config:
-        return config["instance"]
-    return config
+def _server(config: Any, call: Call) -> Any:
+    if not (is_mapping(config) and config.get("type") == "sdk" and "instance" in config):
+        return config
+    instance, bind = config["instance"], getattr(config["instance"], "bound", None)
+    return instance if bind is None or call is call_here else bind(call)
 
 
 def agents(given: Any) -> dict[str, WrittenAgent]:

@@ -102,7 +102,7 @@ def translate(
         "hooks": native_hooks(cast("Any", options.hooks), call),
         "load_timeout": max(options.load_timeout_ms / 1000, 0.001),
         "max_buffer_size": max(options.max_buffer_size or 0, LONGEST_LINE),
-        "mcp_servers": values.servers(options.mcp_servers),
+        "mcp_servers": values.servers(options.mcp_servers, call),
         "output_format": values.output_format(options.output_format),
         "plugins": values.plugins(options.plugins),
         "session_store_flush": options.session_store_flush,
