@@ -304,7 +304,7 @@ async def client_whose_block_raises(sdk: Any, stage: Stage) -> None:
         raise RuntimeError("of the program")
 
 
-@program(say("half") + stall())
+@program(say("half") + stall(), say("whole"))
 async def client_whose_cli_is_killed_in_a_turn(sdk: Any, stage: Stage) -> None:
     options = stage.options(include_partial_messages=True)
     async with sdk.ClaudeSDKClient(options) as client:

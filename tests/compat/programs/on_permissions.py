@@ -149,18 +149,22 @@ async def permission_interrupted_while_it_is_open(sdk: Any, stage: Stage) -> Non
 )
 async def permissions_of_two_tools_at_once(sdk: Any, stage: Stage) -> None:
     asked: set[str] = set()
-    both = asyncio.Event()
+    both, first = asyncio.Event(), asyncio.Event()
 
-    async def can_use_tool(tool: str, arguments: Any, _context: Any) -> Any:
-        asked.add(str(arguments["file_path"]))
+    async def can_use_tool(_tool: str, arguments: Any, _context: Any) -> Any:
+        path = str(arguments["file_path"])
+        asked.add(path)
         if len(asked) == 2:
             both.set()
-        await both.wait()
-        return sdk.PermissionResultDeny(message=f"no {arguments['file_path']}")
+        await (both if path.endswith("hosts") else first).wait()
+        return sdk.PermissionResultDeny(message=f"no {path}")
 
     async with sdk.ClaudeSDKClient(stage.options(can_use_tool=can_use_tool)) as client:
         await client.query("read both")
-        await stage.read(client.receive_response())
+        stream = client.receive_response()
+        await stage.read_until(stream, lambda each: isinstance(each, sdk.UserMessage))
+        first.set()
+        await stage.read(stream)
     stage.note("asked", sorted(asked))
 
 

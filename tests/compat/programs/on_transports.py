@@ -206,6 +206,8 @@ async def transport_that_ends_without_a_result(sdk: Any, stage: Stage) -> None:
         "query",
         stage.read(sdk.query(prompt=prompts("go"), options=stage.options(), transport=own)),
     )
+    # Whether the end of the prompts is noticed before the end of the messages is open.
+    stage.calls = [each for each in stage.calls if each != ["end_input"]]
 
 
 @program()

@@ -24,7 +24,7 @@ from tests.compat.programs.traces import shown
 __all__ = ["main"]
 
 SIDE_BY_SIDE = int(os.environ.get("SIDE_BY_SIDE", "4"))
-LONGEST = 30.0
+LONGEST = 60.0
 """Seconds for one program."""
 
 

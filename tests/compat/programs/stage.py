@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import time
 from collections.abc import AsyncIterator, Callable
@@ -166,7 +167,9 @@ class Stage:
     def trace(self, left: int) -> Trace:
         """Return what was recorded."""
         root = str(self.sandbox.root)
-        folders = {root: "<root>", str(self.cli): "<cli>", root.replace("/", "-"): "<root>"}
+        # The CLI names a project's folder after its path.
+        dashed = re.sub(r"[^a-zA-Z0-9]", "-", root)
+        folders = {root: "<root>", str(self.cli): "<cli>", dashed: "<root>"}
         asked = [
             [each.kind, request.last_text, list(request.tool_results.values())]
             for each in self.model.requests

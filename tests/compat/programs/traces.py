@@ -40,6 +40,7 @@ PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 
 BY_KEY = frozenset(
     [
+        "runId",
         "run_id",
         "uuid",
         "session_id",
@@ -103,6 +104,9 @@ BY_KEY = frozenset(
 )
 """Fields whose value is only named, whatever it is; None and "" are kept."""
 
+OF_UUIDS = frozenset({"user_message_uuid", "user_message_uuids"})
+"""Fields that the CLI adds to raw data because ours gives every prompt a uuid; left out."""
+
 INIT = ("permissionMode", "model", "mcp_servers", "output_style", "cwd", "apiKeySource")
 """What is kept of `system/init`, which is long and in every turn."""
 
@@ -140,7 +144,11 @@ class Normalizer:
         if key in BY_KEY and value not in (None, "", OWN_UUID) and not is_own(value):
             return f"<{key}>"
         if isinstance(value, dict):
-            return {self.text(name): self(each, name) for name, each in value.items()}
+            return {
+                self.text(name): self(each, name)
+                for name, each in value.items()
+                if name not in OF_UUIDS
+            }
         if isinstance(value, list):
             return [self(each) for each in value]
         return self.text(value) if isinstance(value, str) else value
