@@ -33,6 +33,13 @@ async def collect(stream: AsyncIterator[Message]) -> list[Message]:
         return [message async for message in stream]
 
 
+async def into(seen: list[Message], stream: AsyncIterator[Message]) -> None:
+    """Collect messages, and keep those before an error."""
+    async with asyncio.timeout(LIMIT):
+        async for message in stream:
+            seen.append(message)  # noqa: PERF401 - as above
+
+
 async def prompts(*texts: str) -> AsyncIterator[Line]:
     for text in texts:
         yield user(text)
@@ -218,7 +225,7 @@ async def test_control_methods_send_what_the_official_ones_send() -> None:
         await client.reconnect_mcp_server("s")
         await client.toggle_mcp_server("s", enabled=False)
         await client.stop_task("t")
-        status, usage = await client.get_mcp_status(), await client.get_context_usage()
+        answers: list[Any] = [await client.get_mcp_status(), await client.get_context_usage()]
         info = await client.get_server_info()
 
     assert transport.requests[begun:] == [
@@ -234,7 +241,7 @@ async def test_control_methods_send_what_the_official_ones_send() -> None:
         {"subtype": "mcp_status"},
         {"subtype": "get_context_usage"},
     ]
-    assert (status, usage) == ({"asked": "mcp_status"}, {"asked": "get_context_usage"})
+    assert answers == [{"asked": "mcp_status"}, {"asked": "get_context_usage"}]
     assert info == {"asked": "initialize"}
 
 
@@ -243,7 +250,7 @@ async def test_a_refused_request_raises_the_reason_of_the_cli() -> None:
     transport.refused["set_model"] = "no such model"
 
     async with asyncio.timeout(LIMIT), ClaudeSDKClient(transport=transport) as client:
-        with pytest.raises(ClaudeSDKError, match="^no such model$") as caught:
+        with pytest.raises(ClaudeSDKError, match=r"^no such model$") as caught:
             await client.set_model("x")
 
     assert isinstance(caught.value.__cause__, RequestRefused)
@@ -256,9 +263,8 @@ async def test_an_exit_behind_an_error_result_is_a_result_error() -> None:
     died = ProcessError("failed", exit_code=7)
     seen: list[Message] = []
 
-    with pytest.raises(ResultError, match="error result: a; b .exit code: 7.") as caught:
-        async for message in query(prompt="hi", transport=Canned(failing)):
-            seen.append(message)  # noqa: PERF401 - those before the error are kept
+    with pytest.raises(ResultError, match=r"error result: a; b .exit code: 7.") as caught:
+        await into(seen, query(prompt="hi", transport=Canned(failing)))
 
     assert [raw_of(each)["subtype"] for each in seen] == ["error_x"]
     assert caught.value.__cause__ is died
@@ -278,9 +284,7 @@ async def test_what_a_transport_raises_reaches_the_caller_unchanged(method: str)
     seen: list[Message] = []
 
     with pytest.raises(KeyError) as caught:
-        async with asyncio.timeout(LIMIT):
-            async for message in query(prompt="hi", transport=transport):
-                seen.append(message)  # noqa: PERF401 - as above
+        await into(seen, query(prompt="hi", transport=transport))
 
     assert caught.value is error
     assert texts(seen) == {"read": ["so far"], "close": ["answer 1"]}.get(method, [])

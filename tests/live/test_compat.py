@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,19 +14,15 @@ import pytest
 from steersman.compat import (
     AssistantMessage,
     ClaudeAgentOptions,
-    ClaudeSDKClient,
     Message,
-    PermissionResultAllow,
-    ResultError,
     ResultMessage,
     TextBlock,
-    UserMessage,
     query,
 )
 from steersman.testing.model import ScriptedModel
 from steersman.testing.sandbox import CliSandbox
-from steersman.testing.script import Answer, Scene, Script, call, fail, say, stall, when
-from tests.live.staging import LIMIT, inhabitants, until
+from steersman.testing.script import Answer, Scene, Script, say
+from tests.live.staging import LIMIT, inhabitants
 
 pytestmark = pytest.mark.live
 

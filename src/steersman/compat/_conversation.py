@@ -15,9 +15,12 @@ from steersman.compat._errors import ProcessError
 from steersman.compat._feeding import user_line
 from steersman.compat._raising import as_official, has_exited_in_order, result_error
 from steersman.compat.options import Translated, translate
+from steersman.compat.parsing import message_from_line
 from steersman.compat.portal import SAME_LOOP, Runtime
 from steersman.compat.transport import CustomTransport, Transport
+from steersman.compat.types import ResultMessage
 from steersman.errors import SteersmanError
+from steersman.journal import Entry, Kind
 
 if TYPE_CHECKING:
     from steersman.compat.types import ClaudeAgentOptions
@@ -69,10 +72,24 @@ class Conversation:
         """Start the session. What a transport of the caller raises is raised as it is."""
         try:
             await self.session.start()
-        except SteersmanError:
+        except SteersmanError as error:
             self._raise_failure()
-            raise
+            official, refusal = as_official(error), await self._refusal()
+            if refusal is None or not isinstance(official, ProcessError):
+                raise
+            raise result_error(refusal, official) from official
         self._cursor = Cursor(self.session, replays_prompts=self._replays_prompts)
+
+    async def _refusal(self) -> ResultMessage | None:
+        """Return the result of a CLI that has refused to start, such as one without the session."""
+        if not self.session.last_seq:
+            return None
+        async for entry in self.session.journal():
+            if isinstance(entry, Entry) and entry.kind is Kind.MESSAGE:
+                message = message_from_line(entry.line)
+                if isinstance(message, ResultMessage):
+                    return message
+        return None
 
     async def send(self, message: object, session_id: str | None = None) -> None:
         """Send a user message, and return when it is written."""

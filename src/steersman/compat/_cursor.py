@@ -118,7 +118,7 @@ class Cursor:
         fetched = self._fetched
         async with self._filling:
             if self._fetched != fetched:
-                # What another reader has fetched meanwhile can be taken, or says that no more comes.
+                # What another reader has fetched can be taken, or says that no more comes.
                 return True
             try:
                 self._here.append(await anext(self._reader))
