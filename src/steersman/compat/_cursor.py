@@ -28,6 +28,9 @@ BOOKKEEPING, SETTLED = Kind.BOOKKEEPING, Kind.SETTLED
 IS_USER = b'"type":"user"'
 """What a replayed prompt begins with, unlike other lines of bookkeeping."""
 
+COMMAND_OUTPUT = b"<local-command-std"
+"""How the CLI begins what a command or a change of the model has printed."""
+
 
 @runtime_checkable
 class _HasReady(Protocol):
@@ -83,9 +86,16 @@ class Cursor:
                     return message
             elif entry.kind is SETTLED:
                 self._settled(entry)
-            elif self._shows_replays and entry.kind is BOOKKEEPING and IS_USER in entry.line[:200]:
+            elif entry.kind is BOOKKEEPING and self._is_shown(entry.line):
                 return message_from_line(entry.line)
         return None
+
+    def _is_shown(self, line: bytes) -> bool:
+        """Return whether a line of bookkeeping is a message in the official package."""
+        if IS_USER not in line[:200]:
+            return False
+        # Marked as a replay too, but written without our flag.
+        return self._shows_replays or COMMAND_OUTPUT in line
 
     def _settled(self, entry: Entry) -> None:
         """Count the result before this entry as that of the first prompt that settles with it.
