@@ -101,7 +101,8 @@ def run_example(words: Sequence[str], *, is_official: bool = False) -> Ran:
         )
         texts = [each.replace(str(box.root), "") for each in (run.stdout, run.stderr)]
     assert script.surprises == []
-    return Ran(run.returncode, *map(_normal, texts), asked)
+    stdout, stderr = map(_normal, texts)
+    return Ran(run.returncode, stdout, stderr, asked)
 
 
 def _normal(text: str) -> str:
