@@ -19,6 +19,7 @@ from steersman.compat import (
     ProcessError,
     ResultError,
     ResultMessage,
+    UserMessage,
     query,
 )
 from steersman.compat.parsing import raw_of
@@ -31,6 +32,13 @@ LIMIT = 5.0
 async def collect(stream: AsyncIterator[Message]) -> list[Message]:
     async with asyncio.timeout(LIMIT):
         return [message async for message in stream]
+
+
+async def into(seen: list[Message], stream: AsyncIterator[Message]) -> None:
+    """Collect messages, and keep those before an error."""
+    async with asyncio.timeout(LIMIT):
+        async for message in stream:
+            seen.append(message)  # noqa: PERF401 - as above
 
 
 async def prompts(*texts: str) -> AsyncIterator[Line]:
@@ -218,7 +226,7 @@ async def test_control_methods_send_what_the_official_ones_send() -> None:
         await client.reconnect_mcp_server("s")
         await client.toggle_mcp_server("s", enabled=False)
         await client.stop_task("t")
-        status, usage = await client.get_mcp_status(), await client.get_context_usage()
+        answers: list[Any] = [await client.get_mcp_status(), await client.get_context_usage()]
         info = await client.get_server_info()
 
     assert transport.requests[begun:] == [
@@ -234,7 +242,7 @@ async def test_control_methods_send_what_the_official_ones_send() -> None:
         {"subtype": "mcp_status"},
         {"subtype": "get_context_usage"},
     ]
-    assert (status, usage) == ({"asked": "mcp_status"}, {"asked": "get_context_usage"})
+    assert answers == [{"asked": "mcp_status"}, {"asked": "get_context_usage"}]
     assert info == {"asked": "initialize"}
 
 
@@ -243,7 +251,7 @@ async def test_a_refused_request_raises_the_reason_of_the_cli() -> None:
     transport.refused["set_model"] = "no such model"
 
     async with asyncio.timeout(LIMIT), ClaudeSDKClient(transport=transport) as client:
-        with pytest.raises(ClaudeSDKError, match="^no such model$") as caught:
+        with pytest.raises(ClaudeSDKError, match=r"^no such model$") as caught:
             await client.set_model("x")
 
     assert isinstance(caught.value.__cause__, RequestRefused)
@@ -256,9 +264,8 @@ async def test_an_exit_behind_an_error_result_is_a_result_error() -> None:
     died = ProcessError("failed", exit_code=7)
     seen: list[Message] = []
 
-    with pytest.raises(ResultError, match="error result: a; b .exit code: 7.") as caught:
-        async for message in query(prompt="hi", transport=Canned(failing)):
-            seen.append(message)  # noqa: PERF401 - those before the error are kept
+    with pytest.raises(ResultError, match=r"error result: a; b .exit code: 7.") as caught:
+        await into(seen, query(prompt="hi", transport=Canned(failing)))
 
     assert [raw_of(each)["subtype"] for each in seen] == ["error_x"]
     assert caught.value.__cause__ is died
@@ -278,9 +285,7 @@ async def test_what_a_transport_raises_reaches_the_caller_unchanged(method: str)
     seen: list[Message] = []
 
     with pytest.raises(KeyError) as caught:
-        async with asyncio.timeout(LIMIT):
-            async for message in query(prompt="hi", transport=transport):
-                seen.append(message)  # noqa: PERF401 - as above
+        await into(seen, query(prompt="hi", transport=transport))
 
     assert caught.value is error
     assert texts(seen) == {"read": ["so far"], "close": ["answer 1"]}.get(method, [])
@@ -298,6 +303,30 @@ async def test_a_transport_that_ends_in_mid_turn_ends_the_messages() -> None:
 
     assert texts(messages) == ["so far"]
     assert transport.calls == ["connect", "close"]
+
+
+async def test_a_response_raises_what_the_transport_raised_while_it_read() -> None:
+    error = OSError("cut off")
+    transport = Canned(lambda *_: [text_line("so far"), error], ends=False)
+
+    async with asyncio.timeout(LIMIT), ClaudeSDKClient(transport=transport) as client:
+        await client.query("a")
+        with pytest.raises(OSError, match="cut off") as caught:
+            await collect(client.receive_response())
+
+    assert caught.value is error
+
+
+async def test_the_output_of_a_command_is_a_message_and_a_replayed_prompt_is_not() -> None:
+    def replays(prompt: Line, _: int) -> list[Line]:
+        told = "<local-command-stdout>Set model to x</local-command-stdout>"
+        return [{**prompt, "isReplay": True}, {**user(told), "isReplay": True}, result("done")]
+
+    messages = await collect(query(prompt="hi", transport=Canned(replays)))
+
+    assert [each.content for each in messages if isinstance(each, UserMessage)] == [
+        "<local-command-stdout>Set model to x</local-command-stdout>"
+    ]
 
 
 async def test_callbacks_run_in_the_context_of_the_query() -> None:

@@ -15,12 +15,16 @@ from steersman.compat._errors import ProcessError
 from steersman.compat._feeding import user_line
 from steersman.compat._raising import as_official, has_exited_in_order, result_error
 from steersman.compat.options import Translated, translate
+from steersman.compat.parsing import message_from_line, parse_message, raw_of
 from steersman.compat.portal import SAME_LOOP, Runtime
 from steersman.compat.transport import CustomTransport, Transport
+from steersman.compat.types import ResultMessage
 from steersman.errors import SteersmanError
+from steersman.journal import Entry, Kind
 
 if TYPE_CHECKING:
-    from steersman.compat.types import ClaudeAgentOptions
+    from steersman._session.turn import Turn
+    from steersman.compat.types import ClaudeAgentOptions, Message
     from steersman.options import Options
 
 __all__ = ["Conversation"]
@@ -69,10 +73,24 @@ class Conversation:
         """Start the session. What a transport of the caller raises is raised as it is."""
         try:
             await self.session.start()
-        except SteersmanError:
+        except SteersmanError as error:
             self._raise_failure()
-            raise
+            official, refusal = as_official(error), await self._refusal()
+            if refusal is None or not isinstance(official, ProcessError):
+                raise
+            raise result_error(refusal, official) from official
         self._cursor = Cursor(self.session, replays_prompts=self._replays_prompts)
+
+    async def _refusal(self) -> ResultMessage | None:
+        """Return the result of a CLI that has refused to start, such as one without the session."""
+        if not self.session.last_seq:
+            return None
+        async for entry in self.session.journal():
+            if isinstance(entry, Entry) and entry.kind is Kind.MESSAGE:
+                message = message_from_line(entry.line)
+                if isinstance(message, ResultMessage):
+                    return message
+        return None
 
     async def send(self, message: object, session_id: str | None = None) -> None:
         """Send a user message, and return when it is written."""
@@ -88,6 +106,21 @@ class Conversation:
             self.cursor.owes(turn)
         if self._custom is not None:
             await self._custom.flushed()
+
+    async def result_of(self, turn: Turn) -> Message | None:
+        """Return the result of a prompt that has settled; None if it has none, as a cancelled one.
+
+        Raises why the prompt was given up, if it was.
+        """
+        self._raise_failure()
+        done, last = await turn.result(), self.cursor.last_result
+        if done.result is None:
+            if done.outcome == "failed" and done.cause is not None:
+                raise done.cause
+            return last if done.outcome == "completed" else None
+        if last is not None and raw_of(last).get("uuid") == done.result.uuid:
+            return last
+        return parse_message(done.result.raw)
 
     async def send_text(self, text: str, session_id: str) -> None:
         """Send a text."""

@@ -26,7 +26,13 @@ __all__ = ["Cursor"]
 BOOKKEEPING, SETTLED = Kind.BOOKKEEPING, Kind.SETTLED
 
 IS_USER = b'"type":"user"'
-"""What a replayed prompt begins with, unlike other lines of bookkeeping."""
+"""What a replayed prompt has, unlike other lines of bookkeeping."""
+
+LOCAL_OUTPUT = b'"content":"<local-command-std'
+"""What the output of a command that the CLI ran by itself has."""
+
+BEGINNING = 300
+"""Bytes of a line in which these are looked for."""
 
 
 @runtime_checkable
@@ -83,9 +89,18 @@ class Cursor:
                     return message
             elif entry.kind is SETTLED:
                 self._settled(entry)
-            elif self._shows_replays and entry.kind is BOOKKEEPING and IS_USER in entry.line[:200]:
+            elif entry.kind is BOOKKEEPING and self._is_shown_replay(entry.line):
                 return message_from_line(entry.line)
         return None
+
+    def _is_shown_replay(self, line: bytes) -> bool:
+        """Whether a line is a prompt that the caller wants replayed, or the output of a command.
+
+        The CLI sends the output of commands such as `/compact` without being asked to.
+        """
+        if self._shows_replays and IS_USER in line[:BEGINNING]:
+            return True
+        return LOCAL_OUTPUT in line[:BEGINNING] and IS_USER in line[:BEGINNING]
 
     def _settled(self, entry: Entry) -> None:
         """Count the result before this entry as that of the first prompt that settles with it.
@@ -96,19 +111,18 @@ class Cursor:
             if self._is_fresh and self._owed.pop(uuid, None) is not None:
                 self._is_fresh = False
 
-    def take_shared(self) -> tuple[ResultMessage | None] | None:
-        """Return the result for a prompt that shared the turn of another one, in a tuple.
+    def take_settled(self) -> Turn | None:
+        """Return a prompt that has settled although no reader has got a result for it.
 
-        The tuple holds None if that prompt has no result, such as one that was cancelled. Returns
-        None if more may come: something was not read or has not settled, or nothing is owed.
+        It shared the turn of another prompt, or has no result. Returns None if more may come:
+        something was not read or has not settled, or nothing is owed.
         """
-        owed = self._owed
-        if not owed or self._here or self._seen < self._session.last_seq:
+        owed, session = self._owed, self._session
+        if not owed or self._here or self._seen < session.last_seq or session.phase.is_over:
             return None
         if not all(turn.is_settled for turn in tuple(owed.values())):
             return None
-        del owed[next(iter(owed))]
-        return (self.last_result,)
+        return owed.pop(next(iter(owed)))
 
     async def fill(self) -> bool:
         """Wait until there may be something to take; returns whether the session goes on.
@@ -118,7 +132,7 @@ class Cursor:
         fetched = self._fetched
         async with self._filling:
             if self._fetched != fetched:
-                # What another reader has fetched meanwhile can be taken, or says that no more comes.
+                # What another reader has fetched can be taken, or says that no more comes.
                 return True
             try:
                 self._here.append(await anext(self._reader))

@@ -11,6 +11,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from steersman import _json
@@ -25,7 +26,7 @@ __all__ = ["CustomTransport", "Transport"]
 log = logging.getLogger("steersman.compat")
 
 STOPPING = 1.0
-"""Seconds for the reader and the writer to end after they were cancelled."""
+"""Seconds for the last lines to be written, and for both tasks to end after they were cancelled."""
 
 CLOSING = 30.0
 """Seconds for `Transport.close()`; then the session ends without it."""
@@ -115,11 +116,11 @@ class _CustomChannel:
         self._input_ends = False
         self._has_lines = asyncio.Event()
         self._is_idle = asyncio.Event()
-        """Set while there is nothing to write."""
+        """Set while there is nothing to write, and when nothing is written any more."""
         self._is_idle.set()
         self.write_failure: Exception | None = None
         self._ending: asyncio.Task[None] | None = None
-        self._writing = self._start(self._write_lines())
+        self._writing = self._start(self._write())
         self._reading = self._start(self._read())
 
     # Called by the session
@@ -150,9 +151,7 @@ class _CustomChannel:
     # Called by the owner
 
     async def flushed(self) -> None:
-        idle = asyncio.ensure_future(self._is_idle.wait())
-        await asyncio.wait([idle, self._writing], return_when=asyncio.FIRST_COMPLETED)
-        idle.cancel()
+        await self._is_idle.wait()
 
     async def has_read(self, patience: float) -> None:
         await asyncio.wait([self._reading], timeout=patience)
@@ -169,6 +168,13 @@ class _CustomChannel:
         except Exception as error:  # noqa: BLE001 - the caller's own code; it gets the error
             self._owner.failure = self._owner.failure or error
             self._end(1, 0.0)
+
+    async def _write(self) -> None:
+        try:
+            await self._write_lines()
+        finally:
+            # No one waits for lines that are not written any more.
+            self._is_idle.set()
 
     async def _write_lines(self) -> None:
         while True:
@@ -209,8 +215,9 @@ class _CustomChannel:
 
     async def _close(self, status: int, grace: float) -> None:
         """Stop both tasks, close the transport, and report the exit."""
-        if grace:
-            await asyncio.wait([asyncio.ensure_future(self.flushed())], timeout=grace)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(min(grace, STOPPING)):
+                await self._is_idle.wait()
         for task in (self._reading, self._writing):
             task.cancel()
         await asyncio.wait([self._reading, self._writing], timeout=STOPPING)
