@@ -19,6 +19,7 @@ from steersman.compat import (
     ProcessError,
     ResultError,
     ResultMessage,
+    UserMessage,
     query,
 )
 from steersman.compat.parsing import raw_of
@@ -302,6 +303,30 @@ async def test_a_transport_that_ends_in_mid_turn_ends_the_messages() -> None:
 
     assert texts(messages) == ["so far"]
     assert transport.calls == ["connect", "close"]
+
+
+async def test_a_response_raises_what_the_transport_raised_while_it_read() -> None:
+    error = OSError("cut off")
+    transport = Canned(lambda *_: [text_line("so far"), error], ends=False)
+
+    async with asyncio.timeout(LIMIT), ClaudeSDKClient(transport=transport) as client:
+        await client.query("a")
+        with pytest.raises(OSError, match="cut off") as caught:
+            await collect(client.receive_response())
+
+    assert caught.value is error
+
+
+async def test_the_output_of_a_command_is_a_message_and_a_replayed_prompt_is_not() -> None:
+    def replays(prompt: Line, _: int) -> list[Line]:
+        told = "<local-command-stdout>Set model to x</local-command-stdout>"
+        return [{**prompt, "isReplay": True}, {**user(told), "isReplay": True}, result("done")]
+
+    messages = await collect(query(prompt="hi", transport=Canned(replays)))
+
+    assert [each.content for each in messages if isinstance(each, UserMessage)] == [
+        "<local-command-stdout>Set model to x</local-command-stdout>"
+    ]
 
 
 async def test_callbacks_run_in_the_context_of_the_query() -> None:

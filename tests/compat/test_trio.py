@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +21,9 @@ from steersman.compat import (
     HookMatcher,
     Message,
     PermissionResultAllow,
+    create_sdk_mcp_server,
     query,
+    tool,
 )
 from steersman.compat.types import SyncHookJSONOutput
 from tests.compat.canned import Canned, Line, answer, result, text_line, texts, user
@@ -156,6 +160,67 @@ def test_hooks_and_permissions_run_where_trio_runs_in_the_context_of_the_query()
     assert sorted(seen) == [("hook", True, "of the query"), ("permission", True, "of the query")]
     assert sorted(each["request_id"] for each in transport.responses) == ["r1", "r2"]
     assert {each["subtype"] for each in transport.responses} == {"success"}
+
+
+def test_tools_run_where_trio_runs() -> None:
+    seen: list[tuple[bool, dict[str, Any]]] = []
+
+    @tool("add", "Adds.", {"a": int, "b": int})
+    async def add(arguments: dict[str, Any]) -> dict[str, Any]:
+        await trio.lowlevel.checkpoint()
+        seen.append((in_trio(), arguments))
+        return {"content": [{"type": "text", "text": "5"}]}
+
+    def calls(_: Line, __: int) -> list[Line]:
+        params = {"name": "add", "arguments": {"a": 2, "b": 3}}
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        asked = {"subtype": "mcp_message", "server_name": "calc", "message": message}
+        return [{"type": "control_request", "request_id": "r1", "request": asked}]
+
+    class Hears(Canned):
+        async def write(self, data: str) -> None:
+            await super().write(data)
+            if self.responses:
+                self.say.send_nowait(result("done"))
+
+    transport = Hears(calls, ends=False)
+    servers = {"calc": create_sdk_mcp_server("calc", tools=[add])}
+
+    async def main() -> None:
+        async with ClaudeSDKClient(ClaudeAgentOptions(mcp_servers=servers), transport) as client:
+            await client.query("a")
+            await collect(client.receive_response())
+
+    run(main)
+
+    assert seen == [(True, {"a": 2, "b": 3})]
+    (answered,) = transport.responses
+    assert answered["response"]["mcp_response"]["result"]["content"][0]["text"] == "5"
+
+
+def test_session_stores_run_where_trio_runs(tmp_path: Path) -> None:
+    kept: list[tuple[bool, Any, list[Any]]] = []
+
+    class Store:
+        async def append(self, key: Any, entries: list[Any]) -> None:
+            await trio.lowlevel.checkpoint()
+            kept.append((in_trio(), key, entries))
+
+        async def load(self, key: Any) -> list[Any] | None:
+            return None
+
+    entry = {"type": "user", "uuid": "u1"}
+    where = str(tmp_path / "projects" / "p" / f"{uuid.uuid4()}.jsonl")
+
+    def mirrors(prompt: Line, number: int) -> Iterable[Line | Exception | None]:
+        yield {"type": "transcript_mirror", "filePath": where, "entries": [entry]}
+        yield from answer(prompt, number)
+
+    options = ClaudeAgentOptions(session_store=Store(), env={"CLAUDE_CONFIG_DIR": str(tmp_path)})
+
+    run(lambda: collect(query(prompt="a", options=options, transport=Canned(mirrors))))
+
+    assert [(here, entries) for here, _, entries in kept] == [(True, [entry])]
 
 
 def test_a_callback_that_the_session_no_longer_waits_for_is_cancelled_in_trio() -> None:

@@ -15,7 +15,7 @@ from steersman.compat._errors import ProcessError
 from steersman.compat._feeding import user_line
 from steersman.compat._raising import as_official, has_exited_in_order, result_error
 from steersman.compat.options import Translated, translate
-from steersman.compat.parsing import message_from_line
+from steersman.compat.parsing import message_from_line, parse_message, raw_of
 from steersman.compat.portal import SAME_LOOP, Runtime
 from steersman.compat.transport import CustomTransport, Transport
 from steersman.compat.types import ResultMessage
@@ -23,7 +23,8 @@ from steersman.errors import SteersmanError
 from steersman.journal import Entry, Kind
 
 if TYPE_CHECKING:
-    from steersman.compat.types import ClaudeAgentOptions
+    from steersman._session.turn import Turn
+    from steersman.compat.types import ClaudeAgentOptions, Message
     from steersman.options import Options
 
 __all__ = ["Conversation"]
@@ -105,6 +106,21 @@ class Conversation:
             self.cursor.owes(turn)
         if self._custom is not None:
             await self._custom.flushed()
+
+    async def result_of(self, turn: Turn) -> Message | None:
+        """Return the result of a prompt that has settled; None if it has none, as a cancelled one.
+
+        Raises why the prompt was given up, if it was.
+        """
+        self._raise_failure()
+        done, last = await turn.result(), self.cursor.last_result
+        if done.result is None:
+            if done.outcome == "failed" and done.cause is not None:
+                raise done.cause
+            return last if done.outcome == "completed" else None
+        if last is not None and raw_of(last).get("uuid") == done.result.uuid:
+            return last
+        return parse_message(done.result.raw)
 
     async def send_text(self, text: str, session_id: str) -> None:
         """Send a text."""

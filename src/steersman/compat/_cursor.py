@@ -26,10 +26,13 @@ __all__ = ["Cursor"]
 BOOKKEEPING, SETTLED = Kind.BOOKKEEPING, Kind.SETTLED
 
 IS_USER = b'"type":"user"'
-"""What a replayed prompt begins with, unlike other lines of bookkeeping."""
+"""What a replayed prompt has, unlike other lines of bookkeeping."""
 
-COMMAND_OUTPUT = b"<local-command-std"
-"""How the CLI begins what a command or a change of the model has printed."""
+LOCAL_OUTPUT = b'"content":"<local-command-std'
+"""What the output of a command that the CLI ran by itself has."""
+
+BEGINNING = 300
+"""Bytes of a line in which these are looked for."""
 
 
 @runtime_checkable
@@ -86,16 +89,18 @@ class Cursor:
                     return message
             elif entry.kind is SETTLED:
                 self._settled(entry)
-            elif entry.kind is BOOKKEEPING and self._is_shown(entry.line):
+            elif entry.kind is BOOKKEEPING and self._is_shown_replay(entry.line):
                 return message_from_line(entry.line)
         return None
 
-    def _is_shown(self, line: bytes) -> bool:
-        """Return whether a line of bookkeeping is a message in the official package."""
-        if IS_USER not in line[:200]:
-            return False
-        # Marked as a replay too, but written without our flag.
-        return self._shows_replays or COMMAND_OUTPUT in line
+    def _is_shown_replay(self, line: bytes) -> bool:
+        """Whether a line is a prompt that the caller wants replayed, or the output of a command.
+
+        The CLI sends the output of commands such as `/compact` without being asked to.
+        """
+        if self._shows_replays and IS_USER in line[:BEGINNING]:
+            return True
+        return LOCAL_OUTPUT in line[:BEGINNING] and IS_USER in line[:BEGINNING]
 
     def _settled(self, entry: Entry) -> None:
         """Count the result before this entry as that of the first prompt that settles with it.
@@ -106,19 +111,18 @@ class Cursor:
             if self._is_fresh and self._owed.pop(uuid, None) is not None:
                 self._is_fresh = False
 
-    def take_shared(self) -> tuple[ResultMessage | None] | None:
-        """Return the result for a prompt that shared the turn of another one, in a tuple.
+    def take_settled(self) -> Turn | None:
+        """Return a prompt that has settled although no reader has got a result for it.
 
-        The tuple holds None if that prompt has no result, such as one that was cancelled. Returns
-        None if more may come: something was not read or has not settled, or nothing is owed.
+        It shared the turn of another prompt, or has no result. Returns None if more may come:
+        something was not read or has not settled, or nothing is owed.
         """
-        owed = self._owed
-        if not owed or self._here or self._seen < self._session.last_seq:
+        owed, session = self._owed, self._session
+        if not owed or self._here or self._seen < session.last_seq or session.phase.is_over:
             return None
         if not all(turn.is_settled for turn in tuple(owed.values())):
             return None
-        del owed[next(iter(owed))]
-        return (self.last_result,)
+        return owed.pop(next(iter(owed)))
 
     async def fill(self) -> bool:
         """Wait until there may be something to take; returns whether the session goes on.

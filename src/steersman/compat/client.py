@@ -173,10 +173,11 @@ class ClaudeSDKClient:
                     if type(message) is ResultMessage:
                         return
                     continue
-                shared = cursor.take_shared()
-                if shared is not None:
-                    if shared[0] is not None:
-                        yield shared[0]
+                settled = cursor.take_settled()
+                if settled is not None:
+                    shared = await runtime.there(talk.result_of, settled)
+                    if shared is not None:
+                        yield shared
                     return
                 if not await runtime.there(cursor.fill):
                     break

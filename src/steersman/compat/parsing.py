@@ -57,7 +57,7 @@ def message_from_line(line: bytes) -> Message | None:
         data = loads(line)
     except ValueError as error:
         raise CLIJSONDecodeError(line.decode("utf-8", "replace"), error) from error
-    return parse_message(data)
+    return None if _is_for_the_host(data) else parse_message(data)
 
 
 def parse_message(data: JsonDict) -> Message | None:
@@ -85,6 +85,12 @@ def parse_message(data: JsonDict) -> Message | None:
         raise MessageParseError(f"Invalid {kind} message: {error}", data) from error
     setattr(message, RAW, data)
     return message
+
+
+def _is_for_the_host(data: JsonDict) -> bool:
+    """Return whether the CLI sent `data` for the SDK alone: programs never see it."""
+    is_state = data.get("subtype") == "session_state_changed" and data.get("type") == "system"
+    return is_state and data.get("sdk_host_only") is True
 
 
 def raw_of(message: Message) -> JsonDict:
