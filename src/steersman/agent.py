@@ -397,6 +397,7 @@ class Query(AsyncIterator["Message"]):
         """Send each prompt of the stream; after the last one, wait until every turn has settled."""
         try:
             async for prompt in prompts:
+                prompt_content(prompt)
                 await self.session.send(prompt)
             await self.session.wait()
         finally:

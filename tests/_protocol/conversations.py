@@ -86,9 +86,11 @@ def open_connection(said: Dialogue, **settings: Any) -> tuple[Connection, bytes]
     return rehearsal.connection, b"".join(line + b"\n" for line in lines)
 
 
-def heard(said: Dialogue) -> list[tuple[Frame, list[Event]]]:
+def heard(said: Dialogue, *, is_modern: bool = False) -> list[tuple[Frame, list[Event]]]:
     """What each line of the CLI's gives, with the host speaking in its own time."""
     rehearsal = Rehearsal(Connection(TOKEN, hooks_of(said)))
+    if is_modern:
+        rehearsal.connection.reports_lifecycle()
     found: list[tuple[Frame, list[Event]]] = []
     for direction, frame in said:
         if direction == "sdk>cli":

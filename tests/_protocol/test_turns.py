@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -14,7 +16,7 @@ from hypothesis.stateful import (
 from steersman._protocol.events import MessageArrived, TurnSettled, TurnStarted
 from steersman._protocol.routing import RoutingFields
 from steersman._protocol.turns import TurnTracker
-from tests._protocol.conversations import Dialogue, as_older_cli, heard
+from tests._protocol.conversations import Dialogue, as_older_cli, heard, with_uuids
 from tests.samples import dialogue, kind_of, traces
 
 LINE = b'{"type":"result"}'
@@ -230,6 +232,62 @@ def test_a_prompt_of_somebody_else_is_nothing_to_us() -> None:
     assert events == []
 
 
+def test_a_peer_that_tells_of_no_prompt_settles_the_oldest_with_each_result() -> None:
+    book = TurnTracker()
+    for uuid in ("a", "b"):
+        book.expect(uuid)
+
+    first = [*book.spoken(), *book.result(RoutingFields(), LINE)]
+    foreign = book.result(RoutingFields(origin=FOREIGN), LINE)
+    second = book.result(RoutingFields(), LINE)
+
+    assert first == [TurnStarted("a"), TurnSettled("a", LINE)]
+    assert foreign == []
+    assert second == [TurnSettled("b", LINE)]
+    assert book.result(RoutingFields(), LINE) == []
+
+
+@pytest.mark.parametrize(
+    "tell",
+    [
+        lambda book: book.lifecycle("x", "queued"),
+        lambda book: book.replayed("x"),
+        lambda book: book.result(RoutingFields(user_message_uuids=["x"]), LINE),
+        lambda book: book.resume(()),
+    ],
+)
+def test_a_peer_that_has_told_of_a_prompt_settles_none_by_a_bare_result(
+    tell: Callable[[TurnTracker], object],
+) -> None:
+    book = TurnTracker()
+    book.expect("a")
+    tell(book)
+
+    assert book.result(RoutingFields(), LINE) == []
+    assert book.open == ("a",)
+
+
+def turns_of(said: Dialogue, *, is_modern: bool) -> list[object]:
+    """What each line says of prompts: whose it is, and which begin or settle with it."""
+    found = [event for _frame, events in heard(said, is_modern=is_modern) for event in events]
+    return [
+        each.turns if isinstance(each, MessageArrived) else each
+        for each in found
+        if isinstance(each, MessageArrived | TurnStarted | TurnSettled)
+    ]
+
+
+@pytest.mark.parametrize("recorded", [with_uuids, as_older_cli])
+@pytest.mark.parametrize("trace", traces())
+def test_no_recorded_cli_settles_as_one_that_tells_of_no_prompt(
+    trace: str, recorded: Callable[[str], Dialogue]
+) -> None:
+    """With the rule and without it, each line of each recording says the same of prompts."""
+    said = recorded(trace)
+
+    assert turns_of(said, is_modern=False) == turns_of(said, is_modern=True)
+
+
 class TurnBookMachine(RuleBasedStateMachine):
     """Whatever the CLI tells, in whatever order: a prompt settles once, and not for nothing."""
 
@@ -244,6 +302,7 @@ class TurnBookMachine(RuleBasedStateMachine):
         self.completed: set[str] = set()
         self.settled: list[str] = []
         self.replayed: list[str] = []
+        self.is_nameless = True
 
     def take(self, events: list[TurnStarted | TurnSettled]) -> list[str]:
         """Note what happened; the uuids that settled."""
@@ -269,26 +328,31 @@ class TurnBookMachine(RuleBasedStateMachine):
 
     @rule(uuid=prompts, state=st.sampled_from(["queued", "started", "unheard"]))
     def tell(self, uuid: str, state: str) -> None:
+        self.is_nameless = False
         assert self.take(self.book.lifecycle(uuid, state)) == []
 
     @rule(uuid=prompts)
     def complete(self, uuid: str) -> None:
+        self.is_nameless = False
         self.completed |= {uuid} & set(self.open)
         assert self.take(self.book.lifecycle(uuid, "completed")) == []
 
     @rule(uuid=consumes(prompts))
     def cancel(self, uuid: str) -> None:
+        self.is_nameless = False
         was_open = uuid in self.open
         assert self.take(self.book.lifecycle(uuid, "cancelled")) == [uuid] * was_open
 
     @rule(uuid=prompts)
     def replay(self, uuid: str) -> None:
+        self.is_nameless = False
         if uuid in self.open:
             self.replayed.append(uuid)
         assert self.take(self.book.replayed(uuid)) == []
 
     @rule(named=st.lists(prompts, min_size=1, max_size=4), origin=st.none() | st.just(FOREIGN))
     def end_a_turn_by_name(self, named: list[str], origin: dict[str, str] | None) -> None:
+        self.is_nameless = False
         expected = [uuid for uuid in dict.fromkeys(named) if uuid in self.open]
         found = RoutingFields(user_message_uuids=named, origin=origin)
         assert self.take(self.book.result(found, LINE)) == expected
@@ -297,8 +361,17 @@ class TurnBookMachine(RuleBasedStateMachine):
     @rule()
     def end_a_turn_without_names(self) -> None:
         expected = [uuid for uuid in dict.fromkeys(self.replayed) if uuid in self.open]
+        if self.is_nameless:
+            expected = self.open[:1]
         assert self.take(self.book.result(RoutingFields(), LINE)) == expected
         self.replayed = []
+
+    @rule()
+    def speak(self) -> None:
+        assert self.book.is_nameless == self.is_nameless
+        if self.is_nameless:
+            assert self.take(self.book.spoken()) == []
+            assert self.book.current == tuple(self.open[:1])
 
     @rule()
     def end_a_turn_nobody_asked_for(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pytest
 
 from steersman.agent import Agent, Session, Turn
-from steersman.errors import ChannelClosed
+from steersman.errors import ChannelClosed, CliExited, SteersmanError
 from steersman.hooks import Hooks, SessionEnd
 from steersman.journal import Kind
 from steersman.options import Revival
@@ -69,6 +69,49 @@ async def settled_once(session: Session, *turns: Turn) -> list[str]:
 
 
 ENDINGS = [abandon, cancel_the_close, close_and_close_again]
+
+
+# --- Why it is over -----------------------------------------------------------------------
+
+
+async def test_the_cause_of_a_session_that_failed_is_that_of_its_turns() -> None:
+    session = await Agent(transport=FramePeer(begin_and_die).transport, revive=False).start()
+    assert session.cause is None
+    turn = await session.send("go")
+
+    async with asyncio.timeout(5):
+        messages = [each async for each in session.messages()]
+        result = await turn
+
+    assert messages == []
+    assert session.state == "failed"
+    assert isinstance(session.cause, CliExited)
+    assert result.cause is session.cause
+    with pytest.raises(CliExited) as raised:
+        await session.send("more")
+    assert raised.value is session.cause
+
+
+async def test_a_session_that_did_not_start_has_the_error_of_its_start_as_its_cause() -> None:
+    session = Agent(transport=FramePeer(crash, greets=False).transport).session()
+
+    with pytest.raises(SteersmanError) as raised:
+        await session.start()
+
+    assert session.cause is raised.value
+
+
+@pytest.mark.parametrize("end", [Session.aclose, Session.cancel])
+async def test_a_session_that_was_closed_has_no_cause(
+    end: Callable[[Session], Coroutine[Any, Any, None]],
+) -> None:
+    session = await Agent(transport=FramePeer(begin).transport).start("go")
+
+    async with asyncio.timeout(5):
+        await end(session)
+
+    assert session.phase.is_over
+    assert session.cause is None
 
 
 # --- During a restart -------------------------------------------------------------------

@@ -250,7 +250,7 @@ async def test_lines_that_are_noise_or_too_long_cost_themselves_only() -> None:
         ("timeout", lambda session: session.call(SetModel(model="a"), timeout=0)),
         ("model", lambda session: session.set_model("")),
         ("mode", lambda session: session.set_permission_mode("often")),
-        ("prompt", lambda session: session.send("  ")),
+        ("prompt", lambda session: session.send(5)),
         ("prompt[0]", lambda session: session.send([{"text": "no type"}])),
         ("text", lambda session: session.command("no slash")),
     ],

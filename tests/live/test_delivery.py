@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from steersman._session.turn import When
+from steersman.testing.older_cli import find_older_cli
 from steersman.testing.plugin import MakeAgent
-from steersman.testing.sandbox import CliSandbox
+from steersman.testing.sandbox import CliSandbox, find_stock_cli
 from steersman.testing.script import Script, Step, call, say, stall
 from tests.live.staging import LIMIT, MakeScripted, collect, first_words, until
+from tests.live.test_harness import stock_cli
 
 pytestmark = pytest.mark.live
 
@@ -22,6 +26,23 @@ HOLD = "touch running; while [ ! -e go ]; do sleep 0.05; done"
 def answers() -> list[Step]:
     """One for each request after the tool's; a prompt of its own takes one more."""
     return [call("Bash", command=HOLD), say("One."), say("Two.")]
+
+
+@pytest.mark.parametrize("find", [find_stock_cli, find_older_cli])
+async def test_every_cli_tells_of_the_first_prompt_before_its_first_result(
+    find: Callable[[], Path], scripted: MakeScripted
+) -> None:
+    """So none is taken for a stand-in, whose results settle the oldest prompt."""
+    agent, _model = scripted(say("one"), cli_path=stock_cli(find))
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        turn = await session.send("hi")
+        await turn
+    lines = [json.loads(line) async for line in session.raw()]
+
+    results = [at for at, line in enumerate(lines) if line["type"] == "result"]
+    told = [line.get("command_uuid") or line.get("uuid") for line in lines[: results[0]]]
+    assert turn.uuid in told
 
 
 def let_go(project: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 
 import pytest
 
@@ -45,6 +46,20 @@ async def test_prompts_reach_the_model_word_by_word(
     said = str([request.body["messages"] for request in model.asked])
     assert "CANARY" not in said
     assert "root:x:" not in said
+
+
+async def test_the_cli_takes_the_callers_uuid_and_an_empty_prompt(scripted: MakeScripted) -> None:
+    agent, model = scripted(say("one"), say("two"))
+    own = str(uuid.uuid4())
+
+    async with asyncio.timeout(LIMIT), agent.session() as session:
+        first = await (await session.send("hi", uuid=own, fields={"session_id": "default"}))
+        second = await (await session.send(""))
+
+    assert first.result is not None
+    assert first.result.user_message_uuids == [own]
+    assert (first.text, second.text) == ("one", "two")
+    assert len(model.asked) == 2
 
 
 async def test_commands_are_run_by_the_cli(scripted: MakeScripted) -> None:

@@ -130,7 +130,10 @@ class Connection:
         limit: int = DEFAULT_LIMIT,
         *,
         mirrors: bool = False,
+        partials: bool = True,
     ) -> None:
+        self._shows_requests = partials
+        """Whether a report of each API request is a message, and not bookkeeping."""
         self._turns = TurnTracker()
         self.session_id = ""
         """The session id that the CLI reported last; empty before."""
@@ -147,6 +150,7 @@ class Connection:
             "stream_event": self._on_partial,
             "user": self._on_user,
             "system": self._on_system,
+            "assistant": self._on_assistant,
             "result": self._on_result,
             "command_lifecycle": self._on_lifecycle,
             "control_response": self._on_answer,
@@ -187,6 +191,7 @@ class Connection:
                 if fields.abandoned_blocks is UNSET:
                     if run is None or fields.parent_tool_use_id != parent:
                         parent = fields.parent_tool_use_id
+                        events += self._spoken(parent) if self._turns.is_nameless else ()
                         run = StreamEventsArrived([], self._turns.owners(parent))
                         events.append(run)
                     run.lines.append(line)
@@ -223,7 +228,10 @@ class Connection:
             return self._read(line)
         if message.session_id:
             self.session_id = message.session_id
-        return (AssistantArrived(line, message, self._turns.owners(message.parent_tool_use_id)),)
+        turns, parent = self._turns, message.parent_tool_use_id
+        if turns.is_nameless and parent is None:
+            return (*turns.spoken(), AssistantArrived(line, message, turns.current))
+        return (AssistantArrived(line, message, turns.owners(parent)),)
 
     def _read_request(self, line: bytes) -> Iterable[Event]:
         try:
@@ -257,20 +265,28 @@ class Connection:
 
     def _on_partial(self, found: RoutingFields, line: bytes) -> list[Event]:
         name = "abandoned" if b'"abandoned_blocks"' in line else ""
+        started = self._spoken(found.parent_tool_use_id)
         turns = self._turns.owners(found.parent_tool_use_id)
-        return [MessageArrived(line, PARTIAL, turns, name)]
+        return [*started, MessageArrived(line, PARTIAL, turns, name)]
+
+    def _spoken(self, parent: str | None) -> Iterable[Event]:
+        """Return what follows from a message of a peer that tells of no prompt."""
+        return self._turns.spoken() if self._turns.is_nameless and parent is None else ()
 
     def _on_message(self, found: RoutingFields, line: bytes) -> list[Event]:
         name = found.subtype or "" if found.type == "system" else found.type
         turns = self._turns.owners(found.parent_tool_use_id)
         return [MessageArrived(line, MESSAGE, turns, name)]
 
+    def _on_assistant(self, found: RoutingFields, line: bytes) -> list[Event]:
+        return [*self._spoken(found.parent_tool_use_id), *self._on_message(found, line)]
+
     def _on_mirrored(self, _: RoutingFields, line: bytes) -> list[Event]:
         return [EntriesMirrored(line)]
 
     def _on_user(self, found: RoutingFields, line: bytes) -> list[Event]:
         if not found.is_replay:
-            return self._on_message(found, line)
+            return [*self._spoken(found.parent_tool_use_id), *self._on_message(found, line)]
         started = self._turns.replayed(found.uuid or "")
         return [MessageArrived(line, Kind.BOOKKEEPING, self._turns.current), *started]
 
@@ -279,6 +295,9 @@ class Connection:
             settled = self._turns.idle() if found.state == "idle" else []
             arrived = MessageArrived(line, Kind.BOOKKEEPING, ())
             return [arrived, *settled, StateReported(found.state or "")]
+        if found.subtype == "status" and not self._shows_requests and _is_request(line):
+            turns = self._turns.owners(found.parent_tool_use_id)
+            return [MessageArrived(line, Kind.BOOKKEEPING, turns, "status")]
         if found.subtype == "init":
             return [*self._turns.opened(), *self._on_message(found, line)]
         if found.subtype == "task_started" and found.tool_use_id:
@@ -286,8 +305,10 @@ class Connection:
         return self._on_message(found, line)
 
     def _on_result(self, found: RoutingFields, line: bytes) -> list[Event]:
+        is_named = found.user_message_uuids or found.user_message_uuid or found.origin is not None
+        started = () if is_named else self._spoken(None)
         arrived = MessageArrived(line, MESSAGE, self._turns.current, found.type)
-        return [arrived, *self._turns.result(found, line)]
+        return [*started, arrived, *self._turns.result(found, line)]
 
     def _on_lifecycle(self, found: RoutingFields, line: bytes) -> list[Event]:
         changed = self._turns.lifecycle(found.command_uuid or "", found.state or "")
@@ -393,6 +414,10 @@ class Connection:
     def pending(self) -> frozenset[str]:
         """The ids of our requests that the CLI has not answered."""
         return frozenset(self._pending)
+
+    def reports_lifecycle(self) -> None:
+        """Record that the CLI has said what it supports: such a one tells of prompts by uuid."""
+        self._turns.is_nameless = False
 
     def expect(self, uuid: str) -> None:
         """Expect lines about a prompt that the CLI continues by itself."""
@@ -506,6 +531,13 @@ class Connection:
         if len(self._answered) > REMEMBERED:
             del self._answered[next(iter(self._answered))]
         return line
+
+
+def _is_request(line: bytes) -> bool:
+    """Whether a status only reports a request to the API, as `--include-partial-messages` does."""
+    found = plain_value(msgspec.Raw(line))
+    is_plain = _json.is_object(found) and found.get("permissionMode") is None
+    return is_plain and found.get("status") == "requesting"
 
 
 def _typed(cls: type[WireT], request: dict[str, Any]) -> WireT:

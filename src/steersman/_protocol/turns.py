@@ -7,7 +7,9 @@ and runs turns without a prompt. The rules, most important first:
 - `command_lifecycle: cancelled` settles a prompt that no result has settled;
 - a bare `completed` settles it once the CLI is idle (a folded prompt completes before its result);
 - on older CLIs, whose results name no prompt, a result settles the prompts replayed since the
-  last one, unless it has a foreign `origin`.
+  last one, unless it has a foreign `origin`;
+- a peer that names no prompt, sends no lifecycle and replays nothing is no CLI, but a stand-in:
+  there, what it says begins the oldest open prompt, and a result without `origin` settles it.
 """
 
 from __future__ import annotations
@@ -34,6 +36,8 @@ class TurnTracker:
         self._replayed: list[str] = []
         self._owners: dict[str, tuple[str, ...]] = {}
         self._has_lifecycle = False
+        self.is_nameless = True
+        """Whether the peer has told of no prompt by its uuid, and has not said that it will."""
         self._together: tuple[str, ...] = ()
         self._aliases: dict[str, str] = {}
         self._adopted: str | None = None
@@ -55,6 +59,7 @@ class TurnTracker:
         """
         # Older CLIs continue nothing. A CLI that refuses to continue sends a bare result.
         self._has_lifecycle = True
+        self.is_nameless = False
         self._together = tuple(uuids)
         self._open |= dict.fromkeys(self._together)
         self._started.update(self._together)
@@ -75,6 +80,7 @@ class TurnTracker:
         So a CLI continues a turn in which a call was deferred. Its result names no prompt.
         """
         self._has_lifecycle = True
+        self.is_nameless = False
         self._open[uuid] = None
         self._started.add(uuid)
         self._adopted, self.current = uuid, (uuid,)
@@ -86,6 +92,7 @@ class TurnTracker:
     def lifecycle(self, uuid: str, state: str) -> list[TurnEvent]:
         """Handle a `command_lifecycle` message."""
         self._has_lifecycle = True
+        self.is_nameless = False
         uuid = self._aliases.get(uuid, uuid)
         if uuid not in self._open:
             return []
@@ -104,8 +111,18 @@ class TurnTracker:
             return []
         return self._start(waiting[0])
 
+    def spoken(self) -> list[TurnEvent]:
+        """Handle a message of the main agent, from a peer that has told of no prompt."""
+        if self.current or not self._open:
+            return []
+        oldest = next(iter(self._open))
+        started = self._start(oldest)
+        self.current = (oldest,)
+        return started
+
     def replayed(self, uuid: str) -> list[TurnEvent]:
         """Handle a replayed prompt: on older CLIs the only sign that it has started."""
+        self.is_nameless = False
         uuid = self._aliases.get(uuid, uuid)
         if uuid not in self._open:
             return []
@@ -116,6 +133,8 @@ class TurnTracker:
         """Handle a result."""
         named = fields.user_message_uuids or [uuid for uuid in (fields.user_message_uuid,) if uuid]
         named = [self._aliases.get(uuid, uuid) for uuid in named]
+        if named:
+            self.is_nameless = False
         if not named and fields.origin is not None:
             # A turn without a prompt of ours, such as one of a background task.
             return []
@@ -124,6 +143,8 @@ class TurnTracker:
         replayed, self._replayed = self._replayed, []
         # An older CLI that is interrupted in its first text does not replay the prompt.
         begun = () if self._has_lifecycle else self.current
+        if self.is_nameless and not begun:
+            begun = self.open[:1]
         self.current = ()
         return self._settle(self._with_others(named or replayed or begun), line)
 

@@ -157,7 +157,11 @@ class Dispatcher:
         result = self._prompts.settle(settled)
         if result is not None and result.outcome == "failed" and result.cause is not None:
             self._parts.flights.failed(result.cause)
-        self._parts.status.park()
+        status = self._parts.status
+        status.park()
+        if status.is_cli_idle and not self._prompts.is_busy:
+            # This peer has reported no state, so its idle state will not be reported either.
+            status.move(Move.REST)
 
     def _state_reported(self, state: str) -> None:
         status = self._parts.status

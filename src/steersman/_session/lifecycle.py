@@ -222,6 +222,8 @@ class Lifecycle:
         parts.slot.initialized = await start(link, plan, parts.setup, self._own)
         parts.limits.launched(is_fresh=is_fresh)
         parts.prompts.reports_lifecycle = parts.slot.is_modern
+        if parts.slot.is_modern:
+            link.connection.reports_lifecycle()
         await restore_servers(link, parts.mcp_status, parts.responder.servers, parts.options)
         await wait_for_servers(link, parts.mcp_status, parts.options, parts.responder.servers.keys)
         return cli

@@ -14,6 +14,7 @@ from steersman._session.turn import SentPrompt, Turn, When
 from steersman._session.uuids import new_uuid, uuid_of
 from steersman.errors import ChannelClosed, KeyTaken, UsageError
 from steersman.journal import Move
+from steersman.options import checks
 from steersman.ports import StoredTurn
 from steersman.transcripts.lookup import deferred_tool
 
@@ -37,10 +38,19 @@ class PromptSender:
         self.waiting = 0
         """How many calls of `wait()` are in progress; they end the sending of prompts."""
         self._keyed: dict[str, SentPrompt] = {}
+        self._given: set[str] = set()
+        """The uuids that the caller has chosen."""
         self._storing = asyncio.Lock()
         """Held while a turn is stored and its prompt is sent."""
 
-    async def send(self, content: Any, fields: dict[str, Any], when: When, key: str | None) -> Turn:
+    async def send(
+        self,
+        content: Any,
+        fields: dict[str, Any],
+        when: When,
+        key: str | None,
+        uuid: str | None = None,
+    ) -> Turn:
         """Send a prompt, or find the turn of the same prompt with the same key.
 
         Waits only for a store that keeps the turns.
@@ -48,26 +58,44 @@ class PromptSender:
         self.require_open()
         if not (key is None or (isinstance(key, str) and key)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("key", key, "a text that is not empty, or None")
+        if uuid is not None:
+            checks.uuid("uuid", uuid)
+            if key is not None:
+                raise UsageError("uuid", uuid, "None beside key=, which chooses the uuid")
         if self._parts.turns.work is None:
-            return self._send(content, fields, when, key)
+            return self._send(content, fields, when, key, uuid)
         # One at a time: rows are stored in the order of the calls, and a key once.
         async with self._storing:
             known = self._find(key, content, fields)
             if known is not None:
                 return known
             self._check_new()
-            uuid = new_uuid() if key is None else self._uuid_for(key)
-            return await self._send_stored(StoredTurn(uuid, key, content, fields, when))
+            stored = StoredTurn(self._uuid_of(key, uuid), key, content, fields, when)
+            is_chosen = key is not None or uuid is not None
+            turn = await self._send_stored(stored, is_chosen=is_chosen)
+            if uuid is not None:
+                self._given.add(uuid)
+            return turn
 
-    def _send(self, content: Any, fields: dict[str, Any], when: When, key: str | None) -> Turn:
+    def _send(
+        self,
+        content: Any,
+        fields: dict[str, Any],
+        when: When,
+        key: str | None,
+        given: str | None,
+    ) -> Turn:
         known = self._find(key, content, fields)
         if known is not None:
             return known
         self._check_new()
-        uuid = new_uuid() if key is None else self._uuid_for(key)
-        prompt = SentPrompt(self._readers, uuid, content, fields, when)
-        prompt.may_be_processed = key is not None and self._parts.options.goes_on
-        return self._submit(prompt, key)
+        prompt = SentPrompt(self._readers, self._uuid_of(key, given), content, fields, when)
+        is_chosen = key is not None or given is not None
+        prompt.may_be_processed = is_chosen and self._parts.options.goes_on
+        turn = self._submit(prompt, key)
+        if given is not None:
+            self._given.add(given)
+        return turn
 
     def _find(self, key: str | None, content: Any, fields: dict[str, Any]) -> Turn | None:
         known = None if key is None else self._keyed.get(key)
@@ -99,14 +127,14 @@ class PromptSender:
 
     # Turns that a store keeps
 
-    async def _send_stored(self, stored: StoredTurn, *, is_again: bool = False) -> Turn:
+    async def _send_stored(
+        self, stored: StoredTurn, *, is_again: bool = False, is_chosen: bool = True
+    ) -> Turn:
         """Store the turn, and send its prompt. A turn of an earlier session is continued."""
         turns = self._parts.turns
         when = cast("When", stored.when)
         prompt = SentPrompt(self._readers, stored.uuid, stored.content, stored.fields, when)
-        prompt.may_be_processed = is_again or (
-            stored.key is not None and self._parts.options.goes_on
-        )
+        prompt.may_be_processed = is_again or (is_chosen and self._parts.options.goes_on)
         if prompt.may_be_processed:
             prompt.continuation = continuation(await turns.asks_of(stored.uuid))
         # `/clear` begins another conversation.
@@ -163,6 +191,19 @@ class PromptSender:
             raise ChannelClosed("this session takes no more prompts: `wait()` has been called")
         if not self._lifecycle.is_restarting:
             self._parts.slot.require()
+
+    def _uuid_of(self, key: str | None, given: str | None) -> str:
+        """Return the uuid of a new prompt: the caller's, that of its key, or a new one."""
+        if given is None:
+            return new_uuid() if key is None else self._uuid_for(key)
+        if given in self._given or self.known.get(given) is not None:
+            raise UsageError(
+                "uuid",
+                given,
+                "one that no prompt of this session has: the CLI drops the second one",
+                hint="pass another uuid, or none",
+            )
+        return given
 
     def _uuid_for(self, key: str) -> str:
         session_id = self._parts.slot.session_id

@@ -17,7 +17,7 @@ from steersman._session.mcp_servers import McpControls
 from steersman._session.parking import PARKING, Parking
 from steersman._session.parts import build
 from steersman._session.pause import Pause
-from steersman._session.prompt_content import Prompt, prompt_content
+from steersman._session.prompt_content import Prompt, line_fields, prompt_content
 from steersman._session.reading import SessionReaders
 from steersman._session.requests.hooks import run_session_start
 from steersman._session.sent_prompts import Checkpoint, PromptSender
@@ -225,6 +225,14 @@ class Session:
         return self._parts.status.phase
 
     @property
+    def cause(self) -> SteersmanError | None:
+        """Why the session is over, with what its open turns have failed with.
+
+        `None` while it runs, and if it was closed, cancelled or parked.
+        """
+        return self._parts.slot.cause if self._parts.status.phase.is_over else None
+
+    @property
     def state(self) -> State:
         """What the session does or waits for."""
         return self._parts.status.state
@@ -378,7 +386,14 @@ class Session:
     # Prompts
 
     async def send(
-        self, prompt: Prompt, *, when: When = "later", key: str | None = None, query: bool = True
+        self,
+        prompt: Prompt,
+        *,
+        when: When = "later",
+        key: str | None = None,
+        query: bool = True,
+        uuid: str | None = None,
+        fields: JsonObject | None = None,
     ) -> Turn:
         """Send `prompt` unchanged, and return its turn.
 
@@ -387,20 +402,23 @@ class Session:
         boundary; `now` ends that turn after its running tool. Prompts with the same `key` are the
         same turn, however often they are sent, also by another process that resumes the
         conversation; `KeyTaken` is raised for the key of another prompt. With `query=False` the
-        text is only added to the conversation, for the next prompt.
+        text is only added to the conversation, for the next prompt. `uuid` is the prompt's own,
+        and `fields` are further fields of its line, as the CLI knows them.
         """
         if not isinstance(query, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("query", query, "True or False")
         if when not in get_args(When):
             raise UsageError("when", when, "one of later, next, now")
-        # Without this field the CLI runs slash commands and reads files named by `@`.
-        fields: dict[str, Any] = {"client_composed": True} if self.options.verbatim_prompts else {}
-        content = prompt_content(prompt)
-        if fields and isinstance(content, str) and content.startswith("/"):
-            self._check_not_run(content)
+        line: dict[str, Any] = {} if fields is None else line_fields(fields)
+        content = prompt_content(prompt, may_be_empty=True)
+        if self.options.verbatim_prompts:
+            # Without this field the CLI runs slash commands and reads files named by `@`.
+            line["client_composed"] = True
+            if isinstance(content, str) and content.startswith("/"):
+                self._check_not_run(content)
         if not query:
-            fields = {**fields, "shouldQuery": False}
-        return await self._sender.send(content, fields, when, key)
+            line["shouldQuery"] = False
+        return await self._sender.send(content, line, when, key, uuid)
 
     async def take_up(self) -> list[Turn]:
         """Continue the turns of the conversation that no session has settled, and return them.

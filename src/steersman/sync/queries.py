@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Self
 
 from steersman._portal.portal import shared_portal
-from steersman.agent import Prompt
+from steersman._session.prompt_content import Prompt, prompt_content
 from steersman.agent import Session as AsyncSession
 from steersman.messages import Message
 from steersman.sync.session import Session
@@ -75,6 +75,7 @@ async def _feed(session: AsyncSession, prompts: Iterator[Prompt]) -> None:
     """
     try:
         while prompt := await run_in_thread(_next_of, prompts):
+            prompt_content(prompt[0])
             await session.send(prompt[0])
         await session.wait()
     finally:

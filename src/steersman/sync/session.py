@@ -158,6 +158,14 @@ class Session:
         return self._session.phase
 
     @property
+    def cause(self) -> SteersmanError | None:
+        """Why the session is over, with what its open turns have failed with.
+
+        `None` while it runs, and if it was closed, cancelled or parked.
+        """
+        return self._session.cause
+
+    @property
     def state(self) -> State:
         """What the session does or waits for."""
         return self._session.state
@@ -296,7 +304,14 @@ class Session:
     # Prompts
 
     def send(
-        self, prompt: Prompt, *, when: When = "later", key: str | None = None, query: bool = True
+        self,
+        prompt: Prompt,
+        *,
+        when: When = "later",
+        key: str | None = None,
+        query: bool = True,
+        uuid: str | None = None,
+        fields: JsonObject | None = None,
     ) -> Turn:
         """Send `prompt` unchanged, and return its turn.
 
@@ -305,10 +320,19 @@ class Session:
         boundary; `now` ends that turn after its running tool. Prompts with the same `key` are the
         same turn, however often they are sent, also by another process that resumes the
         conversation; `KeyTaken` is raised for the key of another prompt. With `query=False` the
-        text is only added to the conversation, for the next prompt.
+        text is only added to the conversation, for the next prompt. `uuid` is the prompt's own,
+        and `fields` are further fields of its line, as the CLI knows them.
         """
         return self._turn(
-            self._portal.call(self._session.send, prompt, when=when, key=key, query=query)
+            self._portal.call(
+                self._session.send,
+                prompt,
+                when=when,
+                key=key,
+                query=query,
+                uuid=uuid,
+                fields=fields,
+            )
         )
 
     def take_up(self) -> list[Turn]:
