@@ -29,6 +29,9 @@ WARNS = "TranslationWarning"
 
 DIFFERENCES: dict[str, tuple[str, Line]] = {
     "tools: tuple": ("a tuple is a list too", {"flags": {"--tools": "Read"}}),
+    "tools: odd": ("the same, with a warning", {"warned": [WARNS]}),
+    "allowed_tools: odd": ("the same, with a warning", {"warned": [WARNS]}),
+    "hooks: bad_pattern": ("the same, with a warning", {"warned": [WARNS]}),
     "tools: text": ("the same, with a warning", {"warned": [WARNS]}),
     "allowed_tools: text": (
         "one rule, not one for each letter",
@@ -228,11 +231,11 @@ def test_a_warning_names_the_line_of_the_program() -> None:
 
 def test_options_that_were_translated_can_be_replaced_without_a_check() -> None:
     """A session replaces its options when it restarts the CLI."""
-    options = translate(ClaudeAgentOptions(allowed_tools=["bash"], max_turns=-1)).options
+    options = translate(ClaudeAgentOptions(allowed_tools=["Bash("], max_turns=-1)).options
 
     changed = options.replace(resume=U, permission_mode="plan")
 
-    assert (changed.allowed_tools, changed.max_turns, changed.resume) == (("bash",), -1, U)
+    assert (changed.allowed_tools, changed.max_turns, changed.resume) == (("Bash(",), -1, U)
 
 
 def test_stderr_arrives_by_line() -> None:
