@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.rows import BARE, OFFICIAL, OURS, TYPESCRIPT
+from benchmarks.rows import BARE, COMPAT, OFFICIAL, OURS, TYPESCRIPT
 from benchmarks.stand_in.build import MADE
 
 __all__ = ["Entrant", "entrants", "pythons", "run_order", "run_statement"]
@@ -26,6 +26,10 @@ PATIENCE = 400.0
 FETCHING = 180.0
 KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV")
 """Variables that are passed on. No credential and no setting of a CLI is among them."""
+
+
+IMPORTING_COMPAT = "from steersman.compat import ClaudeAgentOptions, ClaudeSDKClient, query"
+"""The package itself is lazy; these are what every program imports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,7 @@ def pythons() -> dict[str, Entrant]:
     """Return the contestants in Python, which need no installation."""
     return {
         OFFICIAL: _official(),
+        COMPAT: _python(COMPAT, "compat", IMPORTING_COMPAT, _version_of("steersman")),
         BARE: _python(BARE, "bare", "import asyncio, msgspec", _version_of("msgspec")),
         OURS: _python(OURS, "ours", "import steersman; steersman.Agent", _version_of("steersman")),
     }

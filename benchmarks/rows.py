@@ -11,6 +11,7 @@ from typing import Any
 
 __all__ = [
     "BARE",
+    "COMPAT",
     "EVERYONE",
     "GROUPS",
     "OFFICIAL",
@@ -29,6 +30,8 @@ OURS, OFFICIAL, TYPESCRIPT, BARE = (
     "bare loop",
 )
 EVERYONE = (OFFICIAL, TYPESCRIPT, BARE, OURS)
+COMPAT = "steersman.compat"
+"""Measured by `benchmarks.compat` only, beside the official package."""
 PYTHONS = (OFFICIAL, BARE, OURS)
 
 LARGE = 100_000

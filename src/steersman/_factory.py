@@ -230,7 +230,7 @@ def check_file(path: str) -> None:
 
 def check_plugins(options: Options) -> None:
     """Check that the plugin directories exist. Raises `UsageError`."""
-    if options.plugins:
+    if options.plugins and options.is_checked:
         from steersman import skills  # noqa: PLC0415 - most programs have no plugins
 
         skills.check_plugins(options)

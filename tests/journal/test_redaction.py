@@ -159,6 +159,7 @@ def test_a_secret_among_the_arguments_of_a_server_is_known(args: list[str]) -> N
 
 
 def test_other_arguments_of_a_server_are_not_secret() -> None:
+    assert found_in({}, {"one": {"command": "npx", "args": []}}) == set()
     args = ["-y", "@scope/server", "--root", "/srv/data", "--max-tokens", "--keyboard=english"]
 
     assert found_in({}, {"one": {"command": "npx", "args": args}}) == set()

@@ -98,6 +98,8 @@ FILE_END = ".jsonl"
 
 LONGEST_ARGUMENT = 4096
 LONGEST_SHOWN = 200
+_ANY_LENGTH = ("extra_args",)
+"""Options whose own check has limited what they put on argv."""
 
 _ALWAYS = (
     "--output-format=stream-json",
@@ -149,18 +151,19 @@ def plan(  # noqa: PLR0913 - all but one by name
     for name, row in ROWS.items():
         size = len(builder.argv)
         row.put(builder)
-        if len(builder.argv) > size:
+        if len(builder.argv) > size and name not in _ANY_LENGTH:
             _refuse_long(name, builder.argv[size:])
     session_id, path = _choose_session(builder, new_session_id)
     if options.goes_on:
         # Without it, a resumed CLI could run a tool before our hooks are registered.
         builder.await_initialize()
     env = environment(host_env, options.inherit_env, _variables(builder))
+    size = len(builder.argv)
     builder.add_settings(closed_settings(builder, env))
-    _refuse_long("settings", builder.argv)
+    _refuse_long("settings", builder.argv[size:])
     builder.initialize |= {"sdk_mcp_servers": list(servers) or None}
     launch = Launch(
-        argv=(program, *_ALWAYS, _prompt_tool(options), *builder.argv),
+        argv=(program, *_ALWAYS, *_prompt_tool(options), *builder.argv),
         env=env,
         cwd=None if options.cwd is None else str(options.cwd),
         user=options.user,
@@ -202,10 +205,11 @@ def _shown(token: str | FileArgument) -> str:
     return shown if len(shown) <= LONGEST_SHOWN else shown[:LONGEST_SHOWN] + "…"
 
 
-def _prompt_tool(options: Options) -> str:
+def _prompt_tool(options: Options) -> list[str]:
     # Without this flag the CLI denies such calls itself. With it, our answer can explain to the
-    # developer how to pass `can_use_tool`.
-    return f"--permission-prompt-tool={options.permission_prompt_tool_name or 'stdio'}"
+    # developer how to pass `can_use_tool`. Only `steersman.compat` gives an empty name: no flag.
+    name = options.permission_prompt_tool_name
+    return [] if name == "" else [f"--permission-prompt-tool={name or 'stdio'}"]
 
 
 def _variables(builder: LaunchBuilder) -> dict[str, str]:

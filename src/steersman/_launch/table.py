@@ -342,7 +342,7 @@ def _hooks(builder: LaunchBuilder) -> None:
     config: dict[str, list[JsonDict]] = {}
     for position, hook in enumerate(builder.options.hooks):
         matcher: JsonDict = {"hookCallbackIds": [hook_id(position)]}
-        if hook.matcher is not None and is_list(hook.matcher):
+        if hook.matcher is not None and (hook.is_verbatim or is_list(hook.matcher)):
             # The CLI would read an expression as JavaScript does; the session compares it instead.
             matcher["matcher"] = hook.matcher
         if hook.timeout is not None:

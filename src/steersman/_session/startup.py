@@ -164,6 +164,9 @@ async def _with_version(
     if not found and setup.reports_version:
         found = await cli_versions.of(plan, setup.transport)
     refuse_old(found, allow=setup.options.allow_old_cli, evidence=link.evidence("initialize"))
+    if found == answer.claude_code_version:
+        # As received: a changed copy has lost its `raw`.
+        return answer
     return msgspec.structs.replace(answer, claude_code_version=found)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard, TypeVar
 
@@ -68,6 +68,9 @@ class Registered:
     """The CLI does not wait for the callback."""
     is_official: bool = False
     """The callback takes `(input, tool_use_id, context)`, as in the official SDKs."""
+    is_verbatim: bool = False
+    """The CLI gets the matcher as given, and compares it. A reply of a guard may leave the verdict
+    out, or have keys that this release does not know, as in the official SDKs."""
 
     @property
     def event_name(self) -> str:
@@ -191,6 +194,13 @@ class Hooks:
 
     # A registry can change, so it cannot be a key.
     __hash__ = None  # type: ignore[assignment]
+
+
+def unchecked(registered: Iterable[Registered]) -> Hooks:
+    """Return a registry of these callbacks, without the checks of `Hooks.on`."""
+    hooks = Hooks()
+    hooks._registered = [*registered]  # pyright: ignore[reportPrivateUsage] - its own module
+    return hooks
 
 
 def check_hook(argument: str, given: object) -> None:

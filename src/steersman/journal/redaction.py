@@ -12,6 +12,7 @@ import binascii
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from urllib.parse import unquote, unquote_plus, urlsplit
 
 from steersman import _json
@@ -196,7 +197,7 @@ def _in_address(address: str) -> Iterator[str]:
 
 def _in_arguments(args: Sequence[str]) -> Iterator[str]:
     """Yield the values of secret flags, assignments and headers on a command line."""
-    for argument, following in zip(args, (*args[1:], ""), strict=True):
+    for argument, following in pairwise((*args, "")):
         assigned = _ASSIGNMENT.fullmatch(argument)
         if assigned is None:
             is_flag = argument.startswith("-") and not following.startswith("-")

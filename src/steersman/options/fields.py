@@ -423,6 +423,11 @@ class Options:
     """
 
     @property
+    def is_checked(self) -> bool:
+        """Whether steersman checks the values; those of `steersman.compat` the CLI alone checks."""
+        return True
+
+    @property
     def goes_on(self) -> bool:
         """Whether these options resume a conversation that exists already."""
         return self.resume is not None or self.continue_conversation
@@ -455,6 +460,8 @@ class Options:
             normalize = TABLE[name].normalize
             if normalize is not None:
                 object.__setattr__(self, name, normalize(name, getattr(self, name)))
+        if not self.is_checked:
+            return
         for name in given:
             TABLE[name].check(name, getattr(self, name))
         if "extra_args" in given:

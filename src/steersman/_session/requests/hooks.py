@@ -112,7 +112,7 @@ class HookRunner:
         For a guard that does not end at its timeout, `send` is called with the blocking reply.
         """
         hook = self._hooks[asked.callback_id]
-        if not is_list(hook.matcher) and not matches(hook.matcher, asked.event.matched):
+        if not _is_compared_by_cli(hook) and not matches(hook.matcher, asked.event.matched):
             # The CLI was not given this matcher.
             return NO_OPINION
         if hook.run_async:
@@ -188,7 +188,8 @@ class HookRunner:
             given = await _call(hook, event, tool_use_id, overdue)
             if hook.kind == "observe" or given is None:
                 return None, NO_OPINION
-            parsed = parse_reply(hook.event, given, guard=hook.name if hook.is_guard else "")
+            strict = hook.is_guard and not hook.is_verbatim
+            parsed = parse_reply(hook.event, given, guard=hook.name if strict else "")
             reply = self._rechecked(event, self._checked_deferral(hook, event, parsed))
             line = Raw(encode_reply(reply))
         except asyncio.CancelledError:
@@ -361,6 +362,10 @@ def _failed(hook: Registered, how: str) -> tuple[Reply | None, Raw]:
         return None, NO_OPINION
     reply = blocking_reply(hook.event, f"Stopped: the {hook.event_name} hook {how}.")
     return reply, Raw(encode_reply(reply))
+
+
+def _is_compared_by_cli(hook: Registered) -> bool:
+    return hook.is_verbatim or is_list(hook.matcher)
 
 
 def _may_decide_permissions(hook: Registered) -> bool:

@@ -1,0 +1,1 @@
+"""The official shapes, by topic; `steersman.compat.types` has all of them."""
