@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import steersman.compat
-
 from benchmarks.contestants.official_names import run
 
 if __name__ == "__main__":
