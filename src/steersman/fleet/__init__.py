@@ -1,0 +1,1 @@
+"""Many conversations on a few CLIs."""
