@@ -138,7 +138,7 @@ class MemoryEngine:
         if "state" in data:
             self._set(id_, state=data["state"], why=data.get("why", ""))
 
-    async def read_events(self, id_: str, after: int = 0) -> list[JobEvent]:
+    async def read_events(self, id_: str, after: int = 0) -> Sequence[JobEvent]:
         return self._events.get(id_, [])[after:]
 
     async def run_segment(self, spec: JobSpec, number: int) -> SegmentEnd:

@@ -173,7 +173,7 @@ class Engine(Protocol):
         """Add an event to a job. Only in the code of the job."""
         ...
 
-    async def read_events(self, id_: str, after: int = 0) -> list[JobEvent]:
+    async def read_events(self, id_: str, after: int = 0) -> Sequence[JobEvent]:
         """Return the events of a job with a number above `after`."""
         ...
 
