@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
 
-from steersman.fleet._dbos.engine import DbosEngine
-from steersman.fleet._dbos.places import place_at
-from steersman.fleet._dbos.runner import Rhythm
-from steersman.fleet.ports import Engine, JobSpec, Segment, SegmentEnd
-from tests.fleet.engine_contract import LIMIT, RULES, SLOTS, MakeEngine, prefix
+from steersman.fleet.ports import Engine, Segment
+from tests.fleet.engine_contract import LIMIT, RULES, SLOTS, MakeEngine
 from tests.fleet.memory_engine import memory_engine
 
 Rule = Callable[[MakeEngine], Awaitable[None]]
-
-QUICK = Rhythm(queue=0.03, ends=0.03, signals=0.05)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
@@ -32,30 +29,12 @@ async def test_the_engine_in_memory_keeps_the_contract(rule: Rule) -> None:
 
 @pytest.mark.process
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-async def test_dbos_keeps_the_contract(
-    kind: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
+def test_dbos_keeps_the_contract(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     file = f"sqlite://{tmp_path / 'fleet.db'}"
     url = file if kind == "sqlite" else request.getfixturevalue("postgres_url")
-    place = place_at(url, create=True)
-    segments: dict[str, Segment] = {}
 
-    async def segment(spec: JobSpec, number: int) -> SegmentEnd:
-        return await segments[spec.conversation.partition(":")[0]](spec, number)
+    program = [sys.executable, "-m", "tests.fleet.contract_program", url]
+    found = subprocess.run(program, capture_output=True, text=True, timeout=60, check=False)
 
-    async with asyncio.timeout(2 * LIMIT), place.store(), DbosEngine(place) as engine:
-        await engine.start(segment, worker="w", slots=SLOTS, rhythm=QUICK)
-
-        @asynccontextmanager
-        async def make(rule_segment: Segment) -> AsyncGenerator[Engine]:
-            segments[prefix.get()] = rule_segment
-            yield engine
-
-        async def keep(rule: Rule) -> None:
-            prefix.set(rule.__name__)
-            await rule(make)
-
-        # One engine, and all at once: to start one takes longer than a rule.
-        async with asyncio.TaskGroup() as tasks:
-            for rule in RULES:
-                tasks.create_task(keep(rule), name=rule.__name__)
+    assert found.returncode == 0, found.stderr
+    assert sorted(found.stdout.split()) == sorted(rule.__name__ for rule in RULES)

@@ -39,8 +39,14 @@ def load() -> ModuleType:
     # was given. Who can write the database must not run code here.
     if not isinstance(_serialization.DBOSDefaultSerializer, _NoPickle):
         _serialization.DBOSDefaultSerializer = _NoPickle()  # type: ignore[assignment]  # same methods
-        logging.getLogger("dbos").setLevel(logging.ERROR)
+        logging.getLogger("dbos").addFilter(_is_news)
     return dbos
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Whether a line of DBOS's log is more than that a job was cancelled."""
+    kind = record.exc_info[0] if record.exc_info else None
+    return kind is None or "Cancelled" not in kind.__name__
 
 
 class _NoPickle:
