@@ -141,6 +141,11 @@ class DbosJobs:
         numbered = [JobEvent(first + at, data) for at, data in enumerate(events)]
         return [each for each in numbered if each.number > after]
 
+    async def workers(self) -> Sequence[str]:
+        """Return the workers that jobs and segments name."""
+        found = await self.listed(status="PENDING", load_input=False, load_output=False)
+        return sorted({each.executor_id or "" for each in found})
+
     async def listed(self, **filters: Any) -> Listed:
         """Return workflows as DBOS lists them."""
         return await self._call(lambda client: client.list_workflows(**filters))

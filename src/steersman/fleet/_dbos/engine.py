@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Self
 
 from steersman._json import JsonDict, JsonObject
@@ -25,13 +25,25 @@ class DbosEngine:
         self._runner: Runner | None = None
 
     async def start(
-        self, segment: Segment, *, worker: str, slots: int, rhythm: Rhythm | None = None
+        self,
+        segment: Segment,
+        *,
+        worker: str,
+        slots: int,
+        rhythm: Rhythm | None = None,
+        ended: Callable[[JobSpec], Awaitable[None]] | None = None,
     ) -> None:
-        """Be a worker of this name: take jobs, and run segments on slots."""
+        """Be a worker of this name: take jobs, and run segments on slots.
+
+        `ended` is called when the code of a job has ended, perhaps more than once.
+        """
         runner = Runner(self.place, self._jobs, worker, slots, rhythm)
 
         async def code(spec: JobSpec) -> JsonObject:
-            return await run_job(self, spec)
+            result = await run_job(self, spec)
+            if ended is not None:
+                await ended(spec)
+            return result
 
         await runner.start(code, segment)
         self._runner = runner
@@ -93,6 +105,10 @@ class DbosEngine:
     async def run_segment(self, spec: JobSpec, number: int) -> SegmentEnd:
         """Run a segment on a slot of any worker, in the code of the job."""
         return await self.runner.run_segment(spec, number)
+
+    async def workers(self) -> Sequence[str]:
+        """Return the workers that jobs and segments name, dead or alive."""
+        return await self._jobs.workers()
 
     async def recover(self, worker: str) -> int:
         """Give what a dead worker had to others."""

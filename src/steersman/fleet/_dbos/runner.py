@@ -96,6 +96,8 @@ class Runner:
         self._mine: dict[str, _Job] = {}
         self._awaited: dict[str, asyncio.Event] = {}
         """The segments that jobs of this process wait for."""
+        self._ending: set[str] = set()
+        """Segments that have ended here, and whose rows may not say so yet."""
         self._looking: asyncio.Task[None] | None = None
         self._code: Callable[[JobSpec], Awaitable[JsonObject]] | None = None
         self._segment: Segment | None = None
@@ -190,6 +192,16 @@ class Runner:
 
         return _dbos._get_dbos_instance()
 
+    async def written(self, timeout: float) -> None:
+        """Wait until the ends of all segments that ran here are stored."""
+        until = asyncio.get_running_loop().time() + timeout
+        while self._ending and asyncio.get_running_loop().time() < until:
+            ended = await self._jobs.listed(
+                workflow_ids=[*self._ending], status=ENDED, load_input=False, load_output=False
+            )
+            self._ending -= {each.workflow_id for each in ended}
+            await asyncio.sleep(POLL)
+
     # What the code of a job calls
 
     async def run_job(self, spec: JobSpec) -> JsonObject:
@@ -270,6 +282,7 @@ class Runner:
                 return SegmentEnd(state="settled", result=failed_result(spec, what))
             finally:
                 self._running.pop(id_, None)
+                self._ending.add(id_)
                 if (event := self._awaited.get(id_)) is not None:
                     # The row is written a moment later; `get_result` looks until it is.
                     asyncio.get_running_loop().call_later(0.02, event.set)
@@ -277,7 +290,7 @@ class Runner:
     async def _look_always(self) -> None:
         while True:
             await asyncio.sleep(self._rhythm.ends)
-            watched = [*self._awaited, *self._running, *self._mine]
+            watched = [*{*self._awaited, *self._running, *self._mine, *self._ending}]
             try:
                 for at in range(0, len(watched), MOST_LOOKED):
                     await self._look(watched[at : at + MOST_LOOKED])
@@ -288,6 +301,7 @@ class Runner:
         for each in await self._jobs.listed(
             workflow_ids=watched, status=ENDED, load_input=False, load_output=False
         ):
+            self._ending.discard(each.workflow_id)
             if (event := self._awaited.get(each.workflow_id)) is not None:
                 event.set()
             if each.status == "CANCELLED":
