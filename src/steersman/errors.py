@@ -513,12 +513,11 @@ class LimitReached(TurnError):
 
     code = "limit_reached"
 
-    def __init__(self, scope: str, name: str, used: float, limit: float) -> None:
+    def __init__(self, scope: str, name: str, used: float, limit: float, *, hint: str = "") -> None:
+        usual = f"raise limits=Limits({scope}=Caps({name}=...))"
         super().__init__(
             f"the {scope} has reached its limit of {limit:g} {name}: {used:g}",
-            hint=f"raise Budget({name}=...)"
-            if scope == "budget"
-            else f"raise limits=Limits({scope}=Caps({name}=...))",
+            hint=hint or (f"raise Budget({name}=...)" if scope == "budget" else usual),
         )
         self.scope = scope
         self.name = name
