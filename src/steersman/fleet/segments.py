@@ -11,15 +11,13 @@ import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from steersman import _json
-from steersman._json import JsonDict, JsonObject
+from steersman._json import JsonObject
 from steersman.errors import LimitReached, SessionInUse, SteersmanError, StoreError, UsageError
 from steersman.fleet.jobs import failed_result
 from steersman.fleet.ports import JobSpec, SegmentEnd
-from steersman.journal.value_json import result_to_json
-from steersman.options.limits import Caps, Limits
+from steersman.fleet.specs import limits_of, result_json, usd_of
 
 if TYPE_CHECKING:
     from steersman.agent import Agent, Session, Turn
@@ -99,8 +97,7 @@ class StoreSegments:
             return SegmentEnd(state="parked", waits_for=result.waits_for, why=why if count else "")
         if result.cause is not None and result.cause.code in UNDECIDED:
             return SegmentEnd(state="again", why=result.cause.what, after=AGAIN)
-        found: JsonDict = _json.loads(result_to_json(result))
-        return await self._settled(spec, found, result.cost_usd)
+        return await self._settled(spec, result_json(result), result.cost_usd)
 
     async def _result(self, session: Session, turn: Turn) -> TurnResult:
         try:
@@ -125,7 +122,7 @@ class StoreSegments:
         if self._is_shared and options.session_store is None:
             words["session_store"] = self._store
         if spec.limits is not None:
-            words["limits"] = _limits(spec.limits)
+            words["limits"] = limits_of(spec.limits)
         return words
 
     # Money
@@ -135,7 +132,7 @@ class StoreSegments:
         if spec.budget is None:
             return None
         fleet = self._store.inbox().fleet
-        match await fleet.reserve(spec.budget, spec.id, _usd(spec.limits)):
+        match await fleet.reserve(spec.budget, spec.id, usd_of(spec.limits)):
             case "reserved":
                 return None
             case "wait":
@@ -159,8 +156,12 @@ class StoreSegments:
 
     async def release(self, spec: JobSpec, cost: float = 0.0) -> None:
         """Replace what a job has reserved by its cost; only the first call counts."""
-        if spec.budget is not None:
+        if spec.budget is None:
+            return
+        try:
             await self._store.inbox().fleet.settle(spec.id, cost)
+        except StoreError as error:
+            log.warning("what the job %s has reserved stays so: %s", spec.id, error)
 
     # The end of the worker
 
@@ -171,16 +172,3 @@ class StoreSegments:
         for found in await asyncio.gather(*parking, return_exceptions=True):
             if isinstance(found, BaseException):
                 log.warning("a session could not be parked: %s", found)
-
-
-def _usd(limits: JsonObject | None) -> float | None:
-    turn: Any = (limits or {}).get("turn")
-    found = turn.get("usd") if _json.is_object(turn) else None
-    return float(found) if isinstance(found, int | float) else None
-
-
-def _limits(fields: JsonObject) -> Limits:
-    plain: dict[str, Any] = dict(fields)
-    for name in ("turn", "session"):
-        plain[name] = Caps(**(plain.get(name) or {}))
-    return Limits(**plain)

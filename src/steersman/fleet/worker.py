@@ -37,6 +37,8 @@ log = logging.getLogger("steersman.fleet")
 
 LEASE = 15.0
 """Seconds after which the jobs of a worker that was killed are given to others."""
+STARTING = 60.0
+"""The first lease: the event loop stands still while the engine prepares its tables."""
 LOOKS = 1.0
 """Seconds between two looks for dead workers, at most."""
 FULL_LOOK = 60.0
@@ -63,6 +65,7 @@ class Worker:
         slots: int = 4,
         lease: float = LEASE,
         park_after: float = 1.0,
+        drain_timeout: float = 30.0,
         rhythm: Rhythm | None = None,
     ) -> None:
         self.name = worker_name()
@@ -73,24 +76,27 @@ class Worker:
         self._park_after = park_after
         self._rhythm = rhythm
         self._drain = asyncio.Event()
-        self._timeout = 0.0
+        self._timeout = drain_timeout
         self.is_ready = asyncio.Event()
         """Set once it takes jobs."""
 
-    def drain(self, timeout: float) -> None:
-        """Take no more jobs; after `timeout` seconds park the turns at work, then return."""
-        self._timeout = timeout
+    def drain(self) -> None:
+        """Take no more jobs; turns at work finish, or are parked after `drain_timeout` seconds."""
         self._drain.set()
 
     async def run(self) -> None:
-        """Work until it is drained. Raises `LeaseLost` if another worker has its jobs now."""
+        """Work until it is drained.
+
+        Raises `LeaseLost` if other workers have its jobs now: then the process must end at once.
+        """
         async with AsyncExitStack() as stack:
-            store = await stack.enter_async_context(self._place.store())
+            store: SqliteStore | PostgresStore = self._place.store()
+            stack.push_async_callback(store.aclose)
             fleet = store.inbox().fleet
             row = WorkerRow(
                 self.name, platform.node(), os.getpid(), self._slots, tuple(self._agents)
             )
-            await fleet.join(row, self._lease)
+            await fleet.join(row, max(self._lease, STARTING))
             segments = StoreSegments(
                 self._agents,
                 store,
@@ -99,23 +105,29 @@ class Worker:
                 is_shared=self._place.path is None,
             )
             engine = await stack.enter_async_context(DbosEngine(self._place))
-            await self._work(engine, segments, store)
+            try:
+                await self._work(engine, segments, store)
+            except LeaseLost:
+                # Nothing is closed: what the engine would write now belongs to other workers.
+                stack.pop_all()
+                raise
+            await engine.recover(self.name)
             await fleet.leave(self.name)
 
     async def _work(
         self, engine: DbosEngine, segments: StoreSegments, store: SqliteStore | PostgresStore
     ) -> None:
         fleet = store.inbox().fleet
+        await engine.start(
+            segments.run,
+            worker=self.name,
+            slots=self._slots,
+            rhythm=self._rhythm,
+            ended=segments.release,
+        )
         renewing = asyncio.Task(self._renew(fleet))
         others: list[asyncio.Task[None]] = []
         try:
-            await engine.start(
-                segments.run,
-                worker=self.name,
-                slots=self._slots,
-                rhythm=self._rhythm,
-                ended=segments.release,
-            )
             others += [
                 asyncio.Task(self._take_over(engine, fleet)),
                 asyncio.Task(_signal_answers(engine, store)),
@@ -136,7 +148,6 @@ class Worker:
         """Renew the lease until it is lost, which raises `LeaseLost`."""
         until = time.monotonic() + self._lease
         while True:
-            await asyncio.sleep(self._lease / 3)
             begun = time.monotonic()
             try:
                 async with asyncio.timeout(max(0.01, until - begun)):
@@ -149,7 +160,8 @@ class Worker:
             if state is None or time.monotonic() >= until:
                 raise LeaseLost(self.name, "the worker could not renew it in time")
             if state == "asked":
-                self.drain(self._timeout)
+                self.drain()
+            await asyncio.sleep(self._lease / 3)
 
     async def _drained(self, engine: DbosEngine, segments: StoreSegments) -> None:
         """Wait until a drain was asked for, and carry it out."""
@@ -164,6 +176,8 @@ class Worker:
         if running := list(runner.segments.values()):
             await asyncio.wait(running, timeout=PARKING)
         await runner.written(PARKING)
+        # A look at the queues that had begun may still take something.
+        await asyncio.sleep(2 * runner.rhythm.queue)
         # The code of the jobs goes on elsewhere.
         await engine.recover(self.name)
 

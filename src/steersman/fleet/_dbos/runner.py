@@ -89,7 +89,7 @@ class Runner:
         self._jobs = jobs
         self.worker = worker
         self._slots = slots
-        self._rhythm = rhythm or Rhythm()
+        self.rhythm = rhythm or Rhythm()
         self._free = asyncio.Semaphore(slots)
         self._running: dict[str, asyncio.Task[SegmentEnd]] = {}
         """The segments that run here, by the ids of their workflows."""
@@ -101,6 +101,7 @@ class Runner:
         self._looking: asyncio.Task[None] | None = None
         self._code: Callable[[JobSpec], Awaitable[JsonObject]] | None = None
         self._segment: Segment | None = None
+        self._is_closing = False
         self.dbos: Any = None
 
     @property
@@ -143,7 +144,7 @@ class Runner:
                 "log_level": "ERROR",
                 "sys_db_pool_size": 8,
                 "max_executor_threads": 16,
-                "notification_listener_polling_interval_sec": self._rhythm.signals,
+                "notification_listener_polling_interval_sec": self.rhythm.signals,
                 "scheduler_polling_interval_sec": 3600.0,
             }
         )
@@ -155,13 +156,13 @@ class Runner:
         await self.dbos.DBOS.register_queue_async(
             JOBS,
             partition_concurrency=1,
-            polling_interval_sec=self._rhythm.queue,
+            polling_interval_sec=self.rhythm.queue,
             on_conflict="always_update",
         )
         await self.dbos.DBOS.register_queue_async(
             SEGMENTS,
             worker_concurrency=self._slots,
-            polling_interval_sec=self._rhythm.queue,
+            polling_interval_sec=self.rhythm.queue,
             on_conflict="always_update",
         )
 
@@ -173,6 +174,7 @@ class Runner:
     async def aclose(self) -> None:
         """Stop running anything. Jobs whose code ran here must be given to others: `recover`."""
         global _current  # noqa: PLW0603 - as above
+        self._is_closing = True
         if self._looking is not None:
             self._looking.cancel()
         self.stop_taking()
@@ -212,6 +214,9 @@ class Runner:
         try:
             return await task
         except Exception as error:
+            if self._is_closing:
+                # It is a job of another worker now. DBOS records nothing for a cancelled task.
+                raise asyncio.CancelledError from error
             log.exception("the job %s failed", spec.id)
             return failed_result(spec, SteersmanError(f"{type(error).__name__}: {error}"))
         finally:
@@ -273,7 +278,8 @@ class Runner:
                 return await task
             except asyncio.CancelledError:
                 # The workflow was cancelled, so nobody reads this.
-                if (mine := asyncio.current_task()) is not None and mine.cancelling():
+                mine = asyncio.current_task()
+                if self._is_closing or (mine is not None and mine.cancelling()):
                     raise
                 return SegmentEnd(state="settled")
             except Exception as error:
@@ -289,7 +295,7 @@ class Runner:
 
     async def _look_always(self) -> None:
         while True:
-            await asyncio.sleep(self._rhythm.ends)
+            await asyncio.sleep(self.rhythm.ends)
             watched = [*{*self._awaited, *self._running, *self._mine, *self._ending}]
             try:
                 for at in range(0, len(watched), MOST_LOOKED):
