@@ -195,7 +195,7 @@ class Scheduler:
         """Begin turns in the order of the line, and free slots for those that have none."""
         kept: list[ConversationState] = []
         promised = 0
-        while self.table.working + promised < self.rate.limit:
+        while self.table.busy + promised < self.rate.limit:
             conversation = self._line.pop()
             if conversation is None:
                 break
@@ -228,7 +228,7 @@ class Scheduler:
             each for each in self.table.sessions.values() if each.session == "warm" and each.turns
         ]
         for each in sorted(ready, key=lambda each: (each.entered or (0, 0), each.name)):
-            if self.table.working >= self.rate.limit:
+            if self.table.busy >= self.rate.limit:
                 return
             if self._reserve(each) == "reserved":
                 yield self._begin(each, now)
@@ -328,7 +328,7 @@ class Scheduler:
             return Hold("held", "the fleet is being drained")
         if self.rate.is_closed(now):
             return rate_hold(self.rate.closed_until - now)
-        if self.table.working >= self.rate.limit < self.slots:
+        if self.table.busy >= self.rate.limit < self.slots:
             return rate_hold(None, self.rate.limit)
         if self._pressure is not None:
             return memory_hold(self._pressure, self.memory_free)
