@@ -1,7 +1,7 @@
 """What every engine of a fleet must do: each rule is a function that takes a maker of engines.
 
-`make(segment)` gives a running engine that runs `segment` on `SLOTS` slots; rules use conversations
-of their own, so engines may share a database.
+`make(segment)` gives a running engine that runs `segment` on `SLOTS` slots. The conversations of a
+rule begin with `prefix`, so that rules can share an engine, and run at the same time.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
+from contextvars import ContextVar
 from dataclasses import replace
 from itertools import count
 from uuid import uuid4
@@ -29,18 +30,23 @@ from steersman.fleet.ports import (
 )
 from tests.live.staging import until
 
-__all__ = ["RULES", "SLOTS", "MakeEngine"]
+__all__ = ["LIMIT", "RULES", "SLOTS", "MakeEngine", "prefix"]
 
 SLOTS = 2
 LIMIT = 30.0
 
 MakeEngine = Callable[[Segment], AbstractAsyncContextManager[Engine]]
 
+prefix: ContextVar[str] = ContextVar("prefix", default="c")
+
+all_slots = asyncio.Lock()
+"""Of the rules that need more than one slot: two of them would wait for each other."""
+
 _numbers = count()
 
 
 def a_job(conversation: str | None = None, key: str = "k", **more: object) -> JobSpec:
-    name = conversation or f"c{next(_numbers)}-{uuid4().hex[:8]}"
+    name = conversation or f"{prefix.get()}:{next(_numbers)}-{uuid4().hex[:8]}"
     spec = JobSpec(conversation=name, prompt="pay", key=key)
     return replace(spec, **more)  # type: ignore[arg-type]  # the names of fields, in tests
 
@@ -159,7 +165,7 @@ async def jobs_of_a_conversation_run_in_order_one_at_a_time(make: MakeEngine) ->
 async def no_more_segments_run_than_there_are_slots(make: MakeEngine) -> None:
     gate = Gate()
     specs = [a_job(key=str(number)) for number in range(6)]
-    async with make(gate) as engine:
+    async with all_slots, make(gate) as engine:
         for spec in specs:
             await engine.submit(spec)
         await until(lambda: len(gate.at_work) >= SLOTS)
@@ -172,7 +178,7 @@ async def no_more_segments_run_than_there_are_slots(make: MakeEngine) -> None:
 
 async def a_higher_priority_gets_the_next_slot(make: MakeEngine) -> None:
     gate = Gate()
-    async with make(gate) as engine:
+    async with all_slots, make(gate) as engine:
         before = [a_job(key=f"before {number}") for number in range(SLOTS)]
         for spec in before:
             await engine.submit(spec)
@@ -307,7 +313,7 @@ async def a_job_that_runs_or_waits_can_be_cancelled(make: MakeEngine) -> None:
         return settled(answer=spec.key)
 
     runs, waits = a_job(key="runs"), a_job(key="waits")
-    async with make(segment) as engine:
+    async with all_slots, make(segment) as engine:
         for spec in (runs, waits):
             await engine.submit(spec)
         await in_state(engine, runs, "running")

@@ -9,6 +9,7 @@ from steersman._lazy import by_name
 if TYPE_CHECKING:
     from steersman.errors import KeyTaken, PoisonedJob
     from steersman.fleet.budgets import BudgetStatus, Per
+    from steersman.fleet.client import FleetClient, StoreStatus
     from steersman.fleet.fleet import Fleet
     from steersman.fleet.governor import Governor
     from steersman.fleet.job import Job, JobSource
@@ -20,6 +21,7 @@ else:
         {
             "errors": ("KeyTaken", "PoisonedJob"),
             "fleet.budgets": ("BudgetStatus", "Per"),
+            "fleet.client": ("FleetClient", "StoreStatus"),
             "fleet.fleet": ("Fleet",),
             "fleet.governor": ("Governor",),
             "fleet.job": ("Job", "JobSource"),
@@ -34,6 +36,7 @@ __all__ = [
     "Drained",
     "Engine",
     "Fleet",
+    "FleetClient",
     "FleetStatus",
     "Governor",
     "Job",
@@ -42,4 +45,5 @@ __all__ = [
     "KeyTaken",
     "Per",
     "PoisonedJob",
+    "StoreStatus",
 ]

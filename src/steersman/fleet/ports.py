@@ -28,6 +28,7 @@ __all__ = [
     "JobState",
     "Segment",
     "SegmentEnd",
+    "conversation_prefix",
     "job_id",
 ]
 
@@ -45,8 +46,16 @@ SegmentState = Literal["settled", "parked", "again"]
 
 def job_id(conversation: str, key: str) -> str:
     """Return the id of a job. It is known before the job is stored, so sending twice is safe."""
-    named = f"{len(conversation)}:{conversation}{key}".encode(errors="surrogatepass")
-    return f"job-{hashlib.sha256(named).hexdigest()[:40]}"
+    return f"{conversation_prefix(conversation)}{_hashed(key)}"
+
+
+def conversation_prefix(conversation: str) -> str:
+    """Return what the ids of all jobs of a conversation begin with."""
+    return f"job-{_hashed(conversation)}-"
+
+
+def _hashed(name: str) -> str:
+    return hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
