@@ -54,7 +54,8 @@ class AnswerWatch:
 
     async def _tell(self, work: ReadyWork, conversation: Conversation) -> None:
         names = (conversation.key, conversation.session)
-        jobs = [each for each in self._queue.unsettled if each.conversation in names]
+        unsettled = self._queue.unsettled
+        jobs = [id_ for id_, each in unsettled.items() if each.conversation in names]
         if not jobs:
             return
         asks = [
@@ -64,7 +65,7 @@ class AnswerWatch:
             if ask.state != "open"
         ]
         for job in jobs:
-            await self._queue.signal(job.id, answered(*asks))
+            await self._queue.signal(job, answered(*asks))
 
     async def aclose(self) -> None:
         """Watch no more."""

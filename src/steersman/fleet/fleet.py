@@ -68,6 +68,7 @@ class Fleet:
             idle=idle,
             quiet=governor.quiet,
             memory_free=governor.memory_free,
+            cli_memory=governor.cli_memory,
             warm=warm,
             budgets=self._budgets,
         )
@@ -114,11 +115,11 @@ class Fleet:
         """
         checks.not_negative("timeout", timeout)
         hold = self._queue.hold
-        running = {e.id for e in self._queue.unsettled if hold(e.id).state == "running"}
+        running = {id_ for id_ in self._queue.unsettled if hold(id_).state == "running"}
         lives = [self._lives.get(each) for each in running]
         await self._slots.drain(timeout)
         outcomes = Counter(each.last.outcome for each in lives if each and each.last)
-        left = [hold(e.id).state for e in self._queue.unsettled if e.id not in running]
+        left = [hold(id_).state for id_ in self._queue.unsettled if id_ not in running]
         return Drained(
             finished=len(running) - outcomes["parked"] - outcomes["cancelled"],
             parked=outcomes["parked"],
@@ -156,7 +157,7 @@ class Fleet:
             what = "is being drained" if self._is_open else "is not open"
             raise ChannelClosed(f"this fleet {what}", hint="use `async with Fleet(agent) as fleet`")
         spec = JobSpec(
-            conversation=conversation or self._slots.claim() or str(uuid.uuid4()),
+            conversation=conversation or self._claim(agent, limits) or str(uuid.uuid4()),
             prompt=content,
             key=key or f"job {uuid.uuid4()}",
             agent=agent,
@@ -172,6 +173,11 @@ class Fleet:
         row = self._queue.add(spec, is_next=when != "later", join=join)
         life = self._lives.of(spec, row.result)
         return Job(LocalJob(self._queue, spec, life, self._clock), spec)
+
+    def _claim(self, agent: str, limits: Limits | None) -> str | None:
+        """Return the name of a conversation whose CLI is ready, for a new one."""
+        is_usual = agent == self._slots.spare_agent and limits is None
+        return self._slots.claim() if is_usual else None
 
     def _join(self, spec: JobSpec, when: When) -> Join | None:
         if not self._sessions.is_at_work(spec.conversation):
@@ -227,7 +233,7 @@ class Fleet:
     def status(self) -> FleetStatus:
         """Return what the fleet does now: jobs, slots, what is held and why."""
         now = self._clock()
-        holds = [self._queue.hold(each.id) for each in self._queue.unsettled]
+        holds = self._queue.holds()
         states = Counter(each.state for each in holds)
         words = Counter(f"{each.state}: {each.words(now)}" for each in holds if each.why)
         slots = self._slots.scheduler.table.counts()

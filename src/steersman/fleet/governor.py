@@ -20,6 +20,8 @@ class Governor:
 
     With less, sessions that are not at work are closed, one at a time.
     """
+    cli_memory: int = 190 << 20
+    """Bytes that a CLI takes. They are counted while it starts, before it has taken them."""
     quiet: float = 10.0
     """Seconds without a 429 or 529 after which one turn more may run at once."""
     read_memory: Callable[[], int | None] = free_memory
@@ -29,5 +31,6 @@ class Governor:
 
     def __post_init__(self) -> None:
         checks.whole("governor.memory_free", self.memory_free)
+        checks.whole("governor.cli_memory", self.cli_memory)
         checks.positive("governor.quiet", self.quiet)
         checks.callable_("governor.read_memory", self.read_memory)

@@ -42,6 +42,9 @@ def rate_hold(seconds: float | None, most: int = 0) -> Hold:
     return Hold("held", f"rate limit: {most} turn{'' if most == 1 else 's'} at once for now")
 
 
-def memory_hold(free: int, wanted: int) -> Hold:
-    """Return the hold by the memory of the machine."""
-    return Hold("held", f"memory: {free // MEGABYTE} MB free, {wanted // MEGABYTE} MB wanted")
+def memory_hold(free: int, wanted: int, starting: int = 0) -> Hold:
+    """Return the hold by the memory of the machine, of which CLIs that start need some."""
+    words = f"memory: {free // MEGABYTE} MB free, {wanted // MEGABYTE} MB wanted"
+    if starting and free >= wanted:
+        words += f" beside {starting // MEGABYTE} MB for CLIs that start"
+    return Hold("held", words)

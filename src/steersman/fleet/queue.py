@@ -188,10 +188,14 @@ class JobQueue:
             return RUNNING
         return found or job.said
 
+    def holds(self) -> tuple[Hold, ...]:
+        """Return the state of each job that has not settled."""
+        return tuple(self.hold(id_) for id_ in self.unsettled)
+
     @property
-    def unsettled(self) -> tuple[JobSpec, ...]:
-        """The jobs that have not settled, the oldest first."""
-        return tuple(each.spec for each in self._jobs.values() if not each.settled.is_set())
+    def unsettled(self) -> dict[str, JobSpec]:
+        """The jobs that have not settled by their ids, the oldest first."""
+        return {id_: each.spec for id_, each in self._jobs.items() if not each.settled.is_set()}
 
     async def aclose(self) -> None:
         """End every job as cancelled, and wait for those that run."""

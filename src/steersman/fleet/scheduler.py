@@ -32,13 +32,14 @@ __all__ = ["Scheduler"]
 class Scheduler:
     """The turns and sessions of one process. Every method takes the time as `now`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one for each rule
         self,
         slots: int,
         *,
         idle: float = 20.0,
         quiet: float = 10.0,
         memory_free: int = 0,
+        cli_memory: int = 0,
         warm: int = 0,
         keeps_order: bool = True,
         budgets: Budgets | None = None,
@@ -46,6 +47,7 @@ class Scheduler:
         self.slots = slots
         self.idle = idle
         self.memory_free = memory_free
+        self._cli_memory = cli_memory
         self.warm = warm
         self.rate = RateControl(slots, quiet)
         self.budgets = budgets or Budgets()
@@ -60,8 +62,9 @@ class Scheduler:
         self._orders: dict[str, Order] = {}
         self._spent: dict[str, float] = {}
         """What parked turns have cost so far."""
-        self._pressure: int | None = None
-        """How much memory was free at the last decision, if that was too little."""
+        self._free_memory: int | None = None
+        """How much memory was free at the last decision, if that is known."""
+        self._starting = 0
 
     # What happens
 
@@ -169,19 +172,21 @@ class Scheduler:
 
     # Decisions
 
-    def decide(self, now: float, free_memory: int | None = None) -> list[Action]:
-        """Return what is to be done now; each is recorded as begun."""
+    def decide(self, now: float, free_memory: int | None = None, starting: int = 0) -> list[Action]:
+        """Return what is to be done now; each is recorded as begun.
+
+        `starting` CLIs have not taken the memory that they need, which is counted as free.
+        """
         self.rate.at(now)
-        self._pressure = None
-        if free_memory is not None and free_memory < self.memory_free:
-            self._pressure = free_memory
+        self._starting, self._free_memory = starting, free_memory
         actions = list(self._expire(now))
         if not (self.is_draining or self.rate.is_closed(now)):
-            if self._pressure is None:
-                actions += self._begin_in_order(now)
-            else:
+            if self.is_short_of_memory:
                 actions += self._begin_warm(now)
-        actions += self._relieve() if self._pressure is not None else self._prepare(now)
+            else:
+                actions += self._begin_in_order(now)
+        is_low = free_memory is not None and free_memory < self.memory_free
+        actions += self._relieve() if is_low else self._prepare(now)
         return actions
 
     def _expire(self, now: float) -> Iterator[Action]:
@@ -195,7 +200,7 @@ class Scheduler:
         """Begin turns in the order of the line, and free slots for those that have none."""
         kept: list[ConversationState] = []
         promised = 0
-        while self.table.working + promised < self.rate.limit:
+        while self.table.busy + promised < self.rate.limit:
             conversation = self._line.pop()
             if conversation is None:
                 break
@@ -210,17 +215,20 @@ class Scheduler:
                 self._put_aside(conversation)
             elif conversation.session == "warm" or self.table.free > 0:
                 yield self._begin(conversation, now)
+                if self.is_short_of_memory:
+                    break
             else:
                 kept.append(conversation)
                 promised += 1
-                if promised <= self.table.closing:
-                    continue
-                leaving = self._make_room()
-                if leaving is None:
-                    break
-                yield leaving
+                yield from self._room_for(promised)
         for each in kept:
             self._enter(each)
+
+    def _room_for(self, promised: int) -> Iterator[Action]:
+        """Free a slot, unless as many are being freed as were promised."""
+        leaving = self._make_room() if promised > self.table.closing else None
+        if leaving is not None:
+            yield leaving
 
     def _begin_warm(self, now: float) -> Iterator[Action]:
         """Begin turns for which no CLI is started."""
@@ -228,7 +236,7 @@ class Scheduler:
             each for each in self.table.sessions.values() if each.session == "warm" and each.turns
         ]
         for each in sorted(ready, key=lambda each: (each.entered or (0, 0), each.name)):
-            if self.table.working >= self.rate.limit:
+            if self.table.busy >= self.rate.limit:
                 return
             if self._reserve(each) == "reserved":
                 yield self._begin(each, now)
@@ -250,6 +258,7 @@ class Scheduler:
     def _begin(self, conversation: ConversationState, now: float) -> Begin:
         order = conversation.turns.popleft()
         is_warm = conversation.session == "warm"
+        self._starting += not is_warm
         conversation.head, conversation.entered = order.id, None
         conversation.since, conversation.has_background = now, False
         conversation.is_spare = False
@@ -307,8 +316,9 @@ class Scheduler:
 
     @property
     def is_short_of_memory(self) -> bool:
-        """Whether too little memory was free at the last decision."""
-        return self._pressure is not None
+        """Whether too little memory is free to start a CLI, as far as is known."""
+        free = self._free_memory
+        return free is not None and free - self._starting * self._cli_memory < self.memory_free
 
     def hold(self, order: str, now: float) -> Hold | None:
         """Return what a turn waits for; None if it is not here."""
@@ -328,10 +338,11 @@ class Scheduler:
             return Hold("held", "the fleet is being drained")
         if self.rate.is_closed(now):
             return rate_hold(self.rate.closed_until - now)
-        if self.table.working >= self.rate.limit < self.slots:
+        if self.table.busy >= self.rate.limit < self.slots:
             return rate_hold(None, self.rate.limit)
-        if self._pressure is not None:
-            return memory_hold(self._pressure, self.memory_free)
+        if self.is_short_of_memory:
+            starting = self._starting * self._cli_memory
+            return memory_hold(self._free_memory or 0, self.memory_free, starting)
         return None
 
     def _own_hold(self, conversation: ConversationState, order: Order) -> Hold:

@@ -214,7 +214,7 @@ class FleetSessions:
     async def prepare(self, agent: str) -> str:
         """Start a session for a conversation to come, and return its name: its session id."""
         name = str(uuid.uuid4())
-        session = await self.agents[agent].open(name)
+        session = await self.agents[agent].start(session_id=name)
         self._keep(name, session, agent, repr(None))
         return name
 

@@ -38,6 +38,11 @@ class SlotTable:
         return self._counts["working"]
 
     @property
+    def busy(self) -> int:
+        """How many turns run and do not wait for a person."""
+        return self.working - len(self.waiting())
+
+    @property
     def closing(self) -> int:
         """How many sessions are being closed or parked."""
         return self._counts["closing"]

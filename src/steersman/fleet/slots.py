@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections import deque
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -29,8 +30,8 @@ log = logging.getLogger("steersman.fleet")
 
 LOOK_AGAIN = 1.0
 """Seconds until memory is looked at again while it is short."""
-READ_AGAIN = 0.25
-"""Seconds for which a reading of the memory counts."""
+STARTING = 3.0
+"""Seconds until a CLI that was started has taken the memory that it needs."""
 
 
 class Runner(Protocol):
@@ -86,7 +87,8 @@ class Slots:
     _tasks: set[asyncio.Task[Any]] = field(default_factory=set[asyncio.Task[Any]])
     _timer: asyncio.TimerHandle | None = None
     _is_deciding: bool = False
-    _memory: tuple[float, int | None] = (float("-inf"), None)
+    _starts: deque[float] = field(default_factory=deque[float])
+    """When the last CLIs were started, whose memory is still counted as free."""
     _rest: asyncio.Event = field(default_factory=asyncio.Event)
     """Set whenever something has ended."""
 
@@ -155,7 +157,9 @@ class Slots:
         for each in self.scheduler.table.in_state("warm"):
             has_work = self.runner.has_background(each.name)
             self.scheduler.background(each.name, now, has_work=has_work)
-        for action in self.scheduler.decide(now, self._free_memory(now)):
+        while self._starts and self._starts[0] <= now - STARTING:
+            self._starts.popleft()
+        for action in self.scheduler.decide(now, self._free_memory(), len(self._starts)):
             self._do(action)
         self._set_timer(now)
 
@@ -171,16 +175,14 @@ class Slots:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(max(at - now, 0.001), self.changed)
 
-    def _free_memory(self, now: float) -> int | None:
-        if not self.governor.memory_free:
-            return None
-        if now - self._memory[0] >= READ_AGAIN:
-            self._memory = (now, self.governor.read_memory())
-        return self._memory[1]
+    def _free_memory(self) -> int | None:
+        return self.governor.read_memory() if self.governor.memory_free else None
 
     def _do(self, action: Action) -> None:
         match action:
-            case Begin(order):
+            case Begin(order, is_warm):
+                if not is_warm:
+                    self._starts.append(self._now)
                 self._begin(self._waiting[order.id])
             case Close(conversation):
                 self._spawn(self._close(conversation, is_working=False))
