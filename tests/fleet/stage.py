@@ -91,7 +91,11 @@ class Stage:
             *("--agent", "fleet_agent:agent", "--lease", str(lease), "--slots", str(slots)),
             *more,
             cwd=self.folder,
-            env={"PATH": os.environ["PATH"], "STEERSMAN_STORE": self.url},
+            env={
+                "PATH": os.environ["PATH"],
+                "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+                "STEERSMAN_STORE": self.url,
+            },
             stdout=asyncio.subprocess.PIPE,
         )
         assert process.stdout is not None

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from steersman import Agent, Allow
+from steersman import Agent
 from steersman.errors import ChannelClosed, KeyTaken, LimitReached, UsageError
 from steersman.fleet import Fleet, FleetStatus, Governor, Job
 from steersman.journal import Kind
@@ -150,7 +150,9 @@ async def test_the_text_and_the_entries_of_a_job_can_be_read_while_it_runs_and_a
 
 
 async def test_a_prompt_for_now_joins_the_turn_at_work_and_otherwise_is_the_next_turn() -> None:
-    place = cli(say("half") + stall(), when("next", *[say("Next.")] * 2), when("last", say("Last.")))
+    place = cli(
+        say("half") + stall(), when("next", *[say("Next.")] * 2), when("last", say("Last."))
+    )
     async with a_fleet(place) as fleet:
         first = await fleet.send("a", "begin")
         await place.wait_for_stall()
