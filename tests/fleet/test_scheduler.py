@@ -304,7 +304,7 @@ class Walk:
 
     def check(self) -> None:
         counts = self.scheduler.table.counts()
-        used = counts.working + counts.warm + counts.ready + counts.closing
+        used = counts.working + counts.warm + counts.ready + counts.starting + counts.closing
         assert used + counts.free == counts.slots
         assert counts.free >= 0
         at_work = [each.order.conversation for each in self.running]

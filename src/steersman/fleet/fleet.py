@@ -248,6 +248,7 @@ class Fleet:
             working=slots.working,
             warm=slots.warm,
             ready=slots.ready,
+            starting=slots.starting,
             closing=slots.closing,
             free=slots.free,
             at_once=self._slots.scheduler.rate.limit,

@@ -77,12 +77,13 @@ Action: TypeAlias = Begin | Close | Leave | Prepare | Refuse
 
 @dataclass(frozen=True, slots=True)
 class SlotCounts:
-    """What the slots are used for; the last five add up to `slots`."""
+    """What the slots are used for; the others add up to `slots`."""
 
     slots: int
     working: int
     warm: int
     ready: int
+    starting: int
     closing: int
     free: int
 

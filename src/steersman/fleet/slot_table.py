@@ -82,7 +82,8 @@ class SlotTable:
             self.slots,
             self.working,
             self._counts["warm"] - spares,
-            spares + self.preparing,
+            spares,
+            self.preparing,
             self.closing,
             self.free,
         )

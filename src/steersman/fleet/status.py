@@ -15,7 +15,7 @@ class FleetStatus:
     """A fleet at one moment: its jobs, and what its slots are used for.
 
     `queued + held + running + parked + settled == sent`, and
-    `working + warm + ready + closing + free == slots`.
+    `working + warm + ready + starting + closing + free == slots`.
     """
 
     sent: int
@@ -35,6 +35,8 @@ class FleetStatus:
     """Slots with a session whose turn has settled."""
     ready: int
     """Slots with a CLI for a conversation to come."""
+    starting: int
+    """Slots with a CLI that is being started for a conversation to come."""
     closing: int
     """Slots whose CLI is being ended."""
     free: int
