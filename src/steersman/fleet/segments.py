@@ -24,14 +24,15 @@ from steersman.fleet.specs import limits_of, usd_of
 from steersman.fleet.turn_gate import TurnGate
 from steersman.journal.redaction import Redactor, secrets_in
 from steersman.journal.value_json import result_to_json
+from steersman.ports import DurableAsks
 
 if TYPE_CHECKING:
-    from steersman.agent import Agent, Session, Turn
+    from steersman.agent import Agent, Prompt, Session, Turn
     from steersman.journal.results import TurnResult
     from steersman.options.keywords import OptionWords
     from steersman.stores import PostgresStore, SqliteStore
 
-__all__ = ["StoreSegments"]
+__all__ = ["StoreSegments", "segment"]
 
 log = logging.getLogger("steersman.fleet")
 
@@ -42,6 +43,25 @@ LONGEST_HOLD = 60.0
 INTERRUPTING = 20.0
 UNDECIDED = frozenset({"lease_lost", "store", "session_in_use"})
 """The codes of errors after which the turn has not ended: another segment continues it."""
+
+
+async def segment(agent: Agent, conversation: str, prompt: Prompt, *, key: str) -> TurnResult:
+    """Run one life of a CLI for a turn, in the activity of an engine of your own.
+
+    Calling it again with the same `key`, here or elsewhere, continues the turn, or returns its
+    result. If the agent's inbox is in a store, a turn that waits for a person ends as `parked`
+    after `Park(after=...)`: call it again when an ask of `waits_for` is answered. A cancellation
+    parks the turn, too; without a store it is interrupted.
+    """
+    async with agent.open(conversation) as session:
+        turn = await session.send(prompt, key=key)
+        try:
+            return await turn
+        except asyncio.CancelledError:
+            if isinstance(session.options.inbox, DurableAsks):
+                with suppress(SteersmanError):
+                    await session.park()
+            raise
 
 
 class StoreSegments:
