@@ -179,7 +179,7 @@ async def test_a_worker_that_was_stopped_past_its_lease_ends_and_its_turn_is_fin
     stage = Stage(tmp_path, url_of(kind, request, tmp_path), agent)
 
     async with asyncio.timeout(LIMIT), Workers(stage) as workers:
-        await workers.start(2)
+        await workers.start(2, lease=8.0)
         async with client_of(stage.url) as client:
             job = await client.send("customer 7", "pay k7", key="k7")
             await reached("asked", client, job, payer, sandbox)
@@ -197,6 +197,7 @@ async def test_a_worker_that_was_stopped_past_its_lease_ends_and_its_turn_is_fin
 
 
 @pytest.mark.soak_only
+@pytest.mark.timeout(300)
 async def test_postgres_is_away_for_three_seconds_and_nothing_is_lost_or_doubled(
     scripted: MakeScripted,
     sandbox: CliSandbox,
@@ -207,7 +208,7 @@ async def test_postgres_is_away_for_three_seconds_and_nothing_is_lost_or_doubled
     payer = Payer(sandbox.project / "paid", slow=0.2, tool_takes=0.5)
     agent, _model = scripted(payer, allowed_tools=["Bash"])
     stage = Stage(tmp_path, postgres_url, agent)
-    keys = [f"k{number}" for number in range(8)]
+    keys = [f"k{number}" for number in range(6)]
 
     async with asyncio.timeout(2 * LIMIT), Workers(stage) as workers:
         await workers.start(2, lease=10.0)
@@ -227,6 +228,7 @@ async def test_postgres_is_away_for_three_seconds_and_nothing_is_lost_or_doubled
 
 
 @pytest.mark.soak_only
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 async def test_a_deploy_under_load_loses_and_doubles_nothing(
     kind: str,
@@ -238,13 +240,13 @@ async def test_a_deploy_under_load_loses_and_doubles_nothing(
     payer = Payer(sandbox.project / "paid", slow=0.1, tool_takes=0.3)
     agent, _model = scripted(payer, allowed_tools=["Bash"])
     stage = Stage(tmp_path, url_of(kind, request, tmp_path), agent)
-    keys = [f"k{number}" for number in range(16)]
+    keys = [f"k{number}" for number in range(8)]
 
     async with asyncio.timeout(2 * LIMIT), Workers(stage) as workers:
         await workers.start(1, "--drain-timeout", "0.2", lease=10.0)
         async with client_of(stage.url) as client:
             jobs = [
-                await client.send(f"c{number % 5}", f"pay {key}", key=key)
+                await client.send(f"c{number % 4}", f"pay {key}", key=key)
                 for number, key in enumerate(keys)
             ]
             await reached("in the tool", client, jobs[0], payer, sandbox)
